@@ -1,0 +1,55 @@
+// Runs a kernel: warps of 32 threads in lock step, blocks on all cores.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <optional>
+
+#include "module.h"
+
+namespace vgpu::emulator {
+
+// Device memory as kernels see it. Implemented by the device; called from many threads at once while kernels run.
+class Memory {
+ public:
+  struct Region {
+    uint64_t base, bytes;  // device addresses [base, base + bytes)
+    std::byte* host;       // where this process sees `base`
+    bool writable;
+  };
+  virtual ~Memory() = default;
+  // The mapped region that holds `address`; nothing where none does. A region stays valid until the kernel ends.
+  virtual std::optional<Region> find(uint64_t address) const = 0;
+  // For reports: "8 bytes past the end of the 4096-byte allocation at 0x…, made by …" or "no allocation near".
+  virtual std::string describe(uint64_t address) const = 0;
+};
+
+struct Launch {
+  const Kernel* kernel;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t dynamicSharedBytes = 0;
+  bool cooperative = false;                 // every block is resident: grid.sync() works
+  std::span<const std::byte> parameters;    // the parameter block, laid out as parametersOf() says
+  Memory* memory;
+  int workers = 1;                          // host threads to run blocks on
+  uint64_t schedule = 0;                    // 0: blocks and warps in order; else the seed of a shuffled order
+  uint64_t maxInstructions = 0;             // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
+  const std::atomic<bool>* cancelled = nullptr;
+  uint32_t smCount = 132, warpsPerSm = 64;  // %nsmid, %nwarpid
+};
+
+// What a kernel did wrong, as the driver would say it, with a report for a person.
+struct Fault {
+  enum class Kind {
+    illegalAddress, misalignedAddress, illegalInstruction, invalidAddressSpace, invalidPc, stackOverflow,
+    assertion, trap, timeout, notSupported, divergentBarrier, sharedOutOfRange
+  };
+  Kind kind;
+  std::string report;  // kernel, block, thread, PTX line (source line where .loc knows it), address, nearest allocation
+};
+
+// Runs to the end or to the first fault. printf() output goes to `output` (the worker's stdout buffer), in block order
+// where the schedule is deterministic.
+std::optional<Fault> run(const Launch&, std::string& output);
+
+}  // namespace vgpu::emulator

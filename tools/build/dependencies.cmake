@@ -1,0 +1,45 @@
+# The packages this project is built with. Everything but libc is linked statically into what is installed, and the
+# libraries that a program loads are shared objects, so static archives must be position-independent: Debian's archives
+# of Cap'n Proto and LMDB are not, and tools/setup builds those two from Debian's sources.
+list(PREPEND CMAKE_PREFIX_PATH "${VGPU_DEPS}/capnp" "${VGPU_DEPS}/lmdb")
+find_package(CapnProto CONFIG REQUIRED PATHS "${VGPU_DEPS}/capnp" NO_DEFAULT_PATH)
+find_package(Threads REQUIRED)
+
+function(vgpu_static_library name archive header)
+  find_library(VGPU_${name}_ARCHIVE NAMES ${archive} REQUIRED)
+  find_path(VGPU_${name}_INCLUDE NAMES ${header} REQUIRED)
+  add_library(vgpu_${name} STATIC IMPORTED GLOBAL)
+  set_target_properties(vgpu_${name} PROPERTIES IMPORTED_LOCATION "${VGPU_${name}_ARCHIVE}"
+    INTERFACE_INCLUDE_DIRECTORIES "${VGPU_${name}_INCLUDE}")
+endfunction()
+vgpu_static_library(lmdb liblmdb.a lmdb.h)
+vgpu_static_library(zstd libzstd.a zstd.h)
+vgpu_static_library(lz4 liblz4.a lz4.h)
+
+# Header-only uses: no run-time dependency on Debian's shared fmt and spdlog.
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_path(VGPU_XXHASH_INCLUDE xxhash.h REQUIRED)
+add_library(vgpu_fmt INTERFACE)
+target_link_libraries(vgpu_fmt INTERFACE fmt::fmt-header-only)
+add_library(vgpu_log INTERFACE)
+target_link_libraries(vgpu_log INTERFACE spdlog::spdlog_header_only)
+add_library(vgpu_xxhash INTERFACE)
+target_include_directories(vgpu_xxhash SYSTEM INTERFACE "${VGPU_XXHASH_INCLUDE}")
+target_compile_definitions(vgpu_xxhash INTERFACE XXH_INLINE_ALL)
+
+# The CUDA toolkit: headers for us, nvcc for the test programs.
+if(EXISTS "${VGPU_DEPS}/cuda/bin/nvcc")
+  set(VGPU_NVCC "${VGPU_DEPS}/cuda/bin/nvcc")
+else()
+  find_program(VGPU_NVCC nvcc PATHS /usr/local/cuda/bin REQUIRED)
+endif()
+file(REAL_PATH "${VGPU_NVCC}" nvcc_path)
+cmake_path(GET nvcc_path PARENT_PATH nvcc_bin)
+cmake_path(GET nvcc_bin PARENT_PATH VGPU_CUDA)
+find_path(VGPU_CUDA_INCLUDE cuda.h PATHS "${VGPU_CUDA}/include" NO_DEFAULT_PATH REQUIRED)
+find_library(VGPU_CUDART NAMES libcudart.so.13 PATHS "${VGPU_CUDA}/lib64" "${VGPU_CUDA}/lib" NO_DEFAULT_PATH REQUIRED)
+add_library(vgpu_cuda_headers INTERFACE)
+target_include_directories(vgpu_cuda_headers SYSTEM INTERFACE "${VGPU_CUDA_INCLUDE}")

@@ -1,0 +1,36 @@
+# How a folder becomes a target. A folder's include root holds a link to that folder alone, so a target sees the headers
+# of the folders it links and no others: an include that points up the house does not compile.
+add_library(vgpu_options INTERFACE)
+target_compile_options(vgpu_options INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
+  $<$<CONFIG:Debug>:-O0> -g1)
+if(VGPU_SANITIZE)
+  target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
+elseif(NOT VGPU_FUZZ)
+  target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+endif()
+
+# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME.
+function(vgpu_folder name)
+  set(root "${CMAKE_BINARY_DIR}/roots/${name}")
+  file(MAKE_DIRECTORY "${root}")
+  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${name}" "${root}/${name}" SYMBOLIC)
+  add_library(vgpu_root_${name} INTERFACE)
+  target_include_directories(vgpu_root_${name} INTERFACE "${root}")
+endfunction()
+
+# vgpu_library(NAME FOLDER sources...): a static library whose headers are those of FOLDER.
+function(vgpu_library name folder)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PUBLIC vgpu_root_${folder} PRIVATE vgpu_options)
+  target_link_libraries(${name} INTERFACE vgpu_options)
+endfunction()
+
+# vgpu_test(NAME libraries... SOURCES files...): a doctest executable, every case of which is one CTest test.
+function(vgpu_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/tests/main.cc)
+  target_link_libraries(${name} PRIVATE vgpu_options ${arg_LIBRARIES} Threads::Threads)
+  add_test(NAME unit/${name} COMMAND ${name})
+  set_tests_properties(unit/${name} PROPERTIES LABELS unit)
+endfunction()
