@@ -1,0 +1,40 @@
+// A session on disk: save and restore of a snapshot directory (docs/snapshot.md is the format).
+//
+// Both run in the worker process, on a quiet worker, because the object list and the snapshot come from an untrusted
+// program: what they could harm is this session's worker only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "stub/worker/worker.h"
+
+namespace vgpu::checkpoint {
+
+struct Identity {
+  std::string session, name, program;
+  int pid = 0;
+  std::string reattach;  // where the waiting program can be found: ToNode.Open.reattach
+};
+
+struct Report {
+  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, tailFrames = 0;
+};
+
+// Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.
+using Progress = std::function<void(const char* phase, uint64_t doneBytes, uint64_t totalBytes)>;
+
+// Writes a snapshot of `worker`, quiet since quiesce(), into `directory` (made if it is not there; must be empty).
+// The manifest comes last and atomically. Throws kj::Exception; what it had written is removed then.
+Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
+            const Progress& progress);
+
+// What a snapshot says of itself, from its manifest alone; checks format version and the manifest's own checksum.
+Identity readIdentity(const std::string& directory);
+
+// Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume yet.
+// Throws kj::Exception that names the file and the check, or the symbol whose address differs.
+Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,48 @@
+// The application's side of the control plane: one connection to vgpud, one thread that answers it while the program
+// computes, and the abstract socket on which a daemon finds the program while it is suspended.
+//
+// Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the program's
+// handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock held.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu {
+
+// What the control thread asks of the session. Called on the control thread only.
+class SessionControl {
+ public:
+  virtual ~SessionControl() = default;
+  // Keeps new calls out, waits until those inside have entered the ring and the object list is committed; returns the
+  // ring's head. Throws kj::Exception where that cannot be; the gate is open again then.
+  virtual uint64_t closeGate() = 0;
+  virtual void openGate() = 0;
+  // The worker is gone: every waiter and every later call is answered with an error. `why` is for a person.
+  virtual void lose(const std::string& why) = 0;
+};
+
+struct OpenRequest {
+  std::string node;      // path of the daemon's session.sock
+  std::string name, program;
+  const MemoryFile* segment;
+  const MemoryFile* hostArena;
+};
+
+class Control {
+ public:
+  // Opens a session with the daemon. Throws kj::Exception with the daemon's reason, or that there is no daemon.
+  static std::unique_ptr<Control> open(const OpenRequest& request);
+  virtual ~Control() = default;
+
+  virtual const std::string& session() const = 0;    // id
+  virtual const std::string& directory() const = 0;  // state directory; holds the object list
+
+  // Starts the control thread, which serves `session` until the process ends or the connection is lost.
+  virtual void serve(SessionControl& session) = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,47 @@
+// One session's calls on this host's GPUs: the consumer of its ring.
+//
+// Owns the mapped segment and host arena, the contexts, and the table from virtual to real handles. One working thread
+// consumes the ring; a watchdog thread turns a faulted context into an answer for every waiter. The functions below are
+// called from the control thread; each returns when the working thread has done what was asked.
+//
+// Of this, a suspend keeps nothing but the barrier position: the rest is rebuilt from recipes and bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stub/device/driver.h"
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu::stub {
+
+class Execution;  // what the working thread works with (execution.h)
+
+class Worker {
+ public:
+  // Creates the contexts of every device. Throws kj::Exception where the driver refuses.
+  explicit Worker(const Driver& driver);
+  ~Worker();
+
+  // Maps the session's memory, after checking size and seals, and registers it with the driver.
+  // Throws kj::Exception that names what was wrong; the worker is then of no further use.
+  void attach(MemoryFile segment, MemoryFile hostArena);
+
+  // Begins, or goes on, to consume frames.
+  void proceed();
+
+  // Stops between two frames, waits until the GPU is idle, and returns the position of the first unconsumed frame.
+  uint64_t quiesce();
+
+  // Runs `work` on the working thread while it does not consume: after quiesce(), or before the first proceed().
+  void runQuiet(std::function<void(Execution&)> work);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+}  // namespace vgpu::stub

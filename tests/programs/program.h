@@ -1,0 +1,159 @@
+// What every program here shares: checked CUDA calls, device arrays, the pause point, and the verdict.
+//
+// A program builds state on the GPU, calls pausePoint() while that state is worth losing, goes on, and checks its result
+// against the CPU. It does not know what happens at the pause point: whoever runs it decides, by the environment.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+// Ends the program where a CUDA call fails, with the call, its place and the error's name.
+#define CHECK(call) checkCall((call), #call, __FILE__, __LINE__)
+
+inline void checkCall(cudaError_t error, const char* call, const char* file, int line) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s:%d: %s: %s (%s)\n", file, line, call, cudaGetErrorName(error), cudaGetErrorString(error));
+  std::exit(1);
+}
+
+// `count` elements of device memory, freed with the object.
+template <typename T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count(count) { CHECK(cudaMalloc(&data, count * sizeof(T))); }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
+  ~DeviceArray() { CHECK(cudaFree(data)); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  void upload(const std::vector<T>& values) {
+    CHECK(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  std::vector<T> download() const {
+    std::vector<T> values(count);
+    CHECK(cudaMemcpy(values.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+  operator T*() const { return data; }
+
+ private:
+  T* data = nullptr;
+  size_t count;
+};
+
+inline int blocksFor(size_t threads, int blockSize) { return static_cast<int>((threads + blockSize - 1) / blockSize); }
+
+// Says which pause point of the process this is, counting from 0, whichever thread asks.
+inline int nextPauseIndex() {
+  static std::atomic<int> next{0};
+  return next++;
+}
+
+// Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if unset)
+// writes the process id to P.reached and waits, without a CUDA call, until P.go exists.
+inline void pausePoint() {
+  const char* path = std::getenv("VGPU_PAUSE_FILE");
+  if (!path) return;
+  const char* index = std::getenv("VGPU_PAUSE_INDEX");
+  if (nextPauseIndex() != (index ? std::atoi(index) : 0)) return;
+
+  const std::string reached = std::string(path) + ".reached", go = std::string(path) + ".go";
+  const std::string unfinished = reached + ".tmp";
+  std::FILE* file = std::fopen(unfinished.c_str(), "w");
+  if (!file || std::fprintf(file, "%d\n", static_cast<int>(getpid())) < 0 || std::fclose(file) != 0 ||
+      std::rename(unfinished.c_str(), reached.c_str()) != 0) {
+    std::perror(reached.c_str());
+    std::exit(3);
+  }
+  const int pollMicroseconds = 2000, limitSeconds = 120;
+  for (int polls = 0; access(go.c_str(), F_OK) != 0; ++polls) {
+    if (polls > limitSeconds * (1000000 / pollMicroseconds)) {
+      std::fprintf(stderr, "pause point: %s did not appear within %d s\n", go.c_str(), limitSeconds);
+      std::exit(3);
+    }
+    usleep(pollMicroseconds);
+  }
+}
+
+// False, and the condition's text on stderr, where it does not hold.
+#define EXPECT(condition) expectCondition((condition), #condition, __FILE__, __LINE__)
+
+inline bool expectCondition(bool holds, const char* text, const char* file, int line) {
+  if (!holds) std::fprintf(stderr, "%s:%d: not so: %s\n", file, line, text);
+  return holds;
+}
+
+// Whether a call gives exactly the error that CUDA documents for it.
+#define EXPECT_ERROR(call, expected) expectError((call), (expected), #call, __FILE__, __LINE__)
+
+inline bool expectError(cudaError_t got, cudaError_t expected, const char* call, const char* file, int line) {
+  if (got != expected) {
+    std::fprintf(stderr, "%s:%d: %s: expected %s, got %s\n", file, line, call, cudaGetErrorName(expected),
+                 cudaGetErrorName(got));
+  }
+  return got == expected;
+}
+
+// Whether two results are the same to the last bit of every element; the first difference goes to stderr.
+template <typename T>
+bool same(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
+  if (got.size() != want.size()) {
+    std::cerr << what << ": " << got.size() << " elements, expected " << want.size() << "\n";
+    return false;
+  }
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == want[i]) continue;
+    std::cerr << what << "[" << i << "]: got " << got[i] << ", expected " << want[i] << "\n";
+    return false;
+  }
+  return true;
+}
+
+// Whether every element is within `tolerance` of the expected one: relative where that is larger than 1, else absolute.
+template <typename T, typename U>
+bool close(const char* what, const std::vector<T>& got, const std::vector<U>& want, double tolerance) {
+  if (got.size() != want.size()) {
+    std::cerr << what << ": " << got.size() << " elements, expected " << want.size() << "\n";
+    return false;
+  }
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double error = std::fabs(double(got[i]) - double(want[i])) / std::fmax(1.0, std::fabs(double(want[i])));
+    if (error <= tolerance) continue;  // a NaN is never within it
+    std::cerr << what << "[" << i << "]: got " << got[i] << ", expected " << want[i] << " within " << tolerance << "\n";
+    return false;
+  }
+  return true;
+}
+
+// `count` numbers drawn evenly from [low, high], the same in every run.
+inline std::vector<float> randomFloats(size_t count, float low, float high, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> distribution(low, high);
+  std::vector<float> values(count);
+  for (float& value : values) value = distribution(generator);
+  return values;
+}
+
+inline std::vector<int> randomInts(size_t count, int low, int high, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution<int> distribution(low, high);
+  std::vector<int> values(count);
+  for (int& value : values) value = distribution(generator);
+  return values;
+}
+
+// What main returns.
+inline int verdict(const char* name, bool ok) {
+  std::printf("%s: %s\n", name, ok ? "ok" : "FAILED");
+  return ok ? 0 : 1;
+}

@@ -1,0 +1,55 @@
+// Sorts pairs of key and value by Batcher's odd-even merge network, one launch a step. The network sorts any number of
+// keys, not powers of two only; keys repeat, so the order of equal ones is free but no pair may be torn or lost.
+#include "program.h"
+
+#include <algorithm>
+
+// One step of the network: `merged` is the length of the runs being merged, halved, `stride` the distance compared, both
+// powers of two.
+__global__ void mergeStep(int* keys, int* values, int count, int merged, int stride) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int j = i + stride, start = stride & (merged - 1);
+  const bool first = i >= start && ((i - start) & stride) == 0;  // each pair is one thread's
+  const bool sameRun = ((i ^ j) & -(2 * merged)) == 0;
+  if (j >= count || !first || !sameRun || keys[i] <= keys[j]) return;
+  const int key = keys[i], value = values[i];
+  keys[i] = keys[j];
+  values[i] = values[j];
+  keys[j] = key;
+  values[j] = value;
+}
+
+// Whether each value still names the place where its key was in the input, and no place is named twice.
+bool pairsKept(const std::vector<int>& input, const std::vector<int>& keys, const std::vector<int>& values) {
+  std::vector<bool> seen(input.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const size_t place = values[i];
+    if (place >= input.size() || seen[place] || input[place] != keys[i]) {
+      std::cerr << "pair " << i << ": key " << keys[i] << ", value " << values[i] << " is none of the input\n";
+      return false;
+    }
+    seen[place] = true;
+  }
+  return true;
+}
+
+int main() {
+  const int count = 9999, block = 128;
+  const auto input = randomInts(count, -2000, 2000, 11);
+  std::vector<int> places(count);
+  for (int i = 0; i < count; ++i) places[i] = i;
+  DeviceArray<int> keys(input), values(places);
+
+  for (int merged = 1; merged < count; merged *= 2) {
+    if (merged == 1024) pausePoint();
+    for (int stride = merged; stride > 0; stride /= 2) {
+      mergeStep<<<blocksFor(count, block), block>>>(keys, values, count, merged, stride);
+      CHECK(cudaGetLastError());
+    }
+  }
+
+  auto expected = input;
+  std::sort(expected.begin(), expected.end());
+  const auto sorted = keys.download();
+  return verdict("sort-odd-even", same("keys", sorted, expected) & pairsKept(input, sorted, values.download()));
+}

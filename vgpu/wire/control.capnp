@@ -1,0 +1,125 @@
+@0xb1f2d0c47a9e6d31;
+# The control plane: who may open, suspend, resume and look at sessions. The calls of CUDA itself never come this way:
+# they go through the ring (docs/ring.md).
+#
+# Two wires, because the program is not ours:
+#  - vgpud, vgpuctl, vgpu-worker and other daemons speak Cap'n Proto RPC (interfaces Node and Worker).
+#  - An application process and vgpud exchange plain messages (ToNode, ToSession) with file descriptors beside them.
+#    A library inside somebody's program must not bring an event loop that takes signals and ignores SIGPIPE for the
+#    whole process, as KJ's does.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("vgpu::control");
+
+const version :UInt32 = 1;
+# A peer of another version is refused by name.
+
+# ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
+
+struct ToNode {
+  # Every message of the application. The first one of a connection is `open`.
+  union {
+    open @0 :Open;
+    gateClosed @1 :GateClosed;   # answer to ToSession.closeGate
+    refused @2 :Text;            # the last request cannot be met; why. The session goes on as before it.
+  }
+}
+
+struct Open {
+  # With two descriptors beside it, in this order: the segment (ring, slots, staging) and the host arena, both memfds
+  # sealed against resizing.
+  version @0 :UInt32;
+  pid @1 :Int32;
+  name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
+  program @3 :Text;        # the executable's path
+  reattach @4 :Text;       # name of the abstract unix socket on which the program can be found while it is suspended
+  session @5 :Text;        # empty for a new session; its id when the program answers `reattach`
+  objects @6 :Text;        # path of the object list, when the program answers `reattach`; empty before
+}
+
+struct GateClosed {
+  position @0 :UInt64;     # no frame has been reserved at or past it; every frame before it is published
+}
+
+struct ToSession {
+  union {
+    opened @0 :Opened;       # the worker is there and consumes: open the gate
+    refused @1 :Text;        # no session, and why: an error for the program
+    closeGate @2 :Void;      # answer gateClosed when every call has entered the ring and the object list is committed
+    openGate @3 :Void;       # a suspend that failed: go on
+    suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on the socket named in Open
+    lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
+    reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`
+  }
+}
+
+struct Opened {
+  session @0 :Text;
+  directory @1 :Text;      # the session's state directory; the object list is kept there (empty on a reattach)
+}
+
+# ---------------------------------------------------------------- vgpuctl and daemons ⇄ vgpud, on DIR/vgpud.sock
+
+interface Node {
+  hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32);
+  list @1 () -> (sessions :List(SessionInfo));
+  suspend @2 (session :Text, directory :Text, progress :Progress) -> (report :Report);
+  resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
+}
+
+struct Device {
+  ordinal @0 :UInt32;
+  name @1 :Text;
+  uuid @2 :Text;
+  memoryBytes @3 :UInt64;
+}
+
+enum State { running @0; suspending @1; suspended @2; resuming @3; lost @4; }
+
+struct SessionInfo {
+  id @0 :Text;
+  name @1 :Text;
+  pid @2 :Int32;
+  state @3 :State;
+  device @4 :Text;          # "emulated 0", "cuda 0"; empty while suspended
+  program @5 :Text;
+  directory @6 :Text;       # state directory; the object list is in it
+  workerPid @7 :Int32;      # 0 while suspended
+  snapshot @8 :Text;        # where it was suspended to
+  openedSeconds @9 :Int64;  # Unix time
+}
+
+interface Progress {
+  # Long work tells how far it is; `total` may grow.
+  report @0 (phase :Text, doneBytes :UInt64, totalBytes :UInt64) -> stream;
+}
+
+struct Report {
+  seconds @0 :Float64;
+  gateSeconds @1 :Float64;   # of which: the program was stopped at its gate before the worker was quiet
+  deviceBytes @2 :UInt64;    # device memory the session owns
+  storedBytes @3 :UInt64;    # what went to, or came from, disk
+  objects @4 :UInt64;
+  tailFrames @5 :UInt64;     # frames that travelled unconsumed
+}
+
+# ---------------------------------------------------------------- vgpud → vgpu-worker, on an inherited socket
+
+interface Descriptor {
+  # A file descriptor as a capability: the message carries it beside itself.
+}
+
+interface Worker {
+  hello @0 () -> (devices :List(Device), driverVersion :Int32);
+  attach @1 (segment :Descriptor, hostArena :Descriptor) -> ();
+  # Maps and checks a new session's memory and begins to consume.
+  quiesce @2 () -> (position :UInt64);
+  # Stops between frames and waits for the GPU.
+  proceed @3 () -> ();
+  # Goes on after a quiesce.
+  save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
+  # Writes a snapshot of a quiet session. On error nothing is left in `directory` that was not there.
+  restore @5 (directory :Text, objects :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress)
+    -> (report :Report);
+  # Rebuilds a session from a snapshot in a fresh worker, attaches the program's memory and begins to consume.
+}

@@ -1,0 +1,51 @@
+// A piece of memory that two processes share: a memfd of fixed size, sealed against resizing, so that neither side can
+// make the other fault by truncating it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace vgpu {
+
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  // A new one of `bytes`, sparse. Throws kj::Exception.
+  static MemoryFile create(const std::string& name, uint64_t bytes);
+  // Takes ownership of `fd`, which came from an untrusted process. Throws kj::Exception unless it is a memfd of a size
+  // between `leastBytes` and `mostBytes`, sealed against growing and shrinking.
+  static MemoryFile adopt(int fd, uint64_t leastBytes, uint64_t mostBytes);
+
+  MemoryFile(MemoryFile&&) noexcept;
+  MemoryFile& operator=(MemoryFile&&) noexcept;
+  ~MemoryFile();
+
+  int fd() const { return descriptor; }
+  uint64_t bytes() const { return size; }
+
+ private:
+  MemoryFile(int fd, uint64_t bytes) : descriptor(fd), size(bytes) {}
+  int descriptor = -1;
+  uint64_t size = 0;
+};
+
+// A mapping of a memory file, unmapped with its owner.
+class Mapping {
+ public:
+  Mapping() = default;
+  // Maps all of `file`, at `address` exactly where that is not null. Throws kj::Exception where the address is taken.
+  Mapping(const MemoryFile& file, void* address = nullptr);
+  Mapping(Mapping&&) noexcept;
+  Mapping& operator=(Mapping&&) noexcept;
+  ~Mapping();
+
+  std::byte* data() const { return start; }
+  uint64_t bytes() const { return size; }
+
+ private:
+  std::byte* start = nullptr;
+  uint64_t size = 0;
+};
+
+}  // namespace vgpu
