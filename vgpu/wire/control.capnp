@@ -22,6 +22,8 @@ struct ToNode {
     open @0 :Open;
     gateClosed @1 :GateClosed;   # answer to ToSession.closeGate
     refused @2 :Text;            # the last request cannot be met; why. The session goes on as before it.
+    moved @3 :Void;              # to the daemon it was suspended from: another one has resumed the session and owns it,
+                                 # its state directory included. A connection that ends without this is a program's end.
   }
 }
 

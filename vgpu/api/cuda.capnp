@@ -1,0 +1,251 @@
+@0xf3c59a1b7e204d68;
+# CUDA as data: every driver entry is a row. A method's parameters are its frame, its results the answer.
+# Ordinals are the frame's method number: append only, never reuse.
+
+using Cxx = import "/capnp/c++.capnp";
+using A = import "annotations.capnp";
+$Cxx.namespace("vgpu::api");
+
+struct DeviceDescription {
+  name @0 :Text;
+  uuid @1 :Data;
+  pciBusId @2 :Text;
+  totalBytes @3 :UInt64;
+  attributes @4 :List(Int32);   # by CUdevice_attribute; what the driver does not know is 0
+  leastPriority @5 :Int32;
+  greatestPriority @6 :Int32;
+}
+
+interface Cuda {
+  # ------------------------------------------------------------------ the session's own
+  describe @0 (device :UInt32) -> (count :UInt32, driverVersion :Int32, device :DeviceDescription)
+      $A.route(call) $A.replay(query) $A.reads $A.workerByHand("gathers many driver calls into one answer");
+  lease @1 (address :UInt64 $A.creates(lease), bytes :UInt64) -> ()
+      $A.route(call) $A.replay(build) $A.workerByHand("maps physical memory at the arena's address");
+  endLease @2 (address :UInt64 $A.destroys(lease)) -> ()
+      $A.route(call) $A.replay(build) $A.workerByHand("unmaps it");
+  hostLease @3 (address :UInt64 $A.creates(hostLease), bytes :UInt64) -> ()
+      $A.route(call) $A.replay(build) $A.workerByHand("registers a part of the shared host arena");
+  endHostLease @4 (address :UInt64 $A.destroys(hostLease)) -> ()
+      $A.route(call) $A.replay(build) $A.workerByHand("gives its pages back too");
+  blobWrite @5 (blob :UInt64, offset :UInt64, totalBytes :UInt64, slab :UInt32, bytes :UInt32) -> ()
+      $A.route(post) $A.replay(query) $A.workerByHand("the worker keeps blobs, and a snapshot stores them");
+  blobDrop @6 (blob :UInt64) -> ()
+      $A.route(post) $A.replay(query) $A.workerByHand("as blobWrite");
+
+  # ------------------------------------------------------------------ devices and contexts
+  init @7 () $A.entry("cuInit") $A.since(2000) $A.route(local) $A.reason("opens the session");
+  driverGetVersion @8 () $A.entry("cuDriverGetVersion") $A.since(2020) $A.route(local) $A.reason("described once");
+  deviceGet @9 () $A.entry("cuDeviceGet") $A.since(2000) $A.route(local) $A.reason("described once");
+  deviceGetCount @10 () $A.entry("cuDeviceGetCount") $A.since(2000) $A.route(local) $A.reason("described once");
+  deviceGetName @11 () $A.entry("cuDeviceGetName") $A.since(2000) $A.route(local) $A.reason("described once");
+  deviceGetUuid @12 () $A.entry("cuDeviceGetUuid_v2") $A.since(11040) $A.route(local)
+      $A.reason("the virtual GPU keeps its UUID wherever it lands");
+  deviceTotalMem @13 () $A.entry("cuDeviceTotalMem_v2") $A.since(3020) $A.route(local) $A.reason("described once");
+  deviceGetAttribute @14 () $A.entry("cuDeviceGetAttribute") $A.since(2000) $A.route(local) $A.reason("described once");
+  deviceGetPciBusId @15 () $A.entry("cuDeviceGetPCIBusId") $A.since(4010) $A.route(local) $A.reason("described once");
+  deviceGetByPciBusId @16 () $A.entry("cuDeviceGetByPCIBusId") $A.since(4010) $A.route(local)
+      $A.reason("described once");
+  primaryCtxRetain @17 () $A.entry("cuDevicePrimaryCtxRetain") $A.since(7000) $A.route(local)
+      $A.reason("the worker has made every device's context already");
+  primaryCtxRelease @18 () $A.entry("cuDevicePrimaryCtxRelease_v2") $A.since(11000) $A.route(local)
+      $A.reason("counts the retains");
+  primaryCtxReset @19 () $A.entry("cuDevicePrimaryCtxReset_v2") $A.since(11000) $A.route(local)
+      $A.reason("drops the device's objects one by one, and clears a fault");
+  primaryCtxGetState @20 () $A.entry("cuDevicePrimaryCtxGetState") $A.since(7000) $A.route(local)
+      $A.reason("counts the retains");
+  primaryCtxSetFlags @21 () $A.entry("cuDevicePrimaryCtxSetFlags_v2") $A.since(11000) $A.route(local)
+      $A.reason("scheduling flags are ours: the program waits on shared memory");
+  ctxCreate @22 () $A.entry("cuCtxCreate_v4") $A.since(12050) $A.route(local)
+      $A.reason("a session has one context a device; others are names for it");
+  ctxCreateV2 @23 () $A.entry("cuCtxCreate_v2") $A.since(3020) $A.route(local) $A.reason("as ctxCreate");
+  ctxDestroy @24 () $A.entry("cuCtxDestroy_v2") $A.since(4000) $A.route(local) $A.reason("as ctxCreate");
+  ctxSetCurrent @25 () $A.entry("cuCtxSetCurrent") $A.since(4000) $A.route(local) $A.reason("state of the thread");
+  ctxGetCurrent @26 () $A.entry("cuCtxGetCurrent") $A.since(4000) $A.route(local) $A.reason("state of the thread");
+  ctxPushCurrent @27 () $A.entry("cuCtxPushCurrent_v2") $A.since(4000) $A.route(local) $A.reason("state of the thread");
+  ctxPopCurrent @28 () $A.entry("cuCtxPopCurrent_v2") $A.since(4000) $A.route(local) $A.reason("state of the thread");
+  ctxGetDevice @29 () $A.entry("cuCtxGetDevice") $A.since(2000) $A.route(local) $A.reason("state of the thread");
+  ctxGetApiVersion @30 () $A.entry("cuCtxGetApiVersion") $A.since(3020) $A.route(local) $A.reason("described once");
+  ctxGetFlags @31 () $A.entry("cuCtxGetFlags") $A.since(7000) $A.route(local) $A.reason("as primaryCtxSetFlags");
+  ctxGetStreamPriorityRange @32 () $A.entry("cuCtxGetStreamPriorityRange") $A.since(5050) $A.route(local)
+      $A.reason("described once");
+  ctxSynchronize @33 () -> () $A.entry("cuCtxSynchronize") $A.since(2000) $A.route(signal) $A.replay(query)
+      $A.clientByHand("nothing outstanding is answered at once")
+      $A.workerByHand("the GPU answers, after every stream of the device");
+  ctxGetLimit @34 (limit :UInt32) -> (pvalue :UInt64) $A.entry("cuCtxGetLimit") $A.since(3010)
+      $A.signature("size_t* pvalue, CUlimit limit") $A.route(call) $A.replay(query) $A.reads;
+  ctxSetLimit @35 (limit :UInt32, value :UInt64) -> () $A.entry("cuCtxSetLimit") $A.since(3010)
+      $A.signature("CUlimit limit, size_t value") $A.route(call) $A.replay(build) $A.reads;
+  ctxGetCacheConfig @36 () -> (config :UInt32) $A.entry("cuCtxGetCacheConfig") $A.since(3020)
+      $A.signature("CUfunc_cache* config") $A.route(call) $A.replay(query) $A.reads;
+  ctxSetCacheConfig @37 (config :UInt32) -> () $A.entry("cuCtxSetCacheConfig") $A.since(3020)
+      $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.reads;
+
+  # ------------------------------------------------------------------ modules and functions
+  moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text)
+      $A.entry("cuModuleLoadData") $A.since(2000) $A.route(call) $A.replay(build)
+      $A.clientByHand("the image travels as a blob") $A.workerByHand("the image is a blob; the JIT's log comes back");
+  moduleLoadEx @39 () $A.entry("cuModuleLoadDataEx") $A.since(2010) $A.route(local) $A.reason("moduleLoad with options");
+  moduleLoadFat @40 () $A.entry("cuModuleLoadFatBinary") $A.since(2000) $A.route(local) $A.reason("moduleLoad");
+  moduleLoadFile @41 () $A.entry("cuModuleLoad") $A.since(2000) $A.route(local) $A.reason("reads the file, then moduleLoad");
+  moduleUnload @42 (hmod :UInt64 $A.destroys(module)) -> () $A.entry("cuModuleUnload") $A.since(2000)
+      $A.signature("CUmodule hmod") $A.route(post) $A.replay(build)
+      $A.clientByHand("the module's functions and variables end with it, and its blob");
+  moduleFunction @43 (function :UInt64 $A.creates(function), module :UInt64 $A.uses(module) $A.parent, name :Text)
+      -> (attributes :List(Int32), offsets :List(UInt32), sizes :List(UInt32))
+      $A.entry("cuModuleGetFunction") $A.since(2000) $A.route(call) $A.replay(build) $A.reads
+      $A.clientByHand("one handle a name") $A.workerByHand("brings what a launch must know in one answer");
+  moduleVariable @44 (variable :UInt64 $A.creates(variable), module :UInt64 $A.uses(module) $A.parent, name :Text)
+      -> (address :UInt64, bytes :UInt64)
+      $A.entry("cuModuleGetGlobal_v2") $A.since(3020) $A.route(call) $A.replay(build) $A.reads
+      $A.clientByHand("the list keeps the address, for the comparison at restore")
+      $A.workerByHand("a variable has no handle of the driver's");
+  moduleGetLoadingMode @45 () $A.entry("cuModuleGetLoadingMode") $A.since(11070) $A.route(local)
+      $A.reason("modules are loaded at once");
+  funcGetAttribute @46 (attrib :Int32, hfunc :UInt64 $A.uses(function)) -> (pi :Int32) $A.entry("cuFuncGetAttribute")
+      $A.since(2020) $A.signature("int* pi, CUfunction_attribute attrib, CUfunction hfunc")
+      $A.route(call) $A.replay(query) $A.reads;
+  funcSetAttribute @47 (hfunc :UInt64 $A.changes(function), attrib :Int32, value :Int32) -> ()
+      $A.entry("cuFuncSetAttribute") $A.since(9000)
+      $A.signature("CUfunction hfunc, CUfunction_attribute attrib, int value")
+      $A.route(call) $A.replay(build) $A.reads
+      $A.clientByHand("the client checks launches against what is set here");
+  funcSetCacheConfig @48 (hfunc :UInt64 $A.changes(function), config :UInt32) -> () $A.entry("cuFuncSetCacheConfig")
+      $A.since(3000) $A.signature("CUfunction hfunc, CUfunc_cache config") $A.route(call) $A.replay(build) $A.reads;
+  funcGetParamInfo @49 () $A.entry("cuFuncGetParamInfo") $A.since(12040) $A.route(local) $A.reason("told by moduleFunction");
+  funcGetName @50 () $A.entry("cuFuncGetName") $A.since(12030) $A.route(local) $A.reason("told by the program");
+  funcGetModule @51 () $A.entry("cuFuncGetModule") $A.since(11000) $A.route(local) $A.reason("told by the program");
+
+  # ------------------------------------------------------------------ launches
+  launchKernel @52 (function :UInt64 $A.uses(function), stream :UInt64 $A.uses(stream) $A.nullable,
+                    gridX :UInt32, gridY :UInt32, gridZ :UInt32, blockX :UInt32, blockY :UInt32, blockZ :UInt32,
+                    sharedBytes :UInt32, cooperative :Bool, parameters :Data) -> ()
+      $A.entry("cuLaunchKernel") $A.since(4000) $A.route(post) $A.replay(work)
+      $A.clientByHand("parameters are gathered by the function's layout")
+      $A.workerByHand("and spread again");
+  launchKernelEx @53 () $A.entry("cuLaunchKernelEx") $A.since(11060) $A.route(local) $A.reason("launchKernel with attributes");
+  launchCooperative @54 () $A.entry("cuLaunchCooperativeKernel") $A.since(9000) $A.route(local) $A.reason("launchKernel");
+
+  # ------------------------------------------------------------------ memory
+  memAlloc @55 (address :UInt64 $A.creates(memory), bytes :UInt64) -> () $A.entry("cuMemAlloc_v2") $A.since(3020)
+      $A.route(post) $A.replay(build)
+      $A.clientByHand("the address is chosen by the client's arena, not by the driver") $A.workerByHand("as above");
+  memAllocPitch @56 () $A.entry("cuMemAllocPitch_v2") $A.since(3020) $A.route(local) $A.reason("memAlloc with rounded rows");
+  memFree @57 (address :UInt64 $A.destroys(memory)) -> () $A.entry("cuMemFree_v2") $A.since(3020)
+      $A.route(post) $A.replay(build) $A.clientByHand("as memAlloc") $A.workerByHand("as memAlloc");
+  memGetInfo @58 () -> (free :UInt64, total :UInt64) $A.entry("cuMemGetInfo_v2") $A.since(3020)
+      $A.route(call) $A.replay(query) $A.reads
+      $A.clientByHand("what the session has leased and not given out is free too") $A.driver("cuMemGetInfo_v2")
+      $A.workerByHand("reads one device");
+  memGetAddressRange @59 () $A.entry("cuMemGetAddressRange_v2") $A.since(3020) $A.route(local) $A.reason("the client's arena");
+  hostAlloc @60 (address :UInt64 $A.creates(hostMemory), bytes :UInt64, flags :UInt32) -> ()
+      $A.entry("cuMemHostAlloc") $A.since(2020) $A.route(post) $A.replay(build)
+      $A.clientByHand("pinned memory is a piece of the host arena") $A.workerByHand("a list entry");
+  hostAllocPlain @61 () $A.entry("cuMemAllocHost_v2") $A.since(3020) $A.route(local) $A.reason("hostAlloc");
+  hostFree @62 (address :UInt64 $A.destroys(hostMemory)) -> () $A.entry("cuMemFreeHost") $A.since(2000)
+      $A.route(post) $A.replay(build) $A.clientByHand("as hostAlloc") $A.workerByHand("as hostAlloc");
+  hostGetDevicePointer @63 () $A.entry("cuMemHostGetDevicePointer_v2") $A.since(3020) $A.route(local)
+      $A.reason("one address on all sides");
+  hostGetFlags @64 () $A.entry("cuMemHostGetFlags") $A.since(2030) $A.route(local) $A.reason("told by the program");
+  memAllocManaged @65 () $A.entry("cuMemAllocManaged") $A.since(6000) $A.route(local)
+      $A.reason("a piece of the host arena, which both sides see");
+  pointerGetAttribute @66 () $A.entry("cuPointerGetAttribute") $A.since(4000) $A.route(local) $A.reason("the client's arenas");
+  pointerGetAttributes @67 () $A.entry("cuPointerGetAttributes") $A.since(7000) $A.route(local) $A.reason("the client's arenas");
+
+  # ------------------------------------------------------------------ copies and fills: one frame for each way bytes can go
+  copyInline @68 (destination :UInt64, stream :UInt64 $A.uses(stream) $A.nullable, data :Data) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("the bytes are in the frame");
+  copyFromSlab @69 (destination :UInt64, slab :UInt32, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("the GPU frees the slab");
+  copyToSlab @70 (source :UInt64, slab :UInt32, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(signal) $A.replay(query) $A.workerByHand("the GPU says when the bytes are there");
+  copy @71 (destination :UInt64, source :UInt64, bytes :UInt64, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("both ends must be the session's: a device or the host arena");
+  copyRect @72 (destination :Rect, source :Rect, widthBytes :UInt64, height :UInt64, depth :UInt64,
+                stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("as copy");
+  fill @73 (destination :UInt64, pitch :UInt64, value :UInt32, elementBytes :UInt32, width :UInt64, height :UInt64,
+            stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("one frame for twelve entries");
+
+  # ------------------------------------------------------------------ streams
+  streamCreate @74 (phStream :UInt64 $A.creates(stream), flags :UInt32, priority :Int32) -> ()
+      $A.entry("cuStreamCreateWithPriority") $A.since(5050)
+      $A.signature("CUstream* phStream, unsigned int flags, int priority") $A.route(post) $A.replay(build)
+      $A.clientByHand("the client remembers flags and priority");
+  streamCreatePlain @75 () $A.entry("cuStreamCreate") $A.since(2000) $A.route(local) $A.reason("streamCreate");
+  streamDestroy @76 (hStream :UInt64 $A.destroys(stream)) -> () $A.entry("cuStreamDestroy_v2") $A.since(4000)
+      $A.signature("CUstream hStream") $A.route(post) $A.replay(build)
+      $A.clientByHand("the built-in streams cannot be destroyed");
+  streamWaitEvent @77 (hStream :UInt64 $A.uses(stream) $A.nullable, hEvent :UInt64 $A.uses(event), Flags :UInt32) -> ()
+      $A.entry("cuStreamWaitEvent") $A.since(3020)
+      $A.signature("CUstream hStream, CUevent hEvent, unsigned int Flags") $A.route(post) $A.replay(work);
+  streamSynchronize @78 (stream :UInt64 $A.uses(stream) $A.nullable) -> () $A.entry("cuStreamSynchronize") $A.since(2000)
+      $A.route(signal) $A.replay(query) $A.clientByHand("nothing outstanding is answered at once")
+      $A.workerByHand("the GPU answers");
+  streamQuery @79 (hStream :UInt64 $A.uses(stream) $A.nullable) -> () $A.entry("cuStreamQuery") $A.since(2000)
+      $A.signature("CUstream hStream") $A.route(call) $A.replay(query) $A.reads
+      $A.clientByHand("nothing outstanding is answered at once");
+  streamGetPriority @80 () $A.entry("cuStreamGetPriority") $A.since(5050) $A.route(local) $A.reason("told by the program");
+  streamGetFlags @81 () $A.entry("cuStreamGetFlags") $A.since(5050) $A.route(local) $A.reason("told by the program");
+  streamGetCtx @82 () $A.entry("cuStreamGetCtx") $A.since(9020) $A.route(local) $A.reason("told by the program");
+  streamGetId @83 () $A.entry("cuStreamGetId") $A.since(12000) $A.route(local) $A.reason("the handle's number");
+
+  # ------------------------------------------------------------------ events
+  eventCreate @84 (phEvent :UInt64 $A.creates(event), Flags :UInt32) -> () $A.entry("cuEventCreate") $A.since(2000)
+      $A.signature("CUevent* phEvent, unsigned int Flags") $A.route(post) $A.replay(build)
+      $A.clientByHand("takes an event line of the segment");
+  eventRecord @85 (event :UInt64 $A.uses(event), stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
+      $A.entry("cuEventRecord") $A.since(2000) $A.route(post) $A.replay(work)
+      $A.clientByHand("the client remembers the position") $A.workerByHand("the GPU writes the event's line");
+  eventRecordWithFlags @86 () $A.entry("cuEventRecordWithFlags") $A.since(11010) $A.route(local) $A.reason("eventRecord");
+  eventQuery @87 () $A.entry("cuEventQuery") $A.since(2000) $A.route(local) $A.reason("reads the event's line");
+  eventSynchronize @88 () $A.entry("cuEventSynchronize") $A.since(2000) $A.route(local) $A.reason("waits on the event's line");
+  eventElapsedTime @89 (start :UInt64 $A.uses(event), end :UInt64 $A.uses(event)) -> (milliseconds :Float32)
+      $A.entry("cuEventElapsedTime_v2") $A.since(12080) $A.route(call) $A.replay(query) $A.reads
+      $A.clientByHand("one frame for two entries") $A.workerByHand("events recorded before a restore keep their times");
+  eventElapsedTimeV1 @90 () $A.entry("cuEventElapsedTime") $A.since(2000) $A.route(local) $A.reason("eventElapsedTime");
+  eventDestroy @91 (hEvent :UInt64 $A.destroys(event)) -> () $A.entry("cuEventDestroy_v2") $A.since(4000)
+      $A.signature("CUevent hEvent") $A.route(post) $A.replay(build)
+      $A.clientByHand("gives its line back") $A.workerByHand("forgets its saved time");
+
+  # ------------------------------------------------------------------ occupancy
+  occupancyBlocks @92 (func :UInt64 $A.uses(function), blockSize :Int32, dynamicSMemSize :UInt64, flags :UInt32)
+      -> (numBlocks :Int32)
+      $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags") $A.since(7000)
+      $A.signature("int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags")
+      $A.route(call) $A.replay(query) $A.reads;
+  occupancyBlocksPlain @93 () $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessor") $A.since(6050) $A.route(local)
+      $A.reason("occupancyBlocks");
+  occupancyBlockSize @94 () $A.entry("cuOccupancyMaxPotentialBlockSize") $A.since(6050) $A.route(local)
+      $A.reason("a search over occupancyBlocks: it may call the program back");
+  occupancyShared @95 (func :UInt64 $A.uses(function), numBlocks :Int32, blockSize :Int32) -> (dynamicSmemSize :UInt64)
+      $A.entry("cuOccupancyAvailableDynamicSMemPerBlock") $A.since(10020)
+      $A.signature("size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize")
+      $A.route(call) $A.replay(query) $A.reads;
+
+  # ------------------------------------------------------------------ peers and hints
+  canAccessPeer @96 (dev :Int32, peerDev :Int32) -> (canAccessPeer :Int32) $A.entry("cuDeviceCanAccessPeer")
+      $A.since(4000) $A.signature("int* canAccessPeer, CUdevice dev, CUdevice peerDev")
+      $A.route(call) $A.replay(query) $A.reads;
+  p2pAttribute @97 (attrib :Int32, srcDevice :Int32, dstDevice :Int32) -> (value :Int32)
+      $A.entry("cuDeviceGetP2PAttribute") $A.since(8000)
+      $A.signature("int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice")
+      $A.route(call) $A.replay(query) $A.reads;
+
+  # ------------------------------------------------------------------ answered without a GPU
+  getErrorName @98 () $A.entry("cuGetErrorName") $A.since(6000) $A.route(local) $A.reason("a table");
+  getErrorString @99 () $A.entry("cuGetErrorString") $A.since(6000) $A.route(local) $A.reason("a table");
+  getProcAddress @100 () $A.entry("cuGetProcAddress_v2") $A.since(12000) $A.route(local) $A.reason("this schema's entries");
+  getExportTable @101 () $A.entry("cuGetExportTable") $A.since(3000) $A.route(local) $A.replay(forbid)
+      $A.reason("NVIDIA's private tables are not imitated");
+  profilerStart @102 () $A.entry("cuProfilerStart") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
+  profilerStop @103 () $A.entry("cuProfilerStop") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
+}
+
+struct Rect {
+  # One end of a copy of rows. Bytes.
+  address @0 :UInt64;
+  pitch @1 :UInt64;    # from row to row
+  slice @2 :UInt64;    # from slice to slice
+}

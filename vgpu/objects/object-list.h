@@ -1,0 +1,66 @@
+// The virtual object list: every live object of a session with the recipe that made it, kept in LMDB in the session's
+// state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
+//
+// Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other
+// processes. All of it survives a suspend. A frame is kept as it was in the ring: restore executes it again.
+#pragma once
+
+#include <capnp/common.h>
+#include <kj/array.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vgpu/api/effects.h"
+
+namespace vgpu {
+
+// An executed frame that belongs to recipes, as the recorder hands it over.
+struct RecordedFrame {
+  uint64_t position = 0;  // in the ring; also the order in which recipes are executed again
+  api::Method method{};
+  uint8_t device = 0;
+  kj::Array<capnp::word> words;          // the frame's message (one segment, without a segment table)
+  uint64_t address = 0, bytes = 0;       // the range of what it made, where that is memory or a variable
+};
+
+struct ObjectId {
+  api::Kind kind = api::Kind::NONE;
+  uint64_t handle = 0;  // virtual
+  auto operator<=>(const ObjectId&) const = default;
+};
+
+struct ObjectRecord {
+  ObjectId id;
+  uint8_t device = 0;
+  uint64_t address = 0, bytes = 0;       // 0 where the object is no memory
+  bool destroyed = false;                // the program has destroyed it; kept while others need its recipe
+  std::vector<ObjectId> needs;           // objects its recipe names; the parent first where there is one
+  std::vector<RecordedFrame> recipe;     // the frame that made it, then those that changed it, by position
+};
+
+class ObjectList {
+ public:
+  // Opens the list in `directory`, empty where there is none. Throws kj::Exception (no space, wrong version, locked).
+  static std::unique_ptr<ObjectList> open(const std::string& directory);
+  virtual ~ObjectList() = default;
+
+  // Takes one executed frame into the open batch: creates, changes or destroys what the schema says of its method.
+  // Frames whose objects the list does not know (a changed object that is gone) are ignored.
+  virtual void apply(RecordedFrame frame) = 0;
+
+  // Makes the batch durable and visible to readers. Throws kj::Exception; the batch is kept for the next try then.
+  virtual void commit() = 0;
+};
+
+// Reads the list in `directory` at one moment, from any process. Every record in order of its first frame's position.
+// What the file holds came from an untrusted program: sizes are checked, a record that makes no sense throws
+// kj::Exception. LMDB itself trusts its file, so processes that must not crash read through a process that may.
+void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+
+const char* kindName(api::Kind kind);
+
+}  // namespace vgpu

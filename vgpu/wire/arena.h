@@ -1,0 +1,43 @@
+// Where things are: the fixed addresses that a program's pointers are made of, the same in every process and on every host.
+//
+// Device memory of virtual GPU n is at deviceArena(n). FACTS.md, Addresses: the driver honours exactly these hints.
+// Pinned host memory is one sparse memfd, mapped at hostArena in the program and in the worker alike, so one address
+// serves all sides. Thread sanitizer reserves most of the address space for itself; under it the host arena sits in
+// the only window it leaves free.
+#pragma once
+
+#include <cstdint>
+
+namespace vgpu {
+
+constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB, TiB = 1024 * GiB;
+
+constexpr uint64_t maxDevices = 16;
+constexpr uint64_t deviceArenaBase = 0x2000'0000'0000;
+constexpr uint64_t deviceArenaBytes = 1 * TiB;  // a device
+
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t hostArenaBase = 0x7e90'0000'0000;
+constexpr uint64_t hostArenaBytes = 64 * GiB;
+#else
+constexpr uint64_t hostArenaBase = 0x1000'0000'0000;
+constexpr uint64_t hostArenaBytes = 1 * TiB;
+#endif
+
+// What cuMemAlloc promises of an address.
+constexpr uint64_t allocationAlignment = 256;
+// Smallest piece of physical memory that the driver maps (FACTS.md: granularity 2 MiB).
+constexpr uint64_t leaseGranularity = 2 * MiB;
+
+constexpr uint64_t deviceArena(uint64_t device) { return deviceArenaBase + device * deviceArenaBytes; }
+
+constexpr bool inDeviceArenas(uint64_t address) {
+  return address >= deviceArenaBase && address < deviceArenaBase + maxDevices * deviceArenaBytes;
+}
+constexpr bool inHostArena(uint64_t address) {
+  return address >= hostArenaBase && address < hostArenaBase + hostArenaBytes;
+}
+
+constexpr uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace vgpu

@@ -1,0 +1,58 @@
+#include <errno.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+
+#include "vgpu/wire/segment.h"
+
+namespace vgpu {
+
+namespace {
+
+std::byte* mapAt(void* address, uint64_t bytes, int flags, int fd, uint64_t offset) {
+  int access = fd < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  void* mapped = mmap(address, bytes, access, flags | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
+  return static_cast<std::byte*>(mapped);
+}
+
+}  // namespace
+
+MemoryFile Segment::create() {
+  MemoryFile file = MemoryFile::create("vgpu-segment", SegmentLayout::bytes);
+  Mapping mapping(file);
+  auto* header = reinterpret_cast<SegmentHeader*>(mapping.data());
+  header->magic = segmentMagic;
+  header->version = segmentVersion;
+  return file;
+}
+
+Segment::Segment(const MemoryFile& file) {
+  KJ_REQUIRE(file.bytes() == SegmentLayout::bytes, "a segment of another size", file.bytes(), SegmentLayout::bytes);
+  start = mapAt(nullptr, SegmentLayout::bytes, MAP_SHARED, file.fd(), 0);
+  KJ_ON_SCOPE_FAILURE(munmap(start, SegmentLayout::bytes));
+  madvise(start, SegmentLayout::bytes, MADV_DONTDUMP);
+  KJ_REQUIRE(header().magic == segmentMagic, "this shared memory is no segment");
+  KJ_REQUIRE(header().version == segmentVersion, "a segment of another version", header().version, segmentVersion);
+  mirrored = mapAt(nullptr, 2 * ringBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KJ_ON_SCOPE_FAILURE(munmap(mirrored, 2 * ringBytes));
+  mapAt(mirrored, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
+  mapAt(mirrored + ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
+}
+
+Segment::~Segment() {
+  munmap(mirrored, 2 * ringBytes);
+  munmap(start, SegmentLayout::bytes);
+}
+
+SegmentHeader& Segment::header() const { return *reinterpret_cast<SegmentHeader*>(start); }
+Slot& Segment::slot(uint64_t index) const { return reinterpret_cast<Slot*>(start + SegmentLayout::slots)[index]; }
+EventLine& Segment::eventLine(uint64_t index) const {
+  return reinterpret_cast<EventLine*>(start + SegmentLayout::events)[index];
+}
+SlabState& Segment::slabState(uint64_t index) const {
+  return reinterpret_cast<SlabState*>(start + SegmentLayout::slabStates)[index];
+}
+std::byte* Segment::slab(uint64_t index) const { return start + SegmentLayout::slabs + index * slabBytes; }
+std::byte* Segment::ringAt(uint64_t position) const { return mirrored + position % ringBytes; }
+
+}  // namespace vgpu

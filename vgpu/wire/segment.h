@@ -1,0 +1,117 @@
+// The segment: the shared memory in which a program and its worker meet. docs/ring.md draws it.
+//
+//   header | head line | slots | event lines | slabs' states | ring | staging slabs
+//
+// The program makes it (a sealed memfd) and keeps it over a suspend; the worker maps it. Everything in it can be changed
+// by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
+//
+// Writers: `head` any program thread; a slot the thread that owns it and, for an answer, the worker or the GPU; `tail`,
+// `fault` the worker only. No locks live in shared memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "vgpu/wire/arena.h"
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu {
+
+constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
+constexpr uint32_t segmentVersion = 1;
+
+constexpr uint64_t ringBytes = 4 * MiB;
+constexpr uint64_t maxFrameBytes = 64 * KiB;
+constexpr uint64_t slotCount = 256;
+constexpr uint64_t answerBytes = 8 * KiB - 128;
+constexpr uint64_t eventLineCount = 32 * 1024;
+constexpr uint64_t slabCount = 64;
+constexpr uint64_t slabBytes = 1 * MiB;
+
+// A frame begins with this, 64-byte aligned; a Cap'n Proto message (one segment, the method's parameters) follows.
+struct FrameHeader {
+  // Position + 1 once the frame is complete; 0 before. Stored last (release) by the writer.
+  std::atomic<uint64_t> stamp;
+  uint32_t bytes;   // the whole frame, a multiple of frameUnit
+  uint16_t method;
+  uint16_t slot;    // whose thread
+  uint8_t device;   // the thread's current virtual GPU
+  uint8_t reserved[7];
+};
+constexpr uint64_t frameUnit = 64;
+static_assert(sizeof(FrameHeader) == 24);
+
+// Where a thread waits. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
+struct alignas(128) Slot {
+  std::atomic<uint64_t> done;     // stamp of the last frame of this thread that is complete
+  std::atomic<uint32_t> wakeups;  // futex: changes when the worker completes something itself
+  std::atomic<uint32_t> sleeping; // the thread is in the futex, or about to be
+  int32_t result;                 // CUresult of that frame
+  uint32_t answerWords;           // of the Cap'n Proto message in `answer`
+  alignas(8) std::byte pad[104];
+  std::byte answer[answerBytes];
+};
+static_assert(sizeof(Slot) == 8 * KiB);
+
+struct alignas(128) SegmentHeader {
+  uint32_t magic, version;
+
+  alignas(128) std::atomic<uint64_t> head;  // writers reserve by fetch-add
+
+  alignas(128) std::atomic<uint64_t> tail;      // everything before it is consumed and zero again
+  std::atomic<uint32_t> ringFull;               // futex: changes when a consumer made room and someone waits
+  std::atomic<uint32_t> writersWaiting;
+
+  alignas(128) std::atomic<uint32_t> doorbell;  // futex of the consumer
+  std::atomic<uint32_t> consumerSleeping;
+
+  // CUresult that ended a device's context, sticky; and the first error of a posted call not told yet.
+  alignas(128) std::atomic<int32_t> fault[maxDevices];
+  alignas(128) std::atomic<int32_t> deferred[maxDevices];
+};
+
+struct alignas(64) SlabState {
+  // 0: free. 1: taken by the program. Written back to 0 by the program, or by the GPU when a copy from it is done.
+  std::atomic<uint32_t> busy;
+};
+
+struct alignas(64) EventLine {
+  std::atomic<uint64_t> done;  // stamp of the last record of this event that the GPU has passed
+};
+
+struct SegmentLayout {
+  static constexpr uint64_t slots = 4 * KiB;
+  static constexpr uint64_t events = slots + slotCount * sizeof(Slot);
+  static constexpr uint64_t slabStates = events + eventLineCount * sizeof(EventLine);
+  static constexpr uint64_t ring = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
+  static constexpr uint64_t slabs = ring + ringBytes;
+  static constexpr uint64_t bytes = slabs + slabCount * slabBytes;
+  static constexpr uint64_t linesBytes = ring;  // what the GPU writes into: everything before the ring
+};
+static_assert(sizeof(SegmentHeader) <= SegmentLayout::slots);
+
+// A mapped segment. The ring appears twice in a row behind it, so that a frame never wraps.
+class Segment {
+ public:
+  static MemoryFile create();  // an empty one: headers set, ring zero
+  // Maps `file`; checks magic and version. Throws kj::Exception.
+  explicit Segment(const MemoryFile& file);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  SegmentHeader& header() const;
+  Slot& slot(uint64_t index) const;            // index < slotCount
+  EventLine& eventLine(uint64_t index) const;  // index < eventLineCount
+  SlabState& slabState(uint64_t index) const;  // index < slabCount
+  std::byte* slab(uint64_t index) const;
+  std::byte* ringAt(uint64_t position) const;  // contiguous for ringBytes from there
+  std::byte* base() const { return start; }
+
+ private:
+  std::byte* start = nullptr;   // bytes + ringBytes of address space
+  std::byte* mirrored = nullptr;
+};
+
+}  // namespace vgpu

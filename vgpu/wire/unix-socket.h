@@ -1,0 +1,37 @@
+// Unix sockets as the control plane uses them: stream, close-on-exec, with paths of any length and the peer's identity.
+#pragma once
+
+#include <kj/io.h>
+#include <sys/types.h>
+
+#include <string>
+
+namespace vgpu {
+
+// Throws a kj::Exception of type FAILED that says `message` and nothing else: one for a person.
+[[noreturn]] void fail(const std::string& message);
+
+// Connects to a socket file. A path too long for an address is reached through its directory's descriptor.
+// Throws kj::Exception, of type DISCONNECTED where nobody listens there.
+kj::AutoCloseFd connectUnix(const std::string& path);
+
+// Listens on a new socket file that only its owner may connect to. Non-blocking. Throws kj::Exception.
+kj::AutoCloseFd listenUnix(const std::string& path);
+
+// The same in the abstract namespace, where a name lives as long as its socket. Abstract sockets know no permissions:
+// both sides check the peer.
+kj::AutoCloseFd connectAbstract(const std::string& name);
+kj::AutoCloseFd listenAbstract(const std::string& name);
+
+struct Peer {
+  pid_t pid = 0;  // of the process that called connect() or listen(), 0 where it is in a namespace out of our sight
+  uid_t uid = 0;
+};
+
+// Who is at the other end of a connected unix socket. Throws kj::Exception.
+Peer peerOf(int socket);
+
+// Our own user, or root.
+bool isTrusted(const Peer& peer);
+
+}  // namespace vgpu
