@@ -90,7 +90,8 @@ interface Cuda {
   moduleLoadFile @41 () $A.entry("cuModuleLoad") $A.since(2000) $A.route(local) $A.reason("reads the file, then moduleLoad");
   moduleUnload @42 (hmod :UInt64 $A.destroys(module)) -> () $A.entry("cuModuleUnload") $A.since(2000)
       $A.signature("CUmodule hmod") $A.route(post) $A.replay(build)
-      $A.clientByHand("the module's functions and variables end with it, and its blob");
+      $A.clientByHand("the module's functions and variables end with it, and its blob")
+      $A.workerByHand("as above");
   moduleFunction @43 (function :UInt64 $A.creates(function), module :UInt64 $A.uses(module) $A.parent, name :Text)
       -> (attributes :List(Int32), offsets :List(UInt32), sizes :List(UInt32))
       $A.entry("cuModuleGetFunction") $A.since(2000) $A.route(call) $A.replay(build) $A.reads

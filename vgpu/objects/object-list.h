@@ -2,7 +2,8 @@
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
 // Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other
-// processes. All of it survives a suspend. A frame is kept as it was in the ring: restore executes it again.
+// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild, execute every frame of every
+// record in order of position, each position once. docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
 #include <capnp/common.h>
@@ -25,21 +26,34 @@ struct RecordedFrame {
   uint8_t device = 0;
   kj::Array<capnp::word> words;          // the frame's message (one segment, without a segment table)
   uint64_t address = 0, bytes = 0;       // the range of what it made, where that is memory or a variable
+
+  RecordedFrame clone() const;
 };
 
 struct ObjectId {
   api::Kind kind = api::Kind::NONE;
-  uint64_t handle = 0;  // virtual
+  uint64_t handle = 0;  // virtual; of a context: the device's number
   auto operator<=>(const ObjectId&) const = default;
+};
+
+// An object that another one's recipe names. Handles are used again after a destruction, `record` is not: it is the
+// position of the frame that made the object.
+struct Need : ObjectId {
+  uint64_t record = 0;
+  auto operator<=>(const Need&) const = default;
 };
 
 struct ObjectRecord {
   ObjectId id;
   uint8_t device = 0;
   uint64_t address = 0, bytes = 0;       // 0 where the object is no memory
-  bool destroyed = false;                // the program has destroyed it; kept while others need its recipe
-  std::vector<ObjectId> needs;           // objects its recipe names; the parent first where there is one
-  std::vector<RecordedFrame> recipe;     // the frame that made it, then those that changed it, by position
+  bool destroyed = false;                // the program has destroyed it, by a frame of the recipe or with its parent;
+                                         // kept while others need it
+  bool parented = false;                 // lives in the first of `needs`, and ends with it
+  std::vector<Need> needs;               // objects its recipe names; the parent first where there is one
+  std::vector<RecordedFrame> recipe;     // the frame that made it, then those that changed it, by position; never empty
+
+  uint64_t key() const { return recipe.front().position; }
 };
 
 class ObjectList {
@@ -49,14 +63,21 @@ class ObjectList {
   virtual ~ObjectList() = default;
 
   // Takes one executed frame into the open batch: creates, changes or destroys what the schema says of its method.
-  // Frames whose objects the list does not know (a changed object that is gone) are ignored.
+  // Frames that belong to no recipe, and frames whose objects the list does not know (a changed object that is gone), are
+  // ignored. Throws kj::Exception, and leaves the list as it was, where the frame is no valid message or makes an object
+  // that exists.
   virtual void apply(RecordedFrame frame) = 0;
 
-  // Makes the batch durable and visible to readers. Throws kj::Exception; the batch is kept for the next try then.
+  // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
+  // machine: nothing is synced, because a machine that goes down takes the session with it anyway.
+  // Throws kj::Exception; the batch is kept for the next try then.
   virtual void commit() = 0;
+
+  virtual size_t size() const = 0;  // records, kept ones included, with those of the open batch
 };
 
-// Reads the list in `directory` at one moment, from any process. Every record in order of its first frame's position.
+// Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be
+// open once in a process; a second time is refused). Every record in order of its first frame's position.
 // What the file holds came from an untrusted program: sizes are checked, a record that makes no sense throws
 // kj::Exception. LMDB itself trusts its file, so processes that must not crash read through a process that may.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);

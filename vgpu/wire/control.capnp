@@ -121,7 +121,6 @@ interface Worker {
   # Goes on after a quiesce.
   save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
   # Writes a snapshot of a quiet session. On error nothing is left in `directory` that was not there.
-  restore @5 (directory :Text, objects :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress)
-    -> (report :Report);
+  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress) -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, attaches the program's memory and begins to consume.
 }

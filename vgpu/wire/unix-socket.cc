@@ -71,8 +71,8 @@ Address abstractAddress(const std::string& name) {
   return address;
 }
 
-kj::AutoCloseFd connectTo(const Address& address, const std::string& shown) {
-  kj::AutoCloseFd fd = streamSocket(0);
+kj::AutoCloseFd connectTo(const Address& address, const std::string& shown, int flags) {
+  kj::AutoCloseFd fd = streamSocket(flags);
   int result;
   do {
     result = connect(fd, address.get(), address.length);
@@ -83,6 +83,7 @@ kj::AutoCloseFd connectTo(const Address& address, const std::string& shown) {
     case ENOENT: raise(kj::Exception::Type::DISCONNECTED, "there is no socket " + shown);
     case ECONNREFUSED:
       raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + shown + ": the process that made it has ended");
+    case EAGAIN: raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + shown);
     default: raise(kj::Exception::Type::FAILED, "cannot connect to " + shown + ": " + strerror(error));
   }
 }
@@ -99,7 +100,7 @@ kj::AutoCloseFd bindTo(const Address& address, const std::string& shown) {
 
 void fail(const std::string& message) { raise(kj::Exception::Type::FAILED, message); }
 
-kj::AutoCloseFd connectUnix(const std::string& path) { return connectTo(fileAddress(path), path); }
+kj::AutoCloseFd connectUnix(const std::string& path) { return connectTo(fileAddress(path), path, 0); }
 
 kj::AutoCloseFd listenUnix(const std::string& path) {
   kj::AutoCloseFd fd = bindTo(fileAddress(path), path);
@@ -109,7 +110,9 @@ kj::AutoCloseFd listenUnix(const std::string& path) {
   return fd;
 }
 
-kj::AutoCloseFd connectAbstract(const std::string& name) { return connectTo(abstractAddress(name), "@" + name); }
+kj::AutoCloseFd connectAbstract(const std::string& name) {
+  return connectTo(abstractAddress(name), "@" + name, SOCK_NONBLOCK);
+}
 
 kj::AutoCloseFd listenAbstract(const std::string& name) {
   kj::AutoCloseFd fd = bindTo(abstractAddress(name), "@" + name);

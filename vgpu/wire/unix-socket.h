@@ -19,7 +19,7 @@ kj::AutoCloseFd connectUnix(const std::string& path);
 kj::AutoCloseFd listenUnix(const std::string& path);
 
 // The same in the abstract namespace, where a name lives as long as its socket. Abstract sockets know no permissions:
-// both sides check the peer.
+// both sides check the peer. Connecting does not wait, and gives a non-blocking socket.
 kj::AutoCloseFd connectAbstract(const std::string& name);
 kj::AutoCloseFd listenAbstract(const std::string& name);
 

@@ -1,0 +1,52 @@
+// Physical memory behind the arenas, leased to the session in large pieces: device memory mapped at the fixed addresses
+// of the device arenas, and parts of the host arena registered with the driver.
+//
+// Owned and used by the working thread. A suspend drops the mappings; restore leases the same pieces again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "stub/device/driver.h"
+#include "vgpu/wire/arena.h"
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu::stub {
+
+class MemoryPool {
+ public:
+  explicit MemoryPool(const Driver& driver) : driver(driver) {}
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  // Reserves the arena of `device`. Throws kj::Exception where the driver does not give that very address.
+  void reserveArena(unsigned device);
+
+  // Backs [address, address + bytes) of a device arena. CUDA's answer: out of memory, or invalid value where the range is
+  // not free in the arena or not in whole granules.
+  CUresult lease(unsigned device, uint64_t address, uint64_t bytes);
+  CUresult endLease(uint64_t address);
+
+  // Registers [address, address + bytes) of the host arena. endHostLease also gives its pages back to the system.
+  CUresult hostLease(uint64_t address, uint64_t bytes);
+  CUresult endHostLease(uint64_t address, const MemoryFile& arena);
+
+  // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
+  bool ownsDevice(uint64_t address, uint64_t bytes) const;
+  bool ownsHost(uint64_t address, uint64_t bytes) const;
+
+  uint64_t leasedBytes() const;
+
+ private:
+  struct Lease {
+    uint64_t bytes;
+    CUmemGenericAllocationHandle physical;
+  };
+  const Driver& driver;
+  std::map<uint64_t, Lease> deviceLeases;
+  std::map<uint64_t, uint64_t> hostLeases;
+  uint32_t reservedArenas = 0;  // a bit a device
+};
+
+}  // namespace vgpu::stub

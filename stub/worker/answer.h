@@ -1,0 +1,33 @@
+// The answer to one frame, in the worker's own memory until it is copied into the caller's slot.
+#pragma once
+
+#include <capnp/message.h>
+
+#include <array>
+#include <optional>
+#include <span>
+
+namespace vgpu::stub {
+
+class Answer {
+ public:
+  // Begins the results message. Once a frame.
+  template <typename Results>
+  typename Results::Builder init() {
+    return message.emplace(kj::arrayPtr(scratch.data(), scratch.size())).template initRoot<Results>();
+  }
+  // The GPU will write the caller's slot itself: the worker does not complete the frame.
+  void leaveToGpu() { byGpu = true; }
+
+  bool isLeftToGpu() const { return byGpu; }
+  // The message's one segment; empty where no results were begun. Throws kj::Exception where it outgrew a slot.
+  std::span<const capnp::word> words();
+  void reset();
+
+ private:
+  std::array<capnp::word, 1024> scratch{};  // as large as a slot's answer
+  std::optional<capnp::MallocMessageBuilder> message;
+  bool byGpu = false;
+};
+
+}  // namespace vgpu::stub

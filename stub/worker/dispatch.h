@@ -1,0 +1,13 @@
+// From a method number to the code that executes it. The generator writes the table and most of the rows.
+#pragma once
+
+#include "stub/worker/execution.h"
+
+namespace vgpu::stub {
+
+CUresult dispatch(Execution& on, api::Method method, capnp::MessageReader& frame, Answer& answer);
+
+// A method that has no frame, or that this worker does not know: no honest client sends it.
+CUresult refuse(api::Method method);
+
+}  // namespace vgpu::stub

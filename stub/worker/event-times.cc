@@ -1,0 +1,62 @@
+#include "stub/worker/event-times.h"
+
+#include "vgpu/api/handle.h"
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu::stub {
+
+void EventTimes::start(unsigned device) {
+  clocks.resize(std::max<size_t>(clocks.size(), device + 1));
+  require(driver, driver.cuEventCreate(&clocks[device].zero, CU_EVENT_DEFAULT), "creating the clock's event");
+  require(driver, driver.cuEventRecord(clocks[device].zero, nullptr), "recording the clock's event");
+}
+
+CUresult EventTimes::timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds) {
+  if (auto before = saved.find(event); before != saved.end()) {
+    milliseconds = before->second;
+    return CUDA_SUCCESS;
+  }
+  float sinceZero = 0;
+  if (CUresult error = driver.cuEventElapsedTime_v2(&sinceZero, clocks[device].zero, real)) return error;
+  milliseconds = clocks[device].offset + sinceZero;
+  return CUDA_SUCCESS;
+}
+
+CUresult EventTimes::elapsed(unsigned device, uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
+                             float& milliseconds) {
+  if (!saved.contains(start) && !saved.contains(end)) return driver.cuEventElapsedTime_v2(&milliseconds, realStart, realEnd);
+  double from = 0, to = 0;
+  if (CUresult error = timeOf(device, start, realStart, from)) return error;
+  if (CUresult error = timeOf(device, end, realEnd, to)) return error;
+  milliseconds = static_cast<float>(to - from);
+  return CUDA_SUCCESS;
+}
+
+std::map<uint64_t, double> EventTimes::times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real) {
+  std::map<uint64_t, double> out;
+  for (auto& [event, handle] : real) {
+    double milliseconds;
+    if (handleDevice(event) != device || (!live.contains(event) && !saved.contains(event))) continue;
+    if (timeOf(device, event, fromWire<CUevent>(handle), milliseconds) == CUDA_SUCCESS) out[event] = milliseconds;
+  }
+  return out;
+}
+
+double EventTimes::now(unsigned device) {
+  CUevent event = nullptr;
+  float sinceZero = 0;
+  require(driver, driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "creating an event");
+  CUresult result = driver.cuEventRecord(event, nullptr);
+  if (result == CUDA_SUCCESS) result = driver.cuEventSynchronize(event);
+  if (result == CUDA_SUCCESS) result = driver.cuEventElapsedTime_v2(&sinceZero, clocks[device].zero, event);
+  driver.cuEventDestroy_v2(event);
+  require(driver, result, "reading the clock");
+  return clocks[device].offset + sinceZero;
+}
+
+void EventTimes::load(unsigned device, double clock, const std::map<uint64_t, double>& times) {
+  clocks[device].offset = clock;
+  saved.insert(times.begin(), times.end());
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,50 @@
+// When events happened, on a clock that goes on over a suspend, so that cudaEventElapsedTime between an event recorded
+// before it and one after still answers.
+//
+// Used by the working thread. A snapshot keeps the times (milliseconds since the session began) of the recorded events.
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "stub/device/driver.h"
+
+namespace vgpu::stub {
+
+class EventTimes {
+ public:
+  explicit EventTimes(const Driver& driver) : driver(driver) {}
+
+  // Marks now as the clock's zero on `device`, whose context is current. Once a device.
+  void start(unsigned device);
+
+  // `event` has been recorded in this worker: its saved time is void.
+  void recorded(uint64_t event) { live[event] = true; saved.erase(event); }
+  void forget(uint64_t event) { live.erase(event); saved.erase(event); }
+
+  // Milliseconds from `start` to `end`. CUDA's answer otherwise (not recorded, not ready, made without timing).
+  CUresult elapsed(unsigned device, uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd, float& milliseconds);
+
+  // For a snapshot of an idle GPU: every event's time, `real` giving each its handle; and the clock's own time.
+  std::map<uint64_t, double> times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real);
+  double now(unsigned device);
+  void load(unsigned device, double clock, const std::map<uint64_t, double>& times);
+
+ private:
+  // Time of one event. CUDA's answer where it has none.
+  CUresult timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds);
+
+  struct Clock {
+    CUevent zero = nullptr;
+    double offset = 0;  // the clock's time at zero
+  };
+  const Driver& driver;
+  std::vector<Clock> clocks;                   // by device
+  std::unordered_map<uint64_t, bool> live;     // recorded in this worker
+  std::unordered_map<uint64_t, double> saved;  // recorded before the last restore
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,127 @@
+#include "stub/worker/execution.h"
+
+#include <capnp/serialize.h>
+#include <kj/debug.h>
+
+#include "stub/worker/dispatch.h"
+#include "vgpu/api/effects.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// A message of the program's may not cost more to read than it is long: bounds nested or shared pointers.
+capnp::ReaderOptions readerOptions(size_t words) {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = words + 64;
+  options.nestingLimit = 8;
+  return options;
+}
+
+CUresult codeOf(const BadHandle& bad) {
+  return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult refuse(api::Method method) {
+  KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name);
+}
+
+Execution::Execution(const Driver& driver) : driver(driver), pool(driver), eventTimes(driver) {
+  require(driver, driver.cuInit(0), "starting the driver");
+  int count = 0;
+  require(driver, driver.cuDeviceGetCount(&count), "counting devices");
+  KJ_REQUIRE(count > 0, "the driver has no device");
+  for (int device = 0; device < std::min<int>(count, maxDevices); ++device) {
+    CUcontext context;
+    require(driver, driver.cuDevicePrimaryCtxRetain(&context, device), "creating a context");
+    contexts.push_back(context);
+  }
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    current = maxDevices;  // none yet
+    select(device);
+    pool.reserveArena(device);
+    eventTimes.start(device);
+  }
+  select(0);
+}
+
+Execution::~Execution() {
+  if (linesOnGpu != 0) driver.cuMemHostUnregister(segment->base());
+}
+
+void Execution::attach(MemoryFile segmentFile, MemoryFile hostArenaFile) {
+  auto shared = std::make_unique<Segment>(segmentFile);
+  Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
+  require(driver,
+          driver.cuMemHostRegister_v2(shared->base(), SegmentLayout::bytes,
+                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE),
+          "registering the session's shared memory");
+  require(driver, driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, shared->base(), 0), "asking for its device address");
+  segment = std::move(shared);
+  hostArena = std::move(hostArenaFile);
+  hostArenaMapping = std::move(arena);
+}
+
+void Execution::select(unsigned device) {
+  if (device == current) return;
+  if (device >= contexts.size()) throw BadHandle{api::Kind::CONTEXT, device};
+  require(driver, driver.cuCtxSetCurrent(contexts[device]), "changing device");
+  current = device;
+}
+
+CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
+                            uint32_t slot, Answer& answer) try {
+  frameStamp = position + 1;
+  frameSlot = slot;
+  select(device);
+  kj::ArrayPtr<const capnp::word> segments[1] = {words};
+  capnp::SegmentArrayMessageReader message(segments, readerOptions(words.size()));
+  return dispatch(*this, method, message, answer);
+} catch (const BadHandle& bad) {
+  return codeOf(bad);
+}
+
+CUresult Execution::synchronize() {
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    select(device);
+    if (CUresult error = driver.cuCtxSynchronize()) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Execution::query(unsigned device) {
+  select(device);
+  CUresult state = driver.cuStreamQuery(nullptr);
+  for (auto& [handle, real] : handles.of(api::Kind::STREAM)) {
+    if (state != CUDA_SUCCESS) break;
+    if (handleDevice(handle) == device) state = driver.cuStreamQuery(fromWire<CUstream>(real));
+  }
+  return state;
+}
+
+CUdeviceptr Execution::gpuAddress(const void* inSegment) const {
+  return linesOnGpu + static_cast<uint64_t>(static_cast<const std::byte*>(inSegment) - segment->base());
+}
+
+CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {
+  return driver.cuStreamWriteValue64_v2(stream, gpuAddress(&line), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
+  return driver.cuStreamWriteValue32_v2(stream, gpuAddress(&segment->slabState(slab).busy), 0, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {
+  if (bytes > deviceArenaBytes) return false;
+  if (inDeviceArenas(address)) return pool.ownsDevice(address, bytes);
+  if (inHostArena(address)) return pool.ownsHost(address, bytes);
+  for (auto& [handle, variable] : variables)
+    if (address >= variable.address && address - variable.address <= variable.bytes &&
+        bytes <= variable.bytes - (address - variable.address))
+      return true;
+  return false;
+}
+
+}  // namespace vgpu::stub

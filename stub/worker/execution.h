@@ -1,0 +1,112 @@
+// What the working thread works with: the driver, the contexts, what is real behind the session's virtual objects.
+//
+// Used by the working thread alone. Of this a snapshot keeps the blobs, the event times and the bytes of memory; handles
+// and leases come back by executing recipes (docs/snapshot.md).
+#pragma once
+
+#include <cuda.h>
+#include <kj/array.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda-methods.h"
+#include "stub/device/driver.h"
+#include "stub/pool/memory-pool.h"
+#include "stub/worker/answer.h"
+#include "stub/worker/event-times.h"
+#include "stub/worker/handle-map.h"
+#include "stub/worker/throttle.h"
+#include "vgpu/api/cuda.capnp.h"
+#include "vgpu/api/handle.h"
+#include "vgpu/api/wire-value.h"
+#include "vgpu/wire/ring.h"
+
+namespace vgpu::stub {
+
+struct ModuleVariable {
+  uint64_t module = 0;  // virtual handle
+  std::string name;
+  uint64_t address = 0, bytes = 0;
+};
+
+// The bytes of a module image as they arrived, kept while the module lives because a snapshot needs them again.
+struct Blob {
+  std::vector<std::byte> bytes;  // as many as announced, zero where nothing has arrived
+};
+
+struct FunctionInfo {
+  uint64_t module = 0;  // virtual handle
+  uint32_t parameterBytes = 0;
+};
+
+class Execution {
+ public:
+  explicit Execution(const Driver& driver);
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  const Driver& driver;
+  HandleMap handles;
+  MemoryPool pool;
+  EventTimes eventTimes;
+  std::unordered_map<uint64_t, Blob> blobs;                   // by the client's number
+  std::unordered_map<uint64_t, ModuleVariable> variables;     // by virtual handle
+  std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
+  std::array<Throttle, maxDevices> throttles;
+
+  // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
+  uint64_t ringPosition = 0;
+
+  unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
+  unsigned device() const { return current; }
+
+  // The session's memory, after attach(); the addresses under which the GPU sees the segment's lines and slabs.
+  void attach(MemoryFile segmentFile, MemoryFile hostArenaFile);
+  bool isAttached() const { return segment != nullptr; }
+  const Segment& shared() const { return *segment; }
+  const MemoryFile& hostArenaFile() const { return hostArena; }
+
+  // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client may
+  // not do (a bad handle, a message that is none) is an answer too. Driver calls that only this session can break.
+  CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
+                   uint32_t slot, Answer& answer);
+
+  // Makes `device`'s context current. Throws BadHandle where there is no such device.
+  void select(unsigned device);
+
+  // Waits for all work of all devices. CUDA's answer.
+  CUresult synchronize();
+  // Whether every stream of `device` is idle: success, not ready, or the error that ended the context.
+  CUresult query(unsigned device);
+
+  // While a frame is executed: whose it is.
+  uint64_t stamp() const { return frameStamp; }
+  uint32_t slotIndex() const { return frameSlot; }
+
+  // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
+  CUresult signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
+  CUresult freeSlabAfter(CUstream stream, uint32_t slab);
+  CUstream stream(uint64_t handle) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle)); }
+
+  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena.
+  bool ownsMemory(uint64_t address, uint64_t bytes) const;
+
+ private:
+  CUdeviceptr gpuAddress(const void* inSegment) const;
+
+  std::vector<CUcontext> contexts;  // by device
+  unsigned current = 0;
+  std::unique_ptr<Segment> segment;
+  MemoryFile hostArena;
+  Mapping hostArenaMapping;
+  CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
+  uint64_t frameStamp = 0;
+  uint32_t frameSlot = 0;
+};
+
+}  // namespace vgpu::stub

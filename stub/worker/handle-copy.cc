@@ -1,0 +1,103 @@
+// By hand: bytes between the host's side and the device, and waiting for the GPU. Every address is checked against what
+// the session owns: the worker's process holds nothing else worth reading, but a copy must not become a probe of it.
+#include "cuda-handlers.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// Bytes that a rectangle's end reaches over; 0 where the numbers overflow or make no sense.
+uint64_t extent(api::Rect::Reader rect, uint64_t width, uint64_t height, uint64_t depth) {
+  if (width == 0 || height == 0 || depth == 0) return 0;
+  if (height > 1 && rect.getPitch() < width) return 0;
+  unsigned __int128 bytes = static_cast<unsigned __int128>(depth - 1) * rect.getSlice() +
+                            static_cast<unsigned __int128>(height - 1) * rect.getPitch() + width;
+  return bytes > deviceArenaBytes ? 0 : static_cast<uint64_t>(bytes);
+}
+
+}  // namespace
+
+CUresult copyInline(Execution& on, api::Cuda::CopyInlineParams::Reader p, Answer&) {
+  auto data = p.getData();
+  if (!on.ownsMemory(p.getDestination(), data.size())) return CUDA_ERROR_INVALID_VALUE;
+  return on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), data.begin(), data.size(), on.stream(p.getStream()));
+}
+
+CUresult copyFromSlab(Execution& on, api::Cuda::CopyFromSlabParams::Reader p, Answer&) {
+  if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = on.stream(p.getStream());
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (on.ownsMemory(p.getDestination(), p.getBytes()))
+    result = on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), on.shared().slab(p.getSlab()), p.getBytes(), stream);
+  CUresult freed = result == CUDA_SUCCESS ? on.freeSlabAfter(stream, p.getSlab()) : result;
+  if (freed != CUDA_SUCCESS) on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);
+  return result;
+}
+
+CUresult copyToSlab(Execution& on, api::Cuda::CopyToSlabParams::Reader p, Answer& answer) {
+  if (p.getSlab() >= slabCount || p.getBytes() > slabBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
+    return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = on.stream(p.getStream());
+  auto* slab = on.shared().slab(p.getSlab());
+  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(slab, p.getSource(), p.getBytes(), stream)) return error;
+  answer.leaveToGpu();
+  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
+}
+
+CUresult copy(Execution& on, api::Cuda::CopyParams::Reader p, Answer&) {
+  if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
+    return CUDA_ERROR_INVALID_VALUE;
+  return on.driver.cuMemcpyAsync(p.getDestination(), p.getSource(), p.getBytes(), on.stream(p.getStream()));
+}
+
+CUresult copyRect(Execution& on, api::Cuda::CopyRectParams::Reader p, Answer&) {
+  uint64_t width = p.getWidthBytes(), height = p.getHeight(), depth = p.getDepth();
+  auto destination = p.getDestination(), source = p.getSource();
+  uint64_t written = extent(destination, width, height, depth), read = extent(source, width, height, depth);
+  if (written == 0 || read == 0 || !on.ownsMemory(destination.getAddress(), written) ||
+      !on.ownsMemory(source.getAddress(), read))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (depth > 1 && (destination.getSlice() % destination.getPitch() != 0 || source.getSlice() % source.getPitch() != 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = source.getAddress();
+  copy.srcPitch = source.getPitch();
+  copy.srcHeight = depth > 1 ? source.getSlice() / source.getPitch() : height;
+  copy.dstDevice = destination.getAddress();
+  copy.dstPitch = destination.getPitch();
+  copy.dstHeight = depth > 1 ? destination.getSlice() / destination.getPitch() : height;
+  copy.WidthInBytes = width;
+  copy.Height = height;
+  copy.Depth = depth;
+  return on.driver.cuMemcpy3DAsync_v2(&copy, on.stream(p.getStream()));
+}
+
+CUresult fill(Execution& on, api::Cuda::FillParams::Reader p, Answer&) {
+  uint64_t element = p.getElementBytes(), width = p.getWidth(), height = p.getHeight(), pitch = p.getPitch();
+  if (width > deviceArenaBytes || height > deviceArenaBytes || pitch > deviceArenaBytes || height == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  unsigned __int128 bytes = static_cast<unsigned __int128>(height - 1) * pitch + width * element;
+  if (bytes > deviceArenaBytes || !on.ownsMemory(p.getDestination(), static_cast<uint64_t>(bytes)))
+    return CUDA_ERROR_INVALID_VALUE;
+  auto& driver = on.driver;
+  CUdeviceptr to = p.getDestination();
+  CUstream stream = on.stream(p.getStream());
+  uint32_t value = p.getValue();
+  if (height == 1) {
+    switch (element) {
+      case 1: return driver.cuMemsetD8Async(to, static_cast<unsigned char>(value), width, stream);
+      case 2: return driver.cuMemsetD16Async(to, static_cast<unsigned short>(value), width, stream);
+      case 4: return driver.cuMemsetD32Async(to, value, width, stream);
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  switch (element) {
+    case 1: return driver.cuMemsetD2D8Async(to, pitch, static_cast<unsigned char>(value), width, height, stream);
+    case 2: return driver.cuMemsetD2D16Async(to, pitch, static_cast<unsigned short>(value), width, height, stream);
+    case 4: return driver.cuMemsetD2D32Async(to, pitch, value, width, height, stream);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace vgpu::stub

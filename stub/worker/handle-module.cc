@@ -1,0 +1,102 @@
+// By hand: modules, functions, variables and launches.
+#include <array>
+
+#include "cuda-handlers.h"
+
+namespace vgpu::stub {
+
+CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer& answer) {
+  auto found = on.blobs.find(p.getBlob());
+  if (found == on.blobs.end()) return CUDA_ERROR_INVALID_IMAGE;
+  // The driver reads PTX up to a zero byte; the image came from the program, so we put one there.
+  auto& image = found->second.bytes;
+  image.push_back(std::byte{0});
+  std::array<char, 4096> log{};
+  std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
+  CUmodule module = nullptr;
+  CUresult result = on.driver.cuModuleLoadDataEx(&module, image.data(), options.size(), options.data(), values.data());
+  image.pop_back();
+  log.back() = 0;
+  answer.init<api::Cuda::ModuleLoadResults>().setLog(log.data());
+  if (result == CUDA_SUCCESS) on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
+  return result;
+}
+
+CUresult moduleUnload(Execution& on, api::Cuda::ModuleUnloadParams::Reader p, Answer&) {
+  uint64_t handle = p.getHmod();
+  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, handle));
+  on.handles.remove(api::Kind::MODULE, handle);
+  auto dropChildren = [&](auto& children, api::Kind kind) {
+    std::erase_if(children, [&](auto& child) {
+      if (child.second.module != handle) return false;
+      on.handles.remove(kind, child.first);
+      return true;
+    });
+  };
+  dropChildren(on.functions, api::Kind::FUNCTION);
+  dropChildren(on.variables, api::Kind::VARIABLE);
+  return on.driver.cuModuleUnload(module);
+}
+
+CUresult moduleFunction(Execution& on, api::Cuda::ModuleFunctionParams::Reader p, Answer& answer) {
+  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
+  CUfunction function = nullptr;
+  if (CUresult error = on.driver.cuModuleGetFunction(&function, module, p.getName().cStr())) return error;
+
+  auto results = answer.init<api::Cuda::ModuleFunctionResults>();
+  auto attributes = results.initAttributes(CU_FUNC_ATTRIBUTE_MAX);
+  for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    if (on.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) == CUDA_SUCCESS)
+      attributes.set(i, value);
+  }
+  std::vector<std::pair<size_t, size_t>> layout;
+  size_t offset = 0, size = 0;
+  while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS) layout.push_back({offset, size});
+  auto offsets = results.initOffsets(static_cast<unsigned>(layout.size()));
+  auto sizes = results.initSizes(static_cast<unsigned>(layout.size()));
+  FunctionInfo info{.module = p.getModule()};
+  for (unsigned i = 0; i < layout.size(); ++i) {
+    offsets.set(i, static_cast<uint32_t>(layout[i].first));
+    sizes.set(i, static_cast<uint32_t>(layout[i].second));
+    info.parameterBytes = std::max(info.parameterBytes, static_cast<uint32_t>(layout[i].first + layout[i].second));
+  }
+  on.handles.add(api::Kind::FUNCTION, p.getFunction(), toWire(function));
+  on.functions[p.getFunction()] = info;
+  return CUDA_SUCCESS;
+}
+
+CUresult moduleVariable(Execution& on, api::Cuda::ModuleVariableParams::Reader p, Answer& answer) {
+  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  if (CUresult error = on.driver.cuModuleGetGlobal_v2(&address, &bytes, module, p.getName().cStr())) return error;
+  on.handles.add(api::Kind::VARIABLE, p.getVariable(), address);
+  on.variables[p.getVariable()] = {p.getModule(), p.getName().cStr(), address, bytes};
+  auto results = answer.init<api::Cuda::ModuleVariableResults>();
+  results.setAddress(address);
+  results.setBytes(bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult launchKernel(Execution& on, api::Cuda::LaunchKernelParams::Reader p, Answer&) {
+  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
+  auto parameters = p.getParameters();
+  auto info = on.functions.find(p.getFunction());
+  if (info == on.functions.end() || parameters.size() < info->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
+
+  size_t bytes = parameters.size();
+  std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
+                             CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  CUlaunchAttribute cooperative{};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  CUlaunchConfig config{p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(), p.getBlockZ(),
+                        p.getSharedBytes(), on.stream(p.getStream()), &cooperative, p.getCooperative() ? 1u : 0u};
+  if (CUresult error = on.driver.cuLaunchKernelEx(&config, function, nullptr, extra.data())) return error;
+  on.throttles[on.device()].launched(on.driver, config.hStream);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,115 @@
+// By hand: the session's own methods — what the host offers, leases, blobs.
+#include <algorithm>
+
+#include "cuda-handlers.h"
+
+namespace vgpu::stub {
+
+namespace {
+constexpr uint64_t maxBlobBytes = 4 * GiB;
+}
+
+CUresult describe(Execution& on, api::Cuda::DescribeParams::Reader p, Answer& answer) {
+  int device = static_cast<int>(p.getDevice());
+  on.select(p.getDevice());
+  int version = 0, least = 0, greatest = 0;
+  char text[256] = "";
+  CUuuid uuid{};
+  size_t total = 0;
+  auto results = answer.init<api::Cuda::DescribeResults>();
+  auto described = results.initDevice();
+  if (CUresult error = on.driver.cuDriverGetVersion(&version)) return error;
+  results.setCount(on.deviceCount());
+  results.setDriverVersion(version);
+  if (CUresult error = on.driver.cuDeviceGetName(text, sizeof text, device)) return error;
+  described.setName(text);
+  if (CUresult error = on.driver.cuDeviceGetPCIBusId(text, sizeof text, device)) return error;
+  described.setPciBusId(text);
+  if (CUresult error = on.driver.cuDeviceGetUuid_v2(&uuid, device)) return error;
+  kj::byte uuidBytes[sizeof uuid.bytes];
+  std::copy(std::begin(uuid.bytes), std::end(uuid.bytes), uuidBytes);
+  described.setUuid(kj::arrayPtr(uuidBytes, sizeof uuidBytes));
+  if (CUresult error = on.driver.cuDeviceTotalMem_v2(&total, device)) return error;
+  described.setTotalBytes(total);
+  if (CUresult error = on.driver.cuCtxGetStreamPriorityRange(&least, &greatest)) return error;
+  described.setLeastPriority(least);
+  described.setGreatestPriority(greatest);
+  auto attributes = described.initAttributes(CU_DEVICE_ATTRIBUTE_MAX);
+  for (unsigned i = 0; i < CU_DEVICE_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    if (on.driver.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), device) == CUDA_SUCCESS)
+      attributes.set(i, value);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult lease(Execution& on, api::Cuda::LeaseParams::Reader p, Answer&) {
+  return on.pool.lease(on.device(), p.getAddress(), p.getBytes());
+}
+
+CUresult endLease(Execution& on, api::Cuda::EndLeaseParams::Reader p, Answer&) {
+  return on.pool.endLease(p.getAddress());
+}
+
+CUresult hostLease(Execution& on, api::Cuda::HostLeaseParams::Reader p, Answer&) {
+  return on.pool.hostLease(p.getAddress(), p.getBytes());
+}
+
+CUresult endHostLease(Execution& on, api::Cuda::EndHostLeaseParams::Reader p, Answer&) {
+  return on.pool.endHostLease(p.getAddress(), on.hostArenaFile());
+}
+
+CUresult blobWrite(Execution& on, api::Cuda::BlobWriteParams::Reader p, Answer&) {
+  uint64_t total = p.getTotalBytes(), offset = p.getOffset(), bytes = p.getBytes();
+  if (p.getSlab() >= slabCount || bytes > slabBytes || total > maxBlobBytes || offset > total || bytes > total - offset)
+    return CUDA_ERROR_INVALID_VALUE;
+  Blob& blob = on.blobs[p.getBlob()];
+  if (blob.bytes.empty()) blob.bytes.resize(total);
+  if (blob.bytes.size() != total) return CUDA_ERROR_INVALID_VALUE;
+  const std::byte* slab = on.shared().slab(p.getSlab());
+  std::copy(slab, slab + bytes, blob.bytes.begin() + static_cast<ptrdiff_t>(offset));
+  on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+CUresult blobDrop(Execution& on, api::Cuda::BlobDropParams::Reader p, Answer&) {
+  on.blobs.erase(p.getBlob());
+  return CUDA_SUCCESS;
+}
+
+CUresult memGetInfo(Execution& on, api::Cuda::MemGetInfoParams::Reader, Answer& answer) {
+  size_t free = 0, total = 0;
+  if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
+  auto results = answer.init<api::Cuda::MemGetInfoResults>();
+  results.setFree(free);
+  results.setTotal(total);
+  return CUDA_SUCCESS;
+}
+
+CUresult memAlloc(Execution& on, api::Cuda::MemAllocParams::Reader p, Answer&) {
+  if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
+  if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
+  return CUDA_SUCCESS;
+}
+
+CUresult memFree(Execution& on, api::Cuda::MemFreeParams::Reader p, Answer&) {
+  on.handles.get(api::Kind::MEMORY, p.getAddress());
+  if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
+  on.handles.remove(api::Kind::MEMORY, p.getAddress());
+  return CUDA_SUCCESS;
+}
+
+CUresult hostAlloc(Execution& on, api::Cuda::HostAllocParams::Reader p, Answer&) {
+  if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
+  return CUDA_SUCCESS;
+}
+
+CUresult hostFree(Execution& on, api::Cuda::HostFreeParams::Reader p, Answer&) {
+  on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
+  on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,59 @@
+// By hand: waiting, and events. The GPU itself writes that it has come to a place: the worker is not on the return path.
+#include "cuda-handlers.h"
+
+namespace vgpu::stub {
+
+CUresult streamSynchronize(Execution& on, api::Cuda::StreamSynchronizeParams::Reader p, Answer& answer) {
+  answer.leaveToGpu();
+  return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.stamp());
+}
+
+// The legacy default stream comes after all work of blocking streams by itself; the others are joined to it.
+CUresult ctxSynchronize(Execution& on, api::Cuda::CtxSynchronizeParams::Reader, Answer& answer) {
+  CUevent joined = nullptr;
+  for (auto& [handle, real] : on.handles.of(api::Kind::STREAM)) {
+    unsigned flags = 0;
+    auto stream = fromWire<CUstream>(real);
+    if (handleDevice(handle) != on.device()) continue;
+    if (CUresult error = on.driver.cuStreamGetFlags(stream, &flags)) return error;
+    if ((flags & CU_STREAM_NON_BLOCKING) == 0) continue;
+    if (joined == nullptr)
+      if (CUresult error = on.driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING)) return error;
+    CUresult error = on.driver.cuEventRecord(joined, stream);
+    if (error == CUDA_SUCCESS) error = on.driver.cuStreamWaitEvent(nullptr, joined, 0);
+    if (error != CUDA_SUCCESS) {
+      on.driver.cuEventDestroy_v2(joined);
+      return error;
+    }
+  }
+  if (joined != nullptr) on.driver.cuEventDestroy_v2(joined);  // the driver keeps it until the waits are over
+  answer.leaveToGpu();
+  return on.signal(nullptr, on.shared().slot(on.slotIndex()).done, on.stamp());
+}
+
+CUresult eventRecord(Execution& on, api::Cuda::EventRecordParams::Reader p, Answer&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
+  CUstream stream = on.stream(p.getStream());
+  if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = on.driver.cuEventRecord(event, stream)) return error;
+  on.eventTimes.recorded(p.getEvent());
+  return on.signal(stream, on.shared().eventLine(p.getLine()).done, on.stamp());
+}
+
+CUresult eventDestroy(Execution& on, api::Cuda::EventDestroyParams::Reader p, Answer&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
+  on.handles.remove(api::Kind::EVENT, p.getHEvent());
+  on.eventTimes.forget(p.getHEvent());
+  return on.driver.cuEventDestroy_v2(event);
+}
+
+CUresult eventElapsedTime(Execution& on, api::Cuda::EventElapsedTimeParams::Reader p, Answer& answer) {
+  auto start = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getStart()));
+  auto end = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEnd()));
+  float milliseconds = 0;
+  if (CUresult error = on.eventTimes.elapsed(on.device(), p.getStart(), start, p.getEnd(), end, milliseconds)) return error;
+  answer.init<api::Cuda::EventElapsedTimeResults>().setMilliseconds(milliseconds);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,219 @@
+#include "stub/worker/worker.h"
+
+#include <kj/debug.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "stub/worker/execution.h"
+#include "vgpu/api/effects.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
+void complete(const Segment& segment, const Frame& frame, CUresult result, std::span<const capnp::word> answer) {
+  Slot& slot = segment.slot(frame.slot);
+  slot.result = result;
+  slot.answerWords = static_cast<uint32_t>(answer.size());
+  std::memcpy(slot.answer, answer.data(), answer.size_bytes());
+  slot.done.store(frame.stamp());  // seq_cst: must not sink below the load of `sleeping`
+  if (slot.sleeping.load() != 0) {
+    slot.wakeups.fetch_add(1);
+    futexWake(slot.wakeups, INT_MAX);
+  }
+}
+
+}  // namespace
+
+// Lock order: `mutex` is the only lock, and no driver call is made under it.
+struct Worker::Impl {
+  explicit Impl(const Driver& driver) : driver(driver), thread([this] { work(); }) {}
+  ~Impl() {
+    {
+      std::lock_guard lock(mutex);
+      ending = true;
+      stopRequested = true;
+    }
+    wake();
+    thread.join();
+  }
+
+  const Driver& driver;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> tasks;  // for the quiet working thread
+  bool running = false, ending = false;
+  std::atomic<bool> stopRequested{false};
+  std::unique_ptr<Execution> execution;     // made, used and destroyed on the working thread
+  std::unique_ptr<RingReader> reader;       // set while attached; wake() is for any thread
+  Answer answer;
+  uint32_t busyDevices = 0;                 // a bit a device with work that we have not seen to end
+  std::thread thread;                       // last: it uses all of the above
+
+  void work();
+  void consume();
+  bool step(Backoff& backoff);
+  void run(const Frame& frame);
+  void watch();
+  void runTask(const std::function<void()>& task);
+  void wake() {
+    changed.notify_all();
+    if (reader) reader->wake();
+  }
+};
+
+// Quiet: wait for tasks. Running: consume until asked to stop.
+void Worker::Impl::work() {
+  std::unique_lock lock(mutex);
+  while (!ending) {
+    if (!tasks.empty()) {
+      auto task = std::move(tasks.front());
+      tasks.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    } else if (running) {
+      lock.unlock();
+      consume();
+      lock.lock();
+      running = false;
+      changed.notify_all();
+    } else {
+      changed.wait(lock);
+    }
+  }
+  reader.reset();
+  execution.reset();
+}
+
+// One of the three places where our own failures are caught: what an honest program never sends ends this process, and
+// with it this session and no other.
+void Worker::Impl::consume() try {
+  Backoff backoff;
+  while (!stopRequested.load(std::memory_order_relaxed))
+    if (step(backoff)) backoff = Backoff();
+} catch (const kj::Exception& failure) {
+  spdlog::critical("session ends: {}", kj::str(failure).cStr());
+  _exit(1);
+}
+
+// Executes one frame; false where there was none to execute.
+bool Worker::Impl::step(Backoff& backoff) {
+  auto frame = reader->next();
+  if (!frame) {
+    if (backoff.spin()) return false;
+    reader->sleep(busyDevices != 0 ? 1'000'000 : 1'000'000'000);
+    if (busyDevices != 0) watch();
+    return false;
+  }
+  if (frame->method == api::Method::launchKernel && frame->device < execution->deviceCount() &&
+      !execution->throttles[frame->device].hasRoom(driver)) {
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+    return false;
+  }
+  run(*frame);
+  reader->release();
+  execution->ringPosition = reader->position();
+  return true;
+}
+
+void Worker::Impl::run(const Frame& frame) {
+  answer.reset();
+  CUresult result =
+      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
+  auto& info = api::infoOf(frame.method);
+  SegmentHeader& shared = execution->shared().header();
+  if (isSticky(result)) shared.fault[frame.device].store(result);
+  if (!info.reads) busyDevices |= 1u << frame.device;
+  if (info.route == api::Route::POST) {
+    int32_t none = 0;
+    if (result != CUDA_SUCCESS) shared.deferred[frame.device].compare_exchange_strong(none, result);
+  } else if (!answer.isLeftToGpu() || result != CUDA_SUCCESS) {
+    complete(execution->shared(), frame, result, result == CUDA_SUCCESS ? answer.words() : std::span<const capnp::word>());
+  }
+}
+
+// Looks after the GPU while no frames come: a context that faulted will never write its completions, so its error is put
+// where every waiter looks.
+void Worker::Impl::watch() {
+  for (unsigned device = 0; device < execution->deviceCount(); ++device) {
+    if ((busyDevices & (1u << device)) == 0) continue;
+    CUresult state = execution->query(device);
+    if (state == CUDA_ERROR_NOT_READY) continue;
+    if (state != CUDA_SUCCESS) execution->shared().header().fault[device].store(state);
+    busyDevices &= ~(1u << device);
+  }
+}
+
+// Runs `task` on the quiet working thread and waits; its exception comes out here.
+void Worker::Impl::runTask(const std::function<void()>& task) {
+  kj::Maybe<kj::Exception> failure;
+  bool done = false;
+  std::unique_lock lock(mutex);
+  KJ_REQUIRE(!running, "the worker consumes; quiesce it first");
+  tasks.push_back([&] {
+    auto caught = kj::runCatchingExceptions(task);
+    std::lock_guard finished(mutex);
+    failure = kj::mv(caught);
+    done = true;
+    changed.notify_all();
+  });
+  changed.notify_all();
+  changed.wait(lock, [&] { return done; });
+  lock.unlock();
+  KJ_IF_MAYBE(exception, failure) kj::throwFatalException(kj::mv(*exception));
+}
+
+Worker::Worker(const Driver& driver) : impl(std::make_unique<Impl>(driver)) {
+  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver); });
+}
+
+Worker::~Worker() = default;
+
+void Worker::attach(MemoryFile segment, MemoryFile hostArena) {
+  runQuiet([&](Execution& on) { on.attach(std::move(segment), std::move(hostArena)); });
+}
+
+void Worker::proceed() {
+  runQuiet([&](Execution& on) {
+    KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
+    impl->reader = std::make_unique<RingReader>(on.shared(), on.ringPosition);
+  });
+  std::lock_guard lock(impl->mutex);
+  impl->stopRequested = false;
+  impl->running = true;
+  impl->changed.notify_all();
+}
+
+uint64_t Worker::quiesce() {
+  {
+    std::unique_lock lock(impl->mutex);
+    impl->stopRequested = true;
+    impl->wake();
+    impl->changed.wait(lock, [&] { return !impl->running; });
+  }
+  uint64_t position = 0;
+  runQuiet([&](Execution& on) {
+    CUresult result = on.synchronize();
+    if (result != CUDA_SUCCESS) on.shared().header().fault[on.device()].store(result);
+    require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
+    position = on.ringPosition;
+  });
+  return position;
+}
+
+void Worker::runQuiet(std::function<void(Execution&)> work) {
+  impl->runTask([&] { work(*impl->execution); });
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,65 @@
+#include "vgpu/objects/object-list.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include "vgpu/objects/record-format.h"
+#include "vgpu/objects/record-store.h"
+#include "vgpu/objects/record-table.h"
+
+namespace vgpu {
+
+namespace {
+
+void readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& visit) {
+  store.read([&](uint64_t key, kj::ArrayPtr<const kj::byte> bytes) {
+    KJ_CONTEXT("a record of the object list", key);
+    ObjectRecord record = decodeRecord(bytes);
+    KJ_REQUIRE(record.key() == key, "a record under another one's key", record.key());
+    visit(std::move(record));
+  });
+}
+
+// The batch is the difference between the table and the store: a frame takes no more room than what it leaves behind, and
+// an object that was made and destroyed within one batch never reaches the store.
+class StoredList final : public ObjectList {
+ public:
+  explicit StoredList(const std::string& directory) : store(directory, RecordStore::Access::write) {
+    readStore(store, [&](ObjectRecord&& record) { table.insert(std::move(record)); });
+    table.link();
+  }
+
+  void apply(RecordedFrame frame) override {
+    if (api::infoOf(frame.method).replay != api::Replay::BUILD) return;
+    auto effects = effectsOf(frame.method, frame.words);
+    table.apply(std::move(frame), kj::arrayPtr(effects.data(), effects.size()));
+  }
+
+  void commit() override {
+    if (table.unsaved().empty() && table.unsavedDrops().empty()) return;
+    auto changes = kj::heapArrayBuilder<RecordStore::Change>(table.unsaved().size() + table.unsavedDrops().size());
+    for (uint64_t key : table.unsavedDrops()) changes.add(RecordStore::Change{key, nullptr});
+    for (uint64_t key : table.unsaved()) changes.add(RecordStore::Change{key, encodeRecord(*table.find(key))});
+    store.write(changes.asPtr());
+    table.markSaved();
+  }
+
+  size_t size() const override { return table.all().size(); }
+
+ private:
+  RecordStore store;
+  RecordTable table;
+};
+
+}  // namespace
+
+std::unique_ptr<ObjectList> ObjectList::open(const std::string& directory) {
+  return std::make_unique<StoredList>(directory);
+}
+
+void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
+  RecordStore store(directory, RecordStore::Access::read);
+  readStore(store, visit);
+}
+
+}  // namespace vgpu

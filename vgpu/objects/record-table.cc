@@ -1,0 +1,237 @@
+#include "vgpu/objects/record-table.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace vgpu {
+
+using api::Effect;
+
+namespace {
+
+// Threads hand over what they did a little out of order.
+void append(std::vector<RecordedFrame>& recipe, const RecordedFrame& frame) {
+  auto place = std::upper_bound(recipe.begin(), recipe.end(), frame.position,
+                                [](uint64_t position, const RecordedFrame& f) { return position < f.position; });
+  recipe.insert(place, frame.clone());
+}
+
+}  // namespace
+
+RecordTable::Named RecordTable::resolve(kj::ArrayPtr<const api::EffectOn> effects) const {
+  Named named;
+  for (auto& effect : effects) {
+    if (effect.nullable && effect.handle == 0) continue;
+    if (effect.effect == Effect::creates) {
+      KJ_REQUIRE(named.created == nullptr, "a frame that makes two objects has no place in the object list");
+      named.created = &effect;
+      continue;
+    }
+    auto found = live.find({effect.kind, effect.handle});
+    if (found == live.end()) {
+      named.known = false;
+      return named;
+    }
+    Need need{{effect.kind, effect.handle}, found->second};
+    if (effect.effect == Effect::changes) named.changed.push_back(need.record);
+    if (effect.effect == Effect::destroys) named.destroyed.push_back(need.record);
+    if (std::find(named.all.begin(), named.all.end(), need) != named.all.end()) continue;
+    named.all.insert(effect.parent ? named.all.begin() : named.all.end(), need);
+    named.parented |= effect.parent;
+  }
+  return named;
+}
+
+void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects) {
+  Named named = resolve(effects);
+  if (!named.known) return;
+  if (named.created != nullptr) {
+    create(*named.created, frame, named);
+    named.all.push_back({{named.created->kind, named.created->handle}, frame.position});
+  }
+  for (uint64_t key : named.changed) change(key, frame, named);
+  for (uint64_t key : named.destroyed) destroy(key, frame, named);
+  if (named.created == nullptr && named.changed.empty() && named.destroyed.empty()) changeContext(frame, named);
+}
+
+void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named) {
+  ObjectId id{effect.kind, effect.handle};
+  auto exists = live.find(id);
+  KJ_REQUIRE(exists == live.end(), "a frame makes an object that exists", kindName(id.kind), id.handle, frame.position,
+             exists->second);
+  KJ_REQUIRE(!records.contains(frame.position), "two frames of one position", frame.position);
+  ObjectRecord& record = records[frame.position];
+  record.id = id;
+  record.device = frame.device;
+  record.address = frame.address;
+  record.bytes = frame.bytes;
+  record.parented = named.parented;
+  record.recipe.push_back(frame.clone());
+  need(record, named.all);
+  live[id] = frame.position;
+  written.insert(frame.position);
+}
+
+void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
+  ObjectRecord& record = records.at(key);
+  std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
+    return supersedes(frame, earlier) && !usedSince(key, earlier.position);
+  });
+  append(record.recipe, frame);
+  need(record, named.all);
+  written.insert(key);
+  if (record.key() != key) rename(key, record.key());
+}
+
+// A call that names no object is one on its device's context, which the worker has made already.
+void RecordTable::changeContext(const RecordedFrame& frame, const Named& named) {
+  ObjectId id{api::Kind::CONTEXT, frame.device};
+  auto found = live.find(id);
+  if (found != live.end()) return change(found->second, frame, named);
+  api::EffectOn effect{Effect::creates, id.kind, id.handle, false, false};
+  create(effect, frame, named);
+}
+
+void RecordTable::destroy(uint64_t key, const RecordedFrame& frame, const Named& named) {
+  auto found = records.find(key);
+  if (found == records.end()) return;  // another object of the same frame took it along
+  append(found->second.recipe, frame);
+  need(found->second, named.all);
+  std::vector<uint64_t> fallen{key};
+  for (size_t i = 0; i < fallen.size(); i++) {
+    ObjectRecord& record = records.at(fallen[i]);
+    record.destroyed = true;
+    live.erase(record.id);
+    written.insert(fallen[i]);
+    auto inside = users.find(fallen[i]);
+    if (inside == users.end()) continue;
+    for (uint64_t user : inside->second) {
+      const ObjectRecord& child = records.at(user);
+      if (child.parented && child.needs.front().record == fallen[i] && !child.destroyed) fallen.push_back(user);
+    }
+  }
+  dropUnneeded({fallen.begin(), fallen.end()});
+}
+
+void RecordTable::need(ObjectRecord& record, const std::vector<Need>& needs) {
+  for (auto& need : needs) {
+    if (need.record == record.key()) continue;
+    if (std::find(record.needs.begin(), record.needs.end(), need) != record.needs.end()) continue;
+    record.needs.push_back(need);
+    users[need.record].insert(record.key());
+  }
+}
+
+// Newest first: what needs something is mostly younger than it.
+void RecordTable::dropUnneeded(std::set<uint64_t> candidates) {
+  while (!candidates.empty()) {
+    uint64_t key = *candidates.rbegin();
+    candidates.erase(key);
+    auto found = records.find(key);
+    if (found == records.end() || !found->second.destroyed || neededByLive(key)) continue;
+    for (auto& need : found->second.needs) candidates.insert(need.record);
+    drop(key);
+  }
+}
+
+// Whether another recipe may have met the object as it was after `position`: what it was then is still wanted.
+bool RecordTable::usedSince(uint64_t key, uint64_t position) const {
+  auto found = users.find(key);
+  if (found == users.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [&](uint64_t user) { return records.at(user).recipe.back().position > position; });
+}
+
+bool RecordTable::neededByLive(uint64_t key) const {
+  std::set<uint64_t> seen{key};
+  std::vector<uint64_t> ahead{key};
+  while (!ahead.empty()) {
+    auto found = users.find(ahead.back());
+    ahead.pop_back();
+    if (found == users.end()) continue;
+    for (uint64_t user : found->second) {
+      if (!records.at(user).destroyed) return true;
+      if (seen.insert(user).second) ahead.push_back(user);
+    }
+  }
+  return false;
+}
+
+void RecordTable::drop(uint64_t key) {
+  for (auto& need : records.at(key).needs) {
+    auto found = users.find(need.record);
+    if (found == users.end()) continue;
+    found->second.erase(key);
+    if (found->second.empty()) users.erase(found);
+  }
+  users.erase(key);
+  records.erase(key);
+  written.erase(key);
+  if (saved.erase(key) > 0) dropped.insert(key);
+}
+
+// The first frame of a context's record was superseded, so its key is another one.
+void RecordTable::rename(uint64_t from, uint64_t to) {
+  auto node = records.extract(from);
+  node.key() = to;
+  ObjectRecord& record = records.insert(std::move(node)).position->second;
+  if (!record.destroyed) live[record.id] = to;
+  for (auto& need : record.needs) {
+    users[need.record].erase(from);
+    users[need.record].insert(to);
+  }
+  auto needing = users.extract(from);
+  if (!needing.empty()) {
+    for (uint64_t user : needing.mapped()) {
+      for (auto& need : records.at(user).needs) need.record = need.record == from ? to : need.record;
+      written.insert(user);
+    }
+    needing.key() = to;
+    users.insert(std::move(needing));
+  }
+  written.erase(from);
+  written.insert(to);
+  if (saved.erase(from) > 0) dropped.insert(from);
+}
+
+void RecordTable::insert(ObjectRecord record) {
+  uint64_t key = record.key();
+  KJ_REQUIRE(!records.contains(key), "two records of one position", key);
+  if (!record.destroyed) {
+    bool fresh = live.emplace(record.id, key).second;
+    KJ_REQUIRE(fresh, "two records of one object", kindName(record.id.kind), record.id.handle, key);
+  }
+  records.emplace(key, std::move(record));
+  saved.insert(key);
+}
+
+void RecordTable::link() {
+  for (auto& [key, record] : records) {
+    for (auto& need : record.needs) {
+      auto found = records.find(need.record);
+      KJ_REQUIRE(found != records.end() && found->second.id == static_cast<const ObjectId&>(need),
+                 "a record needs an object that has none", key, kindName(need.kind), need.handle, need.record);
+      users[need.record].insert(key);
+    }
+  }
+}
+
+const ObjectRecord* RecordTable::find(uint64_t key) const {
+  auto found = records.find(key);
+  return found == records.end() ? nullptr : &found->second;
+}
+
+const ObjectRecord* RecordTable::findLive(const ObjectId& id) const {
+  auto found = live.find(id);
+  return found == live.end() ? nullptr : find(found->second);
+}
+
+void RecordTable::markSaved() {
+  saved.insert(written.begin(), written.end());
+  written.clear();
+  dropped.clear();
+}
+
+}  // namespace vgpu

@@ -1,0 +1,76 @@
+// What the object list says, as values in memory, and what a frame does to it. No file, no thread: the list's writer owns
+// one, and tests drive it with effects that no present row of the schema has.
+//
+// Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need
+// every other object the frame names. A destroyed record stays while a live one needs it, directly or through others.
+#pragma once
+
+#include <kj/common.h>
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "vgpu/objects/object-list.h"
+
+namespace vgpu {
+
+// Whether `later` leaves no trace of `earlier`: both set the same thing of the same object to a value (settings.cc).
+bool supersedes(const RecordedFrame& later, const RecordedFrame& earlier);
+
+// Whether frames of this method are settings: a later one may supersede an earlier one.
+bool isSetting(api::Method method);
+
+class RecordTable {
+ public:
+  // Throws kj::Exception, and changes nothing, where the frame makes an object that exists.
+  void apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects);
+
+  // Takes a record as it was stored. Throws kj::Exception where it contradicts those already there.
+  // When all are there, link() checks and connects what they need of each other.
+  void insert(ObjectRecord record);
+  void link();
+
+  const ObjectRecord* find(uint64_t key) const;
+  const ObjectRecord* findLive(const ObjectId& id) const;
+  const std::map<uint64_t, ObjectRecord>& all() const { return records; }
+
+  // Keys of what differs from what was last saved.
+  const std::set<uint64_t>& unsaved() const { return written; }
+  const std::set<uint64_t>& unsavedDrops() const { return dropped; }
+  void markSaved();
+
+ private:
+  struct IdHash {
+    size_t operator()(const ObjectId& id) const {
+      return std::hash<uint64_t>()(id.handle * 31 + static_cast<uint64_t>(id.kind));
+    }
+  };
+
+  // The live objects a frame names, by what it does to them.
+  struct Named {
+    const api::EffectOn* created = nullptr;
+    std::vector<Need> all;       // the parent first
+    std::vector<uint64_t> changed, destroyed;
+    bool known = true, parented = false;
+  };
+  Named resolve(kj::ArrayPtr<const api::EffectOn> effects) const;
+
+  void create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named);
+  void change(uint64_t key, const RecordedFrame& frame, const Named& named);
+  void changeContext(const RecordedFrame& frame, const Named& named);
+  void destroy(uint64_t key, const RecordedFrame& frame, const Named& named);
+  void need(ObjectRecord& record, const std::vector<Need>& needs);
+  void dropUnneeded(std::set<uint64_t> candidates);
+  bool usedSince(uint64_t key, uint64_t position) const;
+  bool neededByLive(uint64_t key) const;
+  void rename(uint64_t from, uint64_t to);
+  void drop(uint64_t key);
+
+  std::map<uint64_t, ObjectRecord> records;               // by the first frame's position
+  std::unordered_map<ObjectId, uint64_t, IdHash> live;    // never of a destroyed one
+  std::unordered_map<uint64_t, std::set<uint64_t>> users; // record → records that need it
+  std::set<uint64_t> written, dropped, saved;
+};
+
+}  // namespace vgpu

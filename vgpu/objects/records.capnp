@@ -1,0 +1,33 @@
+@0x8c7be1f2a9d04356;
+# One record of the object list, as LMDB and a snapshot keep it (docs/objects.md). Fields are appended, never reused.
+
+using Cxx = import "/capnp/c++.capnp";
+using Kind = import "../api/annotations.capnp".Kind;
+$Cxx.namespace("vgpu::stored");
+
+struct Record {
+  kind @0 :Kind;
+  handle @1 :UInt64;        # virtual; of a context: the device's number
+  device @2 :UInt8;
+  destroyed @3 :Bool;       # kept for those that need it
+  parented @4 :Bool;        # the first of `needs` is the parent
+  address @5 :UInt64;
+  bytes @6 :UInt64;
+  needs @7 :List(Need);
+  recipe @8 :List(Frame);   # by position, ascending; never empty
+}
+
+struct Need {
+  kind @0 :Kind;
+  handle @1 :UInt64;
+  record @2 :UInt64;        # key of that record: handles are used again, keys are not
+}
+
+struct Frame {
+  position @0 :UInt64;
+  method @1 :UInt16;        # ordinal in cuda.capnp
+  device @2 :UInt8;
+  message @3 :Data;         # one segment of words, without a segment table
+  address @4 :UInt64;
+  bytes @5 :UInt64;
+}

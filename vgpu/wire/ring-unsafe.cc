@@ -1,0 +1,93 @@
+#include "vgpu/wire/ring.h"
+
+#include <kj/debug.h>
+
+#include <climits>
+#include <cstring>
+
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+namespace {
+FrameHeader& headerAt(std::byte* frame) { return *reinterpret_cast<FrameHeader*>(frame); }
+}  // namespace
+
+std::optional<Reservation> RingWriter::reserve(uint64_t words, const std::atomic<bool>& abandoned) const {
+  SegmentHeader& header = segment.header();
+  uint32_t bytes = frameBytes(words);
+  uint64_t position = header.head.fetch_add(bytes, std::memory_order_relaxed);
+  Backoff backoff;
+  while (position + bytes - header.tail.load(std::memory_order_acquire) > ringBytes) {
+    if (abandoned.load(std::memory_order_relaxed)) return std::nullopt;
+    if (backoff.spin()) continue;
+    uint32_t seen = header.ringFull.load();
+    header.writersWaiting.fetch_add(1);
+    if (position + bytes - header.tail.load() > ringBytes) futexWait(header.ringFull, seen, 1'000'000);
+    header.writersWaiting.fetch_sub(1);
+  }
+  return Reservation{position, segment.ringAt(position), bytes};
+}
+
+void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t slot, uint8_t device) const {
+  FrameHeader& header = headerAt(frame.frame);
+  header.bytes = frame.bytes;
+  header.method = static_cast<uint16_t>(method);
+  header.slot = slot;
+  header.device = device;
+  header.stamp.store(frame.stamp());  // seq_cst: see the header's note on consumerSleeping
+  SegmentHeader& shared = segment.header();
+  if (shared.consumerSleeping.load()) {
+    shared.doorbell.fetch_add(1);
+    futexWake(shared.doorbell, 1);
+  }
+}
+
+RingReader::RingReader(const Segment& segment, uint64_t position)
+    : segment(segment), tail(position), copy(new std::byte[maxFrameBytes]) {
+  segment.header().tail.store(position, std::memory_order_release);
+}
+
+std::optional<Frame> RingReader::next() {
+  FrameHeader& shared = headerAt(segment.ringAt(tail));
+  uint64_t stamp = shared.stamp.load(std::memory_order_acquire);
+  if (stamp == 0) return std::nullopt;
+  KJ_REQUIRE(stamp == tail + 1, "a frame with another position's stamp", stamp, tail);
+  uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
+  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size", bytes);
+  std::memcpy(copy.get(), segment.ringAt(tail), bytes);
+  const FrameHeader& mine = headerAt(copy.get());
+  KJ_REQUIRE(mine.method < api::methodCount, "a frame of an unknown method", mine.method);
+  KJ_REQUIRE(mine.slot < slotCount && mine.device < maxDevices, "a frame of an unknown slot or device", mine.slot,
+             mine.device);
+  current = bytes;
+  auto* words = reinterpret_cast<const capnp::word*>(copy.get() + sizeof(FrameHeader));
+  return Frame{tail, bytes, static_cast<api::Method>(mine.method), mine.slot, mine.device,
+               kj::arrayPtr(words, (bytes - sizeof(FrameHeader)) / sizeof(capnp::word))};
+}
+
+void RingReader::release() {
+  std::memset(segment.ringAt(tail), 0, current);
+  tail += current;
+  SegmentHeader& header = segment.header();
+  header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
+  if (header.writersWaiting.load() != 0) {
+    header.ringFull.fetch_add(1);
+    futexWake(header.ringFull, INT_MAX);
+  }
+}
+
+void RingReader::sleep(uint64_t nanoseconds) {
+  SegmentHeader& header = segment.header();
+  uint32_t seen = header.doorbell.load();
+  header.consumerSleeping.store(1);
+  if (headerAt(segment.ringAt(tail)).stamp.load() == 0) futexWait(header.doorbell, seen, nanoseconds);
+  header.consumerSleeping.store(0);
+}
+
+void RingReader::wake() {
+  segment.header().doorbell.fetch_add(1);
+  futexWake(segment.header().doorbell, INT_MAX);
+}
+
+}  // namespace vgpu
