@@ -26,7 +26,7 @@ class SessionControl {
 };
 
 struct OpenRequest {
-  std::string node;      // path of the daemon's session.sock
+  std::string node;      // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
   std::string name, program;
   const MemoryFile* segment;
   const MemoryFile* hostArena;

@@ -139,7 +139,7 @@ void Worker::Impl::run(const Frame& frame) {
     int32_t none = 0;
     if (result != CUDA_SUCCESS) shared.deferred[frame.device].compare_exchange_strong(none, result);
   } else if (!answer.isLeftToGpu() || result != CUDA_SUCCESS) {
-    complete(execution->shared(), frame, result, result == CUDA_SUCCESS ? answer.words() : std::span<const capnp::word>());
+    complete(execution->shared(), frame, result, answer.words());  // a refused module's log comes with the refusal
   }
 }
 

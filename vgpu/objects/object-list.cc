@@ -35,7 +35,8 @@ class StoredList final : public ObjectList {
     table.apply(std::move(frame), kj::arrayPtr(effects.data(), effects.size()));
   }
 
-  void commit() override {
+  void commit(uint64_t executed) override {
+    table.settle(executed);
     if (table.unsaved().empty() && table.unsavedDrops().empty()) return;
     auto changes = kj::heapArrayBuilder<RecordStore::Change>(table.unsaved().size() + table.unsavedDrops().size());
     for (uint64_t key : table.unsavedDrops()) changes.add(RecordStore::Change{key, nullptr});

@@ -2,8 +2,9 @@
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
 // Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other
-// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild, execute every frame of every
-// record in order of position, each position once. docs/objects.md says why that is enough, and draws the format.
+// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when the
+// worker came to a position, take recordsAt() that position, and execute every frame of every record in order of
+// position, each position once. docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
 #include <capnp/common.h>
@@ -47,13 +48,14 @@ struct ObjectRecord {
   ObjectId id;
   uint8_t device = 0;
   uint64_t address = 0, bytes = 0;       // 0 where the object is no memory
-  bool destroyed = false;                // the program has destroyed it, by a frame of the recipe or with its parent;
-                                         // kept while others need it
+  uint64_t destroyedAt = 0;              // position of the frame that destroyed it or its parent; 0 while it lives.
+                                         // Kept until the worker has come there, and while others need it
   bool parented = false;                 // lives in the first of `needs`, and ends with it
   std::vector<Need> needs;               // objects its recipe names; the parent first where there is one
   std::vector<RecordedFrame> recipe;     // the frame that made it, then those that changed it, by position; never empty
 
   uint64_t key() const { return recipe.front().position; }
+  bool destroyed() const { return destroyedAt != 0; }
 };
 
 class ObjectList {
@@ -70,8 +72,10 @@ class ObjectList {
 
   // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
   // machine: nothing is synced, because a machine that goes down takes the session with it anyway.
+  // `executed`: how far the worker has come; it may have come farther. An object that was destroyed at or past it is kept:
+  // frames on their way still use it, and after a suspend another worker will execute them.
   // Throws kj::Exception; the batch is kept for the next try then.
-  virtual void commit() = 0;
+  virtual void commit(uint64_t executed = UINT64_MAX) = 0;
 
   virtual size_t size() const = 0;  // records, kept ones included, with those of the open batch
 };
@@ -81,6 +85,11 @@ class ObjectList {
 // What the file holds came from an untrusted program: sizes are checked, a record that makes no sense throws
 // kj::Exception. LMDB itself trusts its file, so processes that must not crash read through a process that may.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+
+// The list as it was when the worker had executed the frames before `position` and no other: what was made since is not
+// there, what was destroyed since lives. `records` are all of a list, in its order; every object that was destroyed at
+// or past `position` must still be among them. Throws kj::Exception where they contradict each other.
+std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, uint64_t position);
 
 const char* kindName(api::Kind kind);
 

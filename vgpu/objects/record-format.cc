@@ -84,7 +84,7 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
   out.setKind(record.id.kind);
   out.setHandle(record.id.handle);
   out.setDevice(record.device);
-  out.setDestroyed(record.destroyed);
+  out.setDestroyedAt(record.destroyedAt);
   out.setParented(record.parented);
   out.setAddress(record.address);
   out.setBytes(record.bytes);
@@ -118,7 +118,7 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
   KJ_REQUIRE(isObjectKind(record.id.kind), "a record of an unknown kind", static_cast<unsigned>(record.id.kind));
   record.device = in.getDevice();
   KJ_REQUIRE(record.device < maxDevices, "a record on a device past the last", record.device);
-  record.destroyed = in.getDestroyed();
+  record.destroyedAt = in.getDestroyedAt();
   record.parented = in.getParented();
   record.address = in.getAddress();
   record.bytes = in.getBytes();

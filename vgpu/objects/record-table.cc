@@ -102,17 +102,27 @@ void RecordTable::destroy(uint64_t key, const RecordedFrame& frame, const Named&
   std::vector<uint64_t> fallen{key};
   for (size_t i = 0; i < fallen.size(); i++) {
     ObjectRecord& record = records.at(fallen[i]);
-    record.destroyed = true;
+    record.destroyedAt = frame.position;
     live.erase(record.id);
     written.insert(fallen[i]);
     auto inside = users.find(fallen[i]);
     if (inside == users.end()) continue;
     for (uint64_t user : inside->second) {
       const ObjectRecord& child = records.at(user);
-      if (child.parented && child.needs.front().record == fallen[i] && !child.destroyed) fallen.push_back(user);
+      if (child.parented && child.needs.front().record == fallen[i] && !child.destroyed()) fallen.push_back(user);
     }
   }
-  dropUnneeded({fallen.begin(), fallen.end()});
+  auto& ending = endings[frame.position];
+  ending.insert(ending.end(), fallen.begin(), fallen.end());
+}
+
+void RecordTable::settle(uint64_t position) {
+  executed = std::max(executed, position);
+  auto end = endings.lower_bound(executed);
+  std::set<uint64_t> ended;
+  for (auto i = endings.begin(); i != end; ++i) ended.insert(i->second.begin(), i->second.end());
+  endings.erase(endings.begin(), end);
+  dropUnneeded(std::move(ended));
 }
 
 void RecordTable::need(ObjectRecord& record, const std::vector<Need>& needs) {
@@ -130,7 +140,7 @@ void RecordTable::dropUnneeded(std::set<uint64_t> candidates) {
     uint64_t key = *candidates.rbegin();
     candidates.erase(key);
     auto found = records.find(key);
-    if (found == records.end() || !found->second.destroyed || neededByLive(key)) continue;
+    if (found == records.end() || stays(found->second) || isNeeded(key)) continue;
     for (auto& need : found->second.needs) candidates.insert(need.record);
     drop(key);
   }
@@ -144,7 +154,7 @@ bool RecordTable::usedSince(uint64_t key, uint64_t position) const {
                      [&](uint64_t user) { return records.at(user).recipe.back().position > position; });
 }
 
-bool RecordTable::neededByLive(uint64_t key) const {
+bool RecordTable::isNeeded(uint64_t key) const {
   std::set<uint64_t> seen{key};
   std::vector<uint64_t> ahead{key};
   while (!ahead.empty()) {
@@ -152,7 +162,7 @@ bool RecordTable::neededByLive(uint64_t key) const {
     ahead.pop_back();
     if (found == users.end()) continue;
     for (uint64_t user : found->second) {
-      if (!records.at(user).destroyed) return true;
+      if (stays(records.at(user))) return true;
       if (seen.insert(user).second) ahead.push_back(user);
     }
   }
@@ -177,7 +187,7 @@ void RecordTable::rename(uint64_t from, uint64_t to) {
   auto node = records.extract(from);
   node.key() = to;
   ObjectRecord& record = records.insert(std::move(node)).position->second;
-  if (!record.destroyed) live[record.id] = to;
+  if (!record.destroyed()) live[record.id] = to;
   for (auto& need : record.needs) {
     users[need.record].erase(from);
     users[need.record].insert(to);
@@ -199,7 +209,9 @@ void RecordTable::rename(uint64_t from, uint64_t to) {
 void RecordTable::insert(ObjectRecord record) {
   uint64_t key = record.key();
   KJ_REQUIRE(!records.contains(key), "two records of one position", key);
-  if (!record.destroyed) {
+  if (record.destroyed()) {
+    endings[record.destroyedAt].push_back(key);
+  } else {
     bool fresh = live.emplace(record.id, key).second;
     KJ_REQUIRE(fresh, "two records of one object", kindName(record.id.kind), record.id.handle, key);
   }
@@ -228,10 +240,30 @@ const ObjectRecord* RecordTable::findLive(const ObjectId& id) const {
   return found == live.end() ? nullptr : find(found->second);
 }
 
+std::vector<ObjectRecord> RecordTable::takeAll() && {
+  std::vector<ObjectRecord> all;
+  for (auto& [key, record] : records) all.push_back(std::move(record));
+  return all;
+}
+
 void RecordTable::markSaved() {
   saved.insert(written.begin(), written.end());
   written.clear();
   dropped.clear();
+}
+
+std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, uint64_t position) {
+  RecordTable table;
+  for (auto& record : records) {
+    if (record.key() >= position) continue;
+    std::erase_if(record.recipe, [&](auto& frame) { return frame.position >= position; });
+    std::erase_if(record.needs, [&](auto& need) { return need.record >= position; });
+    if (record.destroyedAt >= position) record.destroyedAt = 0;
+    table.insert(std::move(record));
+  }
+  table.link();
+  table.settle(position);
+  return std::move(table).takeAll();
 }
 
 }  // namespace vgpu

@@ -2,7 +2,8 @@
 // one, and tests drive it with effects that no present row of the schema has.
 //
 // Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need
-// every other object the frame names. A destroyed record stays while a live one needs it, directly or through others.
+// every other object the frame names. A destroyed record stays until the worker has executed its end, and while one that
+// stays needs it.
 #pragma once
 
 #include <kj/common.h>
@@ -26,12 +27,16 @@ class RecordTable {
   // Throws kj::Exception, and changes nothing, where the frame makes an object that exists.
   void apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects);
 
+  // The worker has executed every frame before `position`: what they destroyed may go.
+  void settle(uint64_t position);
+
   // Takes a record as it was stored. Throws kj::Exception where it contradicts those already there.
   // When all are there, link() checks and connects what they need of each other.
   void insert(ObjectRecord record);
   void link();
 
   const ObjectRecord* find(uint64_t key) const;
+  std::vector<ObjectRecord> takeAll() &&;
   const ObjectRecord* findLive(const ObjectId& id) const;
   const std::map<uint64_t, ObjectRecord>& all() const { return records; }
 
@@ -63,13 +68,16 @@ class RecordTable {
   void need(ObjectRecord& record, const std::vector<Need>& needs);
   void dropUnneeded(std::set<uint64_t> candidates);
   bool usedSince(uint64_t key, uint64_t position) const;
-  bool neededByLive(uint64_t key) const;
+  bool stays(const ObjectRecord& record) const { return !record.destroyed() || record.destroyedAt >= executed; }
+  bool isNeeded(uint64_t key) const;
   void rename(uint64_t from, uint64_t to);
   void drop(uint64_t key);
 
   std::map<uint64_t, ObjectRecord> records;               // by the first frame's position
   std::unordered_map<ObjectId, uint64_t, IdHash> live;    // never of a destroyed one
   std::unordered_map<uint64_t, std::set<uint64_t>> users; // record → records that need it
+  std::map<uint64_t, std::vector<uint64_t>> endings;      // position → records that end there; until settled
+  uint64_t executed = 0;
   std::set<uint64_t> written, dropped, saved;
 };
 

@@ -9,7 +9,7 @@ struct Record {
   kind @0 :Kind;
   handle @1 :UInt64;        # virtual; of a context: the device's number
   device @2 :UInt8;
-  destroyed @3 :Bool;       # kept for those that need it
+  destroyedAt @3 :UInt64;   # position of the frame that destroyed it, or its parent; 0 while it lives
   parented @4 :Bool;        # the first of `needs` is the parent
   address @5 :UInt64;
   bytes @6 :UInt64;

@@ -50,7 +50,7 @@ std::string clientEntry(const Method& m) {
   std::string send = m.route == api::Route::POST ? "post" : "call";
   std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", m.entry, cList(m));
   out += "  return enter([&](Thread& thread) -> CUresult {\n" + checks;
-  out += fmt::format("    Frame<api::Cuda::{}Params> frame(thread, api::Method::{});\n", m.typeName, m.name) + sets;
+  out += fmt::format("    Call<api::Cuda::{}Params> frame(thread, api::Method::{});\n", m.typeName, m.name) + sets;
   out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", send) + returns;
   return out + "    return CUDA_SUCCESS;\n  });\n}\n\n";
 }

@@ -1,0 +1,132 @@
+// Copies and fills: a dozen entries over three functions of the copy engine.
+#include "intercept/session/copy-engine.h"
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+// A driver entry that copies `bytes` in `stream`.
+CUresult copyIn(CUstream hStream, uint64_t destination, uint64_t source, uint64_t bytes, Completion completion) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    return copyBytes(thread, destination, source, bytes, stream, completion);
+  });
+}
+
+CUresult fillIn(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
+                uint64_t width, uint64_t height) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    return fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
+  });
+}
+
+// An end of a CUDA_MEMCPY3D; false for arrays, which a session does not have yet.
+bool readEnd(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
+             size_t height, RowsEnd& end) {
+  if (type == CU_MEMORYTYPE_ARRAY) return false;
+  end.address = type == CU_MEMORYTYPE_HOST ? toWire(host) : device;
+  end.pitch = pitch;
+  end.slice = pitch * height;
+  end.address += z * end.slice + y * pitch + x;
+  return true;
+}
+
+CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    RowsEnd destination, source;
+    if (!readEnd(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY, copy->dstZ,
+                 copy->dstPitch, copy->dstHeight, destination) ||
+        !readEnd(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY, copy->srcZ,
+                 copy->srcPitch, copy->srcHeight, source))
+      return CUDA_ERROR_NOT_SUPPORTED;
+    bool pitched = copy->Height > 1 || copy->Depth > 1;
+    if (pitched && (destination.pitch < copy->WidthInBytes || source.pitch < copy->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
+    return copyRows(thread, destination, source, copy->WidthInBytes, copy->Height, copy->Depth, stream, completion);
+  });
+}
+
+CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
+  CUDA_MEMCPY3D deep{};
+  deep.srcXInBytes = copy.srcXInBytes;
+  deep.srcY = copy.srcY;
+  deep.srcMemoryType = copy.srcMemoryType;
+  deep.srcHost = copy.srcHost;
+  deep.srcDevice = copy.srcDevice;
+  deep.srcPitch = copy.srcPitch;
+  deep.dstXInBytes = copy.dstXInBytes;
+  deep.dstY = copy.dstY;
+  deep.dstMemoryType = copy.dstMemoryType;
+  deep.dstHost = copy.dstHost;
+  deep.dstDevice = copy.dstDevice;
+  deep.dstPitch = copy.dstPitch;
+  deep.WidthInBytes = copy.WidthInBytes;
+  deep.Height = copy.Height;
+  deep.Depth = 1;
+  return deep;
+}
+
+CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D deep = flat(*copy);
+  return copy3D(&deep, stream, completion);
+}
+
+constexpr auto waits = Completion::synchronous;
+constexpr auto returns = Completion::asynchronous;
+
+}  // namespace
+
+extern "C" {
+
+#define COPY(name, parameters, destination, source)                                                \
+  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyIn(nullptr, destination, source, n, waits); }
+COPY(cuMemcpy, (CUdeviceptr d, CUdeviceptr s, size_t n), d, s)
+COPY(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* s, size_t n), d, toWire(s))
+COPY(cuMemcpyDtoH_v2, (void* d, CUdeviceptr s, size_t n), toWire(d), s)
+COPY(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr s, size_t n), d, s)
+COPY(cuMemcpyPeer, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n), d, s)
+#undef COPY
+
+#define COPY_ASYNC(name, parameters, destination, source)                                          \
+  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyIn(stream, destination, source, n, returns); }
+COPY_ASYNC(cuMemcpyAsync, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream), d, s)
+COPY_ASYNC(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* s, size_t n, CUstream stream), d, toWire(s))
+COPY_ASYNC(cuMemcpyDtoHAsync_v2, (void* d, CUdeviceptr s, size_t n, CUstream stream), toWire(d), s)
+COPY_ASYNC(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream), d, s)
+COPY_ASYNC(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream stream), d, s)
+#undef COPY_ASYNC
+
+#define FILL(bits, type, element)                                                                                       \
+  VGPU_EXPORT CUresult CUDAAPI cuMemsetD##bits##_v2(CUdeviceptr d, type value, size_t n) {                              \
+    return fillIn(nullptr, d, 0, value, element, n, 1);                                                                 \
+  }                                                                                                                     \
+  VGPU_EXPORT CUresult CUDAAPI cuMemsetD##bits##Async(CUdeviceptr d, type value, size_t n, CUstream stream) {           \
+    return fillIn(stream, d, 0, value, element, n, 1);                                                                  \
+  }                                                                                                                     \
+  VGPU_EXPORT CUresult CUDAAPI cuMemsetD2D##bits##_v2(CUdeviceptr d, size_t pitch, type value, size_t width,            \
+                                                      size_t height) {                                                  \
+    return fillIn(nullptr, d, pitch, value, element, width, height);                                                    \
+  }                                                                                                                     \
+  VGPU_EXPORT CUresult CUDAAPI cuMemsetD2D##bits##Async(CUdeviceptr d, size_t pitch, type value, size_t width,          \
+                                                        size_t height, CUstream stream) {                               \
+    return fillIn(stream, d, pitch, value, element, width, height);                                                     \
+  }
+FILL(8, unsigned char, 1)
+FILL(16, unsigned short, 2)
+FILL(32, unsigned int, 4)
+#undef FILL
+
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) { return copy2D(copy, nullptr, waits); }
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) { return copy2D(copy, nullptr, waits); }
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) { return copy2D(copy, stream, returns); }
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) { return copy3D(copy, nullptr, waits); }
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) { return copy3D(copy, stream, returns); }
+
+}  // extern "C"

@@ -1,0 +1,111 @@
+// Events: the GPU writes each record's position into the event's line, so asking and waiting need nobody else.
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+template <typename Body>
+CUresult withEvent(CUevent event, Body&& body) noexcept {
+  return enter([&](Thread& thread) -> CUresult {
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return body(thread, *entry);
+  });
+}
+
+// What cuEventElapsedTime asks of each end before it looks at the clock.
+CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
+  if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.lastWork.load() == 0) return CUDA_ERROR_INVALID_HANDLE;
+  return queryEvent(thread, event);
+}
+
+CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (CUevent event : {start, end}) {
+      ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
+      if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      if (CUresult bad = checkTimed(thread, *entry)) return bad;
+    }
+    Call<api::Cuda::EventElapsedTimeParams> frame(thread, api::Method::eventElapsedTime);
+    frame->setStart(toWire(start));
+    frame->setEnd(toWire(end));
+    if (CUresult error = frame.call()) return error;
+    *milliseconds = frame.results<api::Cuda::EventElapsedTimeResults>().getMilliseconds();
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (phEvent == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    auto line = thread.session.eventLines.take();
+    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t handle = thread.create(api::Kind::EVENT);
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, handle);
+    entry->flags = Flags;
+    entry->line = *line;
+    Call<api::Cuda::EventCreateParams> frame(thread, api::Method::eventCreate);
+    frame->setPhEvent(handle);
+    frame->setFlags(Flags);
+    if (CUresult error = frame.post()) return error;
+    *phEvent = fromWire<CUevent>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
+    frame->setEvent(toWire(hEvent));
+    frame->setStream(stream);
+    frame->setLine(event.line);
+    raise(event.lastWork, frame.stamp());
+    return frame.post();
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_NOT_SUPPORTED;  // external records exist in graphs only
+  return cuEventRecord(hEvent, hStream);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventQuery(CUevent hEvent) {
+  return withEvent(hEvent, [](Thread& thread, ObjectEntry& event) { return queryEvent(thread, event); });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent hEvent) {
+  return withEvent(hEvent, [](Thread& thread, ObjectEntry& event) { return synchronizeEvent(thread, event); });
+}
+
+#undef cuEventElapsedTime
+VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
+  return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+    uint32_t line = event.line;
+    Call<api::Cuda::EventDestroyParams> frame(thread, api::Method::eventDestroy);
+    frame->setHEvent(toWire(hEvent));
+    if (CUresult error = frame.post()) return error;
+    thread.destroy(api::Kind::EVENT, toWire(hEvent));
+    thread.session.eventLines.give(line);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,136 @@
+// Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
+#include <cstring>
+
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+struct Shape {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  bool cooperative = false;
+};
+
+bool isAllowed(const DeviceInfo& device, const FunctionLayout& function, const Shape& shape) {
+  auto within = [&](unsigned value, CUdevice_attribute limit) {
+    return value != 0 && value <= static_cast<unsigned>(device.attribute(limit));
+  };
+  uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
+  return within(shape.gridX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(shape.gridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) &&
+         within(shape.gridZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) && within(shape.blockX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+         within(shape.blockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) &&
+         within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) && threads <= function.maxThreadsPerBlock &&
+         shape.sharedBytes <= function.maxDynamicSharedBytes.load(std::memory_order_relaxed);
+}
+
+// The program's parameters as one block: from an array of pointers, one a parameter, or from the block it already has.
+struct Parameters {
+  void** pointers = nullptr;
+  const void* block = nullptr;
+  size_t blockBytes = 0;
+
+  // `extra` is CUDA's list of (key, value) pairs. False where it makes no sense.
+  bool readExtra(void** extra) {
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+      if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+        block = extra[1];
+      } else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+        blockBytes = *static_cast<size_t*>(extra[1]);
+      } else {
+        return false;
+      }
+    }
+    return block != nullptr;
+  }
+
+  void gather(const FunctionLayout& function, kj::byte* into) const {
+    if (block != nullptr) {
+      std::memcpy(into, block, std::min<size_t>(blockBytes, function.parameterBytes));
+      return;
+    }
+    for (size_t i = 0; i < function.parameters.size(); ++i)
+      std::memcpy(into + function.parameters[i].offset, pointers[i], function.parameters[i].bytes);
+  }
+};
+
+CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStream, void** kernelParams, void** extra) {
+  Session& session = thread.session;
+  ObjectEntry* entry = session.handles.find(api::Kind::FUNCTION, toWire(f));
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const FunctionLayout& function = *entry->function;
+  uint64_t stream = toWire(hStream);
+  if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+  if (!isAllowed(session.devices[thread.device()], function, shape)) return CUDA_ERROR_INVALID_VALUE;
+  Parameters parameters{.pointers = kernelParams};
+  if (kernelParams == nullptr && extra != nullptr && !parameters.readExtra(extra)) return CUDA_ERROR_INVALID_VALUE;
+  if (!function.parameters.empty() && kernelParams == nullptr && parameters.block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult fault = session.fault(thread.device())) return fault;
+
+  Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));
+  frame->setFunction(toWire(f));
+  frame->setStream(stream);
+  frame->setGridX(shape.gridX);
+  frame->setGridY(shape.gridY);
+  frame->setGridZ(shape.gridZ);
+  frame->setBlockX(shape.blockX);
+  frame->setBlockY(shape.blockY);
+  frame->setBlockZ(shape.blockZ);
+  frame->setSharedBytes(shape.sharedBytes);
+  frame->setCooperative(shape.cooperative);
+  parameters.gather(function, frame->initParameters(function.parameterBytes).begin());
+  return frame.post();
+}
+
+// Attributes of a launch that we know. False where one is asked for that we do not have.
+bool readAttributes(const CUlaunchConfig& config, Shape& shape) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    auto& attribute = config.attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;  // a hint
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        if (attribute.value.clusterDim.x * attribute.value.clusterDim.y * attribute.value.clusterDim.z != 1) return false;
+        break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                            unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                            unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
+                                            void** extra) {
+  return enter([&](Thread& thread) {
+    Shape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
+    return launch(thread, f, shape, hStream, kernelParams, extra);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                                       unsigned int gridDimZ, unsigned int blockDimX,
+                                                       unsigned int blockDimY, unsigned int blockDimZ,
+                                                       unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+  return enter([&](Thread& thread) {
+    Shape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, true};
+    return launch(thread, f, shape, hStream, kernelParams, nullptr);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    Shape shape{config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                config->blockDimY, config->blockDimZ, config->sharedMemBytes};
+    if (!readAttributes(*config, shape)) return CUDA_ERROR_NOT_SUPPORTED;
+    return launch(thread, f, shape, config->hStream, kernelParams, extra);
+  });
+}
+
+}  // extern "C"

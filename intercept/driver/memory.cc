@@ -1,0 +1,206 @@
+// Memory: allocations are decisions of the client's arenas; what the program asks about a pointer is answered from them.
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+struct PointerInfo {
+  CUmemorytype type{};
+  unsigned device = 0;
+  uint64_t start = 0, bytes = 0;
+  bool managed = false;
+  uint64_t id = 0;  // the same for every pointer into one allocation, and never used twice at one time
+};
+
+std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
+  if (auto range = session.memory.findDevice(pointer))
+    return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
+                       range->address, range->bytes, false, range->address / allocationAlignment};
+  if (auto host = session.memory.findHost(pointer))
+    return PointerInfo{CU_MEMORYTYPE_HOST, 0, host->address, host->bytes, host->kind == HostKind::managed,
+                       host->address / allocationAlignment};
+  if (auto variable = session.variables.at(pointer))
+    return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes, false,
+                       variable->handle};
+  return std::nullopt;
+}
+
+template <typename T>
+CUresult put(void* data, T value) {
+  *static_cast<T*>(data) = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
+  bool host = info.type == CU_MEMORYTYPE_HOST;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(session.primaryContext(info.device)));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(info.managed ? CU_MEMORYTYPE_DEVICE : info.type));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (!host) return CUDA_ERROR_INVALID_VALUE;
+      return put(data, fromWire<void*>(pointer));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<unsigned>(info.managed));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, static_cast<int>(info.device));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<CUdeviceptr>(data, info.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<CUmemoryPool>(data, nullptr);
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+// What cuPointerGetAttributes tells of memory that is not CUDA's: zeros, and no ordinal.
+void clearAttribute(CUpointer_attribute attribute, void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put(data, 0u); break;
+    default: put<unsigned long long>(data, 0); break;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    CUresult result = thread.session.memory.allocate(thread, bytesize, address);
+    if (result == CUDA_SUCCESS) *dptr = address;
+    return result;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                                                unsigned int ElementSizeBytes) {
+  return enter([&](Thread& thread) -> CUresult {
+    bool elementFits = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !elementFits) return CUDA_ERROR_INVALID_VALUE;
+    auto unit = static_cast<uint64_t>(thread.session.devices[thread.device()].attribute(
+        CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT));
+    uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));
+    if (Height > deviceArenaBytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t address = 0;
+    if (CUresult error = thread.session.memory.allocate(thread, pitch * Height, address)) return error;
+    *dptr = address;
+    *pPitch = pitch;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto managed = thread.session.memory.findHost(dptr);
+    if (managed && managed->kind == HostKind::managed) return thread.session.memory.freeHost(thread, dptr);
+    return thread.session.memory.free(thread, dptr);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
+    if (CUresult error = frame.call()) return error;
+    auto told = frame.results<api::Cuda::MemGetInfoResults>();
+    *free = told.getFree() + thread.session.memory.freeBytes(thread.device());
+    *total = told.getTotal();
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto info = look(thread.session, dptr);
+    if (!info) return CUDA_ERROR_NOT_FOUND;
+    if (pbase != nullptr) *pbase = info->start;
+    if (psize != nullptr) *psize = info->bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (pp == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    if (CUresult error = thread.session.memory.allocateHost(thread, bytesize, Flags, HostKind::pinned, address)) return error;
+    *pp = fromWire<void*>(address);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAllocHost_v2(void** pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+
+VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto found = thread.session.memory.findHost(toWire(p));
+    if (!found || found->address != toWire(p) || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
+    return thread.session.memory.freeHost(thread, toWire(p));
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (dptr == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    if (CUresult error = thread.session.memory.allocateHost(thread, bytesize, 0, HostKind::managed, address)) return error;
+    *dptr = address;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (pdptr == nullptr || Flags != 0 || !thread.session.memory.findHost(toWire(p))) return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = toWire(p);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto found = thread.session.memory.findHost(toWire(p));
+    if (pFlags == nullptr || !found || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = found->flags | CU_MEMHOSTALLOC_DEVICEMAP;  // with unified addressing all of it is mapped
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto info = look(thread.session, ptr);
+    if (!info) return CUDA_ERROR_INVALID_VALUE;
+    return attributeOf(thread.session, *info, ptr, attribute, data);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
+                                                    CUdeviceptr ptr) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto info = look(thread.session, ptr);
+    for (unsigned i = 0; i < numAttributes; ++i)
+      if (!info || attributeOf(thread.session, *info, ptr, attributes[i], data[i]) != CUDA_SUCCESS)
+        clearAttribute(attributes[i], data[i]);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

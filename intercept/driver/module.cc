@@ -1,0 +1,279 @@
+// Modules: an image travels once, as a blob in staging slabs; functions and variables are asked for by name and remembered.
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "intercept/driver/image.h"
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image) {
+  Session& session = thread.session;
+  for (uint64_t offset = 0; offset < image.size(); offset += slabBytes) {
+    auto piece = image.subspan(offset, std::min<uint64_t>(slabBytes, image.size() - offset));
+    auto slab = session.slabs.take(session.lost);
+    if (!slab) return session.lossResult();
+    std::memcpy(session.segment.slab(*slab), piece.data(), piece.size());
+    Call<api::Cuda::BlobWriteParams> frame(thread, api::Method::blobWrite);
+    frame->setBlob(blob);
+    frame->setOffset(offset);
+    frame->setTotalBytes(image.size());
+    frame->setSlab(*slab);
+    frame->setBytes(static_cast<uint32_t>(piece.size()));
+    if (CUresult error = frame.post()) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult dropBlob(Thread& thread, uint64_t blob) {
+  Call<api::Cuda::BlobDropParams> frame(thread, api::Method::blobDrop);
+  frame->setBlob(blob);
+  return frame.post();
+}
+
+// The options of the JIT that we honour: where its error log goes.
+struct JitLog {
+  char* buffer = nullptr;
+  size_t bytes = 0;
+  void** filled = nullptr;  // the option's value becomes how much of the buffer was used
+
+  JitLog(unsigned count, CUjit_option* options, void** values) {
+    for (unsigned i = 0; i < count; ++i) {
+      if (options[i] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(values[i]);
+      if (options[i] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) continue;
+      bytes = toWire(values[i]) & 0xffffffff;
+      filled = &values[i];
+    }
+  }
+  void fill(const char* text) {
+    if (buffer == nullptr || bytes == 0) return;
+    size_t kept = std::min(std::strlen(text), bytes - 1);
+    std::memcpy(buffer, text, kept);
+    buffer[kept] = 0;
+    if (filled != nullptr) *filled = fromWire<void*>(kept);
+  }
+};
+
+CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
+  if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto bytes = imageOf(image);
+  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  Session& session = thread.session;
+  uint64_t blob = session.handles.create(api::Kind::BLOB, thread.device());
+  uint64_t handle = thread.create(api::Kind::MODULE);
+  CUresult result = sendBlob(thread, blob, bytes);
+  if (result == CUDA_SUCCESS) {
+    Call<api::Cuda::ModuleLoadParams> frame(thread, api::Method::moduleLoad);
+    frame->setModule(handle);
+    frame->setBlob(blob);
+    result = frame.call();
+    // A refused image's log comes with the refusal.
+    if (thread.slot().answerWords != 0) log.fill(frame.results<api::Cuda::ModuleLoadResults>().getLog().cStr());
+  }
+  if (result != CUDA_SUCCESS) {
+    dropBlob(thread, blob);
+    session.handles.destroy(blob);
+    session.handles.destroy(handle);
+    return result;
+  }
+  session.handles.find(api::Kind::MODULE, handle)->blob = blob;
+  *module = fromWire<CUmodule>(handle);
+  return CUDA_SUCCESS;
+}
+
+// A function of that name that the program has asked for before; 0 where it has not.
+uint64_t findFunction(Session& session, uint64_t module, const char* name) {
+  for (uint64_t handle : session.handles.live(api::Kind::FUNCTION, handleDevice(module))) {
+    ObjectEntry* entry = session.handles.find(api::Kind::FUNCTION, handle);
+    if (entry != nullptr && entry->function->module == module && entry->function->name == name) return handle;
+  }
+  return 0;
+}
+
+std::unique_ptr<FunctionLayout> layoutOf(uint64_t module, const char* name, api::Cuda::ModuleFunctionResults::Reader told) {
+  auto layout = std::make_unique<FunctionLayout>();
+  layout->module = module;
+  layout->name = name;
+  for (unsigned i = 0; i < told.getOffsets().size() && i < told.getSizes().size(); ++i) {
+    layout->parameters.push_back({told.getOffsets()[i], told.getSizes()[i]});
+    layout->parameterBytes = std::max(layout->parameterBytes, told.getOffsets()[i] + told.getSizes()[i]);
+  }
+  auto attribute = [&](CUfunction_attribute which) {
+    return static_cast<unsigned>(which) < told.getAttributes().size()
+               ? static_cast<uint32_t>(told.getAttributes()[static_cast<unsigned>(which)]) : 0;
+  };
+  layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  return layout;
+}
+
+// The description of a live function. CUDA_ERROR_INVALID_HANDLE otherwise.
+template <typename Body>
+CUresult withFunction(CUfunction function, Body&& body) noexcept {
+  return enterAny([&](Thread& thread) -> CUresult {
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return body(thread, *entry->function);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                                                CUjit_option* options, void** optionValues) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (numOptions != 0 && (options == nullptr || optionValues == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    return load(thread, module, image, JitLog(numOptions, options, optionValues));
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+  return cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname) {
+  if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(fname, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+  image.push_back(0);
+  return cuModuleLoadDataEx(module, image.data(), 0, nullptr, nullptr);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
+  return enter([&](Thread& thread) -> CUresult {
+    Session& session = thread.session;
+    uint64_t handle = toWire(hmod);
+    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, handle)) return bad;
+    if (CUresult error = synchronizeDevice(thread, handleDevice(handle))) return error;
+    uint64_t blob = session.handles.find(api::Kind::MODULE, handle)->blob;
+    {
+      Call<api::Cuda::ModuleUnloadParams> frame(thread, api::Method::moduleUnload);
+      frame->setHmod(handle);
+      if (CUresult error = frame.post()) return error;
+    }
+    for (uint64_t function : session.handles.live(api::Kind::FUNCTION, handleDevice(handle)))
+      if (session.handles.find(api::Kind::FUNCTION, function)->function->module == handle)
+        session.handles.destroy(function);
+    session.variables.dropModule(handle);
+    session.handles.destroy(handle);
+    session.handles.destroy(blob);
+    return dropBlob(thread, blob);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t module = toWire(hmod);
+    if (hfunc == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (std::strlen(name) > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
+    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
+    uint64_t handle = findFunction(thread.session, module, name);
+    if (handle == 0) {
+      handle = thread.session.handles.reserve(api::Kind::FUNCTION, handleDevice(module));
+      Call<api::Cuda::ModuleFunctionParams> frame(thread, api::Method::moduleFunction, dataWords(std::strlen(name) + 1));
+      frame->setFunction(handle);
+      frame->setModule(module);
+      frame->setName(name);
+      CUresult result = frame.call();
+      if (result != CUDA_SUCCESS) {
+        thread.session.handles.abandon(handle);
+        return result;
+      }
+      thread.session.handles.publish(handle, [&](ObjectEntry& entry) {
+        entry.function = layoutOf(module, name, frame.results<api::Cuda::ModuleFunctionResults>());
+      });
+    }
+    *hfunc = fromWire<CUfunction>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+#undef cuModuleGetGlobal
+VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+  return enter([&](Thread& thread) -> CUresult {
+    Session& session = thread.session;
+    uint64_t module = toWire(hmod);
+    if (name == nullptr || *name == 0 || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (std::strlen(name) > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
+    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
+    auto known = session.variables.find(module, name);
+    if (!known) {
+      KnownVariable variable{.handle = session.handles.create(api::Kind::VARIABLE, handleDevice(module)), .module = module};
+      Call<api::Cuda::ModuleVariableParams> frame(thread, api::Method::moduleVariable, dataWords(std::strlen(name) + 1));
+      frame->setVariable(variable.handle);
+      frame->setModule(module);
+      frame->setName(name);
+      frame.recordLater();
+      if (CUresult error = frame.call()) {
+        session.handles.destroy(variable.handle);
+        return error;
+      }
+      auto told = frame.results<api::Cuda::ModuleVariableResults>();
+      variable.address = told.getAddress();
+      variable.bytes = told.getBytes();
+      frame.describe(variable.address, variable.bytes);
+      frame.record();
+      session.variables.add(name, variable);
+      known = variable;
+    }
+    if (dptr != nullptr) *dptr = known->address;
+    if (bytes != nullptr) *bytes = known->bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_EAGER_LOADING;
+  return CUDA_SUCCESS;
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+  return withFunction(hfunc, [&](Thread& thread, FunctionLayout& layout) -> CUresult {
+    Call<api::Cuda::FuncSetAttributeParams> frame(thread, api::Method::funcSetAttribute);
+    frame->setHfunc(toWire(hfunc));
+    frame->setAttrib(attrib);
+    frame->setValue(value);
+    if (CUresult error = frame.call()) return error;
+    if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) layout.maxDynamicSharedBytes = static_cast<uint32_t>(value);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+  return withFunction(func, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (paramOffset == nullptr || paramIndex >= layout.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    *paramOffset = layout.parameters[paramIndex].offset;
+    if (paramSize != nullptr) *paramSize = layout.parameters[paramIndex].bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc) {
+  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *name = layout.name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
+  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *hmod = fromWire<CUmodule>(layout.module);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,110 @@
+#include "intercept/session/arena.h"
+
+#include <iterator>
+
+namespace vgpu {
+
+std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
+  bytes = roundUp(bytes, allocationAlignment);
+  auto best = freeBySize.lower_bound(bytes);
+  if (best == freeBySize.end()) return std::nullopt;
+  auto range = freeByAddress.find(best->second);
+  auto [address, available] = *range;
+  removeFree(range);
+  if (available > bytes) addFree(address + bytes, available - bytes);
+  held.emplace(address, bytes);
+  used += bytes;
+  return address;
+}
+
+bool Arena::free(uint64_t address) {
+  auto found = held.find(address);
+  if (found == held.end()) return false;
+  used -= found->second;
+  addFree(address, found->second);
+  held.erase(found);
+  return true;
+}
+
+std::optional<uint64_t> Arena::placeLease(uint64_t bytes) const {
+  uint64_t at = base;
+  for (auto& [address, leaseBytes] : leases) {
+    if (address - at >= bytes) return at;
+    at = address + leaseBytes;
+  }
+  if (base + size - at >= bytes) return at;
+  return std::nullopt;
+}
+
+void Arena::settleLease(uint64_t address, bool granted) {
+  auto lease = leases.find(address);
+  if (granted) {
+    leased += lease->second;
+    addFree(address, lease->second);
+  } else {
+    leases.erase(lease);
+  }
+}
+
+std::optional<Arena::Range> Arena::takeIdleLease() {
+  for (auto lease = leases.begin(); lease != leases.end(); ++lease) {
+    auto [address, bytes] = *lease;
+    auto range = freeByAddress.upper_bound(address);
+    if (range == freeByAddress.begin()) continue;
+    --range;
+    uint64_t freeAt = range->first, freeEnd = range->first + range->second;
+    if (freeAt > address || freeEnd < address + bytes) continue;
+    removeFree(range);
+    if (freeAt < address) addFree(freeAt, address - freeAt);
+    if (freeEnd > address + bytes) addFree(address + bytes, freeEnd - address - bytes);
+    leased -= bytes;
+    leases.erase(lease);
+    return Range{address, bytes};
+  }
+  return std::nullopt;
+}
+
+std::optional<Arena::Range> Arena::find(uint64_t address) const {
+  auto next = held.upper_bound(address);
+  if (next == held.begin()) return std::nullopt;
+  auto [start, bytes] = *std::prev(next);
+  if (address - start >= bytes) return std::nullopt;
+  return Range{start, bytes};
+}
+
+std::optional<Arena::Range> Arena::at(uint64_t address) const {
+  auto found = held.find(address);
+  if (found == held.end()) return std::nullopt;
+  return Range{found->first, found->second};
+}
+
+void Arena::addFree(uint64_t address, uint64_t bytes) {
+  auto next = freeByAddress.lower_bound(address);
+  if (next != freeByAddress.end() && next->first == address + bytes) {
+    bytes += next->second;
+    removeFree(next);
+  }
+  next = freeByAddress.lower_bound(address);
+  if (next != freeByAddress.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second == address) {
+      address = before->first;
+      bytes += before->second;
+      removeFree(before);
+    }
+  }
+  freeByAddress.emplace(address, bytes);
+  freeBySize.emplace(bytes, address);
+}
+
+void Arena::removeFree(std::map<uint64_t, uint64_t>::iterator range) {
+  auto [first, last] = freeBySize.equal_range(range->second);
+  for (auto entry = first; entry != last; ++entry)
+    if (entry->second == range->first) {
+      freeBySize.erase(entry);
+      break;
+    }
+  freeByAddress.erase(range);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,56 @@
+// An arena's book-keeping: which addresses are leased from the worker, which of those are free, which the program holds.
+// An allocation is a decision made here, not a round trip.
+//
+// Not synchronized: its owner holds a lock. Stays in the program's process over a suspend, because the program's pointers
+// are made of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "vgpu/wire/arena.h"
+
+namespace vgpu {
+
+class Arena {
+ public:
+  Arena(uint64_t base, uint64_t bytes) : base(base), size(bytes) {}
+
+  // `bytes` of free leased memory, aligned; nothing where there is none: lease more. bytes > 0.
+  std::optional<uint64_t> allocate(uint64_t bytes);
+  // Gives an allocation back; false where `address` begins none.
+  bool free(uint64_t address);
+
+  // Where a lease of `bytes` (whole granules) could lie; nothing where the arena's addresses are exhausted.
+  std::optional<uint64_t> placeLease(uint64_t bytes) const;
+  // Takes that place while the worker is asked; settleLease() frees its memory for allocation, or forgets it.
+  void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, bytes); }
+  void settleLease(uint64_t address, bool granted);
+  // A lease with nothing allocated in it; its addresses stop being free. Nothing where every lease is in use.
+  struct Range {
+    uint64_t address, bytes;
+  };
+  std::optional<Range> takeIdleLease();
+
+  // The allocation that holds `address`; nothing where none does.
+  std::optional<Range> find(uint64_t address) const;
+  // The one that begins there.
+  std::optional<Range> at(uint64_t address) const;
+
+  uint64_t freeBytes() const { return leased - used; }
+  uint64_t usedBytes() const { return used; }
+  const std::map<uint64_t, uint64_t>& allocations() const { return held; }
+
+ private:
+  void addFree(uint64_t address, uint64_t bytes);
+  void removeFree(std::map<uint64_t, uint64_t>::iterator range);
+
+  uint64_t base, size;
+  uint64_t leased = 0, used = 0;
+  std::map<uint64_t, uint64_t> leases, held;           // address -> bytes
+  std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent
+  std::multimap<uint64_t, uint64_t> freeBySize;        // bytes -> address
+};
+
+}  // namespace vgpu

@@ -1,0 +1,108 @@
+#include <kj/debug.h>
+
+#include <cstring>
+
+#include "intercept/session/call.h"
+#include "vgpu/api/effects.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+CallBase::CallBase(Thread& thread, api::Method method, uint64_t words) : thread(thread), method(method), words(words) {
+  KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
+  thread.session.gate.enter(thread.slotIndex);
+  reservation = thread.session.ring.reserve(words, thread.session.lost);
+  if (reservation) {
+    stampOf = reservation->stamp();
+  } else {
+    nowhere = kj::heapArray<capnp::word>(words);
+    std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
+  }
+}
+
+CallBase::~CallBase() {
+  if (insideGate) thread.session.gate.leave(thread.slotIndex);
+}
+
+kj::ArrayPtr<capnp::word> CallBase::space() {
+  if (!reservation) return nowhere;
+  return kj::arrayPtr(reinterpret_cast<capnp::word*>(reservation->body()), words);
+}
+
+kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
+  const Slot& slot = thread.slot();
+  KJ_REQUIRE(slot.answerWords * sizeof(capnp::word) <= answerBytes, "an answer larger than a slot", slot.answerWords);
+  return kj::arrayPtr(reinterpret_cast<const capnp::word*>(slot.answer), slot.answerWords);
+}
+
+void CallBase::publish() {
+  auto& info = api::infoOf(method);
+  Session& session = thread.session;
+  if (info.replay == api::Replay::BUILD) kept = kj::heapArray<capnp::word>(space().asConst());
+  if (info.route != api::Route::POST) {
+    Slot& slot = thread.slot();
+    slot.result = CUDA_SUCCESS;
+    slot.answerWords = 0;
+  }
+  if (!info.reads) raise(session.progress[thread.device()].lastWork, stampOf);
+  session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(thread.device()));
+}
+
+CUresult CallBase::post() {
+  if (!reservation) return thread.session.lossResult();
+  publish();
+  if (!recordsLater) record();
+  return CUDA_SUCCESS;
+}
+
+CUresult CallBase::call() {
+  if (!reservation) return thread.session.lossResult();
+  publish();
+  CUresult result = awaitStamp(thread, stampOf, Waiting::forWorker);
+  if (result == CUDA_SUCCESS && !recordsLater) record();
+  return result;
+}
+
+CUresult CallBase::send() {
+  if (!reservation) return thread.session.lossResult();
+  publish();
+  thread.session.gate.leave(thread.slotIndex);
+  insideGate = false;
+  return CUDA_SUCCESS;
+}
+
+CUresult CallBase::signal() {
+  if (CUresult error = send()) return error;
+  if (CUresult error = awaitStamp(thread, stampOf)) return error;
+  return thread.session.takeError(thread.device());
+}
+
+void CallBase::record() {
+  if (kept == nullptr) return;
+  thread.session.recorder->add({.position = stampOf - 1,
+                                .method = method,
+                                .device = static_cast<uint8_t>(thread.device()),
+                                .words = kj::mv(kept),
+                                .address = rangeAddress,
+                                .bytes = rangeBytes});
+}
+
+// Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
+CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting) {
+  Session& session = thread.session;
+  Slot& slot = thread.slot();
+  Backoff backoff;
+  while (slot.done.load(std::memory_order_acquire) < stamp) {
+    if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+    if (waiting == Waiting::forGpu)
+      if (CUresult fault = session.fault(thread.device())) return fault;
+    if (backoff.spin()) continue;
+    uint32_t seen = slot.wakeups.load();
+    slot.sleeping.store(1);
+    if (slot.done.load() < stamp) futexWait(slot.wakeups, seen, backoff.sleepNanoseconds());
+    slot.sleeping.store(0);
+  }
+  return static_cast<CUresult>(slot.result);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,105 @@
+// One call on its way: a frame built straight into the ring, then posted or waited for.
+//
+//   Call<api::Cuda::FillParams> frame(thread, api::Method::fill);
+//   frame->setDestination(…);
+//   return frame.post();
+//
+// Between the constructor and post(), call() or signal() the thread holds a place in the ring that the worker waits for:
+// set the parameters and send, do nothing else.
+#pragma once
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+
+#include <optional>
+
+#include "intercept/session/thread.h"
+#include "vgpu/api/cuda.capnp.h"
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu {
+
+// What a frame and its waiting have in common, whatever its parameters are.
+class CallBase {
+ protected:
+  CallBase(Thread& thread, api::Method method, uint64_t words);
+  ~CallBase();
+  CallBase(const CallBase&) = delete;
+  CallBase& operator=(const CallBase&) = delete;
+
+  kj::ArrayPtr<capnp::word> space();
+  kj::ArrayPtr<const capnp::word> answerWords() const;
+
+ public:
+  // Fire and forget. CUDA_SUCCESS, or the session's loss.
+  CUresult post();
+  // Waits for the worker's answer and returns CUDA's.
+  CUresult call();
+  // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
+  CUresult signal();
+  // The same without the wait: awaitStamp(stamp()) is the other half. A thread may have several on their way in one
+  // stream; the answer of a failed one is that of the last.
+  CUresult send();
+
+  uint64_t stamp() const { return stampOf; }
+
+  // For the object list: the range of what this frame makes.
+  void describe(uint64_t address, uint64_t bytes) {
+    rangeAddress = address;
+    rangeBytes = bytes;
+  }
+  // A call whose answer decides the range records itself later, by record(); see moduleVariable.
+  void recordLater() { recordsLater = true; }
+  void record();
+
+ protected:
+  Thread& thread;
+
+ private:
+  void publish();
+
+  api::Method method;
+  uint64_t words;
+  std::optional<Reservation> reservation;
+  uint64_t stampOf = 0;
+  bool insideGate = true, recordsLater = false;
+  kj::Array<capnp::word> kept;     // the message, where the object list will want it
+  kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
+  uint64_t rangeAddress = 0, rangeBytes = 0;
+};
+
+// Waits until the thread's frame of `stamp` is complete. CUDA's answer of it, or of the device's fault where the GPU is
+// waited for.
+enum class Waiting { forWorker, forGpu };
+CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting = Waiting::forGpu);
+
+// Words that a Data or Text of `bytes` adds to a frame.
+constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
+
+template <typename Params>
+class Call : public CallBase {
+ public:
+  // `extraWords`: of the lists, data and texts that the parameters will hold.
+  Call(Thread& thread, api::Method method, uint64_t extraWords = 0)
+      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords),
+        message(space()),
+        params(message.initRoot<Params>()) {}
+
+  typename Params::Builder* operator->() { return &params; }
+
+  // The answer's results, after a successful call(). What they point into is overwritten by the thread's next call.
+  template <typename Results>
+  typename Results::Reader results() {
+    answerSegment = answerWords();
+    answer.emplace(kj::arrayPtr(&answerSegment, 1));
+    return answer->template getRoot<Results>();
+  }
+
+ private:
+  capnp::FlatMessageBuilder message;
+  typename Params::Builder params;
+  kj::ArrayPtr<const capnp::word> answerSegment;
+  std::optional<capnp::SegmentArrayMessageReader> answer;
+};
+
+}  // namespace vgpu

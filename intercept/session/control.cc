@@ -1,0 +1,271 @@
+#include "intercept/session/control.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "vgpu/wire/control-channel.h"
+#include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+using std::chrono::seconds;
+
+// A cold worker with a real driver starts in well under a second (FACTS: cuInit and a context take 0.35 s); a machine
+// that needs a hundred times that is broken, and the program should say so rather than hang.
+constexpr seconds openLimit{60};
+// For a peer that has begun to speak to finish its sentence.
+constexpr seconds messageLimit{10};
+constexpr size_t stackBytes = size_t{512} << 10;
+
+ControlChannel::Deadline within(seconds limit) { return std::chrono::steady_clock::now() + limit; }
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+// The daemon that may resume the program is not known beforehand, so any process of this machine can see the socket;
+// the name is not to be guessed before the program has a snapshot that holds it.
+std::string reattachName() {
+  uint64_t random[2];
+  KJ_SYSCALL(getrandom(random, sizeof(random), 0));
+  return std::string("vgpu-") + kj::str(kj::hex(random[0]), "-", kj::hex(random[1])).cStr();
+}
+
+// Beside the socket that people name, the daemon has one for programs.
+std::string sessionSocket(std::string node) {
+  constexpr std::string_view scheme = "unix:", named = "/vgpud.sock", ours = "/session.sock";
+  if (node.starts_with(scheme)) node.erase(0, scheme.size());
+  if (node.ends_with(ours)) return node;
+  if (node.ends_with(named)) node.resize(node.size() - named.size());
+  return node + std::string(ours);
+}
+
+kj::AutoCloseFd wakeDescriptor() {
+  int fd;
+  KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return kj::AutoCloseFd(fd);
+}
+
+// What the gate does now. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
+enum class Phase { running, gateClosed, suspended, lost };
+
+class ProgramControl final : public Control {
+ public:
+  explicit ProgramControl(const OpenRequest& request)
+      : name(request.name), program(request.program), descriptors{request.segment->fd(), request.hostArena->fd()},
+        wake(wakeDescriptor()), reattach(reattachName()), listener(listenAbstract(reattach)) {
+    connection.emplace(connectUnix(sessionSocket(request.node)), wake);
+    KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own", request.node.c_str());
+    sendOpen(*connection);
+    std::optional<ControlMessage> answer = connection->receive(0, within(openLimit));
+    if (!answer) fail("vgpud on " + request.node + " ended before it answered");
+    auto message = answer->reader->getRoot<control::ToSession>();
+    if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
+    if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
+    id = text(message.getOpened().getSession());
+    stateDirectory = text(message.getOpened().getDirectory());
+  }
+
+  // A child made by fork() has a copy of this object, but neither its thread nor a say in its connections.
+  ~ProgramControl() noexcept override {
+    if (servingProcess != getpid()) return;
+    uint64_t one = 1;
+    // An eventfd takes this write unless its counter is full, and then it is readable anyway.
+    [[maybe_unused]] ssize_t written = write(wake, &one, sizeof(one));
+    pthread_join(thread, nullptr);
+  }
+
+  const std::string& session() const override { return id; }
+  const std::string& directory() const override { return stateDirectory; }
+  void serve(SessionControl& served) override;
+
+ private:
+  static void* main(void* self);
+  void run();
+  void serveConnection();
+  void handle(control::ToSession::Reader message);
+  void closeGate();
+  void disconnect(const std::string& why);
+  void serveListener();
+  void meet(kj::AutoCloseFd peer);
+  void sendOpen(ControlChannel& channel);
+  template <typename Fill>
+  void send(ControlChannel& channel, Fill&& fill);
+
+  const std::string name, program;
+  const int descriptors[2];  // the session's; it outlives us
+  const kj::AutoCloseFd wake;
+  const std::string reattach;
+  const kj::AutoCloseFd listener;
+  std::string id, stateDirectory;
+
+  SessionControl* served = nullptr;
+  pthread_t thread{};
+  pid_t servingProcess = 0;
+
+  // Used by the control thread alone, once it runs.
+  std::optional<ControlChannel> connection;
+  Phase phase = Phase::running;
+};
+
+template <typename Fill>
+void ProgramControl::send(ControlChannel& channel, Fill&& fill) {
+  capnp::MallocMessageBuilder builder;
+  fill(builder.initRoot<control::ToNode>());
+  channel.send(builder, nullptr, within(messageLimit));
+}
+
+void ProgramControl::sendOpen(ControlChannel& channel) {
+  capnp::MallocMessageBuilder builder;
+  auto open = builder.initRoot<control::ToNode>().initOpen();
+  open.setVersion(control::VERSION);
+  open.setPid(getpid());
+  open.setName(reader(name));
+  open.setProgram(reader(program));
+  open.setReattach(reader(reattach));
+  open.setSession(reader(id));
+  open.setObjects(reader(stateDirectory));
+  channel.send(builder, descriptors, within(messageLimit));
+}
+
+// The program's signals are the program's: the thread starts with all of them blocked.
+void ProgramControl::serve(SessionControl& session) {
+  served = &session;
+  sigset_t all, before;
+  sigfillset(&all);
+  KJ_SYSCALL(pthread_sigmask(SIG_SETMASK, &all, &before));
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stackBytes);
+  int error = pthread_create(&thread, &attributes, main, this);
+  // A program with much thread-local storage needs a larger stack than ours: then take the default.
+  if (error == EINVAL) error = pthread_create(&thread, nullptr, main, this);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) fail(std::string("the control thread cannot be started: ") + std::strerror(error));
+  servingProcess = getpid();
+}
+
+void* ProgramControl::main(void* self) {
+  pthread_setname_np(pthread_self(), "vgpu-control");
+  static_cast<ProgramControl*>(self)->run();
+  return nullptr;
+}
+
+void ProgramControl::run() {
+  while (true) {
+    pollfd polled[] = {{wake, POLLIN, 0}, {listener, POLLIN, 0}, {connection ? connection->fd() : -1, POLLIN, 0}};
+    if (poll(polled, 3, -1) < 0) {
+      if (errno == EINTR) continue;
+      return disconnect(std::string("poll: ") + std::strerror(errno));
+    }
+    if (polled[0].revents != 0) return;
+    if (polled[2].revents != 0) serveConnection();
+    if (polled[1].revents != 0) serveListener();
+  }
+}
+
+void ProgramControl::serveConnection() {
+  auto caught = kj::runCatchingExceptions([this] {
+    std::optional<ControlMessage> message = connection->receive(0, within(messageLimit));
+    if (!message) return disconnect("vgpud has ended");
+    handle(message->reader->getRoot<control::ToSession>());
+  });
+  KJ_IF_MAYBE(exception, caught) { disconnect(exception->getDescription().cStr()); }
+}
+
+void ProgramControl::handle(control::ToSession::Reader message) {
+  switch (message.which()) {
+    case control::ToSession::CLOSE_GATE: return closeGate();
+    case control::ToSession::OPEN_GATE:
+      if (phase != Phase::gateClosed) return;
+      phase = Phase::running;
+      return served->openGate();
+    case control::ToSession::SUSPENDED:
+      if (phase != Phase::gateClosed) fail("vgpud says that the session is suspended, and its gate is open");
+      phase = Phase::suspended;
+      return;
+    case control::ToSession::LOST:
+      phase = Phase::lost;
+      return served->lose(text(message.getLost()));
+    default: fail("vgpud sent a message that has no place here");
+  }
+}
+
+void ProgramControl::closeGate() {
+  uint64_t position = 0;
+  std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
+  if (refusal.empty()) {
+    auto caught = kj::runCatchingExceptions([&] { position = served->closeGate(); });
+    KJ_IF_MAYBE(exception, caught) { refusal = exception->getDescription().cStr(); }
+  }
+  if (!refusal.empty()) {
+    return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
+  }
+  phase = Phase::gateClosed;
+  send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
+}
+
+// While suspended, the program does not need a daemon; any other time it has just lost its worker.
+void ProgramControl::disconnect(const std::string& why) {
+  connection.reset();
+  if (phase == Phase::suspended || phase == Phase::lost) return;
+  phase = Phase::lost;
+  served->lose("the connection to vgpud ended: " + why);
+}
+
+void ProgramControl::serveListener() {
+  int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return;  // it gave up, or we are out of descriptors: it sees no answer
+  kj::AutoCloseFd peer(fd);
+  // Whatever goes wrong with a stranger ends his connection and changes nothing here.
+  auto caught = kj::runCatchingExceptions([&] {
+    if (isTrusted(peerOf(peer))) meet(kj::mv(peer));
+  });
+  KJ_IF_MAYBE(exception, caught) { KJ_LOG(INFO, "a daemon did not resume this program", *exception); }
+}
+
+// A daemon has found the program. Only a suspended session can change hands; until `opened` arrives, nothing has.
+void ProgramControl::meet(kj::AutoCloseFd peer) {
+  ControlChannel candidate(kj::mv(peer), wake);
+  std::optional<ControlMessage> first = candidate.receive(0, within(messageLimit));
+  if (!first) return;
+  auto request = first->reader->getRoot<control::ToSession>();
+  if (!request.isReattach()) return;
+  std::string wanted = text(request.getReattach());
+  std::string refusal;
+  if (wanted != id) refusal = "this program's session is " + id + ", not " + wanted;
+  if (phase != Phase::suspended) refusal = "session " + id + " is not suspended";
+  if (!refusal.empty()) {
+    return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
+  }
+  sendOpen(candidate);
+  std::optional<ControlMessage> answer = candidate.receive();
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) return;
+
+  std::optional<ControlChannel> previous = std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
+  phase = Phase::running;
+  served->openGate();
+  if (previous) send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); });
+}
+
+}  // namespace
+
+std::unique_ptr<Control> Control::open(const OpenRequest& request) { return std::make_unique<ProgramControl>(request); }
+
+}  // namespace vgpu

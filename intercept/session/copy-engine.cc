@@ -1,0 +1,198 @@
+#include "intercept/session/copy-engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "intercept/session/call.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu {
+
+namespace {
+
+// What a copy of this many bytes costs in the frame is less than a slab's round of hands.
+constexpr uint64_t inlineBytes = 4 * KiB;
+// Pieces on their way from the device at once: one is copied out while the next ones arrive.
+constexpr unsigned piecesInFlight = 4;
+
+enum class Where { device, arena, pageable, nowhere };
+
+// Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
+Where locate(Session& session, uint64_t address, uint64_t bytes) {
+  auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
+  if (inDeviceArenas(address)) {
+    auto found = session.memory.findDevice(address);
+    return found && holds(found->address, found->bytes) ? Where::device : Where::nowhere;
+  }
+  if (inHostArena(address)) {
+    auto found = session.memory.findHost(address);
+    return found && holds(found->address, roundUp(found->bytes, allocationAlignment)) ? Where::arena : Where::nowhere;
+  }
+  if (auto variable = session.variables.at(address))
+    return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
+  return Where::pageable;
+}
+
+std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
+
+CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  Call<api::Cuda::CopyParams> frame(thread, api::Method::copy);
+  frame->setDestination(destination);
+  frame->setSource(source);
+  frame->setBytes(bytes);
+  frame->setStream(stream);
+  return frame.post();
+}
+
+// The program's bytes are taken before this returns, as CUDA promises for pageable memory.
+CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  Session& session = thread.session;
+  if (bytes <= inlineBytes) {
+    Call<api::Cuda::CopyInlineParams> frame(thread, api::Method::copyInline, dataWords(bytes));
+    frame->setDestination(destination);
+    frame->setStream(stream);
+    std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
+    return frame.post();
+  }
+  for (uint64_t done = 0; done < bytes; done += slabBytes) {
+    uint64_t piece = std::min(slabBytes, bytes - done);
+    auto slab = session.slabs.take(session.lost);
+    if (!slab) return session.lossResult();
+    std::memcpy(session.segment.slab(*slab), hostPointer(source + done), piece);
+    Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
+    frame->setDestination(destination + done);
+    frame->setSlab(*slab);
+    frame->setBytes(static_cast<uint32_t>(piece));
+    frame->setStream(stream);
+    if (CUresult error = frame.post()) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+struct Piece {
+  uint32_t slab;
+  uint64_t offset, bytes, stamp;
+};
+
+CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& piece) {
+  Call<api::Cuda::CopyToSlabParams> frame(thread, api::Method::copyToSlab);
+  frame->setSource(source + piece.offset);
+  frame->setSlab(piece.slab);
+  frame->setBytes(static_cast<uint32_t>(piece.bytes));
+  frame->setStream(stream);
+  piece.stamp = frame.stamp();
+  return frame.send();
+}
+
+// Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on their way have come or failed.
+CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  Session& session = thread.session;
+  std::array<Piece, piecesInFlight> pieces;
+  uint64_t asked = 0, taken = 0;  // pieces
+  uint64_t count = (bytes + slabBytes - 1) / slabBytes;
+  CUresult result = CUDA_SUCCESS;
+  while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
+    while (result == CUDA_SUCCESS && asked < count && asked - taken < piecesInFlight) {
+      auto slab = session.slabs.take(session.lost);
+      if (!slab) return session.lossResult();
+      Piece& piece = pieces[asked++ % piecesInFlight];
+      piece = {*slab, (asked - 1) * slabBytes, std::min(slabBytes, bytes - (asked - 1) * slabBytes), 0};
+      result = requestPiece(thread, source, stream, piece);
+    }
+    Piece& piece = pieces[taken++ % piecesInFlight];
+    CUresult arrived = awaitStamp(thread, piece.stamp);
+    if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS)
+      std::memcpy(hostPointer(destination + piece.offset), session.segment.slab(piece.slab), piece.bytes);
+    else if (result == CUDA_SUCCESS)
+      result = arrived;
+    session.slabs.give(piece.slab);
+  }
+  return result != CUDA_SUCCESS ? result : session.takeError(thread.device());
+}
+
+}  // namespace
+
+CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
+                   Completion completion) {
+  Session& session = thread.session;
+  if (bytes == 0) return CUDA_SUCCESS;
+  Where to = locate(session, destination, bytes), from = locate(session, source, bytes);
+  if (to == Where::nowhere || from == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult fault = session.fault(thread.device())) return fault;
+
+  if (to == Where::device && from == Where::pageable) return copyFromPageable(thread, destination, source, bytes, stream);
+  if (to == Where::pageable && from == Where::device) return copyToPageable(thread, destination, source, bytes, stream);
+  if (to == Where::pageable || from == Where::pageable) {
+    // Host to host: in the stream's order, by ourselves.
+    if (CUresult error = synchronizeStream(thread, stream)) return error;
+    std::memmove(hostPointer(destination), hostPointer(source), bytes);
+    return CUDA_SUCCESS;
+  }
+  if (CUresult error = postCopy(thread, destination, source, bytes, stream)) return error;
+  bool touchesHost = to == Where::arena || from == Where::arena;
+  return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
+}
+
+CUresult copyRows(Thread& thread, const RowsEnd& destination, const RowsEnd& source, uint64_t width, uint64_t height,
+                  uint64_t depth, uint64_t stream, Completion completion) {
+  Session& session = thread.session;
+  if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
+  auto extent = [&](const RowsEnd& end) { return (depth - 1) * end.slice + (height - 1) * end.pitch + width; };
+  auto packed = [&](const RowsEnd& end) {
+    return (height == 1 || end.pitch == width) && (depth == 1 || end.slice == height * width);
+  };
+  if (packed(destination) && packed(source))
+    return copyBytes(thread, destination.address, source.address, width * height * depth, stream, completion);
+
+  Where to = locate(session, destination.address, extent(destination));
+  Where from = locate(session, source.address, extent(source));
+  if (to == Where::nowhere || from == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
+  if (to == Where::pageable || from == Where::pageable) {
+    for (uint64_t z = 0; z < depth; ++z)
+      for (uint64_t y = 0; y < height; ++y) {
+        uint64_t into = destination.address + z * destination.slice + y * destination.pitch;
+        uint64_t outOf = source.address + z * source.slice + y * source.pitch;
+        if (CUresult error = copyBytes(thread, into, outOf, width, stream, completion)) return error;
+      }
+    return CUDA_SUCCESS;
+  }
+  auto set = [](api::Rect::Builder rect, const RowsEnd& end) {
+    rect.setAddress(end.address);
+    rect.setPitch(end.pitch);
+    rect.setSlice(end.slice);
+  };
+  constexpr uint64_t rectWords = 3;  // sizeof(api::Rect)
+  {
+    Call<api::Cuda::CopyRectParams> frame(thread, api::Method::copyRect, 2 * rectWords);
+    set(frame->initDestination(), destination);
+    set(frame->initSource(), source);
+    frame->setWidthBytes(width);
+    frame->setHeight(height);
+    frame->setDepth(depth);
+    frame->setStream(stream);
+    if (CUresult error = frame.post()) return error;
+  }
+  bool touchesHost = to == Where::arena || from == Where::arena;
+  return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
+}
+
+CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
+                  uint64_t height, uint64_t stream) {
+  if (width == 0 || height == 0) return CUDA_SUCCESS;
+  if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
+  Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
+  if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult fault = thread.session.fault(thread.device())) return fault;
+  Call<api::Cuda::FillParams> frame(thread, api::Method::fill);
+  frame->setDestination(destination);
+  frame->setPitch(pitch);
+  frame->setValue(value);
+  frame->setElementBytes(elementBytes);
+  frame->setWidth(width);
+  frame->setHeight(height);
+  frame->setStream(stream);
+  return frame.post();
+}
+
+}  // namespace vgpu

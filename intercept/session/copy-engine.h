@@ -1,0 +1,28 @@
+// Moves bytes between the program's memory and the GPU. Pinned memory is an arena and is copied by nobody but the GPU;
+// pageable memory goes through staging slabs, several pieces in flight; a few bytes ride in the frame itself.
+#pragma once
+
+#include "intercept/session/thread.h"
+
+namespace vgpu {
+
+// How the program called: a synchronous copy returns when it may touch its own memory again.
+enum class Completion { synchronous, asynchronous };
+
+// cuMemcpy and its kin: `destination` and `source` are unified addresses, each checked against what the session knows.
+// `stream` is a resolved handle. CUDA's answer.
+CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
+                   Completion completion);
+
+// One end of a copy of rows, in bytes: `pitch` from row to row, `slice` from slice to slice.
+struct RowsEnd {
+  uint64_t address, pitch, slice;
+};
+CUresult copyRows(Thread& thread, const RowsEnd& destination, const RowsEnd& source, uint64_t width, uint64_t height,
+                  uint64_t depth, uint64_t stream, Completion completion);
+
+// `height` rows of `width` elements of 1, 2 or 4 bytes; `pitch` in bytes, of no meaning for one row.
+CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
+                  uint64_t height, uint64_t stream);
+
+}  // namespace vgpu

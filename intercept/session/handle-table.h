@@ -1,0 +1,90 @@
+// The program's handles: which are alive, and what the client itself must know of each object.
+//
+// Owned by the session. Looking a handle up takes no lock: entries never move, and an entry that holds another handle
+// than the one asked for is another object. Making and dropping handles takes `mutex`, a leaf. All of it stays in the
+// program's process over a suspend.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "vgpu/api/handle.h"
+
+namespace vgpu {
+
+struct FunctionLayout {
+  struct Parameter {
+    uint32_t offset, bytes;
+  };
+  uint64_t module = 0;
+  std::string name;
+  std::vector<Parameter> parameters;
+  uint32_t parameterBytes = 0;
+  uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
+  std::atomic<uint32_t> maxDynamicSharedBytes{0};
+};
+
+struct ObjectEntry {
+  std::atomic<uint64_t> handle{0};   // 0: free
+  std::atomic<uint64_t> lastWork{0}; // event: stamp of its last record
+  uint32_t flags = 0;                // of a stream, event or context
+  int32_t priority = 0;              // of a stream
+  uint32_t line = 0;                 // of an event: its line in the segment
+  uint64_t blob = 0;                 // of a module
+  std::unique_ptr<FunctionLayout> function;
+};
+
+class HandleTable {
+ public:
+  // A new handle of `kind`; its entry is the caller's to fill before it hands the handle to the program.
+  uint64_t create(api::Kind kind, unsigned device) {
+    uint64_t handle = reserve(kind, device);
+    publish(handle, [](ObjectEntry&) {});
+    return handle;
+  }
+  // The same in two steps, for an object that others find by other ways than its handle: nobody sees it before publish(),
+  // which fills it. abandon() gives a reserved handle back.
+  uint64_t reserve(api::Kind kind, unsigned device);
+  template <typename Fill>
+  void publish(uint64_t handle, Fill&& fill) {
+    ObjectEntry& entry = entryAt(handleIndex(handle));
+    entry.lastWork.store(0, std::memory_order_relaxed);
+    fill(entry);
+    entry.handle.store(handle, std::memory_order_release);
+  }
+  void abandon(uint64_t handle);
+  // The entry of a live handle of `kind`; nullptr where there is none.
+  ObjectEntry* find(api::Kind kind, uint64_t handle) const {
+    uint32_t index = handleIndex(handle);
+    if (handleKind(handle) != static_cast<unsigned>(kind) || index >= chunkCount * chunkEntries) return nullptr;
+    auto* chunk = chunks[index / chunkEntries].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    ObjectEntry& entry = (*chunk)[index % chunkEntries];
+    return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
+  }
+  void destroy(uint64_t handle);
+
+  // Every live handle of `kind` on `device`.
+  std::vector<uint64_t> live(api::Kind kind, unsigned device) const;
+
+ private:
+  static constexpr uint32_t chunkEntries = 1024, chunkCount = 1024;
+  using Chunk = std::array<ObjectEntry, chunkEntries>;
+
+  ObjectEntry& entryAt(uint32_t index) const {
+    return (*chunks[index / chunkEntries].load(std::memory_order_acquire))[index % chunkEntries];
+  }
+
+  mutable std::mutex mutex;
+  std::array<std::atomic<Chunk*>, chunkCount> chunks{};
+  std::vector<std::unique_ptr<Chunk>> owned;
+  std::deque<uint32_t> freeIndices;
+  std::vector<uint32_t> generations;  // by index
+};
+
+}  // namespace vgpu

@@ -1,0 +1,221 @@
+#include "intercept/session/memory.h"
+
+#include "intercept/session/call.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu {
+
+namespace {
+
+// How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (FACTS.md).
+constexpr uint64_t leasePiece = 32 * MiB;
+// Leased memory that nobody uses is kept up to this much, or as much again as is in use.
+constexpr uint64_t keptIdle = 256 * MiB;
+
+}  // namespace
+
+Memory::Memory() : host(hostArenaBase, hostArenaBytes) {
+  for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
+}
+
+CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  unsigned device = thread.device();
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      if (auto found = devices[device].allocate(bytes)) {
+        address = *found;
+        break;
+      }
+    }
+    if (CUresult error = grow(thread, device, bytes)) return error;
+  }
+  Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
+  frame->setAddress(address);
+  frame->setBytes(bytes);
+  frame.describe(address, bytes);
+  return frame.post();
+}
+
+// Asks for a round piece, then for what is needed, then for that with everything idle given back first.
+CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
+  uint64_t needed = roundUp(bytes, leaseGranularity);
+  CUresult result = leaseExactly(thread, device, std::max(needed, leasePiece));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < leasePiece) result = leaseExactly(thread, device, needed);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    trim(thread, device, 0);
+    result = leaseExactly(thread, device, needed);
+  }
+  return result;
+}
+
+CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
+  std::optional<uint64_t> place;
+  {
+    std::lock_guard lock(mutex);
+    place = devices[device].placeLease(bytes);
+    if (place) devices[device].reserveLease(*place, bytes);
+  }
+  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result;
+  {
+    Call<api::Cuda::LeaseParams> frame(thread, api::Method::lease);
+    frame->setAddress(*place);
+    frame->setBytes(bytes);
+    frame.describe(*place, bytes);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  devices[device].settleLease(*place, result == CUDA_SUCCESS);
+  return result;
+}
+
+void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
+  for (;;) {
+    std::optional<Arena::Range> idle;
+    {
+      std::lock_guard lock(mutex);
+      if (devices[device].freeBytes() <= keepBytes) return;
+      idle = devices[device].takeIdleLease();
+    }
+    if (!idle) return;
+    Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
+    frame->setAddress(idle->address);
+    frame.call();
+  }
+}
+
+// The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
+// waits here too.
+CUresult Memory::free(Thread& thread, uint64_t address) {
+  if (address == 0) return CUDA_SUCCESS;
+  if (!inDeviceArenas(address)) return CUDA_ERROR_INVALID_VALUE;
+  auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
+  if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard lock(mutex);
+    if (!devices[device].at(address)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (CUresult error = synchronizeDevice(thread, device)) return error;
+  {
+    Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+    frame->setAddress(address);
+    if (CUresult error = frame.post()) return error;
+  }
+  uint64_t keep;
+  {
+    std::lock_guard lock(mutex);
+    devices[device].free(address);
+    keep = std::max(keptIdle, devices[device].usedBytes());
+    if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
+  }
+  trim(thread, device, keep);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::freeAll(Thread& thread, unsigned device) {
+  std::map<uint64_t, uint64_t> held;
+  {
+    std::lock_guard lock(mutex);
+    held = devices[device].allocations();
+  }
+  for (auto& [address, bytes] : held)
+    if (CUresult error = free(thread, address)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      // Whole pages: what the program pins does not share a page with what it pins elsewhere.
+      if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
+        address = *found;
+        hostAllocations[address] = {address, bytes, flags, kind};
+        break;
+      }
+    }
+    if (CUresult error = growHost(thread, bytes)) return error;
+  }
+  Call<api::Cuda::HostAllocParams> frame(thread, api::Method::hostAlloc);
+  frame->setAddress(address);
+  frame->setBytes(bytes);
+  frame->setFlags(flags);
+  frame.describe(address, bytes);
+  return frame.post();
+}
+
+CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
+  uint64_t piece = roundUp(bytes, leaseGranularity);
+  std::optional<uint64_t> place;
+  {
+    std::lock_guard lock(mutex);
+    place = host.placeLease(piece);
+    if (place) host.reserveLease(*place, piece);
+  }
+  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result;
+  {
+    Call<api::Cuda::HostLeaseParams> frame(thread, api::Method::hostLease);
+    frame->setAddress(*place);
+    frame->setBytes(piece);
+    frame.describe(*place, piece);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  host.settleLease(*place, result == CUDA_SUCCESS);
+  return result;
+}
+
+CUresult Memory::freeHost(Thread& thread, uint64_t address) {
+  if (address == 0) return CUDA_SUCCESS;
+  {
+    std::lock_guard lock(mutex);
+    if (!hostAllocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
+    if (CUresult error = synchronizeDevice(thread, device)) return error;
+  {
+    Call<api::Cuda::HostFreeParams> frame(thread, api::Method::hostFree);
+    frame->setAddress(address);
+    if (CUresult error = frame.post()) return error;
+  }
+  std::optional<Arena::Range> idle;
+  {
+    std::lock_guard lock(mutex);
+    hostAllocations.erase(address);
+    host.free(address);
+    if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
+  }
+  if (!idle) return CUDA_SUCCESS;
+  Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
+  frame->setAddress(idle->address);
+  return frame.call();
+}
+
+std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
+  if (!inDeviceArenas(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  return devices[(address - deviceArenaBase) / deviceArenaBytes].find(address);
+}
+
+std::optional<HostAllocation> Memory::findHost(uint64_t address) const {
+  if (!inHostArena(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  auto next = hostAllocations.upper_bound(address);
+  if (next == hostAllocations.begin()) return std::nullopt;
+  auto& allocation = std::prev(next)->second;
+  if (address - allocation.address >= allocation.bytes) return std::nullopt;
+  return allocation;
+}
+
+uint64_t Memory::freeBytes(unsigned device) const {
+  std::lock_guard lock(mutex);
+  return devices[device].freeBytes();
+}
+
+}  // namespace vgpu

@@ -1,0 +1,58 @@
+// The session's memory as the program sees it: an arena a device, and one of pinned host memory.
+//
+// Any thread. `mutex` guards the book-keeping and is never held over a frame: a lease is asked for without it, so two
+// threads may lease at once and one piece stays for later.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "intercept/session/arena.h"
+
+namespace vgpu {
+
+class Thread;
+
+enum class HostKind { pinned, managed };
+struct HostAllocation {
+  uint64_t address, bytes;
+  unsigned flags;
+  HostKind kind;
+};
+
+class Memory {
+ public:
+  Memory();
+
+  // CUDA's answers. On success the allocation's frame has been posted.
+  CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
+  CUresult free(Thread& thread, uint64_t address);
+  // Everything the program holds on `device`, which is idle.
+  CUresult freeAll(Thread& thread, unsigned device);
+  CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
+  CUresult freeHost(Thread& thread, uint64_t address);
+
+  // The allocation that holds `address`.
+  std::optional<Arena::Range> findDevice(uint64_t address) const;
+  std::optional<HostAllocation> findHost(uint64_t address) const;
+
+  // Leased from the worker and not given out.
+  uint64_t freeBytes(unsigned device) const;
+
+ private:
+  CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
+  CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
+  CUresult growHost(Thread& thread, uint64_t bytes);
+  void trim(Thread& thread, unsigned device, uint64_t keepBytes);
+
+  mutable std::mutex mutex;
+  std::vector<Arena> devices;
+  Arena host;
+  std::map<uint64_t, HostAllocation> hostAllocations;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,45 @@
+// Feeds the object list: frames that build objects are queued here by the threads that made them, and written to LMDB by
+// one thread in batches, at most 100 ms behind.
+//
+// Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vgpu/objects/object-list.h"
+
+namespace vgpu {
+
+class Recorder {
+ public:
+  // Starts the thread. The list is made in `directory`; `executed` tells the position up to which the worker has executed
+  // frames, for the list to know which destroyed objects it may drop. Throws kj::Exception.
+  Recorder(const std::string& directory, std::function<uint64_t()> executed);
+
+  // Any thread; while it is inside the gate.
+  void add(RecordedFrame frame);
+
+  // Returns when everything queued is committed. Throws kj::Exception where it cannot be (a full disk): nothing is lost,
+  // the next flush tries again.
+  void flush();
+
+ private:
+  void write();
+
+  std::unique_ptr<ObjectList> list;
+  std::function<uint64_t()> executed;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<RecordedFrame> queue;
+  uint64_t added = 0, committed = 0, flushWanted = 0;
+  kj::Maybe<kj::Exception> failure;  // of the last commit
+  std::thread thread;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,129 @@
+#include "intercept/session/session.h"
+
+#include <kj/debug.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "intercept/session/call.h"
+
+namespace vgpu {
+
+namespace {
+
+std::atomic<Session*> theSession{nullptr};
+std::mutex opening;
+
+// The parent's ring, connection and threads are not the child's.
+void forgetAfterFork() { theSession.store(nullptr, std::memory_order_relaxed); }
+bool forked = false;
+
+std::string nodeFromEnvironment() {
+  const char* node = getenv("VGPU_NODE");
+  KJ_REQUIRE(node != nullptr && *node != 0,
+             "this program runs on vgpu's libraries without a vgpu daemon; start it with `vgpuctl run -- PROGRAM`");
+  return node;
+}
+
+std::string programPath() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+}  // namespace
+
+Session* Session::find() { return theSession.load(std::memory_order_acquire); }
+
+Session& Session::open() {
+  if (Session* session = find()) return *session;
+  std::lock_guard lock(opening);
+  if (Session* session = find()) return *session;
+  KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
+  std::unique_ptr<Session> session(new Session(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes)));
+  session->start();
+  pthread_atfork(nullptr, nullptr, [] {
+    forked = true;
+    forgetAfterFork();
+  });
+  theSession.store(session.get(), std::memory_order_release);
+  return *session.release();
+}
+
+Session::Session(MemoryFile segmentFileIn, MemoryFile hostArenaIn)
+    : segment(segmentFileIn),
+      ring(segment),
+      slabs(segment),
+      segmentFile(std::move(segmentFileIn)),
+      hostArenaFile(std::move(hostArenaIn)),
+      hostArena(hostArenaFile, fromWire<void*>(hostArenaBase)) {}
+
+void Session::start() {
+  const char* name = getenv("VGPU_SESSION_NAME");
+  std::string program = programPath();
+  OpenRequest request{.node = nodeFromEnvironment(),
+                      .name = name != nullptr ? name : std::filesystem::path(program).filename().string(),
+                      .program = program,
+                      .segment = &segmentFile,
+                      .hostArena = &hostArenaFile};
+  control = Control::open(request);
+  recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
+  describeDevices();
+  for (unsigned device = 0; device < devices.size(); ++device) contexts[device] = handles.create(api::Kind::CONTEXT, device);
+  control->serve(*this);
+}
+
+void Session::describeDevices() {
+  Thread& thread = Thread::current(*this);
+  for (unsigned device = 0, count = 1; device < count; ++device) {
+    Call<api::Cuda::DescribeParams> frame(thread, api::Method::describe);
+    frame->setDevice(device);
+    CUresult result = frame.call();
+    KJ_REQUIRE(result == CUDA_SUCCESS, "the worker cannot describe its device", device, static_cast<int>(result));
+    auto results = frame.results<api::Cuda::DescribeResults>();
+    count = std::min<unsigned>(results.getCount(), maxDevices);
+    driverVersion = results.getDriverVersion();
+    auto told = results.getDevice();
+    DeviceInfo info;
+    info.name = told.getName().cStr();
+    info.pciBusId = told.getPciBusId().cStr();
+    auto uuid = told.getUuid();
+    std::copy_n(uuid.begin(), std::min(uuid.size(), sizeof info.uuid.bytes), info.uuid.bytes);
+    info.totalBytes = told.getTotalBytes();
+    for (int value : told.getAttributes()) info.attributes.push_back(value);
+    info.leastPriority = told.getLeastPriority();
+    info.greatestPriority = told.getGreatestPriority();
+    devices.push_back(std::move(info));
+  }
+}
+
+CUresult Session::fault(unsigned device) const {
+  return static_cast<CUresult>(segment.header().fault[device].load(std::memory_order_relaxed));
+}
+
+CUresult Session::takeError(unsigned device) {
+  if (lost.load(std::memory_order_relaxed)) return lossResult();
+  if (CUresult sticky = fault(device)) return sticky;
+  auto& deferred = segment.header().deferred[device];
+  if (deferred.load(std::memory_order_relaxed) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  return static_cast<CUresult>(deferred.exchange(CUDA_SUCCESS));
+}
+
+uint64_t Session::closeGate() {
+  gate.close();
+  KJ_ON_SCOPE_FAILURE(gate.open());
+  recorder->flush();
+  return segment.header().head.load();
+}
+
+void Session::openGate() { gate.open(); }
+
+void Session::lose(const std::string& why) {
+  if (lost.exchange(true)) return;
+  fprintf(stderr, "vgpu: this program has lost its GPU: %s\n", why.c_str());
+  gate.open();
+}
+
+}  // namespace vgpu

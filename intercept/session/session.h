@@ -1,0 +1,91 @@
+// The process's session: one virtual GPU host, opened at the first CUDA call and kept until the process ends.
+//
+// The C ABI forces one instance a process. It is never destroyed: the program's threads and static destructors may call
+// to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would share
+// the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
+//
+// Lock order: Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
+// Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "intercept/session/control.h"
+#include "intercept/session/device-info.h"
+#include "intercept/session/event-lines.h"
+#include "intercept/session/gate.h"
+#include "intercept/session/handle-table.h"
+#include "intercept/session/memory.h"
+#include "intercept/session/recorder.h"
+#include "intercept/session/slabs.h"
+#include "intercept/session/variables.h"
+#include "vgpu/wire/ring.h"
+
+namespace vgpu {
+
+class Session final : public SessionControl {
+ public:
+  // Opens it where that has not been done. Throws kj::Exception (no daemon, refused, …), every time again.
+  static Session& open();
+  // The open session; nullptr where there is none in this process.
+  static Session* find();
+
+  Segment segment;
+  RingWriter ring;
+  Gate gate;
+  HandleTable handles;
+  Memory memory;
+  Variables variables;
+  Slabs slabs;
+  EventLines eventLines;
+  std::unique_ptr<Recorder> recorder;
+  std::vector<DeviceInfo> devices;
+  int driverVersion = 0;
+
+  // Why the session ended, once it has: every call answers with this.
+  std::atomic<bool> lost{false};
+  CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
+
+  // Work on a device: the stamp of its last frame that leaves work on the GPU, and one up to which all is known done.
+  struct Progress {
+    std::atomic<uint64_t> lastWork{0}, knownDone{0};
+    bool isIdle() const { return knownDone.load(std::memory_order_relaxed) >= lastWork.load(std::memory_order_relaxed); }
+  };
+  std::array<Progress, maxDevices> progress;
+
+  // The first error of a posted call on `device` that no call has answered yet; or the one that ended its context.
+  CUresult takeError(unsigned device);
+  CUresult fault(unsigned device) const;
+
+  uint64_t primaryContext(unsigned device) const { return contexts[device]; }
+
+  // SessionControl, on the control thread.
+  uint64_t closeGate() override;
+  void openGate() override;
+  void lose(const std::string& why) override;
+
+ private:
+  Session(MemoryFile segment, MemoryFile hostArena);
+  void start();
+  void describeDevices();
+
+  MemoryFile segmentFile, hostArenaFile;
+  Mapping hostArena;
+  std::unique_ptr<Control> control;
+  std::array<uint64_t, maxDevices> contexts{};  // each device's primary context
+};
+
+// Raises `value` to at least `least`. Relaxed: the numbers only order themselves.
+inline void raise(std::atomic<uint64_t>& value, uint64_t least) {
+  uint64_t seen = value.load(std::memory_order_relaxed);
+  while (seen < least && !value.compare_exchange_weak(seen, least, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace vgpu

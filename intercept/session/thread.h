@@ -1,0 +1,43 @@
+// A program thread as the session sees it: its slot in the segment, its current contexts. Thread-local; made at the
+// thread's first call, its slot given back at the thread's end.
+#pragma once
+
+#include <vector>
+
+#include "intercept/session/session.h"
+
+namespace vgpu {
+
+class Thread {
+ public:
+  // The calling thread. The session must be open.
+  static Thread& current(Session& session);
+
+  Session& session;
+  const uint16_t slotIndex;
+
+  Slot& slot() const { return session.segment.slot(slotIndex); }
+  // Of the current context; 0 where the thread has none.
+  unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
+
+  std::vector<uint64_t> contextStack;  // virtual handles; the last is current
+
+  // A new handle of `kind` on the current device.
+  uint64_t create(api::Kind kind) { return session.handles.create(kind, device()); }
+  void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }
+
+  // Checks a handle that the program gave; built-in streams become what travels (0: the legacy default stream).
+  // CUDA's answer for a dead one.
+  CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
+
+  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use.
+  CUresult perThreadStream(uint64_t& handle);
+
+  explicit Thread(Session& session);
+  ~Thread();
+
+ private:
+  std::array<uint64_t, maxDevices> ownStreams{};
+};
+
+}  // namespace vgpu

@@ -1,0 +1,35 @@
+#include "intercept/session/variables.h"
+
+#include <iterator>
+
+namespace vgpu {
+
+void Variables::add(const std::string& name, const KnownVariable& variable) {
+  std::lock_guard lock(mutex);
+  byName[{variable.module, name}] = variable;
+  byAddress[variable.address] = variable;
+}
+
+std::optional<KnownVariable> Variables::find(uint64_t module, const std::string& name) const {
+  std::lock_guard lock(mutex);
+  auto found = byName.find({module, name});
+  if (found == byName.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<KnownVariable> Variables::at(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto next = byAddress.upper_bound(address);
+  if (next == byAddress.begin()) return std::nullopt;
+  auto& variable = std::prev(next)->second;
+  if (address - variable.address >= variable.bytes) return std::nullopt;
+  return variable;
+}
+
+void Variables::dropModule(uint64_t module) {
+  std::lock_guard lock(mutex);
+  std::erase_if(byName, [&](auto& entry) { return entry.first.first == module; });
+  std::erase_if(byAddress, [&](auto& entry) { return entry.second.module == module; });
+}
+
+}  // namespace vgpu

@@ -1,0 +1,63 @@
+#include "intercept/session/wait.h"
+
+#include <thread>
+
+#include "intercept/session/call.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+namespace {
+
+// Makes another device current for a while.
+class OnDevice {
+ public:
+  OnDevice(Thread& thread, unsigned device) : thread(thread) {
+    thread.contextStack.push_back(thread.session.primaryContext(device));
+  }
+  ~OnDevice() { thread.contextStack.pop_back(); }
+
+ private:
+  Thread& thread;
+};
+
+}  // namespace
+
+CUresult synchronizeDevice(Thread& thread, unsigned device) {
+  Session& session = thread.session;
+  if (session.progress[device].isIdle()) return session.takeError(device);
+  OnDevice current(thread, device);
+  Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
+  uint64_t stamp = frame.stamp();
+  CUresult result = frame.signal();
+  if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, stamp);
+  return result;
+}
+
+CUresult synchronizeStream(Thread& thread, uint64_t stream) {
+  Session& session = thread.session;
+  if (session.progress[thread.device()].isIdle()) return session.takeError(thread.device());
+  Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
+  frame->setStream(stream);
+  return frame.signal();
+}
+
+CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
+  Session& session = thread.session;
+  uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
+  // The GPU's write into the line comes after everything the event stands for.
+  if (session.segment.eventLine(event.line).done.load(std::memory_order_acquire) >= wanted) return CUDA_SUCCESS;
+  if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+  if (CUresult fault = session.fault(thread.device())) return fault;
+  return CUDA_ERROR_NOT_READY;
+}
+
+CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
+  Backoff backoff;
+  CUresult state;
+  while ((state = queryEvent(thread, event)) == CUDA_ERROR_NOT_READY)
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+  return state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device());
+}
+
+}  // namespace vgpu

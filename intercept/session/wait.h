@@ -1,0 +1,17 @@
+// Waiting for the GPU, answered at once where nothing is outstanding.
+#pragma once
+
+#include "intercept/session/thread.h"
+
+namespace vgpu {
+
+// Until all work of `device` has ended. CUDA's answer, which may be that of earlier posted work.
+CUresult synchronizeDevice(Thread& thread, unsigned device);
+// Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
+CUresult synchronizeStream(Thread& thread, uint64_t stream);
+// Until the event's last record has happened. `event` is the entry of a live handle.
+CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event);
+// CUDA_ERROR_NOT_READY where it has not.
+CUresult queryEvent(Thread& thread, const ObjectEntry& event);
+
+}  // namespace vgpu
