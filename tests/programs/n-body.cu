@@ -15,11 +15,10 @@ struct Velocity {
   float x, y, z;
 };
 
-// Adds the pull of `other` on `body`, of which `inverse` is one over the square root, to `pull`.
-template <typename InverseRoot>
-__host__ __device__ void addPull(const Body& body, const Body& other, InverseRoot inverseRoot, Velocity& pull) {
+// Adds the pull of `other` on `body` to `pull`.
+__host__ __device__ void addPull(const Body& body, const Body& other, Velocity& pull) {
   const float dx = other.x - body.x, dy = other.y - body.y, dz = other.z - body.z;
-  const float inverse = inverseRoot(dx * dx + dy * dy + dz * dz + softening * softening);
+  const float inverse = rsqrtf(dx * dx + dy * dy + dz * dz + softening * softening);
   const float strength = other.mass * inverse * inverse * inverse;
   pull.x += dx * strength;
   pull.y += dy * strength;
@@ -35,10 +34,6 @@ __host__ __device__ void advance(Body& body, Velocity& velocity, const Velocity&
   body.z += velocity.z * step;
 }
 
-struct DeviceInverseRoot {
-  __device__ float operator()(float value) const { return rsqrtf(value); }
-};
-
 __global__ void moveBodies(const Body* from, Body* to, Velocity* velocities) {
   __shared__ Body near[block];
   const int i = blockIdx.x * block + threadIdx.x;
@@ -47,7 +42,7 @@ __global__ void moveBodies(const Body* from, Body* to, Velocity* velocities) {
   for (int start = 0; start < bodies; start += block) {
     near[threadIdx.x] = from[start + threadIdx.x];
     __syncthreads();
-    for (const Body& other : near) addPull(body, other, DeviceInverseRoot(), pull);
+    for (const Body& other : near) addPull(body, other, pull);
     __syncthreads();
   }
   advance(body, velocities[i], pull);
@@ -58,7 +53,7 @@ void moveOnHost(std::vector<Body>& all, std::vector<Velocity>& velocities) {
   const auto from = all;
   for (int i = 0; i < bodies; ++i) {
     Velocity pull{0, 0, 0};
-    for (const Body& other : from) addPull(from[i], other, [](float value) { return 1 / std::sqrt(value); }, pull);
+    for (const Body& other : from) addPull(from[i], other, pull);
     advance(all[i], velocities[i], pull);
   }
 }

@@ -1,7 +1,8 @@
 // What every program here shares: checked CUDA calls, device arrays, the pause point, and the verdict.
 //
-// A program builds state on the GPU, calls pausePoint() while that state is worth losing, goes on, and checks its result
-// against the CPU. It does not know what happens at the pause point: whoever runs it decides, by the environment.
+// A program builds state on the GPU, calls pausePoint() while that state is worth losing, goes on, and checks its
+// result against the CPU. It does not know what happens at the pause point: whoever runs it decides, by the
+// environment.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -59,8 +60,8 @@ inline int nextPauseIndex() {
   return next++;
 }
 
-// Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if unset)
-// writes the process id to P.reached and waits, without a CUDA call, until P.go exists.
+// Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if
+// unset) writes the process id to P.reached and waits, without a CUDA call, until P.go exists.
 inline void pausePoint() {
   const char* path = std::getenv("VGPU_PAUSE_FILE");
   if (!path) return;

@@ -19,7 +19,8 @@ __device__ Summary mergeSummaries(Summary a, Summary b) {
 
 __device__ Summary reduceWarp(Summary mine) {
   for (int distance = 16; distance > 0; distance /= 2) {
-    const Summary other{__shfl_down_sync(allLanes, mine.sum, distance), __shfl_xor_sync(allLanes, mine.maximum, distance),
+    const Summary other{__shfl_down_sync(allLanes, mine.sum, distance),
+                        __shfl_xor_sync(allLanes, mine.maximum, distance),
                         __shfl_down_sync(allLanes, mine.odd, distance)};
     mine = mergeSummaries(mine, other);
   }

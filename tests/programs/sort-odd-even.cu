@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-// One step of the network: `merged` is the length of the runs being merged, halved, `stride` the distance compared, both
-// powers of two.
+// One step of the network: `merged` is the length of the runs being merged, halved, `stride` the distance compared,
+// both powers of two.
 __global__ void mergeStep(int* keys, int* values, int count, int merged, int stride) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   const int j = i + stride, start = stride & (merged - 1);

@@ -1,0 +1,77 @@
+// MT19937 of Matsumoto and Nishimura, one block a generator, its state kept in device memory between launches. The C++
+// library's own generator says what must come out, bit by bit.
+#include "program.h"
+
+constexpr int generators = 24, words = 624, middle = 397, batches = 4, block = 256;
+
+struct Block {
+  unsigned word[words];
+};
+
+__device__ unsigned twist(unsigned high, unsigned low) {
+  const unsigned joined = (high & 0x80000000) | (low & 0x7fffffff);
+  return (joined >> 1) ^ (low & 1 ? 0x9908b0df : 0);
+}
+
+__device__ unsigned temper(unsigned y) {
+  y ^= y >> 11;
+  y ^= (y << 7) & 0x9d2c5680;
+  y ^= (y << 15) & 0xefc60000;
+  return y ^ (y >> 18);
+}
+
+// A word needs the new value of the one 227 before it, so all that lie within 227 of each other are made at once.
+__device__ void advance(unsigned* state) {
+  constexpr int together = words - middle;
+  for (int start = 0; start < words; start += together) {
+    const int i = start + threadIdx.x;
+    const bool mine = threadIdx.x < together && i < words;
+    unsigned next = 0;
+    if (mine) next = state[(i + middle) % words] ^ twist(state[i], state[(i + 1) % words]);
+    __syncthreads();
+    if (mine) state[i] = next;
+    __syncthreads();
+  }
+}
+
+__global__ void seed(Block* states, const unsigned* seeds) {
+  unsigned* const state = states[threadIdx.x].word;
+  state[0] = seeds[threadIdx.x];
+  for (int i = 1; i < words; ++i) state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + i;
+}
+
+// The next 624 numbers of each generator.
+__global__ void generate(Block* states, Block* numbers) {
+  __shared__ unsigned state[words];
+  for (int i = threadIdx.x; i < words; i += block) state[i] = states[blockIdx.x].word[i];
+  __syncthreads();
+  advance(state);
+  for (int i = threadIdx.x; i < words; i += block) {
+    states[blockIdx.x].word[i] = state[i];
+    numbers[blockIdx.x].word[i] = temper(state[i]);
+  }
+}
+
+int main() {
+  std::vector<unsigned> seeds(generators);
+  for (int i = 0; i < generators; ++i) seeds[i] = 5489 + 1000003u * i;
+  DeviceArray<unsigned> deviceSeeds(seeds);
+  DeviceArray<Block> states(generators), numbers(generators);
+  std::vector<std::mt19937> reference(seeds.begin(), seeds.end());
+
+  seed<<<1, generators>>>(states, deviceSeeds);
+  CHECK(cudaGetLastError());
+  bool ok = true;
+  for (int batch = 0; batch < batches; ++batch) {
+    if (batch == batches / 2) pausePoint();
+    generate<<<generators, block>>>(states, numbers);
+    CHECK(cudaGetLastError());
+    const auto drawn = numbers.download();
+    for (int i = 0; i < generators; ++i) {
+      std::vector<unsigned> expected(words);
+      for (unsigned& number : expected) number = reference[i]();
+      ok &= same("numbers", std::vector<unsigned>(drawn[i].word, drawn[i].word + words), expected);
+    }
+  }
+  return verdict("mersenne-twister", ok);
+}

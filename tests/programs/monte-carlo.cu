@@ -1,0 +1,96 @@
+// Prices European calls by simulation: each path draws normal numbers by Box and Muller from a generator that is a hash
+// of the path's number. The mean must agree with the formula of Black and Scholes within four standard errors of its
+// own, and the sum with the CPU's, which takes the very same paths in double precision.
+#include "program.h"
+
+constexpr int options = 8, paths = 1 << 14, block = 256, blocksPerOption = 8;
+constexpr float rate = 0.03f, volatility = 0.25f;
+constexpr double tolerance = 1e-4;
+
+struct Option {
+  float price, strike, years;
+};
+
+struct Sums {
+  double payoff, square;
+};
+
+// A number evenly drawn from (0, 1), the `index`-th of its kind: a counter mixed as Steele, Lea and Flood's splitmix64
+// does.
+__host__ __device__ double uniform(unsigned long long index) {
+  unsigned long long z = index * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  z ^= z >> 31;
+  return ((z >> 41) + 0.5) / (1 << 23);
+}
+
+template <typename Real>
+__host__ __device__ Real normal(unsigned long long index) {
+  const Real radius = sqrt(-2 * log(Real(uniform(2 * index + 1))));
+  return radius * cos(Real(6.283185307179586) * Real(uniform(2 * index + 2)));
+}
+
+template <typename Real>
+__host__ __device__ Real payoff(const Option& option, unsigned long long path) {
+  const Real drift = (Real(rate) - Real(0.5) * volatility * volatility) * option.years;
+  const Real end = option.price * exp(drift + Real(volatility) * sqrt(Real(option.years)) * normal<Real>(path));
+  return end > option.strike ? end - option.strike : Real(0);
+}
+
+__global__ void simulate(const Option* all, Sums* sums, unsigned long long firstPath) {
+  __shared__ Sums shared[block];
+  const Option option = all[blockIdx.y];
+  Sums mine{0, 0};
+  for (int i = blockIdx.x * block + threadIdx.x; i < paths; i += gridDim.x * block) {
+    const float value = payoff<float>(option, firstPath + i);
+    mine.payoff += value;
+    mine.square += double(value) * value;
+  }
+  shared[threadIdx.x] = mine;
+  for (int distance = block / 2; distance > 0; distance /= 2) {
+    __syncthreads();
+    if (threadIdx.x >= distance) continue;
+    shared[threadIdx.x].payoff += shared[threadIdx.x + distance].payoff;
+    shared[threadIdx.x].square += shared[threadIdx.x + distance].square;
+  }
+  if (threadIdx.x != 0) return;
+  atomicAdd(&sums[blockIdx.y].payoff, shared[0].payoff);
+  atomicAdd(&sums[blockIdx.y].square, shared[0].square);
+}
+
+double formula(const Option& option) {
+  const auto distribution = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+  const double deviation = volatility * std::sqrt(double(option.years));
+  const double d1 = (std::log(option.price / double(option.strike)) + rate * option.years) / deviation + deviation / 2;
+  return option.price * distribution(d1) -
+         option.strike * std::exp(-double(rate) * option.years) * distribution(d1 - deviation);
+}
+
+int main() {
+  std::vector<Option> all(options);
+  for (int i = 0; i < options; ++i) all[i] = {90.0f + 5 * i, 100, 0.5f + 0.25f * i};
+  DeviceArray<Option> device(all);
+  DeviceArray<Sums> sums(std::vector<Sums>(options, Sums{0, 0}));
+  const dim3 grid(blocksPerOption, options);
+  simulate<<<grid, block>>>(device, sums, 0);
+  CHECK(cudaGetLastError());
+  pausePoint();
+  simulate<<<grid, block>>>(device, sums, paths);
+  CHECK(cudaGetLastError());
+
+  const auto got = sums.download();
+  std::vector<double> means, expected;
+  bool ok = true;
+  for (int i = 0; i < options; ++i) {
+    double sum = 0;
+    for (int path = 0; path < 2 * paths; ++path) sum += payoff<double>(all[i], path);
+    expected.push_back(sum / (2 * paths));
+    means.push_back(got[i].payoff / (2 * paths));
+    const double discount = std::exp(-double(rate) * all[i].years);
+    const double variance = got[i].square / (2 * paths) - means[i] * means[i];
+    const double standardError = discount * std::sqrt(variance / (2 * paths));
+    ok &= EXPECT(std::fabs(discount * means[i] - formula(all[i])) < 4 * standardError);
+  }
+  return verdict("monte-carlo", ok & close("mean payoff", means, expected, tolerance));
+}

@@ -1,0 +1,68 @@
+// The exclusive prefix sum of numbers that fill hundreds of blocks: every block scans its chunk up and down a tree in
+// shared memory, the chunks' sums are scanned in the same way, and are added in the end.
+#include "program.h"
+
+constexpr int block = 256, chunk = 2 * block;
+
+// Turns shared[0..chunk) into its exclusive prefix sum, and returns the sum of all of it to every thread.
+__device__ unsigned scanChunk(unsigned* shared) {
+  for (int stride = 1; stride < chunk; stride *= 2) {
+    __syncthreads();
+    const int end = (threadIdx.x + 1) * 2 * stride - 1;
+    if (end < chunk) shared[end] += shared[end - stride];
+  }
+  __syncthreads();
+  const unsigned total = shared[chunk - 1];
+  __syncthreads();
+  if (threadIdx.x == 0) shared[chunk - 1] = 0;
+  for (int stride = chunk / 2; stride > 0; stride /= 2) {
+    __syncthreads();
+    const int end = (threadIdx.x + 1) * 2 * stride - 1;
+    if (end >= chunk) continue;
+    const unsigned left = shared[end - stride];
+    shared[end - stride] = shared[end];
+    shared[end] += left;
+  }
+  __syncthreads();
+  return total;
+}
+
+__global__ void scanChunks(const unsigned* values, unsigned* sums, unsigned* totals, int count) {
+  __shared__ unsigned shared[chunk];
+  const int first = blockIdx.x * chunk + threadIdx.x, second = first + block;
+  shared[threadIdx.x] = first < count ? values[first] : 0;
+  shared[threadIdx.x + block] = second < count ? values[second] : 0;
+  const unsigned total = scanChunk(shared);
+  if (first < count) sums[first] = shared[threadIdx.x];
+  if (second < count) sums[second] = shared[threadIdx.x + block];
+  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+}
+
+__global__ void addOffsets(unsigned* sums, const unsigned* offsets, int count) {
+  const int i = blockIdx.x * chunk + threadIdx.x;
+  if (i < count) sums[i] += offsets[blockIdx.x];
+}
+
+int main() {
+  const int count = 200003, chunks = blocksFor(count, chunk);
+  const auto drawn = randomInts(count, 0, 1 << 30, 1);  // the sums wrap round, as unsigned ones may
+  const std::vector<unsigned> input(drawn.begin(), drawn.end());
+  DeviceArray<unsigned> values(input), sums(count), totals(chunks), offsets(chunks), total(1);
+
+  scanChunks<<<chunks, block>>>(values, sums, totals, count);
+  CHECK(cudaGetLastError());
+  pausePoint();
+  if (!EXPECT(chunks <= chunk)) return 1;
+  scanChunks<<<1, block>>>(totals, offsets, total, chunks);
+  addOffsets<<<chunks, chunk>>>(sums, offsets, count);
+  CHECK(cudaGetLastError());
+
+  std::vector<unsigned> expected(count);
+  unsigned sum = 0;
+  for (int i = 0; i < count; ++i) {
+    expected[i] = sum;
+    sum += input[i];
+  }
+  return verdict("scan", same("prefix sums", sums.download(), expected) &
+                             same("total", total.download(), std::vector<unsigned>{sum}));
+}

@@ -1,0 +1,88 @@
+#include "intercept/session/arena.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+
+using namespace vgpu;
+
+namespace {
+Arena leased(uint64_t bytes) {
+  Arena arena(deviceArenaBase, 1 * TiB);
+  auto place = arena.placeLease(bytes);
+  arena.reserveLease(*place, bytes);
+  arena.settleLease(*place, true);
+  return arena;
+}
+}  // namespace
+
+TEST_CASE("an arena without a lease has nothing to give") {
+  Arena arena(deviceArenaBase, 1 * TiB);
+  CHECK(!arena.allocate(1));
+  CHECK(arena.placeLease(2 * MiB) == deviceArenaBase);
+}
+
+TEST_CASE("a lease that was refused leaves its place free") {
+  Arena arena(deviceArenaBase, 1 * TiB);
+  arena.reserveLease(deviceArenaBase, 2 * MiB);
+  CHECK(arena.placeLease(2 * MiB) == deviceArenaBase + 2 * MiB);
+  arena.settleLease(deviceArenaBase, false);
+  CHECK(arena.placeLease(2 * MiB) == deviceArenaBase);
+  CHECK(!arena.allocate(1));
+}
+
+TEST_CASE("allocations are aligned, apart from each other, and inside the lease") {
+  Arena arena = leased(2 * MiB);
+  auto one = arena.allocate(1), two = arena.allocate(300);
+  REQUIRE((one && two));
+  CHECK(*one % allocationAlignment == 0);
+  CHECK(*two == *one + 256);
+  CHECK(arena.find(*two + 299)->address == *two);
+  CHECK(!arena.find(*two + 512));
+  CHECK(!arena.allocate(4 * MiB));
+}
+
+TEST_CASE("freeing twice, or in the middle, is refused") {
+  Arena arena = leased(2 * MiB);
+  uint64_t address = *arena.allocate(1000);
+  CHECK(!arena.free(address + 256));
+  CHECK(arena.free(address));
+  CHECK(!arena.free(address));
+}
+
+TEST_CASE("only a lease without allocations is idle") {
+  Arena arena = leased(2 * MiB);
+  uint64_t address = *arena.allocate(1000);
+  CHECK(!arena.takeIdleLease());
+  arena.free(address);
+  auto idle = arena.takeIdleLease();
+  REQUIRE(idle);
+  CHECK(idle->bytes == 2 * MiB);
+  CHECK(arena.freeBytes() == 0);
+  CHECK(!arena.allocate(1));
+}
+
+TEST_CASE("any order of allocations and frees keeps them apart and loses no byte") {
+  Arena arena = leased(64 * MiB);
+  std::mt19937 random(7);
+  std::map<uint64_t, uint64_t> held;
+  for (int i = 0; i < 20'000; ++i) {
+    if (held.empty() || random() % 3 != 0) {
+      uint64_t bytes = 1 + random() % (200 * KiB);
+      auto address = arena.allocate(bytes);
+      if (!address) continue;
+      auto next = held.lower_bound(*address);
+      REQUIRE((next == held.end() || *address + bytes <= next->first));
+      REQUIRE((next == held.begin() || std::prev(next)->first + std::prev(next)->second <= *address));
+      held[*address] = bytes;
+    } else {
+      auto victim = std::next(held.begin(), static_cast<long>(random() % held.size()));
+      REQUIRE(arena.free(victim->first));
+      held.erase(victim);
+    }
+  }
+  for (auto& [address, bytes] : held) REQUIRE(arena.free(address));
+  CHECK(arena.freeBytes() == 64 * MiB);
+  CHECK(arena.allocate(64 * MiB));
+}

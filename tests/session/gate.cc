@@ -1,0 +1,54 @@
+#include "intercept/session/gate.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+using namespace vgpu;
+
+TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") {
+  auto gate = std::make_unique<Gate>();
+  std::atomic<bool> stop{false};
+  std::atomic<int> inside{0};
+  std::atomic<uint64_t> passes{0};
+  std::vector<std::thread> threads;
+  for (uint64_t slot = 0; slot < 4; ++slot)
+    threads.emplace_back([&, slot] {
+      while (!stop.load()) {
+        gate->enter(slot);
+        inside.fetch_add(1);
+        passes.fetch_add(1);
+        inside.fetch_sub(1);
+        gate->leave(slot);
+      }
+    });
+  for (int round = 0; round < 200; ++round) {
+    gate->close();
+    uint64_t before = passes.load();
+    CHECK(inside.load() == 0);
+    std::this_thread::yield();
+    CHECK(inside.load() == 0);
+    CHECK(passes.load() == before);
+    gate->open();
+    while (passes.load() == before) std::this_thread::yield();
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_CASE("closing waits for the thread that is inside") {
+  auto gate = std::make_unique<Gate>();
+  gate->enter(3);
+  std::atomic<bool> closed{false};
+  std::thread closer([&] {
+    gate->close();
+    closed = true;
+  });
+  while (!gate->isClosed()) std::this_thread::yield();
+  CHECK(!closed);
+  gate->leave(3);
+  closer.join();
+  CHECK(closed);
+}

@@ -1,0 +1,62 @@
+#include "intercept/session/handle-table.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <thread>
+
+using namespace vgpu;
+
+TEST_CASE("a handle is found while it lives, by its own kind only") {
+  HandleTable table;
+  uint64_t stream = table.create(api::Kind::STREAM, 2);
+  CHECK(table.find(api::Kind::STREAM, stream) != nullptr);
+  CHECK(table.find(api::Kind::EVENT, stream) == nullptr);
+  CHECK(handleDevice(stream) == 2);
+  table.destroy(stream);
+  CHECK(table.find(api::Kind::STREAM, stream) == nullptr);
+}
+
+TEST_CASE("a destroyed handle's value does not come back with its place") {
+  HandleTable table;
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 5'000; ++i) {
+    uint64_t handle = table.create(api::Kind::EVENT, 0);
+    CHECK(seen.insert(handle).second);
+    table.destroy(handle);
+  }
+}
+
+TEST_CASE("numbers that are no handles are not found") {
+  HandleTable table;
+  table.create(api::Kind::STREAM, 0);
+  for (uint64_t number : {0ull, 1ull, 2ull, ~0ull, 0x5600000000ull, 0xffffffffull})
+    CHECK(table.find(api::Kind::STREAM, number) == nullptr);
+}
+
+TEST_CASE("an object is nobody's before it is published") {
+  HandleTable table;
+  uint64_t handle = table.reserve(api::Kind::FUNCTION, 0);
+  CHECK(table.live(api::Kind::FUNCTION, 0).empty());
+  table.publish(handle, [](ObjectEntry& entry) { entry.flags = 5; });
+  CHECK(table.find(api::Kind::FUNCTION, handle)->flags == 5);
+}
+
+TEST_CASE("threads make and drop handles at once") {
+  HandleTable table;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      std::vector<uint64_t> mine;
+      for (int i = 0; i < 3'000; ++i) {
+        mine.push_back(table.create(api::Kind::EVENT, 0));
+        if (mine.size() > 10) {
+          CHECK(table.find(api::Kind::EVENT, mine.front()) != nullptr);
+          table.destroy(mine.front());
+          mine.erase(mine.begin());
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(table.live(api::Kind::EVENT, 0).size() == 40);
+}
