@@ -64,7 +64,7 @@ void Session::start() {
   const char* name = getenv("VGPU_SESSION_NAME");
   std::string program = programPath();
   OpenRequest request{.node = nodeFromEnvironment(),
-                      .name = name != nullptr ? name : std::filesystem::path(program).filename().string(),
+                      .name = name != nullptr && *name != 0 ? name : std::filesystem::path(program).filename().string(),
                       .program = program,
                       .segment = &segmentFile,
                       .hostArena = &hostArenaFile};

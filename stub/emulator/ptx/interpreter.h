@@ -36,6 +36,10 @@ struct Launch {
   uint64_t maxInstructions = 0;             // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
   const std::atomic<bool>* cancelled = nullptr;
   uint32_t smCount = 132, warpsPerSm = 64;  // %nsmid, %nwarpid
+  uint32_t stackBytes = 64 * 1024;          // a thread's local memory, the kernel's own frame included
+  // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping lives
+  // inside it, so it moves with the memory). 0 bytes: malloc() returns nullptr.
+  uint64_t heapBase = 0, heapBytes = 0;
 };
 
 // What a kernel did wrong, as the driver would say it, with a report for a person.

@@ -1,0 +1,190 @@
+// Which context a call runs in, and the primary contexts that this process holds.
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "intercept/runtime/answer.h"
+#include "intercept/runtime/message.h"
+#include "intercept/runtime/process.h"
+#include "intercept/runtime/registry.h"
+
+namespace vgpu::runtime {
+namespace {
+
+struct Slot {
+  CUcontext context = nullptr;  // null: not in use, or a primary context that is not held
+  LaunchLimits limits = {};
+};
+constinit std::mutex contextLock;
+constinit std::array<Slot, maxSlots> slots = {};
+constinit std::array<int, maxDevices> validDevices = {};
+constinit int validDeviceCount = 0;
+
+CUresult readLimits(CUdevice device, LaunchLimits& limits) {
+  struct Row {
+    CUdevice_attribute attribute;
+    unsigned* limit;
+  } rows[] = {
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits.block[0]}, {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits.block[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits.block[2]}, {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &limits.grid[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &limits.grid[1]},   {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &limits.grid[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits.threads},
+  };
+  for (auto& [attribute, limit] : rows) {
+    int value = 0;
+    if (CUresult result = cuDeviceGetAttribute(&value, attribute, device); result != CUDA_SUCCESS) return result;
+    *limit = value;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Takes a reference to the primary context of the device, once for the process. Under contextLock.
+CUresult holdPrimary(int ordinal) {
+  Slot& slot = slots[ordinal];
+  if (slot.context != nullptr) return CUDA_SUCCESS;
+  CUdevice device;
+  if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return result;
+  if (CUresult result = readLimits(device, slot.limits); result != CUDA_SUCCESS) return result;
+  return cuDevicePrimaryCtxRetain(&slot.context, device);
+}
+
+/// The ordinal whose handle is `device`, or -1.
+int ordinalOf(CUdevice device) {
+  int count = 0;
+  if (cuDeviceGetCount(&count) != CUDA_SUCCESS) return -1;
+  for (int ordinal = 0; ordinal < count && ordinal < maxDevices; ++ordinal) {
+    CUdevice handle;
+    if (cuDeviceGet(&handle, ordinal) == CUDA_SUCCESS && handle == device) return ordinal;
+  }
+  return -1;
+}
+
+/// The slot of a context that is current but new to this thread. Under contextLock.
+CUresult findSlot(CUcontext current, int& found) {
+  for (found = 0; found < maxSlots; ++found)
+    if (slots[found].context == current) return CUDA_SUCCESS;
+  CUdevice device;
+  if (CUresult result = cuCtxGetDevice(&device); result != CUDA_SUCCESS) return result;
+  int ordinal = ordinalOf(device);
+  if (ordinal < 0) return CUDA_ERROR_INVALID_DEVICE;
+  unsigned flags;
+  int active = 0;
+  cuDevicePrimaryCtxGetState(device, &flags, &active);
+  if (active != 0 && slots[ordinal].context == nullptr) {  // the program holds it through the driver API
+    if (CUresult result = holdPrimary(ordinal); result != CUDA_SUCCESS) return result;
+    if (slots[ordinal].context == current) return found = ordinal, CUDA_SUCCESS;
+  }
+  for (found = maxDevices; found < maxSlots; ++found)
+    if (slots[found].context == nullptr) {
+      slots[found].context = current;
+      return readLimits(device, slots[found].limits);
+    }
+  static constinit bool said = false;
+  if (!said) say({"the program has made more than 32 contexts of its own; CUDA runtime calls in further ones fail"});
+  said = true;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+cudaError_t use(CUcontext context, int slot) {
+  thread.context = context;
+  thread.slot = slot;
+  thread.epoch = epoch.load();
+  return cudaSuccess;
+}
+
+/// Makes a device's primary context current.
+cudaError_t enterPrimary(int ordinal) {
+  std::lock_guard lock(contextLock);
+  if (ordinal < 0 || ordinal >= maxDevices) return cudaErrorInvalidDevice;
+  if (CUresult result = holdPrimary(ordinal); result != CUDA_SUCCESS) return answer(result);
+  if (CUresult result = cuCtxSetCurrent(slots[ordinal].context); result != CUDA_SUCCESS) return answer(result);
+  return use(slots[ordinal].context, ordinal);
+}
+
+/// The context of a thread that has chosen no device: that of the first valid one which can be used.
+cudaError_t enterDefault() {
+  cudaError_t error = cudaSuccess;
+  int count = validDeviceCount == 0 ? 1 : validDeviceCount;  // validDevices is all zeros until it is set
+  for (int i = 0; i < count; ++i)
+    if (error = enterPrimary(validDevices[i]); error == cudaSuccess) return thread.device = validDevices[i], error;
+  return error;
+}
+
+}  // namespace
+
+cudaError_t adoptContext(CUcontext current) {
+  if (current == nullptr) return thread.device < 0 ? enterDefault() : enterPrimary(thread.device);
+  std::lock_guard lock(contextLock);
+  int slot;
+  if (CUresult result = findSlot(current, slot); result != CUDA_SUCCESS) return answer(result);
+  return use(current, slot);
+}
+
+cudaError_t currentDevice(int& device) {
+  CUcontext current = nullptr;
+  CUdevice handle;
+  cuCtxGetCurrent(&current);
+  if (current != nullptr && current == thread.context && thread.slot < maxDevices && thread.epoch == epoch.load()) {
+    device = thread.slot;
+  } else if (current != nullptr && cuCtxGetDevice(&handle) == CUDA_SUCCESS) {
+    device = ordinalOf(handle);
+  } else {
+    device = thread.device < 0 ? validDevices[0] : thread.device;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t chooseDevice(int device) {
+  int count = 0;
+  if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
+  if (device < 0 || device >= count) return cudaErrorInvalidDevice;
+  thread.device = device;
+  return enterPrimary(device);
+}
+
+cudaError_t holdDevice(int device) {
+  int count = 0;
+  if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
+  if (device < 0 || device >= count || device >= maxDevices) return cudaErrorInvalidDevice;
+  std::lock_guard lock(contextLock);
+  return answer(holdPrimary(device));
+}
+
+cudaError_t setValidDevices(const int* devices, int count) {
+  int present = 0;
+  if (CUresult result = cuDeviceGetCount(&present); result != CUDA_SUCCESS) return answer(result);
+  if (count < 0 || count > maxDevices || (count > 0 && devices == nullptr)) return cudaErrorInvalidValue;
+  for (int i = 0; i < count; ++i)
+    if (devices[i] < 0 || devices[i] >= present) return cudaErrorInvalidDevice;
+  std::lock_guard lock(contextLock);
+  validDevices = {};
+  for (int i = 0; i < count; ++i) validDevices[i] = devices[i];
+  validDeviceCount = count;
+  return cudaSuccess;
+}
+
+cudaError_t resetDevice() {
+  int ordinal;
+  if (cudaError_t error = currentDevice(ordinal); error != cudaSuccess) return error;
+  CUdevice device;
+  if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return answer(result);
+  forgetSlot(ordinal);  // takes the modules' locks, which come before contextLock
+  std::lock_guard lock(contextLock);
+  Slot& slot = slots[ordinal];
+  bool held = slot.context != nullptr;
+  slot.context = nullptr;
+  epoch.fetch_add(1);
+  cuCtxSetCurrent(nullptr);
+  CUresult result = cuDevicePrimaryCtxReset(device);
+  if (held) cuDevicePrimaryCtxRelease(device);
+  return answer(result);
+}
+
+const LaunchLimits& launchLimits(int slot) { return slots[slot].limits; }
+
+CUcontext contextOf(int slot) {
+  std::lock_guard lock(contextLock);
+  return slots[slot].context;
+}
+
+}  // namespace vgpu::runtime

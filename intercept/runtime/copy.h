@@ -1,0 +1,38 @@
+// Copies of plain memory in the flavours that CUDA has: at once or in a stream, in the direction said or found out.
+#pragma once
+#include "intercept/runtime/convert.h"
+#include "intercept/runtime/rows.h"
+
+namespace vgpu::runtime {
+
+/// In a stream, in the direction that the caller says. Any other direction is cudaErrorInvalidMemcpyDirection.
+inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
+  switch (kind) {
+    case cudaMemcpyHostToDevice: return answer(cuMemcpyHtoDAsync(toDevice(to), from, bytes, stream));
+    case cudaMemcpyDeviceToHost: return answer(cuMemcpyDtoHAsync(to, toDevice(from), bytes, stream));
+    case cudaMemcpyDeviceToDevice: return answer(cuMemcpyDtoDAsync(toDevice(to), toDevice(from), bytes, stream));
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault: return answer(cuMemcpyAsync(toDevice(to), toDevice(from), bytes, stream));
+  }
+  return cudaErrorInvalidMemcpyDirection;
+}
+
+/// At once, after the work of the legacy default stream.
+inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, LegacyDefaultStream) {
+  switch (kind) {
+    case cudaMemcpyHostToDevice: return answer(cuMemcpyHtoD(toDevice(to), from, bytes));
+    case cudaMemcpyDeviceToHost: return answer(cuMemcpyDtoH(to, toDevice(from), bytes));
+    case cudaMemcpyDeviceToDevice: return answer(cuMemcpyDtoD(toDevice(to), toDevice(from), bytes));
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault: return answer(cuMemcpy(toDevice(to), toDevice(from), bytes));
+  }
+  return cudaErrorInvalidMemcpyDirection;
+}
+
+/// At once, after the work of the thread's own default stream.
+inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, PerThreadDefaultStream) {
+  cudaError_t error = copyInStream(to, from, bytes, kind, CU_STREAM_PER_THREAD);
+  return error != cudaSuccess ? error : answer(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+
+}  // namespace vgpu::runtime

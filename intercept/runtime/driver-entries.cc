@@ -1,0 +1,64 @@
+#include "intercept/runtime/driver-entries.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "intercept/runtime/message.h"
+
+namespace vgpu::runtime {
+namespace {
+
+/// Laid out by the rows below, in this order.
+struct DriverEntry {
+  const char* name;
+  void* target;  ///< where the row's call ends up: the driver's function, or the row's own "missing" code
+  std::atomic<int> said;
+};
+static_assert(sizeof(DriverEntry) == 24);
+
+void* library = nullptr;  // bound once, kept until the process ends
+
+}  // namespace
+}  // namespace vgpu::runtime
+
+using vgpu::runtime::DriverEntry;
+// The linker's own names for the ends of the section that the rows fill.
+extern "C" __attribute__((visibility("hidden"))) DriverEntry __start_vgpu_driver_entries[];
+extern "C" __attribute__((visibility("hidden"))) DriverEntry __stop_vgpu_driver_entries[];
+
+extern "C" __attribute__((visibility("hidden"), used)) CUresult vgpuDriverEntryIsMissing(DriverEntry* entry) {
+  if (!entry->said.exchange(1))
+    vgpu::runtime::say({entry->name, " is not in the loaded libcuda.so.1; it returns CUDA_ERROR_NOT_SUPPORTED"});
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// One row a driver function that some row of the runtime calls (generated from the undefined symbols of the objects):
+// the function itself, one indirect jump as a procedure linkage table would make it, and its entry of the table.
+#define ENTRY(name)                                                        \
+  asm(".text\n .p2align 4\n .globl " #name "\n .hidden " #name "\n"        \
+      " .type " #name ", @function\n" #name ":\n endbr64\n"                \
+      " jmp *vgpu_entry_" #name "+8(%rip)\n"                               \
+      "vgpu_missing_" #name ":\n endbr64\n"                                \
+      " leaq vgpu_entry_" #name "(%rip), %rdi\n"                           \
+      " jmp vgpuDriverEntryIsMissing\n .size " #name ", .-" #name "\n"     \
+      ".section .rodata.str1.1,\"aMS\",@progbits,1\n"                      \
+      "vgpu_name_" #name ": .string \"" #name "\"\n"                       \
+      ".section vgpu_driver_entries,\"aw\",@progbits\n .p2align 3\n"       \
+      "vgpu_entry_" #name ": .quad vgpu_name_" #name ", vgpu_missing_" #name ", 0\n .text\n");
+#include "driver-entry-list.inc"
+
+namespace vgpu::runtime {
+
+const char* bindDriver() {
+  library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return dlerror();
+  for (DriverEntry* entry = __start_vgpu_driver_entries; entry != __stop_vgpu_driver_entries; ++entry)
+    if (void* found = dlsym(library, entry->name)) entry->target = found;
+  return nullptr;
+}
+
+void* findDriverFunction(const char* name) { return dlsym(library, name); }
+
+}  // namespace vgpu::runtime

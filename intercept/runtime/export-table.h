@@ -1,0 +1,15 @@
+// Every function that this library exports, by name: what a runtime found in another object is replaced with.
+#pragma once
+#include <span>
+
+namespace vgpu::runtime {
+
+struct Export {
+  const char* name;
+  void (*function)();  ///< only an address: the signature is that of the name
+};
+
+/// Sorted by name. Valid as soon as the dynamic linker has relocated this library, before any constructor.
+std::span<const Export> exports();
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,114 @@
+// What is known and can be set about kernels.
+#include "intercept/runtime/convert.h"
+#include "intercept/runtime/registry.h"
+#include "intercept/runtime/rows.h"
+
+namespace vgpu::runtime {
+namespace {
+
+template <class Use>
+cudaError_t withFunction(const void* key, Use use) {
+  LoadedFunction* loaded;
+  cudaError_t error = getLoaded(key, loaded);
+  return error != cudaSuccess ? error : answer(use(loaded->function));
+}
+
+CUresult readAttributes(cudaFuncAttributes& attributes, CUfunction function) {
+  auto read = [&](CUfunction_attribute attribute, auto& to) {
+    int value = 0;
+    CUresult result = cuFuncGetAttribute(&value, attribute, function);
+    // A driver older than the attribute.
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) result = CUDA_SUCCESS;
+    to = static_cast<std::remove_reference_t<decltype(to)>>(value);
+    return result;
+  };
+  attributes = {};
+#define ROW(attribute, member) \
+  if (CUresult result = read(CU_FUNC_ATTRIBUTE_##attribute, attributes.member); result != CUDA_SUCCESS) return result
+  ROW(SHARED_SIZE_BYTES, sharedSizeBytes);
+  ROW(CONST_SIZE_BYTES, constSizeBytes);
+  ROW(LOCAL_SIZE_BYTES, localSizeBytes);
+  ROW(MAX_THREADS_PER_BLOCK, maxThreadsPerBlock);
+  ROW(NUM_REGS, numRegs);
+  ROW(PTX_VERSION, ptxVersion);
+  ROW(BINARY_VERSION, binaryVersion);
+  ROW(CACHE_MODE_CA, cacheModeCA);
+  ROW(MAX_DYNAMIC_SHARED_SIZE_BYTES, maxDynamicSharedSizeBytes);
+  ROW(PREFERRED_SHARED_MEMORY_CARVEOUT, preferredShmemCarveout);
+  ROW(CLUSTER_SIZE_MUST_BE_SET, clusterDimMustBeSet);
+  ROW(REQUIRED_CLUSTER_WIDTH, requiredClusterWidth);
+  ROW(REQUIRED_CLUSTER_HEIGHT, requiredClusterHeight);
+  ROW(REQUIRED_CLUSTER_DEPTH, requiredClusterDepth);
+  ROW(NON_PORTABLE_CLUSTER_SIZE_ALLOWED, nonPortableClusterSizeAllowed);
+  ROW(CLUSTER_SCHEDULING_POLICY_PREFERENCE, clusterSchedulingPolicyPreference);
+#undef ROW
+  return CUDA_SUCCESS;
+}
+
+/// The launch path compares with a copy of the largest dynamic shared memory.
+void noteAttribute(LoadedFunction& loaded, int attribute, int value) {
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
+    loaded.maxDynamicShared.store(value, std::memory_order_relaxed);
+}
+
+cudaError_t setAttribute(const void* key, cudaFuncAttribute attribute, int value) {
+  LoadedFunction* loaded;
+  if (cudaError_t error = getLoaded(key, loaded); error != cudaSuccess) return error;
+  CUresult result = cuFuncSetAttribute(loaded->function, static_cast<CUfunction_attribute>(attribute), value);
+  if (result == CUDA_SUCCESS) noteAttribute(*loaded, attribute, value);
+  return answer(result);
+}
+
+/// For a kernel in the context of a device that need not be the thread's.
+cudaError_t setAttributeOn(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
+  int before;
+  if (cudaError_t error = currentDevice(before); error != cudaSuccess) return error;
+  if (cudaError_t error = chooseDevice(device); error != cudaSuccess) return error;
+  cudaError_t error = setAttribute(kernel, attribute, value);
+  cudaError_t back = chooseDevice(before);
+  return error != cudaSuccess ? error : back;
+}
+
+cudaError_t readName(const char** name, const void* key) {
+  if (name == nullptr) return cudaErrorInvalidValue;
+  return withFunction(key, [&](CUfunction function) { return cuFuncGetName(name, function); });
+}
+
+cudaError_t readFunctionAttributes(cudaFuncAttributes* attributes, const void* key) {
+  if (attributes == nullptr) return cudaErrorInvalidValue;
+  return withFunction(key, [&](CUfunction function) { return readAttributes(*attributes, function); });
+}
+
+cudaError_t readFunction(cudaFunction_t* handle, const void* key) {
+  if (handle == nullptr) return cudaErrorInvalidValue;
+  return withFunction(key, [&](CUfunction function) { return *handle = function, CUDA_SUCCESS; });
+}
+
+}  // namespace
+}  // namespace vgpu::runtime
+
+using namespace vgpu::runtime;
+
+static_assert(static_cast<int>(cudaFuncAttributeMaxDynamicSharedMemorySize) ==
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(static_cast<int>(cudaFuncAttributeClusterSchedulingPolicyPreference) ==
+              CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+
+RUNTIME(cudaFuncGetAttributes, (cudaFuncAttributes * attributes, const void* function),
+        readFunctionAttributes(attributes, function))
+RUNTIME(cudaFuncSetAttribute, (const void* function, cudaFuncAttribute attribute, int value),
+        setAttribute(function, attribute, value))
+RUNTIME(cudaKernelSetAttributeForDevice, (cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device),
+        setAttributeOn(kernel, attribute, value, device))
+RUNTIME(cudaFuncSetCacheConfig, (const void* function, cudaFuncCache config),
+        withFunction(function, [&](CUfunction f) {
+          return cuFuncSetCacheConfig(f, static_cast<CUfunc_cache>(config));
+        }))
+RUNTIME(cudaFuncSetSharedMemConfig, (const void* function, cudaSharedMemConfig config),
+        withFunction(function, [&](CUfunction f) {
+          return cuFuncSetSharedMemConfig(f, static_cast<CUsharedconfig>(config));
+        }))
+RUNTIME(cudaFuncGetName, (const char** name, const void* function), readName(name, function))
+RUNTIME(cudaFuncGetParamInfo, (const void* function, size_t index, size_t* offset, size_t* size),
+        withFunction(function, [&](CUfunction f) { return cuFuncGetParamInfo(f, index, offset, size); }))
+RUNTIME(cudaGetFuncBySymbol, (cudaFunction_t * handle, const void* function), readFunction(handle, function))

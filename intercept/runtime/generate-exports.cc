@@ -1,0 +1,101 @@
+// The build-time tool behind the three generated lists and the version script of libcudart.so.13.
+//
+//   generate-exports TOOLKIT_LIBCUDART OUTPUT_FOLDER OBJECT...
+//
+// reads what the toolkit's library exports and what our objects define and need, and writes
+//   export-list.inc        EXPORT(name), sorted: every function of the toolkit's library
+//   unsupported-list.inc   UNSUPPORTED(name): those that no object defines
+//   driver-entry-list.inc  ENTRY(name): driver functions that the objects call
+//   exports.map            the version script: exactly those functions, under the toolkit's version name
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "intercept/runtime/elf-file.h"
+
+using vgpu::runtime::ElfFile;
+
+namespace {
+
+struct Library {
+  std::string version;  // the name of its symbol version: an absolute symbol of the same name marks it
+  std::set<std::string> functions;
+};
+
+Library readLibrary(const char* path) {
+  ElfFile file(path);
+  const Elf64_Shdr* table = file.valid() ? file.findSection(SHT_DYNSYM) : nullptr;
+  if (table == nullptr) throw std::runtime_error(std::string(path) + " is no shared library for x86-64");
+  Library library;
+  for (const Elf64_Sym& symbol : file.symbolsOf(*table)) {
+    std::string name(file.nameOf(*table, symbol));
+    if (symbol.st_shndx == SHN_ABS) library.version = name;
+    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) library.functions.insert(name);
+  }
+  if (library.version.empty() || library.functions.empty())
+    throw std::runtime_error(std::string(path) + " exports no versioned functions");
+  return library;
+}
+
+void readObject(const char* path, std::set<std::string>& defined, std::set<std::string>& needed) {
+  ElfFile file(path);
+  const Elf64_Shdr* table = file.valid() ? file.findSection(SHT_SYMTAB) : nullptr;
+  if (table == nullptr) throw std::runtime_error(std::string(path) + " is no object file for x86-64");
+  for (const Elf64_Sym& symbol : file.symbolsOf(*table)) {
+    if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+    std::string name(file.nameOf(*table, symbol));
+    if (symbol.st_shndx != SHN_UNDEF)
+      defined.insert(name);
+    else if (name.starts_with("cu") && name.size() > 2 && isupper(name[2]))
+      needed.insert(name);
+  }
+}
+
+void writeRows(const std::string& path, const char* macro, const std::set<std::string>& names) {
+  std::ofstream file(path, std::ios::trunc);
+  for (const std::string& name : names) file << macro << '(' << name << ")\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void writeVersionScript(const std::string& path, const Library& library) {
+  std::ofstream file(path, std::ios::trunc);
+  file << library.version << " {\n  global:\n";
+  for (const std::string& name : library.functions) file << "    " << name << ";\n";
+  file << "  local: *;\n};\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void generate(int count, char** arguments) {
+  if (count < 4) throw std::runtime_error("usage: generate-exports TOOLKIT_LIBCUDART OUTPUT_FOLDER OBJECT...");
+  Library library = readLibrary(arguments[1]);
+  std::string folder = std::string(arguments[2]) + "/";
+  std::set<std::string> defined, needed, unsupported;
+  for (int i = 3; i < count; ++i) readObject(arguments[i], defined, needed);
+  for (const std::string& name : library.functions)
+    if (!defined.contains(name)) unsupported.insert(name);
+  for (const std::string& name : defined)
+    if ((name.starts_with("cuda") || name.starts_with("__cuda")) && !library.functions.contains(name))
+      throw std::runtime_error(name + " is defined here, but " + arguments[1] + " has no such function");
+  writeRows(folder + "export-list.inc", "EXPORT", library.functions);
+  writeRows(folder + "unsupported-list.inc", "UNSUPPORTED", unsupported);
+  writeRows(folder + "driver-entry-list.inc", "ENTRY", needed);
+  writeVersionScript(folder + "exports.map", library);
+  std::printf("libcudart: %zu of %zu functions have rows, %zu are stubs; %zu driver functions are called\n",
+              library.functions.size() - unsupported.size(), library.functions.size(), unsupported.size(),
+              needed.size());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    generate(count, arguments);
+    return 0;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "generate-exports: %s\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,131 @@
+// Launching kernels.
+//
+// A launch looks its kernel up by address, compares the configuration with limits read once per kernel and context, and
+// calls the driver: no lock and no allocation after a kernel's first launch.
+#include "intercept/runtime/launch.h"
+
+#include "intercept/runtime/registry.h"
+#include "intercept/runtime/rows.h"
+
+namespace vgpu::runtime {
+namespace {
+
+/// What cudaLaunchKernel answers without asking the device.
+inline cudaError_t check(const dim3& grid, const dim3& block, size_t shared, const LoadedFunction& kernel) {
+  const LaunchLimits& limits = launchLimits(thread.slot);
+  uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  bool fits = block.x <= limits.block[0] && block.y <= limits.block[1] && block.z <= limits.block[2] &&
+              grid.x <= limits.grid[0] && grid.y <= limits.grid[1] && grid.z <= limits.grid[2] &&
+              threads <= limits.threads;
+  if (!fits || threads == 0 || grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaErrorInvalidConfiguration;
+  if (threads > kernel.maxThreads) return cudaErrorLaunchOutOfResources;
+  if (shared > kernel.maxDynamicShared.load(std::memory_order_relaxed)) return cudaErrorInvalidValue;
+  return cudaSuccess;
+}
+
+inline cudaError_t find(const void* key, LoadedFunction*& kernel) {
+  kernel = findLoaded(key);
+  return kernel != nullptr ? cudaSuccess : getLoaded(key, kernel);
+}
+
+inline cudaError_t launch(const void* key, const dim3& grid, const dim3& block, void** arguments, size_t shared,
+                          CUstream stream) {
+  LoadedFunction* kernel;
+  if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = check(grid, block, shared, *kernel); error != cudaSuccess) return error;
+  return answer(cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                               static_cast<unsigned>(shared), stream, arguments, nullptr));
+}
+
+cudaError_t launchCooperative(const void* key, const dim3& grid, const dim3& block, void** arguments, size_t shared,
+                              CUstream stream) {
+  LoadedFunction* kernel;
+  if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = check(grid, block, shared, *kernel); error != cudaSuccess) return error;
+  return answer(cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                          static_cast<unsigned>(shared), stream, arguments));
+}
+
+static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(static_cast<int>(cudaLaunchAttributeClusterDimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(static_cast<int>(cudaLaunchAttributePriority) == CU_LAUNCH_ATTRIBUTE_PRIORITY);
+
+cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, void** arguments, CUstream stream) {
+  if (config == nullptr) return cudaErrorInvalidValue;
+  LoadedFunction* kernel;
+  if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
+  const dim3 &grid = config->gridDim, &block = config->blockDim;
+  if (cudaError_t error = check(grid, block, config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
+  // cudaLaunchAttribute is CUlaunchAttribute under another name.
+  void* attributes = config->attrs;
+  CUlaunchConfig driverConfig = {grid.x,  grid.y, grid.z, block.x, block.y, block.z, unsigned(config->dynamicSmemBytes),
+                                 stream, static_cast<CUlaunchAttribute*>(attributes), config->numAttrs};
+  return answer(cuLaunchKernelEx(&driverConfig, kernel->function, arguments, nullptr));
+}
+
+/// What <<<...>>> pushed and the kernel's host stub has not popped yet: arguments of a launch may contain launches.
+struct Pushed {
+  static constexpr int depth = 8;
+  struct {
+    unsigned grid[3], block[3];
+    size_t shared;
+    cudaStream_t stream;
+  } stack[depth];
+  int count;
+};
+thread_local constinit Pushed pushed = {};
+
+}  // namespace
+
+cudaError_t findKernel(cudaKernel_t* kernel, const void* host) {
+  if (kernel == nullptr) return cudaErrorInvalidValue;
+  Function* function = findFunction(host);
+  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
+  void* record = function;
+  *kernel = function->kernel != nullptr ? function->kernel : static_cast<cudaKernel_t>(record);
+  return cudaSuccess;
+}
+
+}  // namespace vgpu::runtime
+
+using namespace vgpu::runtime;
+
+RUNTIME_STREAM(cudaLaunchKernel,
+               (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
+               launch(function, grid, block, arguments, shared, on(stream)))
+RUNTIME_STREAM(cudaLaunchCooperativeKernel,
+               (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
+               launchCooperative(function, grid, block, arguments, shared, on(stream)))
+RUNTIME_STREAM(cudaLaunchKernelExC, (const cudaLaunchConfig_t* config, const void* function, void** arguments),
+               launchExtended(config, function, arguments, on(config == nullptr ? nullptr : config->stream)))
+
+// As nvcc's code calls it after __cudaGetKernel (crt/device_functions.h); it has no public prototype.
+extern "C" __attribute__((visibility("default"))) cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                                                                 void** arguments, size_t shared,
+                                                                                 cudaStream_t stream);
+RUNTIME_STREAM(__cudaLaunchKernel,
+               (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
+               launch(kernel, grid, block, arguments, shared, on(stream)))
+
+extern "C" {
+
+__attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+                                                                            CUstream_st* stream) {
+  if (pushed.count == Pushed::depth) return remember(cudaErrorMissingConfiguration);
+  pushed.stack[pushed.count++] = {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream};
+  return cudaSuccess;
+}
+
+/// `stream` is where a cudaStream_t goes.
+__attribute__((visibility("default"))) cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
+                                                                              void* stream) {
+  if (pushed.count == 0) return remember(cudaErrorMissingConfiguration);
+  const auto& top = pushed.stack[--pushed.count];
+  *grid = dim3(top.grid[0], top.grid[1], top.grid[2]);
+  *block = dim3(top.block[0], top.block[1], top.block[2]);
+  *shared = top.shared;
+  *static_cast<cudaStream_t*>(stream) = top.stream;
+  return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,10 @@
+// Kernel launches: what is checked before the driver is called, and how a kernel is named.
+#pragma once
+#include <driver_types.h>
+
+namespace vgpu::runtime {
+
+/// The cudaKernel_t of a registered host function. Needs no driver.
+cudaError_t findKernel(cudaKernel_t* kernel, const void* host);
+
+}  // namespace vgpu::runtime

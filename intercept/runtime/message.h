@@ -1,0 +1,12 @@
+// Lines for the person at the terminal, written before, during and after the life of the C library's own streams.
+#pragma once
+#include <initializer_list>
+#include <string_view>
+
+namespace vgpu::runtime {
+
+/// Writes "vgpu: ", the pieces and a newline to standard error in one write, so that lines of several threads and
+/// processes do not mix. Any thread, at any time, constructors and atexit handlers included. Keeps errno.
+void say(std::initializer_list<std::string_view> pieces);
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,10 @@
+// Programs built with relocatable device code (nvcc -rdc=true) for a device that their linked image does not suit.
+#pragma once
+#include "intercept/runtime/registry.h"
+
+namespace vgpu::runtime {
+
+/// Links the parts of a version-2 wrapper for the current context's device, as the driver would, and loads the result.
+CUresult linkParts(const FatbinaryWrapper& wrapper, CUmodule& loaded);
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,150 @@
+// Loading modules into contexts, and finding kernels and variables in what is loaded.
+#include <bit>
+
+#include "intercept/runtime/answer.h"
+#include "intercept/runtime/message.h"
+#include "intercept/runtime/module-link.h"
+#include "intercept/runtime/registration.h"
+
+namespace vgpu::runtime {
+namespace {
+
+bool willNotChange(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_SOURCE: return true;
+    default: return false;
+  }
+}
+
+CUresult loadImage(const FatbinaryWrapper* wrapper, CUmodule& loaded) {
+  if (wrapper == nullptr || wrapper->magic != fatbinaryWrapperMagic || wrapper->image == nullptr)
+    return CUDA_ERROR_INVALID_IMAGE;
+  CUresult result = cuModuleLoadData(&loaded, wrapper->image);
+  bool linkable = wrapper->version == 2 && wrapper->parts != nullptr && willNotChange(result);
+  return linkable ? linkParts(*wrapper, loaded) : result;
+}
+
+/// Finds the variable in a module of the thread's context. Under the module's lock.
+CUresult locate(Variable& variable, CUmodule loaded) {
+  CUdeviceptr address;
+  size_t size;
+  CUresult result = cuModuleGetGlobal(&address, &size, loaded, variable.name);
+  // The compiler may have dropped a variable that no kernel uses; who asks for it is told then.
+  if (result == CUDA_ERROR_NOT_FOUND) return CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return result;
+  if (variable.managedHost != nullptr) {
+    void* place = std::bit_cast<void*>(address);
+    if (*variable.managedHost != nullptr && *variable.managedHost != place) {
+      say({"managed variable ", variable.name, " is in use on another device already; one that several devices share is "
+           "not supported yet"});
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    *variable.managedHost = place;
+  }
+  variable.address.set(thread.slot, address);
+  return CUDA_SUCCESS;
+}
+
+cudaError_t loadLocked(Module& module) {
+  if (module.loaded.get(thread.slot) != nullptr) return cudaSuccess;
+  if (int before = module.failed.get(thread.slot); before != 0) return static_cast<cudaError_t>(before);
+  CUmodule loaded;
+  CUresult result = loadImage(module.wrapper, loaded);
+  if (willNotChange(result)) module.failed.set(thread.slot, answer(result));
+  if (result != CUDA_SUCCESS) return answer(result);
+  for (auto& variable : module.variables)
+    if (result = locate(*variable, loaded); result != CUDA_SUCCESS) {
+      cuModuleUnload(loaded);
+      return answer(result);
+    }
+  module.loaded.set(thread.slot, loaded);
+  return cudaSuccess;
+}
+
+CUresult findHandle(const Function& function, CUfunction& handle) {
+  if (function.module == nullptr) return cuKernelGetFunction(&handle, function.kernel);
+  return cuModuleGetFunction(&handle, function.module->loaded.get(thread.slot), function.name);
+}
+
+/// Under the lock of the function's module.
+cudaError_t resolve(Function& function, LoadedFunction*& loaded) {
+  if (loaded = function.loaded.get(thread.slot); loaded != nullptr) return cudaSuccess;
+  CUfunction handle;
+  CUresult result = findHandle(function, handle);
+  if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
+  if (result != CUDA_SUCCESS) return answer(result);
+  int threads = 0, dynamicShared = 0;
+  result = cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle);
+  if (result == CUDA_SUCCESS)
+    result = cuFuncGetAttribute(&dynamicShared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle);
+  if (result != CUDA_SUCCESS) return answer(result);
+  function.owned.push_back(std::make_unique<LoadedFunction>(handle, threads, dynamicShared));
+  loaded = function.owned.back().get();
+  function.loaded.set(thread.slot, loaded);
+  return cudaSuccess;
+}
+
+constinit std::mutex kernelLock;  // stands for the module's lock where a kernel of the library API is resolved
+
+cudaError_t resolveUnderLock(Function& function, LoadedFunction*& loaded) {
+  std::lock_guard lock(function.module == nullptr ? kernelLock : function.module->lock);
+  return resolve(function, loaded);
+}
+
+}  // namespace
+
+cudaError_t load(Module& module) {
+  if (module.loaded.get(thread.slot) != nullptr) return cudaSuccess;
+  {
+    std::lock_guard lock(module.lock);
+    if (cudaError_t error = loadLocked(module); error != cudaSuccess) return error;
+  }
+  // The program may name a managed variable by its place too.
+  for (auto& variable : module.variables)
+    if (variable->managedHost != nullptr && *variable->managedHost != nullptr)
+      addVariableAddress(*variable, *variable->managedHost);
+  return cudaSuccess;
+}
+
+cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
+  Function* function = findFunction(key);
+  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
+  if (loaded = function->loaded.get(thread.slot); loaded != nullptr) return cudaSuccess;
+  if (function->module != nullptr)
+    if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;
+  cudaError_t error = resolveUnderLock(*function, loaded);
+  if (error == cudaSuccess) addHandle(loaded->function, *function);
+  return error;
+}
+
+cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size) {
+  Variable* variable = findVariable(key);
+  if (variable == nullptr) return cudaErrorInvalidSymbol;
+  if (cudaError_t error = load(*variable->module); error != cudaSuccess) return error;
+  if (variable->address.get(thread.slot) == 0) {  // registered after its module was loaded
+    std::lock_guard lock(variable->module->lock);
+    CUresult result = locate(*variable, variable->module->loaded.get(thread.slot));
+    if (result != CUDA_SUCCESS) return answer(result);
+  }
+  address = variable->address.get(thread.slot);
+  size = variable->size;
+  return address == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
+}
+
+void unload(Module& module) {
+  std::lock_guard lock(module.lock);
+  for (int slot = 0; slot < maxSlots; ++slot) {
+    CUmodule loaded = module.loaded.get(slot);
+    if (loaded == nullptr) continue;
+    CUcontext context = contextOf(slot);
+    if (context == nullptr || cuCtxPushCurrent(context) != CUDA_SUCCESS) continue;
+    cuModuleUnload(loaded);
+    cuCtxPopCurrent(&context);
+  }
+}
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,32 @@
+// What is to be done with an object in which the CUDA runtime may be linked statically.
+//
+// Decides from the file alone and touches no memory of the process; patch-write-unsafe.cc carries a plan out.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "intercept/runtime/elf-file.h"
+#include "intercept/runtime/export-table.h"
+
+namespace vgpu::runtime {
+
+/// `jmp *0(%rip)` and the eight bytes of its target: reaches everywhere and changes no register.
+constexpr size_t jumpBytes = 14;
+
+struct Jump {
+  const Export* to;
+  uint64_t address;  ///< of the function in the file's address space
+};
+
+struct Plan {
+  enum class Verdict { leave, patch, refuse };
+  Verdict verdict = Verdict::leave;
+  std::vector<Jump> jumps;  ///< of a patch, in the order of the addresses
+  std::string reason;       ///< of a refusal: what was found and what the person can do
+};
+
+/// `path` only names the object in messages; `exports` is sorted by name.
+Plan planFor(const ElfFile& file, const std::string& path, std::span<const Export> exports);
+
+}  // namespace vgpu::runtime

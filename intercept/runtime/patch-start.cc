@@ -1,0 +1,77 @@
+// Puts this library's functions in place of every CUDA runtime that is linked into the program or its libraries.
+//
+// Runs as the first constructor of the process (the library is linked with -z initfirst: glibc calls its constructors
+// before those of the program and of every other library, even libc's), so no program has called a runtime function
+// yet, __cudaRegisterFatBinary included. It therefore relies on nothing that a constructor would have to set up.
+// Later it runs whenever dlopen has added objects (patch-linker.h), before their constructors.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "intercept/runtime/message.h"
+#include "intercept/runtime/patch-linker.h"
+#include "intercept/runtime/patch-object.h"
+
+namespace vgpu::runtime {
+namespace {
+
+constexpr int refusedStatus = 127;  // what a shell reports for a command that could not be run
+
+struct Known {
+  uint64_t base;
+  const void* dynamic;
+  bool seen;  // in the current walk
+};
+// Objects already looked at, sorted by base; written under the linker's lock, and before that by the only thread.
+constinit std::vector<Known>* known = nullptr;
+constinit bool programStarted = false;
+
+/// False if the object was there at an earlier walk too.
+bool isNew(const LoadedObject& object) {
+  auto at = std::ranges::lower_bound(*known, object.base, {}, &Known::base);
+  for (auto row = at; row != known->end() && row->base == object.base; ++row)
+    if (row->dynamic == object.dynamic) {
+      row->seen = true;
+      return false;
+    }
+  known->insert(at, {object.base, object.dynamic, true});
+  return true;
+}
+
+void patchNew(const LoadedObject& object) {
+  if (!isNew(object) || isThisLibrary(object)) return;
+  std::string problem = patchObject(object);
+  if (problem.empty()) return;
+  say({problem});
+  // Nothing of the program has run: better no start than one that fails with NVIDIA's error somewhere inside. An object
+  // opened later is not ours to end the program for; its calls will fail with CUDA's own error.
+  if (!programStarted) _exit(refusedStatus);
+}
+
+void patchLoadedObjects() {
+  for (Known& object : *known) object.seen = false;
+  if (!visitLoadedObjects(patchNew)) return;
+  std::erase_if(*known, [](const Known& object) { return !object.seen; });
+}
+
+__attribute__((constructor(101))) void patchAtStart() {
+  static constinit union Storage {
+    char none;
+    std::vector<Known> objects;  // lives as long as the process: destructors of the program may still call dlopen
+    constexpr Storage() : none() {}
+    ~Storage() {}
+  } storage;
+  known = new (&storage.objects) std::vector<Known>();
+  patchLoadedObjects();
+  programStarted = true;
+  std::string problem = hookLinker(patchLoadedObjects);
+  if (problem.empty()) return;
+  say({"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
+       "will fail: ", problem, ". Link such libraries with `nvcc -cudart shared`"});
+}
+
+}  // namespace
+}  // namespace vgpu::runtime

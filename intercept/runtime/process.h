@@ -1,0 +1,84 @@
+// What the whole process shares: whether CUDA may be called, and the contexts it is called in.
+//
+// Nothing happens before the program's first real CUDA call: the driver is opened and initialised there, and a device's
+// primary context is made when a thread first needs it. A child made by fork after that point has no driver (CUDA's
+// rule): every call in it fails with cudaErrorInitializationError. After this library's last destructor every call
+// fails with cudaErrorCudartUnloading.
+//
+// Contexts are numbered by *slots*, so that what is kept per context is an array element: slot d is the primary context
+// of device d, further slots are contexts that the program made with the driver API.
+//
+// Locks, in this order: a module's lock (registry.h), `contextLock`, the initialisation lock. None is held in a call
+// that can run the program's code.
+#pragma once
+#include <cuda.h>
+#include <driver_types.h>
+
+#include <atomic>
+
+namespace vgpu::runtime {
+
+constexpr int maxDevices = 64;
+constexpr int maxSlots = 96;
+
+/// What cudaLaunchKernel checks a configuration against, per device.
+struct LaunchLimits {
+  unsigned block[3];
+  unsigned grid[3];
+  unsigned threads;  // of a block
+};
+
+/// The calling thread's own state. Plain data, so that a thread costs nothing until it calls, and needs no destructor.
+struct Thread {
+  int device = -1;  ///< chosen by cudaSetDevice; -1 until then
+  int slot = -1;    ///< of `context`
+  CUcontext context = nullptr;  ///< the current context when this thread last called; checked again in every call
+  unsigned epoch = 0;           ///< of the process when it was checked
+  cudaError_t last = cudaSuccess;
+};
+extern thread_local constinit Thread thread;
+
+enum class Stage : int { fresh, starting, working, forked, ended };
+extern constinit std::atomic<Stage> stage;
+/// True once the process has begun to end: what lives in contexts will go with them, so nothing needs to be unloaded.
+extern constinit std::atomic<bool> exiting;
+/// Grows whenever a context that some thread may have looked at is gone.
+extern constinit std::atomic<unsigned> epoch;
+
+/// The slow part of ready().
+cudaError_t startDriver();
+/// The slow part of readyInContext(): makes `current`, or the primary context of the thread's device if that is null,
+/// the context of this thread.
+cudaError_t adoptContext(CUcontext current);
+
+/// Success when the driver can be called.
+inline cudaError_t ready() {
+  return stage.load(std::memory_order_acquire) == Stage::working ? cudaSuccess : startDriver();
+}
+
+/// Success when the driver can be called and the thread has a current context, whose slot is thread.slot.
+inline cudaError_t readyInContext() {
+  if (cudaError_t error = ready(); error != cudaSuccess) return error;
+  CUcontext current = nullptr;
+  cuCtxGetCurrent(&current);
+  if (current != nullptr && current == thread.context && thread.epoch == epoch.load(std::memory_order_relaxed))
+    return cudaSuccess;
+  return adoptContext(current);
+}
+
+/// The device of the current context or, without one, the thread's choice. Makes no context. Needs ready().
+cudaError_t currentDevice(int& device);
+/// Makes `device` the thread's, and its primary context current.
+cudaError_t chooseDevice(int device);
+/// Makes the device's primary context, without making it current.
+cudaError_t holdDevice(int device);
+/// The devices that a thread without a choice tries, in order; a copy is kept.
+cudaError_t setValidDevices(const int* devices, int count);
+/// Destroys the primary context of the thread's device and forgets what was kept about it.
+cudaError_t resetDevice();
+
+const LaunchLimits& launchLimits(int slot);
+/// The context of a slot, or null.
+CUcontext contextOf(int slot);
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,18 @@
+// Adding to and taking from the registry: the inner side of the functions that nvcc's code calls (module.cc).
+#pragma once
+#include "intercept/runtime/registry.h"
+
+namespace vgpu::runtime {
+
+/// The module lives until removeModule(). `wrapper` and all names are the program's and outlive it.
+Module* addModule(const FatbinaryWrapper* wrapper);
+void addFunction(Module& module, const void* host, const char* name);
+/// `managedHost` is null unless the variable is managed.
+void addVariable(Module& module, const void* host, void** managedHost, const char* name, size_t size);
+/// A further address that the variable is known by. Not under a module's lock.
+void addVariableAddress(Variable& variable, const void* address);
+/// The driver's handle of a kernel in some context, for findByHandle(). Not under a module's lock.
+void addHandle(CUfunction handle, Function& function);
+void removeModule(Module* module);
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,97 @@
+// What the program has registered: its fatbinaries ("modules"), their kernels and their variables.
+//
+// nvcc's code registers everything from constructors, before main and often before any of our own initialisers; that is
+// bookkeeping only. A module is loaded into a context when one of its kernels or variables is first used there; then all
+// of its variables are looked up, kernels one by one as they are used. The records die with __cudaUnregisterFatBinary,
+// that is at exit or when the object is closed by dlclose.
+//
+// Lookups by host address take no lock. Locks, in this order: `registryLock` (the list of modules and the tables), a
+// module's lock (its loads). Neither is held while the program's code runs.
+#pragma once
+#include <cuda.h>
+#include <driver_types.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "intercept/runtime/per-context.h"
+
+namespace vgpu::runtime {
+
+/// A kernel in one context, with what a launch is checked against.
+struct LoadedFunction {
+  CUfunction function;
+  unsigned maxThreads;  ///< of a block, by the registers that the kernel takes
+  std::atomic<unsigned> maxDynamicShared;  ///< bytes; cudaFuncSetAttribute changes it
+};
+
+struct Module;
+
+struct Function {
+  Module* module = nullptr;   ///< null for a kernel of the library API
+  CUkernel kernel = nullptr;  ///< of the library API, else null
+  const void* host = nullptr;
+  const char* name = nullptr;  ///< in the module; the program's own string
+  PerContext<LoadedFunction*> loaded;
+  std::vector<std::unique_ptr<LoadedFunction>> owned;
+};
+
+struct Variable {
+  Module* module = nullptr;
+  const void* host = nullptr;     ///< the address that the program knows it by
+  void** managedHost = nullptr;   ///< of a managed variable: where the program finds its address
+  const char* name = nullptr;
+  size_t size = 0;
+  PerContext<CUdeviceptr> address;
+};
+
+/// As nvcc lays it out (fatbinary_section.h, __fatBinC_Wrapper_t).
+struct FatbinaryWrapper {
+  int magic;
+  int version;  ///< 1: one image; 2: linked from relocatable parts
+  const void* image;
+  void* parts;  ///< version 2: the parts, a null pointer behind the last
+};
+constexpr int fatbinaryWrapperMagic = 0x466243b1;
+
+struct Module {
+  void* self = this;  ///< its address is the handle that the program holds
+  const FatbinaryWrapper* wrapper = nullptr;
+  std::mutex lock;
+  std::vector<std::unique_ptr<Function>> functions;
+  std::vector<std::unique_ptr<Variable>> variables;
+  PerContext<CUmodule> loaded;
+  PerContext<int> failed;  ///< a cudaError_t that will not change: the image does not suit the device
+  Module* next = nullptr;
+};
+
+/// The kernel of a host function, of a cudaKernel_t or of a kernel of the library API; or null.
+Function* findFunction(const void* key);
+/// The variable of a host address, or null.
+Variable* findVariable(const void* key);
+
+/// The kernel in the thread's context, loading its module if need be. Needs readyInContext().
+cudaError_t getLoaded(const void* key, LoadedFunction*& loaded);
+/// The same, only for a kernel that has been used in this context before; else null.
+inline LoadedFunction* findLoaded(const void* key) {
+  Function* function = findFunction(key);
+  return function == nullptr ? nullptr : function->loaded.get(thread.slot);
+}
+/// A variable's place in the thread's context, loading its module if need be. Needs readyInContext().
+cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size);
+
+/// Loads the module into the thread's context, once. Needs readyInContext().
+cudaError_t load(Module& module);
+/// Unloads the module from every context it is in; errors are of no use to anyone then.
+void unload(Module& module);
+/// Forgets what is loaded in a context that is about to be destroyed.
+void forgetSlot(int slot);
+
+/// The kernel that the driver knows by that handle, or null: for what the driver tells of graphs.
+Function* findByHandle(CUfunction handle);
+
+/// Makes the library API's kernel known to the launch functions; twice is the same as once.
+void registerKernel(CUkernel kernel);
+
+}  // namespace vgpu::runtime

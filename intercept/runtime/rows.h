@@ -1,0 +1,69 @@
+// How a runtime function is written: as a row.
+//
+//   RUNTIME(cudaFree, (void* memory), cuMemFree(toDevice(memory)))
+//
+// defines the C function cudaFree. It makes sure that the driver works and that the thread has a context, evaluates the
+// expression (a CUresult or a cudaError_t), records a failure as the thread's last error and returns it. The signature
+// is checked against <cuda_runtime_api.h>, which declares the same C function: another one does not compile.
+//
+// The variants say what must hold before the expression is evaluated:
+//   RUNTIME          the driver is initialised and a context is current
+//   RUNTIME_DEVICE   the driver is initialised; no context is made
+//   RUNTIME_LOCAL    nothing: the answer needs no driver
+//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain name
+//                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression
+//                    is the stream that the caller meant
+//   RUNTIME_SYNC     the same for functions without a stream argument (name_ptds); `on` tells the flavour
+#pragma once
+#pragma GCC visibility push(default)
+#include <cuda_runtime_api.h>
+#pragma GCC visibility pop
+
+#include "intercept/runtime/answer.h"
+#include "intercept/runtime/last-error.h"
+#include "intercept/runtime/process.h"
+
+namespace vgpu::runtime {
+
+struct LegacyDefaultStream {
+  static constexpr bool perThread = false;
+  CUstream operator()(cudaStream_t stream) const { return stream; }
+};
+
+struct PerThreadDefaultStream {
+  static constexpr bool perThread = true;
+  CUstream operator()(cudaStream_t stream) const { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+};
+
+template <class Ready, class Body>
+inline cudaError_t enter(Ready isReady, Body body) {
+  if (cudaError_t error = isReady(); error != cudaSuccess) [[unlikely]]
+    return remember(error);
+  return remember(answer(body()));
+}
+
+/// For RUNTIME_LOCAL: a process that has ended its CUDA or was forked from one may still ask these.
+inline cudaError_t readyForNothing() { return cudaSuccess; }
+
+}  // namespace vgpu::runtime
+
+#define VGPU_RUNTIME_ROW(name, parameters, isReady, ...)                               \
+  extern "C" cudaError_t name parameters {                                             \
+    return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; });  \
+  }
+#define VGPU_RUNTIME_FLAVOURS(name, suffix, parameters, ...)                                               \
+  extern "C" __attribute__((visibility("default"))) decltype(name) name##suffix;                           \
+  extern "C" cudaError_t name parameters {                                                                 \
+    [[maybe_unused]] constexpr vgpu::runtime::LegacyDefaultStream on;                                      \
+    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; });               \
+  }                                                                                                        \
+  extern "C" cudaError_t name##suffix parameters {                                                         \
+    [[maybe_unused]] constexpr vgpu::runtime::PerThreadDefaultStream on;                                   \
+    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; });               \
+  }
+
+#define RUNTIME(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, readyInContext, __VA_ARGS__)
+#define RUNTIME_DEVICE(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, ready, __VA_ARGS__)
+#define RUNTIME_LOCAL(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, readyForNothing, __VA_ARGS__)
+#define RUNTIME_STREAM(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptsz, parameters, __VA_ARGS__)
+#define RUNTIME_SYNC(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptds, parameters, __VA_ARGS__)

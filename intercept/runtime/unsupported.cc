@@ -1,0 +1,29 @@
+// The functions of the toolkit's libcudart that have no row yet. They exist so that every program links and starts; a
+// call fails with CUDA's own error and says so once, by name. The list is generated: what NVIDIA exports less what the
+// rows define.
+#include <driver_types.h>
+
+#include <atomic>
+
+#include "intercept/runtime/last-error.h"
+#include "intercept/runtime/message.h"
+
+namespace vgpu::runtime {
+namespace {
+
+int refuse(const char* name, std::atomic<bool>& said) {
+  if (!said.exchange(true)) say({name, " is not supported yet; it returns cudaErrorNotSupported"});
+  return remember(cudaErrorNotSupported);
+}
+
+}  // namespace
+}  // namespace vgpu::runtime
+
+// Parameters are the caller's to push and to drop on x86-64, so a function without any answers for every signature.
+#define UNSUPPORTED(name)                                                         \
+  extern "C" __attribute__((visibility("default"))) int name();                   \
+  extern "C" int name() {                                                         \
+    static constinit std::atomic<bool> said = false;                              \
+    return vgpu::runtime::refuse(#name, said);                                    \
+  }
+#include "unsupported-list.inc"

@@ -1,0 +1,74 @@
+// The driver API's own declarations, and the three ways an entry is entered.
+//
+// Every C entry is `return enter…([&](…) { … });`: what its body throws becomes CUDA's answer here and nowhere else.
+#pragma once
+
+// The entries are the only symbols that the library shows.
+#pragma GCC visibility push(default)
+#define __CUDA_API_VERSION_INTERNAL  // declares every version of every entry
+#include <cuda.h>
+#include <cudaProfiler.h>
+#pragma GCC visibility pop
+
+#include <exception>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace vgpu::emulator::api {
+
+class Context;
+class Driver;
+
+// A refused call: CUDA's answer travelling to the entry. `message` says why; it reaches cuLogs* and the JIT log.
+struct Refusal {
+  CUresult code;
+  std::string message;
+};
+[[noreturn]] void refuse(CUresult code, std::string message = {});
+// Refuses with `code` unless `condition` holds.
+inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
+  if (!condition) refuse(code);
+}
+
+// CUDA's answer for an exception: a Refusal's own code, out of memory, or CUDA_ERROR_UNKNOWN with a line on stderr.
+CUresult answerFor(std::exception_ptr) noexcept;
+
+// The process's driver; refuses with CUDA_ERROR_NOT_INITIALIZED before cuInit.
+Driver& initializedDriver();
+// The calling thread's context; refuses where there is none, where it is destroyed, or with its sticky error.
+Context& currentContext();
+
+template <class Body, class... Arguments>
+CUresult answer(Body&& body, Arguments&&... arguments) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Body, Arguments...>>) {
+    body(std::forward<Arguments>(arguments)...);
+    return CUDA_SUCCESS;
+  } else {
+    return body(std::forward<Arguments>(arguments)...);
+  }
+}
+
+// For entries that work before cuInit.
+template <class Body>
+CUresult enterAlways(Body&& body) noexcept {
+  try {
+    return answer(body);
+  } catch (...) {
+    return answerFor(std::current_exception());
+  }
+}
+
+// For entries that need the driver but no context; the body takes Driver&.
+template <class Body>
+CUresult enterDriver(Body&& body) noexcept {
+  return enterAlways([&] { return answer(body, initializedDriver()); });
+}
+
+// For entries that work on the current context; the body takes Context&.
+template <class Body>
+CUresult enterContext(Body&& body) noexcept {
+  return enterAlways([&] { return answer(body, currentContext()); });
+}
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,85 @@
+// What a report says about an address: the allocation that it is in or next to, by whom it was made.
+#include <cstdio>
+#include <iterator>
+
+#include "address-space.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+// Farther away than this an allocation explains nothing.
+constexpr uint64_t nearBytes = uint64_t{64} << 20;
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+const char* nameOf(MappingKind kind) {
+  switch (kind) {
+    case MappingKind::physical: return "mapped device memory";
+    case MappingKind::plain: return "allocation";
+    case MappingKind::image: return "module image";
+    case MappingKind::registered: return "registered host memory";
+    case MappingKind::hostAllocation: return "pinned host allocation";
+    case MappingKind::managed: return "managed allocation";
+  }
+  return "memory";
+}
+
+struct Candidate {
+  uint64_t base = 0, bytes = 0;
+  std::string what;
+  uint64_t distance(uint64_t address) const {
+    if (address < base) return base - address;
+    return address - base < bytes ? 0 : address - (base + bytes) + 1;
+  }
+};
+
+std::string place(const Candidate& near, uint64_t address) {
+  std::string of = "the " + std::to_string(near.bytes) + "-byte " + near.what + " at " + hex(near.base);
+  if (address < near.base) return std::to_string(near.base - address) + " bytes before " + of;
+  uint64_t offset = address - near.base;
+  if (offset < near.bytes) return "at byte " + std::to_string(offset) + " of " + of;
+  return std::to_string(offset - near.bytes) + " bytes past the end of " + of;
+}
+
+}  // namespace
+
+std::string AddressSpace::describe(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  auto note = notes_.upper_bound(address);
+  bool inNote = note != notes_.begin() && address - std::prev(note)->first < std::prev(note)->second.bytes;
+  auto holder = holding(address);
+  bool alive = holder != mappings_.end() && (inNote || !holder->second.noted);
+  for (const Freed& freed : freed_) {
+    if (alive || address - freed.base >= freed.bytes) continue;
+    std::string maker = freed.owner.empty() ? "" : ", made by " + freed.owner;
+    return "inside memory that was freed: " + std::to_string(freed.bytes) + " bytes at " + hex(freed.base) + maker;
+  }
+  Candidate best;
+  uint64_t bestDistance = nearBytes;
+  auto consider = [&](Candidate candidate) {
+    uint64_t distance = candidate.distance(address);
+    if (distance >= bestDistance) return;
+    bestDistance = distance;
+    best = std::move(candidate);
+  };
+  auto after = notes_.upper_bound(address);
+  if (after != notes_.end()) consider({after->first, after->second.bytes, "allocation made by " + after->second.owner});
+  if (after != notes_.begin()) {
+    --after;
+    consider({after->first, after->second.bytes, "allocation made by " + after->second.owner});
+  }
+  auto mapping = mappings_.upper_bound(address);
+  auto considerMapping = [&](const Mapping& found) {
+    if (!found.noted) consider({found.base, found.bytes, nameOf(found.kind)});
+  };
+  if (mapping != mappings_.end()) considerMapping(mapping->second);
+  if (mapping != mappings_.begin()) considerMapping(std::prev(mapping)->second);
+  if (bestDistance == nearBytes) return "no allocation near";
+  return place(best, address);
+}
+
+}  // namespace vgpu::emulator::api

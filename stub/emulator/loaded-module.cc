@@ -1,0 +1,115 @@
+#include "loaded-module.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "container.h"
+#include "driver.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+constexpr uint64_t pageBytes = 4096;
+
+CUresult codeOf(const PtxError& error) {
+  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
+}
+
+Refusal refusalFor(const PtxError& error) {
+  return {codeOf(error), error.what()};  // it names the line
+}
+
+// PTX newer than the toolkit this was written for has an answer of its own.
+void checkVersion(std::string_view ptx) {
+  constexpr int newest = 90;  // PTX ISA 9.0, CUDA 13.0
+  size_t at = ptx.find(".version");
+  if (at == std::string_view::npos) return;
+  std::string number(ptx.substr(at + 8, 16));
+  int major = 0, minor = 0;
+  if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) != 2 || major * 10 + minor <= newest) return;
+  refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+         "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+}
+
+void report(const Refusal& refusal, JitLog& log) {
+  log.error(refusal.message);
+  if (!refusal.message.empty()) std::fprintf(stderr, "vgpu emulator: module refused: %s\n", refusal.message.c_str());
+}
+
+}  // namespace
+
+PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes)
+    : driver_(context.driver), place_(place), bytes_(alignUp(bytes, pageBytes)), lease_(context.device, bytes_) {
+  if (bytes_ != 0) view_ = HostView::anonymous(bytes_);
+  std::optional<uint64_t> base = place.take(alignUp(std::max(bytes_, pageBytes), pieceBytes), pieceBytes);
+  if (!base) refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  base_ = *base;
+  if (bytes_ == 0) return;
+  driver_.space.map(Mapping{.base = base_, .bytes = bytes, .kind = MappingKind::image, .view = view_,
+                           .host = view_->base(), .device = &context.device, .context = &context,
+                           .readers = context.device.bit(), .writers = context.device.bit()},
+                   CUDA_ERROR_UNKNOWN);
+}
+
+PlacedRange::~PlacedRange() {
+  if (bytes_ != 0) driver_.space.unmap(base_, MappingKind::image, CUDA_ERROR_UNKNOWN);
+  place_.give(base_);
+}
+
+LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
+  checkVersion(ptx);
+  try {
+    module = Module::parse(ptx, owner.device.architecture());
+  } catch (const PtxError& error) {
+    throw refusalFor(error);
+  }
+  image_ = std::make_unique<PlacedRange>(owner, owner.driver.space.images, module->imageBytes());
+  module->place(image_->base(), image_->host());
+  names_ = module->kernelNames();
+}
+
+const Variable* LoadedModule::findVariable(std::string_view name) const {
+  for (const Variable& variable : module->variables()) {
+    if (variable.name == name) return &variable;
+  }
+  return nullptr;
+}
+
+const Kernel& LoadedModule::decode(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  if (auto known = undecodable_.find(name); known != undecodable_.end()) throw known->second;
+  try {
+    if (const Kernel* kernel = module->findKernel(name)) return *kernel;
+  } catch (const PtxError& error) {
+    Refusal refusal = refusalFor(error);
+    std::fprintf(stderr, "vgpu emulator: kernel %s: %s\n", name.c_str(), refusal.message.c_str());
+    undecodable_.emplace(name, refusal);
+    throw refusal;
+  }
+  refuse(CUDA_ERROR_NOT_FOUND);
+}
+
+std::shared_ptr<LoadedModule> loadModule(Context& context, std::span<const std::byte> image, JitLog& log) {
+  try {
+    auto module = std::make_shared<LoadedModule>(context, findPtx(image, context.device.architecture()));
+    context.driver.modules.add(module);
+    return module;
+  } catch (const Refusal& refusal) {
+    report(refusal, log);
+    throw;
+  }
+}
+
+std::shared_ptr<LoadedModule> loadModule(Context& context, const void* image, JitLog& log) {
+  require(image != nullptr);
+  std::span<const std::byte> bytes;
+  try {
+    bytes = imageAt(image);
+  } catch (const Refusal& refusal) {
+    report(refusal, log);
+    throw;
+  }
+  return loadModule(context, bytes, log);
+}
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,177 @@
+// Collectives of a warp. Each is two halves, so that lanes which stand at different instructions can take part: what a
+// lane leaves for the others, and what it takes once every member has come (see WarpSync).
+#include "warp-ops.h"
+
+namespace vgpu::emulator {
+namespace {
+
+enum Kind : uint32_t { kShuffle, kVote, kMatch, kRedux, kElect, kBarrier };
+
+uint32_t membersOf(Warp& warp, const Inst* inst, int operand) {
+  return warp.lanes<uint32_t>(inst->op[operand])[warp.firstActive()];
+}
+
+template <class F>
+void forActive(Warp& warp, F each) {
+  for (uint32_t left = warp.active; left; left &= left - 1) each(__builtin_ctz(left));
+}
+
+template <int Operand>
+void leave32(Warp& warp, const Inst* inst) {
+  const uint32_t* value = warp.lanes<uint32_t>(inst->op[Operand]);
+  if (warp.active == ~0u)
+    for (int lane = 0; lane < kLanes; ++lane) warp.exchange[lane] = value[lane];
+  else
+    forActive(warp, [&](int lane) { warp.exchange[lane] = value[lane]; });
+}
+
+// ---- shfl (PTX ISA, shfl.sync: the pseudocode)
+struct ShuffleSource {
+  int lane;
+  bool inRange;
+};
+
+ShuffleSource shuffleSource(ShuffleMode mode, int lane, uint32_t b, uint32_t c) {
+  const int by = static_cast<int>(b & 31), clamp = static_cast<int>(c & 31), segment = static_cast<int>(c >> 8 & 31);
+  const int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+  int source = 0;
+  bool inRange = false;
+  switch (mode) {
+    case ShuffleMode::up: source = lane - by, inRange = source >= most; break;
+    case ShuffleMode::down: source = lane + by, inRange = source <= most; break;
+    case ShuffleMode::bfly: source = lane ^ by, inRange = source <= most; break;
+    case ShuffleMode::idx: source = least | (by & ~segment), inRange = source <= most; break;
+  }
+  return {inRange ? source & 31 : lane, inRange};
+}
+
+void takeShuffle(Warp& warp, const Inst* inst, uint32_t) {
+  const auto mode = static_cast<ShuffleMode>(inst->imm);
+  uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
+  uint32_t* p = warp.lanes<uint32_t>(inst->op[1]);
+  const uint32_t* b = warp.lanes<uint32_t>(inst->op[3]);
+  const uint32_t* c = warp.lanes<uint32_t>(inst->op[4]);
+  forActive(warp, [&](int lane) {
+    const ShuffleSource source = shuffleSource(mode, lane, b[lane], c[lane]);
+    d[lane] = static_cast<uint32_t>(warp.exchange[source.lane]);
+    p[lane] = source.inRange ? ~0u : 0;
+  });
+}
+constexpr WarpSync kShuffleSync{leave32<2>, takeShuffle};
+
+// ---- vote
+void leaveVote(Warp& warp, const Inst* inst) {
+  const uint32_t mask = maskOf(warp.lanes<uint32_t>(inst->op[1])) ^ (inst->imm & kVoteNegated ? ~0u : 0);
+  forActive(warp, [&](int lane) { warp.exchange[lane] = (mask >> lane) & 1; });
+}
+uint32_t ballot(Warp& warp, uint32_t members) {
+  uint32_t votes = 0;
+  for (uint32_t left = members & warp.live(); left; left &= left - 1)
+    if (warp.exchange[__builtin_ctz(left)]) votes |= 1u << __builtin_ctz(left);
+  return votes;
+}
+void writeAll(Warp& warp, const Inst* inst, uint32_t value) {
+  writeLanes<uint32_t>(warp, inst->op[0], [value](int) { return value; });
+}
+constexpr WarpSync kVoteAll{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+  writeAll(warp, inst, ballot(warp, members) == (members & warp.live()) ? ~0u : 0);
+}};
+constexpr WarpSync kVoteAny{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+  writeAll(warp, inst, ballot(warp, members) ? ~0u : 0);
+}};
+constexpr WarpSync kVoteUniform{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+  const uint32_t votes = ballot(warp, members);
+  writeAll(warp, inst, votes == 0 || votes == (members & warp.live()) ? ~0u : 0);
+}};
+constexpr WarpSync kVoteBallot{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+  writeAll(warp, inst, ballot(warp, members));
+}};
+
+// ---- match
+void leaveMatch(Warp& warp, const Inst* inst) {
+  forActive(warp, [&](int lane) {
+    warp.exchange[lane] = inst->imm == 8 ? warp.lanes<uint64_t>(inst->op[2])[lane] : warp.lanes<uint32_t>(inst->op[2])[lane];
+  });
+}
+uint32_t equalTo(Warp& warp, uint64_t value, uint32_t members) {
+  uint32_t equal = 0;
+  for (uint32_t left = members & warp.live(); left; left &= left - 1)
+    if (warp.exchange[__builtin_ctz(left)] == value) equal |= 1u << __builtin_ctz(left);
+  return equal;
+}
+constexpr WarpSync kMatchAny{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
+  uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
+  forActive(warp, [&](int lane) { d[lane] = equalTo(warp, warp.exchange[lane], members); });
+}};
+constexpr WarpSync kMatchAll{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
+  const uint32_t all = members & warp.live();
+  const bool same = equalTo(warp, warp.exchange[__builtin_ctz(all)], members) == all;
+  writeAll(warp, inst, same ? all : 0);
+  writeLanes<uint32_t>(warp, inst->op[1], [same](int) { return same ? ~0u : 0; });
+}};
+
+// ---- redux
+template <class T> T add(T a, T b) { return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); }
+template <class T> T least(T a, T b) { return a < b ? a : b; }
+template <class T> T most(T a, T b) { return a > b ? a : b; }
+template <class T> T bitAnd(T a, T b) { return a & b; }
+template <class T> T bitOr(T a, T b) { return a | b; }
+template <class T> T bitXor(T a, T b) { return a ^ b; }
+
+template <class T, T (*F)(T, T)>
+void takeRedux(Warp& warp, const Inst* inst, uint32_t members) {
+  uint32_t left = members & warp.live();
+  auto value = static_cast<T>(warp.exchange[__builtin_ctz(left)]);
+  for (left &= left - 1; left; left &= left - 1) value = F(value, static_cast<T>(warp.exchange[__builtin_ctz(left)]));
+  writeAll(warp, inst, static_cast<uint32_t>(value));
+}
+template <class T, T (*F)(T, T)>
+const Inst* redux(Warp& warp, const Inst* inst) {
+  static constexpr WarpSync kSync{leave32<1>, takeRedux<T, F>};
+  return warp.warpSync(inst, kSync, kRedux, membersOf(warp, inst, 2));
+}
+
+struct ReduxRow {
+  std::string_view name;
+  Handler handler;
+};
+constexpr ReduxRow kReduxRows[] = {
+    {"add.u32", redux<uint32_t, add<uint32_t>>},   {"add.s32", redux<int32_t, add<int32_t>>},
+    {"min.u32", redux<uint32_t, least<uint32_t>>}, {"min.s32", redux<int32_t, least<int32_t>>},
+    {"max.u32", redux<uint32_t, most<uint32_t>>},  {"max.s32", redux<int32_t, most<int32_t>>},
+    {"and.b32", redux<uint32_t, bitAnd<uint32_t>>}, {"or.b32", redux<uint32_t, bitOr<uint32_t>>},
+    {"xor.b32", redux<uint32_t, bitXor<uint32_t>>},
+};
+
+// ---- elect, bar.warp.sync
+void leaveNothing(Warp&, const Inst*) {}
+constexpr WarpSync kElectSync{leaveNothing, [](Warp& warp, const Inst* inst, uint32_t members) {
+  const auto leader = static_cast<uint32_t>(__builtin_ctz(members & warp.live()));
+  writeAll(warp, inst, leader);
+  writeLanes<uint32_t>(warp, inst->op[1], [leader](int lane) { return static_cast<uint32_t>(lane) == leader ? ~0u : 0; });
+}};
+constexpr WarpSync kBarrierSync{leaveNothing, [](Warp&, const Inst*, uint32_t) {}};
+
+}  // namespace
+
+const Inst* shuffle(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kShuffleSync, kShuffle, membersOf(warp, inst, 5)); }
+const Inst* voteAll(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteAll, kVote, membersOf(warp, inst, 2)); }
+const Inst* voteAny(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteAny, kVote, membersOf(warp, inst, 2)); }
+const Inst* voteUniform(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteUniform, kVote, membersOf(warp, inst, 2)); }
+const Inst* voteBallot(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteBallot, kVote, membersOf(warp, inst, 2)); }
+const Inst* matchAny(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kMatchAny, kMatch, membersOf(warp, inst, 3)); }
+const Inst* matchAll(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kMatchAll, kMatch, membersOf(warp, inst, 3)); }
+const Inst* elect(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kElectSync, kElect, membersOf(warp, inst, 2)); }
+const Inst* warpBarrier(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kBarrierSync, kBarrier, membersOf(warp, inst, 0)); }
+const Inst* activeMask(Warp& warp, const Inst* inst) {
+  writeAll(warp, inst, warp.active);
+  return inst + 1;
+}
+
+Handler findRedux(std::string_view name) {
+  for (const ReduxRow& each : kReduxRows)
+    if (each.name == name) return each.handler;
+  return nullptr;
+}
+
+}  // namespace vgpu::emulator

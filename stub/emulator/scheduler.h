@@ -1,0 +1,117 @@
+// What runs the device's work. Streams, events and graphs all become one thing here: tasks with tasks before them.
+//
+// A task whose predecessors are done is run: a light one at once on the thread that found it ready, any other by an
+// executor thread. Executors sleep while nothing is ready; one more is started when something is ready and all are busy,
+// so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. One clock
+// thread exists while stream waits on memory or kernel deadlines are pending; it is the only thing that polls.
+//
+// Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls nobody's code
+// (host functions, kernels, actions) while it holds one:
+//   1. Context::lifeMutex      primary context counts, creation and destruction of contexts
+//   2. Graph::mutex            nodes of a graph
+//   3. StreamSet::mutex        order of work between the streams of a context
+//   4. Registry::mutex         handle to object
+//   5. LoadedModule::mutex     decoding of kernels
+//   6. AddressSpace::mutex     reservations, mappings, notes
+//   7. DevicePool::mutex       sub-allocation of device memory
+//   8. Scheduler::mutex        tasks and executors
+//   9. leaves: Context::outputMutex, Event::mutex, VaRange
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace vgpu::emulator::api {
+
+enum class Outcome { finished, waiting };  // waiting: run the action again a little later
+using Action = std::function<Outcome()>;
+
+// Where a task's failure belongs: tasks of a failed domain are completed without being run.
+class Domain {
+ public:
+  virtual ~Domain() = default;
+  virtual bool failed() const = 0;
+};
+
+enum class Weight { light, heavy };  // light: microseconds at most, may run on the caller's thread
+
+class Task {
+ public:
+  Task(const Domain& domain, Weight weight, Action action)
+      : domain_(domain), weight_(weight), action_(std::move(action)) {}
+  Task(const Task&) = delete;
+  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
+  void wait() const {
+    while (!done()) done_.wait(0, std::memory_order_acquire);
+  }
+
+ private:
+  friend class Scheduler;
+  const Domain& domain_;
+  Weight weight_;
+  Action action_;
+  int pending_ = 1;                                // unfinished predecessors, and one until started
+  std::vector<std::shared_ptr<Task>> dependents_;  // those that wait for this one
+  std::atomic<int> done_{0};
+};
+using TaskRef = std::shared_ptr<Task>;
+
+class Scheduler {
+ public:
+  Scheduler() = default;
+  Scheduler(const Scheduler&) = delete;
+
+  // Ties `task` behind `predecessors`. It does not run before start(); others may be tied behind it meanwhile.
+  void tie(const TaskRef& task, std::span<const TaskRef> predecessors);
+  void start(const TaskRef& task);
+
+  // Calls `expired` on the clock thread at `deadline`, unless cancel() came first. Returns what cancel() takes.
+  // When cancel() has returned, `expired` is not running and will not run.
+  using Deadline = std::chrono::steady_clock::time_point;
+  uint64_t setAlarm(Deadline deadline, std::function<void()> expired);
+  void cancelAlarm(uint64_t alarm);
+
+ private:
+  struct Alarm {
+    uint64_t number;
+    Deadline deadline;
+    std::function<void()> expired;
+  };
+  // Tasks that became ready: light ones for the caller to run, and where an executor asks for one, a heavy one that it
+  // goes on with itself.
+  struct Ready {
+    std::vector<TaskRef> light;
+    TaskRef heavy;
+    bool takesHeavy = false;
+  };
+  void execute(Ready& ready);
+  bool runAction(const TaskRef& task);
+  void finish(const TaskRef& task, Ready& ready);
+  void release(const TaskRef& task, Ready& ready);
+  void enqueue(TaskRef task);
+  TaskRef nextReady();
+  void executorLoop();
+  void clockLoop();
+  void wakeClock();
+  std::vector<TaskRef> takeFinishedWaiters(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable work_, clock_, alarmDone_;
+  std::deque<TaskRef> ready_;
+  int executors_ = 0, idle_ = 0, woken_ = 0;  // woken_: idle ones that were called and have not come yet
+  std::vector<TaskRef> waiters_;  // tasks whose action said `waiting`
+  std::vector<Alarm> alarms_;
+  uint64_t nextAlarm_ = 1, ringing_ = 0;
+  bool clockRuns_ = false;
+};
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,21 @@
+// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,workers=2,schedule=7,timeout=30`.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace vgpu::emulator::api {
+
+struct Settings {
+  int devices = 1;
+  uint64_t memoryBytes = uint64_t{4} << 30;  // of each device
+  int architecture = 90;                     // major * 10 + minor
+  int workers = 0;                           // host threads of one kernel; 0: as many as the machine has cores
+  uint64_t schedule = 0;                     // 0: blocks and warps in order; else the seed of a shuffled order
+  double timeoutSeconds = 0;                 // of one kernel; 0: none
+};
+
+// Throws Refusal (CUDA_ERROR_INVALID_VALUE) whose message names the key or value at fault and what is accepted.
+Settings parseSettings(std::string_view text);
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,97 @@
+// Streams: ordered queues of work, and the order between them that the legacy default stream makes.
+//
+// A stream is the last task tied to it. Work enters through StreamSet::submit, which ties it behind that task and, by
+// CUDA's rules, behind the default stream's or every blocking stream's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cuda-api.h"
+#include "scheduler.h"
+
+namespace vgpu::emulator::api {
+
+// The range that cuCtxGetStreamPriorityRange answers on hardware.
+constexpr int leastPriority = 0, greatestPriority = -5;
+
+// A piece of work that can be run once from a stream or many times from a graph.
+struct Operation {
+  Weight weight = Weight::heavy;
+  Action action;                 // empty: a mere point in the order
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  std::shared_ptr<const void> description;  // what a graph's query answers, of the type that `type` says
+};
+
+struct Stream {
+  enum class Kind { created, legacy, perThread };
+  Stream(Context& owner, Kind kind, unsigned flags, int priority);
+
+  Context& context;
+  const Kind kind;
+  const unsigned flags;
+  const int priority;
+  const uint64_t id;
+  CUstream handle = nullptr;
+  bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING); }
+
+  // Puts the operation behind the stream's work; see StreamSet::submit.
+  TaskRef submit(Operation operation, std::span<const TaskRef> after = {});
+  // The same, and waits for it; answers what the context's work has come to.
+  void run(Operation operation);
+  // Whether everything submitted so far is done; waits until it is.
+  bool idle();
+  void wait();
+
+  TaskRef tail;  // guarded by StreamSet::mutex_
+};
+
+// The stream that a handle means to the calling thread, the default ones included; refuses where its context has failed.
+std::shared_ptr<Stream> streamOf(Context& current, CUstream handle);
+
+// The streams of one context.
+class StreamSet {
+ public:
+  StreamSet(Context&, Scheduler&);
+  // The stream that a handle means to the calling thread, the default ones included.
+  std::shared_ptr<Stream> resolve(CUstream handle);
+  std::shared_ptr<Stream> create(unsigned flags, int priority);
+  void forget(const Stream&);
+
+  // Puts the operation behind the stream's work and whatever else CUDA orders it behind.
+  TaskRef submit(Stream&, Operation, std::span<const TaskRef> after);
+  // What a new point in the stream would wait for.
+  std::vector<TaskRef> pending(const Stream&);
+  void waitForAll();
+  bool allDone();
+
+ private:
+  void collectPredecessors(const Stream&, std::vector<TaskRef>&);
+  std::vector<TaskRef> tails();
+
+  std::mutex mutex_;
+  Context& context_;
+  Scheduler& scheduler_;
+  std::shared_ptr<Stream> legacy_;
+  std::map<std::thread::id, std::shared_ptr<Stream>> perThread_;
+  std::vector<std::weak_ptr<Stream>> created_;
+  std::vector<std::pair<bool, TaskRef>> orphans_;  // last tasks of destroyed streams, and whether those were blocking
+};
+
+// While one lives, the null stream means the per-thread default stream to its thread: the `_ptsz` and `_ptds` entries.
+class PerThreadDefault {
+ public:
+  PerThreadDefault() : previous_(active_) { active_ = true; }
+  ~PerThreadDefault() { active_ = previous_; }
+  static bool active() { return active_; }
+
+ private:
+  static thread_local bool active_;
+  bool previous_;
+};
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,76 @@
+#include "driver-fixture.h"
+
+using namespace vgpu::test;
+
+TEST_CASE("contexts are a stack for each thread") {
+  Device first;
+  CUcontext second = nullptr, current = nullptr;
+  REQUIRE_CUDA(cuCtxCreate(&second, nullptr, 0, 0));
+  CHECK_CUDA(cuCtxGetCurrent(&current));
+  CHECK_EQ(current, second);
+  CHECK_CUDA(cuCtxPopCurrent(&current));
+  CHECK_EQ(current, second);
+  CHECK_CUDA(cuCtxGetCurrent(&current));
+  CHECK_EQ(current, first.context);
+  CHECK_CUDA(cuCtxDestroy(second));
+}
+
+TEST_CASE("a destroyed context is found dead") {
+  Device device;
+  CUcontext other = nullptr;
+  REQUIRE_CUDA(cuCtxCreate(&other, nullptr, 0, 0));
+  CUstream stream = nullptr;
+  REQUIRE_CUDA(cuStreamCreate(&stream, 0));
+  REQUIRE_CUDA(cuCtxDestroy(other));
+  CHECK_ANSWER(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
+  CHECK_CUDA(cuCtxSetCurrent(other));
+  CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+TEST_CASE("without a context a call is refused") {
+  REQUIRE_CUDA(cuInit(0));
+  CUdeviceptr address = 0;
+  CHECK_ANSWER(cuMemAlloc(&address, 16), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_CASE("the primary context lives while somebody retains it") {
+  REQUIRE_CUDA(cuInit(0));
+  unsigned flags = 0;
+  int active = 1;
+  CUcontext context = nullptr, again = nullptr;
+  CHECK_CUDA(cuDevicePrimaryCtxGetState(0, &flags, &active));
+  CHECK_EQ(active, 0);
+  REQUIRE_CUDA(cuDevicePrimaryCtxRetain(&context, 0));
+  REQUIRE_CUDA(cuDevicePrimaryCtxRetain(&again, 0));
+  CHECK_EQ(context, again);
+  CHECK_CUDA(cuDevicePrimaryCtxRelease(0));
+  CHECK_CUDA(cuDevicePrimaryCtxGetState(0, &flags, &active));
+  CHECK_EQ(active, 1);
+  CHECK_CUDA(cuDevicePrimaryCtxRelease(0));
+  CHECK_CUDA(cuDevicePrimaryCtxGetState(0, &flags, &active));
+  CHECK_EQ(active, 0);
+  CHECK_ANSWER(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_CASE("memory of a destroyed context is given back") {
+  Device device;
+  size_t before = 0, after = 0, total = 0;
+  REQUIRE_CUDA(cuMemGetInfo(&before, &total));
+  CUcontext other = nullptr;
+  REQUIRE_CUDA(cuCtxCreate(&other, nullptr, 0, 0));
+  CUdeviceptr address = 0;
+  REQUIRE_CUDA(cuMemAlloc(&address, 64 << 20));
+  REQUIRE_CUDA(cuCtxDestroy(other));
+  REQUIRE_CUDA(cuMemGetInfo(&after, &total));
+  CHECK_EQ(before, after);
+}
+
+TEST_CASE("limits are kept, and unknown ones refused") {
+  Device device;
+  size_t value = 0;
+  CHECK_CUDA(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
+  CHECK_CUDA(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+  CHECK_EQ(value, 4096);
+  CHECK_ANSWER(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK_ANSWER(cuCtxGetLimit(&value, static_cast<CUlimit>(99)), CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,135 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "driver-fixture.h"
+
+using namespace vgpu::test;
+
+namespace {
+
+struct Global {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+};
+
+Global global(CUmodule module, const char* name) {
+  Global found;
+  REQUIRE_CUDA(cuModuleGetGlobal(&found.address, &found.bytes, module, name));
+  return found;
+}
+
+// Where two modules' variables are after `before` was done.
+template <class Before>
+std::array<CUdeviceptr, 2> placement(Before before) {
+  Device device;
+  before(device);
+  CUmodule first = device.load(), second = device.load();
+  return {global(first, "counter").address, global(second, "slots").address};
+}
+
+}  // namespace
+
+TEST_CASE("a module's parts are found by name") {
+  Device device;
+  CUmodule module = device.load();
+  CHECK_EQ(global(module, "counter").bytes, 4);
+  CHECK_EQ(global(module, "slots").bytes, 128);
+  CUfunction none = nullptr;
+  CHECK_ANSWER(cuModuleGetFunction(&none, module, "absent"), CUDA_ERROR_NOT_FOUND);
+  CUdeviceptr address = 0;
+  CHECK_ANSWER(cuModuleGetGlobal(&address, nullptr, module, "absent"), CUDA_ERROR_NOT_FOUND);
+  unsigned count = 0;
+  CHECK_CUDA(cuModuleGetFunctionCount(&count, module));
+  CHECK_EQ(count, 5);
+  std::array<CUfunction, 5> all{};
+  CHECK_CUDA(cuModuleEnumerateFunctions(all.data(), 5, module));
+  const char* name = nullptr;
+  CHECK_CUDA(cuFuncGetName(&name, all[4]));
+  CHECK_NE(name, nullptr);
+}
+
+TEST_CASE("kernels and copies see a module's variables at one address") {
+  Device device;
+  CUmodule module = device.load();
+  Global counter = global(module, "counter");
+  CHECK_EQ(device.read(counter.address), 0);
+  REQUIRE_CUDA(launch(function(module, "increment"), nullptr, 64, counter.address));
+  CHECK_EQ(device.read(counter.address), 64);
+}
+
+TEST_CASE("images are placed alike whatever memory was taken before") {
+  auto plain = placement([](Device&) {});
+  auto crowded = placement([](Device& device) {
+    for (int i = 0; i < 20; ++i) device.allocate(3 << 20);
+  });
+  CHECK_EQ(plain, crowded);
+  CHECK_EQ(plain[0] & 0xfffff00000000000, 0x300000000000);
+}
+
+TEST_CASE("images are placed alike in another process") {
+  auto here = placement([](Device&) {});
+  std::array<int, 2> ends{};
+  REQUIRE_EQ(pipe(ends.data()), 0);
+  std::string self = "/proc/self/exe";
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 3);
+    setenv("VGPU_TEST_PLACEMENT", "3", 1);
+    execl(self.c_str(), "test", "--test-case=placement for another process", "--no-skip", nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  std::array<CUdeviceptr, 2> there{};
+  CHECK_EQ(read(ends[0], there.data(), sizeof there), sizeof there);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(here, there);
+}
+
+TEST_CASE("placement for another process" * doctest::skip()) {
+  const char* descriptor = std::getenv("VGPU_TEST_PLACEMENT");
+  REQUIRE_NE(descriptor, nullptr);
+  auto places = placement([](Device& device) { device.allocate(100 << 20); });
+  CHECK_EQ(write(std::atoi(descriptor), places.data(), sizeof places), sizeof places);
+}
+
+TEST_CASE("bad PTX is refused with the reason in the log") {
+  Device device;
+  std::array<char, 512> log{};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  CUmodule module = nullptr;
+  CHECK_ANSWER(cuModuleLoadDataEx(&module, ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(", 2,
+                                  options, values),
+               CUDA_ERROR_INVALID_PTX);
+  CHECK_GT(std::string(log.data()).size(), 0);
+  CHECK_EQ(module, nullptr);
+}
+
+TEST_CASE("a library's kernels can be launched and its variables found") {
+  Device device;
+  CUlibrary library = nullptr;
+  REQUIRE_CUDA(cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CUkernel store = nullptr, again = nullptr;
+  REQUIRE_CUDA(cuLibraryGetKernel(&store, library, "store"));
+  CHECK_CUDA(cuLibraryGetKernel(&again, library, "store"));
+  CHECK_EQ(store, again);
+  CUdeviceptr counter = 0;
+  size_t bytes = 0;
+  REQUIRE_CUDA(cuLibraryGetGlobal(&counter, &bytes, library, "counter"));
+  REQUIRE_CUDA(launch(reinterpret_cast<CUfunction>(store), nullptr, 1, counter, 31u));
+  CHECK_EQ(device.read(counter), 31);
+  size_t offset = 0;
+  CHECK_CUDA(cuKernelGetParamInfo(store, 1, &offset, &bytes));
+  CHECK_EQ(offset, 8);
+  CUfunction made = nullptr;
+  CHECK_CUDA(cuKernelGetFunction(&made, store));
+  REQUIRE_CUDA(launch(made, nullptr, 1, counter, 32u));
+  CHECK_EQ(device.read(counter), 32);
+  CHECK_CUDA(cuLibraryUnload(library));
+  CHECK_ANSWER(launch(reinterpret_cast<CUfunction>(store), nullptr, 1, counter, 1u), CUDA_ERROR_INVALID_HANDLE);
+}

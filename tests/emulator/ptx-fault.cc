@@ -1,0 +1,150 @@
+// What a kernel does wrong is told with who, where and what.
+#include <atomic>
+#include <thread>
+
+#include "ptx-fixture.h"
+
+namespace vgpu::emulator {
+namespace {
+
+constexpr const char* kProlog = R"(.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;
+  mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;
+)";
+
+Fault faultOf(const std::string& body, Device::Shape shape = {}, const std::string& before = "") {
+  Device device(kernelText(".param .u64 out", kProlog + body, before));
+  const uint64_t out = device.upload(std::vector<uint32_t>(32));
+  device.launch.maxInstructions = 20'000'000;
+  const auto fault = device.tryLaunch("k", shape, out);
+  REQUIRE(fault);
+  return *fault;
+}
+
+bool says(const Fault& fault, std::string_view what) {
+  CAPTURE(fault.report);
+  const bool found = fault.report.find(what) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("an access out of bounds names kernel, block, thread, line and address") {
+  const Fault fault = faultOf("\n\n.loc 1 77 3\nst.global.u32 [%d2+96], %r0; ret;", {{3, 1, 1}, {32, 1, 1}}, ".file 1 \"some.cu\"");
+  CHECK(fault.kind == Fault::Kind::illegalAddress);
+  says(fault, "kernel k, block (0, 0, 0), thread (8, 0, 0)");
+  says(fault, "some.cu:77");
+  says(fault, "write of 4 bytes to 0x");
+  says(fault, "no allocation near");
+}
+
+TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are faults of their kinds") {
+  CHECK(faultOf("ld.global.u32 %r1, [%d2+2]; ret;").kind == Fault::Kind::misalignedAddress);
+  CHECK(faultOf("ld.global.v2.u32 {%r1, %r2}, [%d0+4]; ret;").kind == Fault::Kind::misalignedAddress);
+  says(faultOf(".shared .b32 s; mov.u32 %r1, s; st.shared.u32 [%r1+4], %r0; ret;"), "shared memory offset 0x4 of 4 bytes");
+  CHECK(faultOf("mov.u64 %d3, 1000000; st.local.u32 [%d3], %r0; ret;").kind == Fault::Kind::illegalAddress);
+  CHECK(faultOf("mov.u64 %d3, 0; ld.u32 %r1, [%d3]; ret;").kind == Fault::Kind::illegalAddress);
+  CHECK(faultOf("mov.u64 %d3, 0; atom.add.u32 %r1, [%d3], 1; ret;").kind == Fault::Kind::illegalAddress);
+  Device device(kernelText(".param .u64 out", std::string(kProlog) + "st.global.u32 [%d2], 1; ret;"));
+  const uint64_t out = device.upload(std::vector<uint32_t>(32));
+  device.memory.protect(out);
+  CHECK(device.tryLaunch("k", {}, out)->kind == Fault::Kind::illegalAddress);
+}
+
+TEST_CASE("trap, assert, and a call to no function") {
+  CHECK(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;").kind == Fault::Kind::trap);
+  says(faultOf("setp.eq.u32 %p0, %r0, 9; @%p0 trap; ret;"), "thread (9, 0, 0)");
+  const Fault call = faultOf("mov.u64 %d3, 4096; { P: .callprototype _ (); call %d3, (), P; } ret;");
+  CHECK(call.kind == Fault::Kind::invalidPc);
+  says(call, "0x1000");
+}
+
+TEST_CASE("recursion without end overflows the stack") {
+  const Fault fault = faultOf("{ call.uni f; } ret;", {}, ".func f() { .local .b32 x; .reg .b64 %d; mov.u64 %d, x; call.uni f; ret; }");
+  CHECK(fault.kind == Fault::Kind::stackOverflow);
+  says(fault, "'f'");
+}
+
+TEST_CASE("a kernel that never ends is stopped by its budget or by its launcher") {
+  CHECK(faultOf("L: bra L;").kind == Fault::Kind::timeout);
+  Device device(kernelText("", "L: bra L;"));
+  std::atomic<bool> cancelled{false};
+  device.launch.cancelled = &cancelled;
+  std::thread canceller([&] { cancelled = true; });
+  const auto fault = device.tryLaunch("k", {});
+  canceller.join();
+  REQUIRE(fault);
+  CHECK(fault->kind == Fault::Kind::timeout);
+}
+
+TEST_CASE("a barrier that some threads never reach is reported, not waited at") {
+  const Fault fault = faultOf("setp.lt.u32 %p0, %r0, 32; @%p0 bra A; bar.sync 1; ret; A: bar.sync 2; ret;", {{1, 1, 1}, {64, 1, 1}});
+  CHECK(fault.kind == Fault::Kind::divergentBarrier);
+  says(fault, "barrier");
+  CHECK(faultOf("setp.lt.u32 %p0, %r0, 5; @%p0 bra A; bar.sync 0; ret; A: bar.warp.sync -1; ret;").kind == Fault::Kind::divergentBarrier);
+}
+
+TEST_CASE("launches that the device cannot hold are refused") {
+  Device device(kernelText("", "ret;"));
+  CHECK(device.tryLaunch("k", {{1, 1, 1}, {2000, 1, 1}})->kind == Fault::Kind::notSupported);
+}
+
+TEST_CASE("text that is wrong or unknown is refused with its line, function and instruction") {
+  const auto error = [](const std::string& body, const std::string& before = "") {
+    try {
+      Device device(kernelText("", body, before));
+      device.module->findKernel("k");
+    } catch (const PtxError& e) {
+      CHECK(e.line > 0);
+      return std::make_pair(e.kind, std::string(e.what()));
+    }
+    FAIL("accepted");
+    return std::make_pair(PtxError::Kind::invalid, std::string());
+  };
+  const auto unknown = error("frobnicate.u32 %r1, %r2;\nret;");
+  CHECK(unknown.first == PtxError::Kind::unsupported);
+  CHECK(unknown.second.find("frobnicate.u32") != std::string::npos);
+  CHECK(unknown.second.find("line 7") != std::string::npos);
+  CHECK(unknown.second.find("'k'") != std::string::npos);
+  CHECK(error("bra NOWHERE;").first == PtxError::Kind::invalid);
+  CHECK(error("mov.u32 %r1, 5;").second.find("%r1") != std::string::npos);
+  CHECK(error(".reg .b32 %r; add.s32 %r, %r;").first == PtxError::Kind::invalid);
+  CHECK(error(".reg .b32 %r; mov.u32 %r, %no.such;").first == PtxError::Kind::invalid);
+  CHECK(error("{ ret;").first == PtxError::Kind::invalid);
+  CHECK(error("call.uni gone;", ".extern .func gone();").first == PtxError::Kind::unsupported);
+  CHECK(error("ret;", ".extern .global .u32 gone;").first == PtxError::Kind::unresolved);
+  CHECK(error("ret;", ".global .u64 x = gone;").first == PtxError::Kind::unresolved);
+  CHECK_THROWS_AS(Module::parse("hello", 90), PtxError);
+  CHECK_THROWS_AS(Module::parse(".version 9.0\n.target sm_90\n", 75), PtxError);
+}
+
+TEST_CASE("a function that cannot be decoded is refused when it is called through its address, not before") {
+  Device device(kernelText(".param .u32 call", R"(
+    .reg .pred %p; .reg .b32 %r; .reg .b64 %d; ld.param.u32 %r, [call]; setp.eq.u32 %p, %r, 0; @%p ret;
+    ld.global.u64 %d, [table]; { P: .callprototype _ (); call %d, (), P; } ret;
+  )", ".func strange() { frobnicate; ret; }\n.global .u64 table = strange;"));
+  device("k", {}, 0u);
+  const auto fault = device.tryLaunch("k", {}, 1u);
+  REQUIRE(fault);
+  CHECK(fault->kind == Fault::Kind::notSupported);
+  says(*fault, "frobnicate");
+}
+
+TEST_CASE("printf formats as the host does, in block order") {
+  Device device(kernelText("", R"(
+    .local .align 8 .b8 args[64]; .reg .b32 %r<3>; .reg .b64 %d<4>; .reg .pred %p;
+    mov.u32 %r0, %ctaid.x; mov.u64 %d0, args; cvta.local.u64 %d1, %d0;
+    st.local.u32 [%d0], %r0; st.local.u64 [%d0+8], 0xfffffffffffffffe; st.local.f64 [%d0+16], 0d4004000000000000; st.local.u64 [%d0+24], word; st.local.u32 [%d0+32], 65;
+    { .param .b64 a; .param .b64 b; .param .b32 q; st.param.b64 [a], text; st.param.b64 [b], %d1; call.uni (q), vprintf, (a, b); ld.param.b32 %r1, [q]; }
+    ret;
+  )", ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+      ".global .align 1 .b8 word[3] = {104, 105, 0};\n"
+      ".global .align 1 .b8 text[30] = {37,48,51,100,32,37,108,108,100,32,37,46,49,102,32,37,115,32,37,99,32,37,37,10,0};"));
+  device.launch.workers = 2;
+  device("k", {{12, 1, 1}, {1, 1, 1}});
+  std::string expected;
+  for (int b = 0; b < 12; ++b) expected += (b < 10 ? "00" : "0") + std::to_string(b) + " -2 2.5 hi A %\n";
+  CHECK(device.output == expected);
+}
+
+}  // namespace vgpu::emulator

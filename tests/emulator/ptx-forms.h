@@ -1,0 +1,27 @@
+// One kernel for every form of the instructions whose result PTX leaves no freedom in, and the operands that they are
+// tried with. Used by the test of the interpreter and by the program that records what a real GPU answers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace vgpu::emulator {
+
+struct Form {
+  std::string text;                  // `D`, `A`, `B`, `C` stand for operands: "add.s32 D, A, B"
+  std::string result;                // type of D: b16, b32, b64 or pred
+  std::vector<std::string> operands;  // what A, B and C are: a type, `shift` (a 32-bit amount around a width) or `field` (the same, below 256)
+};
+
+std::vector<Form> allForms();
+
+constexpr int kFormThreads = 2048;
+// The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.
+std::string formKernel(const Form&);
+std::vector<uint64_t> formInputs(const Form&);  // 3 for each thread
+// What the golden file keeps of the results.
+uint64_t formDigest(std::span<const uint64_t> results);
+
+}  // namespace vgpu::emulator

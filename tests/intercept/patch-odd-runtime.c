@@ -1,0 +1,19 @@
+// Libraries that look like a CUDA runtime linked into an object, each with something that stands against patching it. The
+// tests look at them as files only. The macro chooses: NO_ROOM has functions that follow each other without a gap, OLDER
+// has a function that CUDA 13 took out, SHARED_CODE has two functions at one address.
+__asm__(
+    ".text\n"
+    ".p2align 4\n .globl __cudaRegisterFatBinary\n .type __cudaRegisterFatBinary, @function\n"
+    "__cudaRegisterFatBinary: ret\n .size __cudaRegisterFatBinary, 1\n"
+#ifndef NO_ROOM
+    ".p2align 4\n"
+#endif
+    ".globl cudaMalloc\n .type cudaMalloc, @function\n cudaMalloc: ret\n .size cudaMalloc, 1\n"
+#ifdef SHARED_CODE
+    ".globl cudaFree\n .type cudaFree, @function\n cudaFree = cudaMalloc\n .size cudaFree, 1\n"
+#endif
+    ".p2align 4\n"
+#ifdef OLDER
+    ".globl cudaThreadExit\n .type cudaThreadExit, @function\n cudaThreadExit: ret\n .size cudaThreadExit, 1\n"
+#endif
+    ".p2align 4\n .byte 0x90\n .p2align 4\n");

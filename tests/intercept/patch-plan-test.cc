@@ -1,0 +1,77 @@
+// What may be patched and what may not, told from the file.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "intercept/runtime/patch-plan.h"
+#include "intercept/runtime/patch-write.h"
+
+using namespace vgpu::runtime;
+
+namespace {
+
+void replacement() {}
+void other() {}
+const Export table[] = {{"__cudaRegisterFatBinary", &replacement}, {"cudaFree", &other}, {"cudaMalloc", &replacement}};
+
+Plan planOf(const std::string& name) {
+  std::string path = VGPU_TEST_PROGRAMS "/" + name;
+  ElfFile file(path.c_str());
+  REQUIRE(file.valid());
+  return planFor(file, path, table);
+}
+
+int notEmpty(int n) { return n * 7 + 3; }
+
+}  // namespace
+
+TEST_CASE("every function of a static runtime that we have is found, in the order of the addresses") {
+  Plan plan = planOf("sample");
+  REQUIRE(plan.verdict == Plan::Verdict::patch);
+  CHECK(plan.jumps.size() == std::size(table));
+  CHECK(std::ranges::is_sorted(plan.jumps, {}, &Jump::address));
+}
+
+TEST_CASE("a program on the shared runtime has nothing to patch") {
+  CHECK(planOf("sample-shared").verdict == Plan::Verdict::leave);
+  CHECK(planOf("sample-shared-stripped").verdict == Plan::Verdict::leave);
+}
+
+TEST_CASE("a function without room for a jump refuses its object by name") {
+  Plan plan = planOf("no-room.so");
+  CHECK(plan.verdict == Plan::Verdict::refuse);
+  CHECK(plan.reason.find("no room at __cudaRegisterFatBinary") != std::string::npos);
+  CHECK(plan.jumps.empty());
+}
+
+TEST_CASE("short functions with room around them are patched") {
+  CHECK(planOf("short.so").verdict == Plan::Verdict::patch);
+}
+
+TEST_CASE("two functions that share their code refuse their object") {
+  Plan plan = planOf("shared-code.so");
+  CHECK(plan.verdict == Plan::Verdict::refuse);
+  CHECK(plan.reason.find("share their code") != std::string::npos);
+}
+
+TEST_CASE("a runtime older than CUDA 13 refuses its object and says so") {
+  Plan plan = planOf("older.so");
+  CHECK(plan.verdict == Plan::Verdict::refuse);
+  CHECK(plan.reason.find("older than 13") != std::string::npos);
+}
+
+TEST_CASE("what is no ELF file is no valid file") {
+  CHECK_FALSE(ElfFile("/proc/self/cmdline").valid());
+  CHECK_FALSE(ElfFile("/").valid());
+  CHECK_FALSE(ElfFile("/nowhere").valid());
+  CHECK_FALSE(ElfFile(__FILE__).valid());
+}
+
+TEST_CASE("only a function that does nothing is replaced as the linker's hook") {
+  int (*function)(int) = &notEmpty;
+  uint64_t address = std::bit_cast<uint64_t>(function);
+  CHECK(replaceEmptyFunction(address, &replacement).find("not the empty function") != std::string::npos);
+  CHECK(function(2) == 17);
+}

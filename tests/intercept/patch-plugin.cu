@@ -1,0 +1,17 @@
+// A library with kernels and a runtime of its own (linked statically by nvcc's default), opened by a program without CUDA.
+// Its constructor calls CUDA, as libraries do: by then the runtime in it must have been replaced.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+__device__ int inPlugin = 1;
+__global__ void touch(int* to) { *to = inPlugin; }
+
+struct Early {
+  Early() { std::printf("constructor %s\n", cudaGetErrorName(cudaFree(nullptr))); }
+} early;
+
+extern "C" int pluginWork() {
+  touch<<<1, 1>>>(nullptr);
+  return cudaGetLastError();
+}

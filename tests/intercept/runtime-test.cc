@@ -1,0 +1,104 @@
+// The rules of the CUDA runtime that hold whatever device is behind it.
+#include <doctest/doctest.h>
+
+#include "runtime-run.h"
+
+namespace {
+
+const std::string program = VGPU_TEST_PROGRAMS "/sample-shared";
+
+}  // namespace
+
+TEST_CASE("the last error is the thread's own, survives successes and is taken once") {
+  CHECK(runPreloaded({program, "last-error"}).output ==
+        "first cudaErrorInvalidDevice\npeek cudaErrorInvalidDevice\nsuccess-keeps-it cudaSuccess\n"
+        "other-thread cudaSuccess\ntake cudaErrorInvalidDevice\ntaken cudaSuccess\n");
+}
+
+TEST_CASE("launches that no device can take fail at once with CUDA's errors and reach no driver") {
+  Outcome outcome = runPreloaded({program, "configurations"});
+  CHECK(outcome.output ==
+        "zero-grid cudaErrorInvalidConfiguration\nzero-block cudaErrorInvalidConfiguration\n"
+        "large-block cudaErrorInvalidConfiguration\nlarge-grid cudaErrorInvalidConfiguration\n"
+        "large-shared cudaErrorInvalidValue\nunregistered cudaErrorInvalidDeviceFunction\nfine cudaSuccess\n");
+  CHECK(outcome.countOf("cuLaunchKernel") == 1);
+}
+
+TEST_CASE("the child of a process that used CUDA has none") {
+  CHECK(runPreloaded({program, "fork-after-use"}).output ==
+        "before cudaSuccess\nchild cudaErrorInitializationError\nchild-last cudaErrorInitializationError\n"
+        "parent cudaSuccess\n");
+}
+
+TEST_CASE("the child of a process that had not used CUDA yet can") {
+  CHECK(runPreloaded({program, "fork-before-use"}).output ==
+        "child cudaSuccess\nchild-last cudaSuccess\nparent cudaSuccess\n");
+}
+
+TEST_CASE("a module is loaded once, all of its variables are found then and a kernel when it is launched") {
+  Outcome outcome = runPreloaded({program});
+  CHECK(outcome.countOf("cuModuleLoadData") == 1);
+  CHECK(outcome.countOf("cuModuleGetGlobal number") == 1);
+  CHECK(outcome.countOf("cuModuleGetGlobal managed") == 1);
+  CHECK(outcome.countOf("cuModuleGetFunction") == 2);  // of three kernels two are launched
+}
+
+TEST_CASE("after a reset the context and the modules are made again") {
+  Outcome outcome = runPreloaded({program, "reset"});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.countOf("cuDevicePrimaryCtxReset") == 1);
+  CHECK(outcome.countOf("cuDevicePrimaryCtxRetain 0") == 2);
+  CHECK(outcome.countOf("cuModuleLoadData") == 2);
+}
+
+TEST_CASE("each thread has a device of its own") {
+  Outcome outcome = runPreloaded({program, "devices"});
+  CHECK(outcome.printed("own 1"));
+  CHECK(outcome.printed("other 0"));
+  CHECK(outcome.called("cuDevicePrimaryCtxRetain 1"));
+  CHECK_FALSE(outcome.called("cuDevicePrimaryCtxRetain 0"));
+}
+
+TEST_CASE("a call from a destructor after main is answered") {
+  for (std::string name : {"sample", "sample-shared"}) {
+    Outcome outcome = runPreloaded({VGPU_TEST_PROGRAMS "/" + name, "late"});
+    CHECK(outcome.status == 0);
+    CHECK((outcome.printed("late cudaSuccess") || outcome.printed("late cudaErrorCudartUnloading")));
+  }
+}
+
+TEST_CASE("the driver's errors come back as the runtime's and are remembered") {
+  Outcome outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuMemAlloc:2"});
+  CHECK(outcome.printed("malloc cudaErrorMemoryAllocation"));
+  CHECK(outcome.printed("launch cudaErrorMemoryAllocation"));  // the launches succeeded; the error was never taken
+  outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuLaunchKernel:700"});
+  CHECK(outcome.printed("launch cudaErrorIllegalAddress"));
+}
+
+TEST_CASE("an image that does not suit the device is tried once, and every launch is told so") {
+  Outcome outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuModuleLoadData:209"});
+  CHECK(outcome.printed("launch cudaErrorNoKernelImageForDevice"));
+  CHECK(outcome.printed("symbol cudaErrorNoKernelImageForDevice"));
+  CHECK(outcome.countOf("cuModuleLoadData") == 1);
+}
+
+TEST_CASE("a kernel that its module lacks is no device function") {
+  Outcome outcome = runPreloaded({program}, {"VGPU_TEST_FAIL=cuModuleGetFunction:500"});
+  CHECK(outcome.printed("launch cudaErrorInvalidDeviceFunction"));
+}
+
+TEST_CASE("without a driver every call says so and a line names the library that was looked for") {
+  Outcome outcome = runPreloaded({program}, {"LD_LIBRARY_PATH=/nowhere"});
+  CHECK(outcome.printed("malloc cudaErrorInsufficientDriver"));
+  CHECK(outcome.errors.find("vgpu: there is no CUDA driver: libcuda.so.1") == 0);
+  CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);
+}
+
+TEST_CASE("error names and texts are NVIDIA's") {
+  const std::string tool = VGPU_TEST_PROGRAMS "/error-texts";
+  Outcome ours = runPlain({tool, VGPU_TEST_CUDART});
+  Outcome theirs = runPlain({tool, VGPU_TEST_TOOLKIT_CUDART});
+  REQUIRE(ours.status == 0);
+  REQUIRE(theirs.output.find("cudaErrorInvalidValue") != std::string::npos);
+  CHECK(ours.output == theirs.output);
+}

@@ -1,0 +1,99 @@
+// Frames as a session's recorder hands them over, and where tests keep their files.
+#pragma once
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "vgpu/api/cuda.capnp.h"
+#include "vgpu/objects/object-list.h"
+
+namespace vgpu::test {
+
+// A frame of one segment; `fill` sets the parameters.
+template <typename Params, typename Fill>
+RecordedFrame makeFrame(uint64_t position, api::Method method, uint8_t device, Fill fill) {
+  capnp::MallocMessageBuilder message(8 * 1024);  // one segment, as in the ring
+  fill(message.initRoot<Params>());
+  auto segment = message.getSegmentsForOutput()[0];
+  return {position, method, device, kj::heapArray<capnp::word>(segment.begin(), segment.size()), 0, 0};
+}
+
+inline RecordedFrame memAlloc(uint64_t position, uint64_t address, uint64_t bytes = 256) {
+  auto frame = makeFrame<api::Cuda::MemAllocParams>(position, api::Method::memAlloc, 0, [&](auto p) {
+    p.setAddress(address);
+    p.setBytes(bytes);
+  });
+  frame.address = address;
+  frame.bytes = bytes;
+  return frame;
+}
+
+inline RecordedFrame memFree(uint64_t position, uint64_t address) {
+  return makeFrame<api::Cuda::MemFreeParams>(position, api::Method::memFree, 0, [&](auto p) { p.setAddress(address); });
+}
+
+inline RecordedFrame moduleLoad(uint64_t position, uint64_t module, uint64_t blob = 1) {
+  return makeFrame<api::Cuda::ModuleLoadParams>(position, api::Method::moduleLoad, 0, [&](auto p) {
+    p.setModule(module);
+    p.setBlob(blob);
+  });
+}
+
+inline RecordedFrame moduleUnload(uint64_t position, uint64_t module) {
+  return makeFrame<api::Cuda::ModuleUnloadParams>(position, api::Method::moduleUnload, 0,
+                                                  [&](auto p) { p.setHmod(module); });
+}
+
+inline RecordedFrame moduleFunction(uint64_t position, uint64_t function, uint64_t module, const std::string& name = "f") {
+  return makeFrame<api::Cuda::ModuleFunctionParams>(position, api::Method::moduleFunction, 0, [&](auto p) {
+    p.setFunction(function);
+    p.setModule(module);
+    p.setName(name.c_str());
+  });
+}
+
+inline RecordedFrame funcSetAttribute(uint64_t position, uint64_t function, int attribute, int value) {
+  return makeFrame<api::Cuda::FuncSetAttributeParams>(position, api::Method::funcSetAttribute, 0, [&](auto p) {
+    p.setHfunc(function);
+    p.setAttrib(attribute);
+    p.setValue(value);
+  });
+}
+
+inline RecordedFrame ctxSetLimit(uint64_t position, uint8_t device, unsigned limit, uint64_t value) {
+  return makeFrame<api::Cuda::CtxSetLimitParams>(position, api::Method::ctxSetLimit, device, [&](auto p) {
+    p.setLimit(limit);
+    p.setValue(value);
+  });
+}
+
+// A directory of its own, gone with its owner.
+class ScratchDirectory {
+ public:
+  explicit ScratchDirectory(const std::string& under = std::filesystem::temp_directory_path()) {
+    path = under + "/vgpu-test-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp " + path);
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  std::string path;
+};
+
+inline std::vector<ObjectRecord> readAll(const std::string& directory) {
+  std::vector<ObjectRecord> records;
+  readObjects(directory, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
+  return records;
+}
+
+}  // namespace vgpu::test

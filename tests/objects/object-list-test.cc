@@ -1,0 +1,219 @@
+// The list as the session uses it: real frames in, records out.
+#include "vgpu/objects/object-list.h"
+
+#include <doctest/doctest.h>
+
+#include "frames.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+
+namespace {
+
+// What a reader sees after `act` has been applied to an empty list and committed.
+template <typename Act>
+std::vector<ObjectRecord> after(Act act) {
+  ScratchDirectory scratch;
+  {
+    auto list = ObjectList::open(scratch.path);
+    act(*list);
+    list->commit();
+  }
+  return readAll(scratch.path);
+}
+
+constexpr uint64_t address = 0x2000'0000'0000;
+
+}  // namespace
+
+TEST_CASE("an allocation is a record with its range and its frame") {
+  auto records = after([](ObjectList& list) { list.apply(memAlloc(64, address, 4096)); });
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].id == ObjectId{api::Kind::MEMORY, address});
+  CHECK(records[0].address == address);
+  CHECK(records[0].bytes == 4096);
+  CHECK_FALSE(records[0].destroyed());
+  REQUIRE(records[0].recipe.size() == 1);
+  auto made = memAlloc(64, address, 4096);
+  CHECK(records[0].recipe[0].position == 64);
+  CHECK(records[0].recipe[0].method == api::Method::memAlloc);
+  CHECK(records[0].recipe[0].words.asBytes() == made.words.asBytes());
+}
+
+TEST_CASE("a freed allocation leaves nothing, and its address can be made again") {
+  CHECK(after([](ObjectList& list) {
+          list.apply(memAlloc(64, address));
+          list.commit();
+          list.apply(memFree(128, address));
+        }).empty());
+  auto records = after([](ObjectList& list) {
+    list.apply(memAlloc(64, address));
+    list.apply(memFree(128, address));
+    list.apply(memAlloc(192, address, 512));
+  });
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].key() == 192);
+  CHECK(records[0].bytes == 512);
+}
+
+TEST_CASE("a module's unloading ends its functions and no others") {
+  auto records = after([](ObjectList& list) {
+    list.apply(moduleLoad(64, 1));
+    list.apply(moduleLoad(128, 2));
+    list.apply(moduleFunction(192, 11, 1));
+    list.apply(moduleFunction(256, 12, 2));
+    list.apply(funcSetAttribute(320, 11, 8, 1000));
+    list.commit();
+    list.apply(moduleUnload(384, 1));
+  });
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].id == ObjectId{api::Kind::MODULE, 2});
+  CHECK(records[1].id == ObjectId{api::Kind::FUNCTION, 12});
+  REQUIRE(records[1].needs.size() == 1);
+  CHECK(records[1].parented);
+  CHECK(records[1].needs[0] == Need{{api::Kind::MODULE, 2}, 128});
+}
+
+TEST_CASE("of settings of one attribute the last one stays") {
+  auto records = after([](ObjectList& list) {
+    list.apply(moduleLoad(64, 1));
+    list.apply(moduleFunction(128, 11, 1));
+    for (int i = 0; i < 100; i++) list.apply(funcSetAttribute(192 + 128 * i, 11, 8, i));
+    list.apply(funcSetAttribute(64000, 11, 9, 7));
+  });
+  REQUIRE(records.size() == 2);
+  auto& recipe = records[1].recipe;
+  REQUIRE(recipe.size() == 3);
+  CHECK(recipe[0].method == api::Method::moduleFunction);
+  CHECK(recipe[1].position == 192 + 128 * 99);
+  CHECK(recipe[2].position == 64000);
+}
+
+TEST_CASE("a limit belongs to its device's context, which has a record from then on") {
+  auto records = after([](ObjectList& list) {
+    list.apply(ctxSetLimit(64, 0, 0, 1024));
+    list.apply(memAlloc(128, address));
+    list.apply(ctxSetLimit(192, 3, 0, 4096));
+    list.commit();
+    list.apply(ctxSetLimit(256, 0, 0, 2048));  // supersedes the context's first frame: the record's key changes
+    list.apply(ctxSetLimit(320, 0, 1, 5));
+  });
+  REQUIRE(records.size() == 3);
+  CHECK(records[0].id.kind == api::Kind::MEMORY);
+  CHECK(records[1].id == ObjectId{api::Kind::CONTEXT, 3});
+  CHECK(records[1].device == 3);
+  CHECK(records[2].id == ObjectId{api::Kind::CONTEXT, 0});
+  REQUIRE(records[2].recipe.size() == 2);
+  CHECK(records[2].key() == 256);
+}
+
+TEST_CASE("frames of no recipe and frames of unknown objects are ignored") {
+  auto records = after([](ObjectList& list) {
+    list.apply(memFree(64, address));
+    list.apply(moduleUnload(128, 5));
+    list.apply(funcSetAttribute(192, 11, 8, 1));
+    list.apply(moduleFunction(256, 11, 5));
+    list.apply(makeFrame<api::Cuda::StreamQueryParams>(320, api::Method::streamQuery, 0, [](auto) {}));
+  });
+  CHECK(records.empty());
+}
+
+TEST_CASE("an object that exists cannot be made again, and the list stays as it was") {
+  auto records = after([](ObjectList& list) {
+    list.apply(memAlloc(64, address, 256));
+    CHECK_THROWS_WITH_AS(list.apply(memAlloc(128, address, 512)), doctest::Contains("makes an object that exists"),
+                         kj::Exception);
+    list.apply(memAlloc(192, address + 4096));
+  });
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].bytes == 256);
+}
+
+TEST_CASE("a frame that is no message is refused") {
+  ScratchDirectory scratch;
+  auto list = ObjectList::open(scratch.path);
+  RecordedFrame frame = memAlloc(64, address);
+  memset(frame.words.asBytes().begin(), 0xff, frame.words.asBytes().size());
+  CHECK_THROWS_AS(list->apply(std::move(frame)), kj::Exception);
+  CHECK(list->size() == 0);
+}
+
+TEST_CASE("what was destroyed stays until the worker has come there, over a new opening too") {
+  ScratchDirectory scratch;
+  {
+    auto list = ObjectList::open(scratch.path);
+    list->apply(memAlloc(64, address, 256));
+    list->apply(memFree(128, address));
+    list->apply(memAlloc(192, address, 512));
+    list->commit(128);  // executed: what lies before 128
+    CHECK(list->size() == 2);
+  }
+  auto records = readAll(scratch.path);
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].destroyedAt == 128);
+  CHECK(records[0].recipe.size() == 2);
+  auto list = ObjectList::open(scratch.path);
+  list->commit(129);
+  CHECK(list->size() == 1);
+}
+
+TEST_CASE("the list as it was at a position has what lived there and nothing else") {
+  ScratchDirectory scratch;
+  {
+    auto list = ObjectList::open(scratch.path);
+    list->apply(moduleLoad(64, 1));
+    list->apply(moduleFunction(128, 11, 1));
+    list->apply(memAlloc(192, address, 256));
+    list->apply(memFree(256, address));
+    list->apply(memAlloc(320, address, 512));
+    list->apply(moduleUnload(384, 1));
+    list->commit(150);
+  }
+  auto before = recordsAt(readAll(scratch.path), 256);
+  REQUIRE(before.size() == 3);
+  CHECK(before[0].id.kind == api::Kind::MODULE);
+  CHECK(before[0].recipe.size() == 1);
+  CHECK_FALSE(before[1].destroyed());
+  CHECK(before[2].bytes == 256);
+  auto later = recordsAt(readAll(scratch.path), 384);
+  REQUIRE(later.size() == 3);
+  CHECK(later[2].bytes == 512);
+  auto end = recordsAt(readAll(scratch.path), 448);
+  REQUIRE(end.size() == 1);
+  CHECK(end[0].bytes == 512);
+}
+
+TEST_CASE("a list that is opened again goes on where it was") {
+  ScratchDirectory scratch;
+  {
+    auto list = ObjectList::open(scratch.path);
+    list->apply(moduleLoad(64, 1));
+    list->apply(moduleFunction(128, 11, 1));
+    list->apply(ctxSetLimit(192, 0, 0, 1));
+    list->commit();
+  }
+  {
+    auto list = ObjectList::open(scratch.path);
+    CHECK(list->size() == 3);
+    list->apply(ctxSetLimit(256, 0, 0, 2));
+    list->apply(moduleUnload(320, 1));
+    list->commit();
+  }
+  auto records = readAll(scratch.path);
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].key() == 256);
+}
+
+TEST_CASE("what was not committed is not there") {
+  ScratchDirectory scratch;
+  {
+    auto list = ObjectList::open(scratch.path);
+    list->apply(memAlloc(64, address));
+    list->commit();
+    list->apply(memAlloc(128, address + 4096));
+    list->apply(memFree(192, address));
+  }
+  auto records = readAll(scratch.path);
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].id.handle == address);
+}

@@ -1,0 +1,59 @@
+// Every row of the schema that builds must have a place in the list's rules: a new one fails here, by name.
+#include <capnp/serialize.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "frames.h"
+#include "vgpu/objects/record-format.h"
+#include "vgpu/objects/record-table.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+
+namespace {
+
+// Of a method, read with every parameter at its default.
+std::vector<api::EffectOn> effectsOfEmpty(api::Method method) {
+  capnp::word null{};
+  return effectsOf(method, kj::arrayPtr(&null, 1));
+}
+
+size_t count(const std::vector<api::EffectOn>& effects, api::Effect effect) {
+  return static_cast<size_t>(std::count_if(effects.begin(), effects.end(), [&](auto& e) { return e.effect == effect; }));
+}
+
+}  // namespace
+
+TEST_CASE("every frame that builds makes at most one object, and one that only changes is a setting") {
+  for (size_t i = 0; i < api::methodCount; i++) {
+    auto method = static_cast<api::Method>(i);
+    auto& info = api::infoOf(method);
+    if (info.replay != api::Replay::BUILD) continue;
+    CAPTURE(info.name);
+    auto effects = effectsOfEmpty(method);
+    size_t makes = count(effects, api::Effect::creates), ends = count(effects, api::Effect::destroys);
+    CHECK(makes <= 1);
+    CHECK(isSetting(method) == (makes == 0 && ends == 0));
+    // What takes an earlier frame's place must have been executed when it is recorded: a suspend may fall between.
+    if (isSetting(method)) CHECK(info.route == api::Route::CALL);
+  }
+}
+
+TEST_CASE("a setting takes the place of one of the same target only") {
+  CHECK(supersedes(funcSetAttribute(2, 11, 8, 5), funcSetAttribute(1, 11, 8, 4)));
+  CHECK_FALSE(supersedes(funcSetAttribute(2, 11, 9, 5), funcSetAttribute(1, 11, 8, 4)));
+  CHECK(supersedes(ctxSetLimit(2, 0, 3, 5), ctxSetLimit(1, 0, 3, 4)));
+  CHECK_FALSE(supersedes(ctxSetLimit(2, 0, 4, 5), ctxSetLimit(1, 0, 3, 4)));
+  CHECK_FALSE(supersedes(ctxSetLimit(2, 1, 3, 5), ctxSetLimit(1, 0, 3, 4)));
+  CHECK_FALSE(supersedes(moduleFunction(2, 11, 1), moduleFunction(1, 11, 1)));
+}
+
+TEST_CASE("every kind has a name of its own") {
+  std::set<std::string> names;
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(api::Kind::BLOB); kind++)
+    CHECK(names.insert(kindName(static_cast<api::Kind>(kind))).second);
+  CHECK(kindName(static_cast<api::Kind>(999)) == std::string("unknown"));
+}

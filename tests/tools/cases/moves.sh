@@ -1,0 +1,26 @@
+# A session goes from node to node; both tell the same of it, and the program notices nothing but its gate.
+startNode a
+startNode b
+startDouble a one
+id=$(field a one session)
+succeeds ctl a suspend one --to "$dir/1"
+hasState a one suspended || fail "not suspended on a"
+[ "$(field a one workerPid)" = 0 ] || fail "a suspended session has a worker"
+[ "$(field a one snapshot)" = "$dir/1" ] || fail "ps does not say where the snapshot is"
+succeeds ctl b resume "$dir/1"
+hasState b "$id" running || fail "not running on b"
+waitUntil listsNot a one
+refused "is not suspended: its program" ctl b resume "$dir/1"
+refused "is not suspended" ctl a resume "$dir/1"
+succeeds ctl b suspend one --to "$dir/2"
+succeeds ctl a resume "$dir/2"
+hasState a "$id" running || fail "not running on a again"
+[ "$(grep -c 'gate closed' "$dir/one.log")" = 2 ] && [ "$(grep -c 'gate open' "$dir/one.log")" = 2 ] ||
+  fail "the gate was not closed and opened twice"
+
+# The same node again, and relative paths.
+cd "$dir" || fail "no $dir"
+succeeds ctl a suspend one --to there
+[ -n "$(ls -A "$dir/there")" ] || fail "a relative path meant something else"
+succeeds ctl a resume there
+stillWorks a one

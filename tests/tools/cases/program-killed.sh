@@ -1,0 +1,39 @@
+# A program that dies takes its worker and its state along, at any moment.
+startNode a
+startDouble a one
+worker=$(field a one workerPid) state=$(field a one directory)
+kill -KILL "${double[one]}"
+waitSeconds 2 ended "$worker"
+waitSeconds 2 isGone "$state"
+waitUntil listsNot a one
+
+# While its session is being suspended.
+startDouble a two
+worker=$(field a two workerPid) state=$(field a two directory)
+kill -STOP "$worker"
+ctl a suspend two --to "$dir/x" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil hasState a two suspending
+kill -KILL "${double[two]}"
+wait "$suspend" && fail "a suspend without a program succeeded"
+says suspend "(pid ${double[two]}) has ended" || fail "the caller was not told why"
+waitSeconds 2 ended "$worker"
+waitSeconds 2 isGone "$state"
+waitUntil isGone "$dir/x"
+
+# While it is suspended.
+startDouble a three
+state=$(field a three directory)
+succeeds ctl a suspend three --to "$dir/y"
+kill -KILL "${double[three]}"
+waitSeconds 2 isGone "$state"
+waitUntil listsNot a three
+refused "has ended; the snapshot cannot be resumed into it" ctl a resume "$dir/y"
+
+# A child that it left behind does not keep its session.
+VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" four >"$dir/four.log" 2>&1 &
+double[four]=$!
+waitUntil openedOrEnded four
+worker=$(field a four workerPid)
+kill -KILL "${double[four]}"
+waitSeconds 2 ended "$worker"

@@ -1,0 +1,51 @@
+# vgpuctl run: the program's own exit code, its signals, and what cannot be run.
+[ -e "$tree/lib/vgpu/libcudart.so.13" ] || skip "no libcudart.so.13 in the tree"
+startNode a
+expectCode() {
+  local expected=$1 code=0
+  shift
+  "$@" >"$dir/run.log" 2>&1 || code=$?
+  [ "$code" = "$expected" ] || fail "returned $code instead of $expected: $*"
+}
+expectCode 0 ctl a run -- /bin/true
+expectCode 7 ctl a run -- /bin/sh -c 'exit 7'
+expectCode 7 ctl a run /bin/sh -c 'exit 7' --version
+expectCode 139 ctl a run -- /bin/sh -c 'kill -SEGV $$'
+says run 'was killed by signal 11' || fail "the signal is not named"
+refused "there is no program" ctl a run -- "$dir/nothing"
+refused "in PATH" ctl a run -- no-such-program-anywhere
+touch "$dir/plain"
+refused "is not executable" ctl a run -- "$dir/plain"
+
+# What the program finds: our libraries first, whatever was there, and its own name.
+# shellcheck disable=SC2016
+LD_LIBRARY_PATH=/some/where expectCode 0 ctl a run --name fancy -- \
+  /bin/sh -c 'echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$VGPU_NODE|$VGPU_SESSION_NAME"'
+lib=$(realpath "$tree")/lib/vgpu
+says run "^$lib/libcudart.so.13:$lib/libcuda.so.1|$lib:/some/where|unix:$dir/a/vgpud.sock|fancy$" || fail "wrong environment"
+
+# Signals sent to vgpuctl reach the program.
+# shellcheck disable=SC2016
+ctl a run -- /bin/sh -c 'trap "exit 5" USR1; echo started; while :; do sleep 0.1; done' >"$dir/signal.log" 2>&1 &
+runner=$!
+waitUntil says signal started
+kill -USR1 "$(processes vgpuctl)" || fail "no vgpuctl to signal"
+code=0
+wait "$runner" || code=$?
+[ "$code" = 5 ] || fail "a signal gave $code"
+
+# No library can be put into these.
+printf 'int main(void) { return 0; }\n' >"$dir/static.c"
+if cc -static -o "$dir/static" "$dir/static.c" 2>/dev/null; then
+  refused "linked statically with its C library" ctl a run -- "$dir/static"
+fi
+mkdir "$dir/has space"
+cp -r "$tree/bin" "$tree/lib" "$dir/has space"
+refused "takes no path with spaces or colons" "$dir/has space/bin/vgpuctl" --node "$dir/a" run -- /bin/true
+
+# Without a daemon there is a private one, as long as the program runs.
+mkdir "$dir/runtime"
+# shellcheck disable=SC2016
+XDG_RUNTIME_DIR=$dir/runtime expectCode 4 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/sh -c 'echo "$VGPU_NODE"; exit 4'
+says run 'this program has a private one' || fail "the private daemon is not mentioned"
+isEmpty "$dir/runtime" || fail "the private daemon's directory is left"

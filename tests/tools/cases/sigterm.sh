@@ -1,0 +1,29 @@
+# A daemon ends cleanly: running programs are told, suspended ones wait on and go on elsewhere.
+startNode a
+startNode b
+startDouble a running
+startDouble a suspended
+succeeds ctl a suspend suspended --to "$dir/snapshot"
+stopNode a
+isGone "$dir/a/vgpud.sock" && isGone "$dir/a/session.sock" || fail "sockets are left"
+waitUntil ended "${double[running]}"
+says running '^lost: its vgpud was ended' || fail "the running program was not told"
+[ "$(processes vgpu-worker | wc -l)" = 1 ] || fail "workers are left: $(processes vgpu-worker)"
+
+alive "${double[suspended]}" || fail "the suspended program was ended"
+state=$(sed -n 's/^opened [^ ]* //p' "$dir/suspended.log")
+[ -d "$state" ] || fail "the suspended program's state was removed"
+succeeds ctl b resume "$dir/snapshot"
+stillWorks b suspended
+
+# The new owner removes what the old one made.
+kill -TERM "${double[suspended]}"
+waitUntil isGone "$state"
+stopNode b
+[ -z "$(processes vgpu-worker)" ] || fail "workers are left"
+
+# A signal before it is ready, and SIGINT, are as good.
+startNode c
+kill -INT "${daemon[c]}"
+waitUntil ended "${daemon[c]}"
+wait "${daemon[c]}" || fail "SIGINT is no clean end"

@@ -1,0 +1,21 @@
+# A suspend whose caller gives up, and one that the program refuses, leave everything as it was.
+startNode a
+startDouble a one
+worker=$(field a one workerPid)
+kill -STOP "$worker"
+ctl a suspend one --to "$dir/x" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil hasState a one suspending
+refused "is being suspended or resumed already" ctl a suspend one --to "$dir/y"
+kill -INT "$(processes vgpuctl)"
+wait "$suspend" && fail "a suspend that was given up succeeded"
+waitUntil hasState a one running
+waitUntil says one 'gate open'
+kill -CONT "$worker"
+waitUntil isGone "$dir/x"
+stillWorks a one
+
+DOUBLE_REFUSES=1 startDouble a two
+refused "cannot close its gate: this double keeps its gate open" ctl a suspend two --to "$dir/z"
+hasState a two running || fail "a refused suspend changed the session"
+isGone "$dir/z" || fail "a refused suspend left a directory"

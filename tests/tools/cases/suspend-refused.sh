@@ -1,0 +1,22 @@
+# No room, no permission, not a fresh directory: said before the program is stopped, or taken back.
+startNode a
+startDouble a one
+mkdir "$dir/used" && touch "$dir/used/file" "$dir/plain"
+refused "it is not empty" ctl a suspend one --to "$dir/used"
+refused "it is no directory" ctl a suspend one --to "$dir/plain"
+refused "No such file or directory" ctl a suspend one --to "$dir/no/such/place"
+[ -e "$dir/used/file" ] || fail "a refused suspend removed a file"
+says one 'gate closed' && fail "the program was stopped for nothing"
+stillWorks a one
+
+mkdir "$dir/small"
+mount -t tmpfs -o size=64k,nr_inodes=16 none "$dir/small" 2>/dev/null || skip "no permission to mount a small disk"
+dd if=/dev/zero of="$dir/small/filler" bs=4k count=16 2>/dev/null
+before=$(ls -A "$dir/small")
+refused "." ctl a suspend one --to "$dir/small/snapshot"
+waitUntil test "$(ls -A "$dir/small")" = "$before"
+stillWorks a one
+rm "$dir/small/filler"
+mount -o remount,ro "$dir/small" || fail "cannot make the disk read-only"
+refused "Read-only file system" ctl a suspend one --to "$dir/small/snapshot"
+stillWorks a one

@@ -1,0 +1,13 @@
+# One daemon a run directory; a dead one's leftovers do not stop the next.
+startNode a
+refused "another vgpud (pid ${daemon[a]}) runs on $dir/a" "$tree/bin/vgpud" --run-dir "$dir/a" --device emulated
+startDouble a one
+stillWorks a one
+
+kill -KILL "${daemon[a]}"
+waitUntil ended "${double[one]}"
+says one '^lost: the connection to vgpud ended' || fail "the program was not told"
+startNode a
+startDouble a two
+stillWorks a two
+[ "$(ls "$dir/a/sessions")" = "$(field a two session)" ] || fail "the dead daemon's sessions are left"

@@ -1,0 +1,33 @@
+# A worker that dies costs its own session only, and the program is told.
+startNode a
+startDouble a one
+DOUBLE_STAYS=1 startDouble a two
+kill -KILL "$(field a one workerPid)"
+waitUntil ended "${double[one]}"
+says one '^lost: its vgpu-worker was killed by signal 9' || fail "the program was not told why"
+waitUntil listsNot a one
+
+worker=$(field a two workerPid)
+kill -KILL "$worker"
+waitUntil hasState a two lost
+isGone "/proc/$worker" || fail "the worker was not reaped"
+refused "does not run: its worker was lost" ctl a suspend two --to "$dir/x"
+isGone "$dir/x" || fail "a refused suspend made a directory"
+
+# In the middle of a suspend: the worker stands still, so the suspend waits for it.
+startDouble a three
+worker=$(field a three workerPid)
+kill -STOP "$worker"
+ctl a suspend three --to "$dir/y" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil hasState a three suspending
+kill -KILL "$worker"
+wait "$suspend" && fail "a suspend without a worker succeeded"
+says suspend 'was killed by signal 9' || fail "the caller was not told why"
+waitUntil isGone "$dir/y"
+waitUntil ended "${double[three]}"
+
+# The one that waits for the next session is replaced.
+for worker in $(processes vgpu-worker); do kill -KILL "$worker"; done
+startDouble a four
+stillWorks a four

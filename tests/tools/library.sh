@@ -1,0 +1,133 @@
+# What the cases in cases/ share: nodes, doubles and checks. A case is a bash script of its own, run as
+#
+#   bash tests/tools/run-case TREE DOUBLE CASE
+#
+# TREE has bin/vgpud, bin/vgpuctl and lib/vgpu; DOUBLE is the session-double. A case fails at the first check that does,
+# and shows all logs. Nothing it started outlives it.
+# shellcheck shell=bash
+set -uo pipefail
+
+limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
+dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
+export VGPU_TEST_RUN=$dir     # in the environment of all that this case starts
+unset VGPU_NODE XDG_RUNTIME_DIR
+declare -A daemon=() double=()
+
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  local log
+  for log in "$dir"/*.log; do
+    [ -s "$log" ] && { printf -- '--- %s\n' "$(basename "$log")"; tail -n 100 "$log"; }
+  done
+  exit 1
+}
+
+skip() { printf 'SKIPPED: %s\n' "$*"; exit 77; }
+
+# Process ids of what this case started, of those named NAME.
+processes() {
+  local process comm
+  for process in /proc/[0-9]*; do
+    { read -r comm <"$process/comm"; } 2>/dev/null || continue
+    [ "$comm" = "$1" ] || continue
+    { tr '\0' '\n' <"$process/environ"; } 2>/dev/null | grep -qxF "VGPU_TEST_RUN=$dir" && echo "${process#/proc/}"
+  done
+}
+
+cleanUp() {
+  local name pid
+  trap - EXIT
+  disown -a
+  for name in vgpuctl vgpud vgpu-worker session-double sleep; do
+    for pid in $(processes "$name"); do kill -KILL "$pid" 2>/dev/null; done
+  done
+  mountpoint -q "$dir/small" && umount "$dir/small"
+  rm -rf "$dir"
+}
+trap cleanUp EXIT
+trap 'exit 130' INT TERM
+
+alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
+ended() { ! alive "$1"; }
+
+# waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.
+waitUntil() { waitSeconds "$limit" "$@"; }
+waitSeconds() {
+  local seconds=$1 end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -le "$end" ] || fail "not true within $seconds s: $*"
+    sleep 0.02
+  done
+}
+
+says() { grep -qs -- "$2" "$dir/$1.log"; }
+readyOrEnded() { says "$1" '^vgpud: ready' || ended "${daemon[$1]}"; }
+
+# startNode NAME [OPTION...]: a daemon on $dir/NAME with one emulated device.
+startNode() {
+  local node=$1
+  shift
+  "$tree/bin/vgpud" --run-dir "$dir/$node" --device emulated "$@" >"$dir/$node.log" 2>&1 &
+  daemon[$node]=$!
+  waitUntil readyOrEnded "$node"
+  says "$node" '^vgpud: ready' || fail "vgpud $node did not become ready"
+}
+
+# stopNode NAME: by SIGTERM; must end with code 0.
+stopNode() {
+  local code=0
+  kill -TERM "${daemon[$1]}" || fail "vgpud $1 had ended by itself"
+  waitUntil ended "${daemon[$1]}"
+  wait "${daemon[$1]}" || code=$?
+  unset "daemon[$1]"
+  [ "$code" = 0 ] || fail "vgpud $1 ended with code $code"
+}
+
+ctl() {
+  local node=$1
+  shift
+  timeout "$limit" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
+}
+
+# startDouble NODE NAME: a program with a session, its output in NAME.log.
+startDouble() {
+  VGPU_NODE=unix:$dir/$1/vgpud.sock "$doubleProgram" "$2" >"$dir/$2.log" 2>&1 &
+  double[$2]=$!
+  waitUntil openedOrEnded "$2"
+  says "$2" '^opened' || fail "$2 got no session"
+}
+openedOrEnded() { says "$1" '^opened' || ended "${double[$1]}"; }
+
+# field NODE SESSION KEY: what `ps --json` says.
+field() {
+  ctl "$1" ps --json | python3 -c '
+import json, sys
+for s in json.load(sys.stdin):
+    if sys.argv[1] in (s["name"], s["session"], str(s["pid"])): print(s[sys.argv[2]])' "$2" "$3"
+}
+hasState() { [ "$(field "$1" "$2" state)" = "$3" ]; }
+lists() { [ -n "$(field "$1" "$2" session)" ]; }
+listsNot() { ! lists "$1" "$2"; }
+
+# refused PATTERN COMMAND...: COMMAND must return 1 and say PATTERN.
+refused() {
+  local pattern=$1 code=0
+  shift
+  "$@" >"$dir/refused.log" 2>&1 || code=$?
+  [ "$code" = 1 ] || fail "returned $code instead of 1: $*"
+  grep -q -- "$pattern" "$dir/refused.log" || fail "did not say '$pattern': $*"
+}
+
+succeeds() { "$@" >"$dir/succeeds.log" 2>&1 || fail "returned $?: $*"; }
+
+# stillWorks NODE NAME: it is there, runs, and can still be suspended and resumed: nothing was lost.
+stillWorks() {
+  hasState "$1" "$2" running || fail "$2 is $(field "$1" "$2" state) on $1, not running"
+  succeeds ctl "$1" suspend "$2" --to "$dir/check-$RANDOM$RANDOM"
+  succeeds ctl "$1" resume "$(field "$1" "$2" snapshot)"
+  hasState "$1" "$2" running || fail "$2 does not run after suspend and resume"
+}
+
+isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
+isGone() { [ ! -e "$1" ]; }

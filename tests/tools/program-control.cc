@@ -1,0 +1,277 @@
+// The program's side of the control plane, against daemons played by the test.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "intercept/session/control.h"
+#include "vgpu/wire/control-channel.h"
+#include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Remembers what was asked of the session, for the test's thread to wait for.
+class Recorded final : public SessionControl {
+ public:
+  uint64_t closeGate() override {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    allSignalsBlocked = sigismember(&blocked, SIGINT) == 1 && sigismember(&blocked, SIGUSR1) == 1;
+    if (refuses) throw kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::str("not now"));
+    add("close");
+    return 42;
+  }
+  void openGate() override { add("open"); }
+  void lose(const std::string& why) override { add("lose: " + why); }
+
+  // The events up to the one that begins with `last`.
+  std::vector<std::string> until(const std::string& last) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !events.empty() && events.back().starts_with(last); });
+    return events;
+  }
+
+  bool refuses = false;
+  bool allSignalsBlocked = false;
+
+ private:
+  void add(std::string event) {
+    {
+      std::lock_guard lock(mutex);
+      events.push_back(std::move(event));
+    }
+    changed.notify_all();
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> events;
+};
+
+// One connection, seen from the daemon.
+class Daemon {
+ public:
+  explicit Daemon(kj::AutoCloseFd socket) : channel(kj::mv(socket)) {}
+
+  template <typename Fill>
+  void say(Fill&& fill) {
+    capnp::MallocMessageBuilder builder;
+    fill(builder.initRoot<control::ToSession>());
+    channel.send(builder);
+  }
+  void sayOpened(const char* id, const char* directory) {
+    say([&](control::ToSession::Builder message) {
+      auto opened = message.initOpened();
+      opened.setSession(id);
+      opened.setDirectory(directory);
+    });
+  }
+  void suspendTo(const char* directory) {
+    say([](control::ToSession::Builder message) { message.setCloseGate(); });
+    CHECK(hear().isGateClosed());
+    say([&](control::ToSession::Builder message) { message.setSuspended(directory); });
+  }
+  control::ToNode::Reader hear(size_t descriptors = 0) {
+    heard = channel.receive(descriptors);
+    REQUIRE(heard);
+    return heard->reader->getRoot<control::ToNode>();
+  }
+  bool isClosed() { return !channel.receive(); }
+
+  ControlChannel channel;
+  std::optional<ControlMessage> heard;
+};
+
+struct Node {
+  std::string path = "/tmp/vgpu-control-XXXXXX";
+  kj::AutoCloseFd listener;
+
+  Node() {
+    REQUIRE(mkdtemp(path.data()) != nullptr);
+    listener = listenUnix(path + "/session.sock");
+  }
+  ~Node() { fs::remove_all(path); }
+
+  Daemon accept() {
+    int fd;
+    do {
+      fd = ::accept(listener, nullptr, nullptr);
+    } while (fd < 0 && errno == EAGAIN);
+    REQUIRE(fd >= 0);
+    return Daemon(kj::AutoCloseFd(fd));
+  }
+};
+
+// A program with an open session, and its daemon.
+struct Program {
+  Node node;
+  MemoryFile segment = MemoryFile::create("segment", 4096), arena = MemoryFile::create("arena", 8192);
+  Recorded session;
+  std::optional<Daemon> daemon;
+  std::string reattach;
+  std::unique_ptr<Control> control;
+
+  Program() {
+    std::thread opener([this] { control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p", &segment, &arena}); });
+    daemon.emplace(node.accept());
+    auto open = daemon->hear(2).getOpen();
+    CHECK(open.getVersion() == control::VERSION);
+    CHECK(open.getPid() == getpid());
+    CHECK(std::string(open.getName().cStr()) == "n");
+    CHECK(open.getSession().size() == 0);
+    reattach = open.getReattach().cStr();
+    REQUIRE(daemon->heard->descriptors.size() == 2);
+    CHECK(MemoryFile::adopt(daemon->heard->descriptors[0].release(), 1, 1 << 20).bytes() == 4096);
+    CHECK(MemoryFile::adopt(daemon->heard->descriptors[1].release(), 1, 1 << 20).bytes() == 8192);
+    daemon->sayOpened("s1", "/state");
+    opener.join();
+    control->serve(session);
+  }
+
+  // Another daemon that has found the program.
+  Daemon find(const char* id) {
+    Daemon other(connectAbstract(reattach));
+    other.say([&](control::ToSession::Builder message) { message.setReattach(id); });
+    return other;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a program learns its session's id and where its objects are kept") {
+  Program program;
+  CHECK(program.control->session() == "s1");
+  CHECK(program.control->directory() == "/state");
+}
+
+TEST_CASE("a daemon's refusal is the program's error, word for word") {
+  Node node;
+  MemoryFile memory = MemoryFile::create("memory", 4096);
+  std::thread daemon([&] {
+    Daemon refusing = node.accept();
+    refusing.hear(2);
+    refusing.say([](control::ToSession::Builder message) { message.setRefused("no room in here"); });
+  });
+  auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p", &memory, &memory}); });
+  daemon.join();
+  KJ_IF_MAYBE(exception, caught) {
+    CHECK(std::string(exception->getDescription().cStr()).find("no room in here") != std::string::npos);
+  } else {
+    FAIL("a refused session was opened");
+  }
+}
+
+TEST_CASE("the gate is closed and opened on a thread that takes no signals") {
+  Program program;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().getGateClosed().getPosition() == 42);
+  CHECK(program.session.allSignalsBlocked);
+  program.daemon->say([](control::ToSession::Builder message) { message.setOpenGate(); });
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a gate that cannot be closed is refused with the reason, and the next request is served") {
+  Program program;
+  program.session.refuses = true;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(std::string(program.daemon->hear().getRefused().cStr()).find("not now") != std::string::npos);
+  program.session.refuses = false;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+}
+
+TEST_CASE("a running program that loses its daemon is told") {
+  Program program;
+  program.daemon.reset();
+  CHECK(program.session.until("lose").size() == 1);
+}
+
+TEST_CASE("a program whose gate is closed for a suspend that never came loses its session with its daemon") {
+  Program program;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+  program.daemon.reset();
+  CHECK(program.session.until("lose").size() == 2);
+}
+
+TEST_CASE("a lost worker's reason reaches the program") {
+  Program program;
+  program.daemon->say([](control::ToSession::Builder message) { message.setLost("it burned"); });
+  CHECK(program.session.until("lose").back() == "lose: it burned");
+}
+
+TEST_CASE("a suspended program goes on under the daemon that finds it, and leaves the old one") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  Daemon other = program.find("s1");
+  auto open = other.hear(2).getOpen();
+  CHECK(std::string(open.getSession().cStr()) == "s1");
+  CHECK(std::string(open.getObjects().cStr()) == "/state");
+  CHECK(other.heard->descriptors.size() == 2);
+  other.sayOpened("s1", "");
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+  CHECK(program.daemon->hear().isMoved());
+  CHECK(program.daemon->isClosed());
+
+  other.suspendTo("/snapshot-2");
+  Daemon third = program.find("s1");
+  CHECK(third.hear(2).isOpen());
+}
+
+TEST_CASE("a suspended program needs no daemon and waits through failed resumes") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  program.daemon.reset();
+  {
+    Daemon refusing = program.find("s1");
+    CHECK(refusing.hear(2).isOpen());
+    refusing.say([](control::ToSession::Builder message) { message.setRefused("a chunk is damaged"); });
+    CHECK(refusing.isClosed());
+  }
+  {
+    Daemon dying = program.find("s1");
+    CHECK(dying.hear(2).isOpen());
+  }
+  {
+    kj::AutoCloseFd garbage = connectAbstract(program.reattach);
+    CHECK(send(garbage, "no message at all", 17, MSG_NOSIGNAL) == 17);
+  }
+  Daemon wrong = program.find("s2");
+  CHECK(std::string(wrong.hear().getRefused().cStr()).find("session is s1, not s2") != std::string::npos);
+  Daemon right = program.find("s1");
+  CHECK(right.hear(2).isOpen());
+  right.sayOpened("s1", "");
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a running program is not taken from its daemon") {
+  Program program;
+  Daemon thief = program.find("s1");
+  CHECK(std::string(thief.hear().getRefused().cStr()).find("not suspended") != std::string::npos);
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+}
+
+TEST_CASE("a program that ends in the middle of a conversation ends it") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  Daemon other = program.find("s1");
+  CHECK(other.hear(2).isOpen());
+  program.control.reset();
+  CHECK(other.isClosed());
+}
+
+}  // namespace vgpu

@@ -1,0 +1,69 @@
+// A program that opens a session and makes no CUDA call: what the control plane is tested with, apart from all else.
+//
+//   session-double [NAME]
+//
+// Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY". Ends
+// at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then; DOUBLE_REFUSES=1 lets
+// it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps.
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "intercept/session/control.h"
+#include "vgpu/wire/segment.h"
+
+namespace {
+
+using namespace vgpu;
+
+class Double final : public SessionControl {
+ public:
+  uint64_t closeGate() override {
+    if (std::getenv("DOUBLE_REFUSES") != nullptr) KJ_FAIL_REQUIRE("this double keeps its gate open");
+    say("gate closed");
+    return 0;
+  }
+  void openGate() override { say("gate open"); }
+  void lose(const std::string& why) override {
+    say("lost: " + why);
+    if (std::getenv("DOUBLE_STAYS") == nullptr) _exit(3);
+  }
+
+  static void say(const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+};
+
+void run(const char* name) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const char* node = std::getenv("VGPU_NODE");
+  KJ_REQUIRE(node != nullptr, "VGPU_NODE must name a run directory");
+  MemoryFile segment = Segment::create(), arena = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
+  Double served;
+  auto control = Control::open({node, name, "session-double", &segment, &arena});
+  Double::say("opened " + control->session() + " " + control->directory());
+  control->serve(served);
+  if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) pause();
+  int signal;
+  sigwait(&signals, &signal);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto caught = kj::runCatchingExceptions([&] { run(argc > 1 ? argv[1] : "double"); });
+  KJ_IF_MAYBE(exception, caught) {
+    std::fprintf(stderr, "session-double: %s\n", exception->getDescription().cStr());
+    return 1;
+  }
+  return 0;
+}

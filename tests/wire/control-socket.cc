@@ -1,0 +1,82 @@
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  std::string path = "/tmp/vgpu-socket-XXXXXX";
+  Folder() { REQUIRE(mkdtemp(path.data()) != nullptr); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+std::string failureOf(kj::FunctionParam<void()> work) {
+  auto caught = kj::runCatchingExceptions([&] { work(); });
+  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  return "";
+}
+
+void expectConversation(int listener, int client) {
+  kj::AutoCloseFd server(accept(listener, nullptr, nullptr));
+  REQUIRE(server.get() >= 0);
+  CHECK(write(client, "x", 1) == 1);
+  char got = 0;
+  CHECK(read(server, &got, 1) == 1);
+  CHECK(got == 'x');
+  CHECK(peerOf(server).pid == getpid());
+  CHECK(peerOf(client).uid == geteuid());
+  CHECK(isTrusted(peerOf(server)));
+}
+
+}  // namespace
+
+TEST_CASE("a socket file is for its owner alone") {
+  Folder folder;
+  kj::AutoCloseFd listener = listenUnix(folder.path + "/s");
+  struct stat status;
+  REQUIRE(stat((folder.path + "/s").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  kj::AutoCloseFd client = connectUnix(folder.path + "/s");
+  expectConversation(listener, client);
+}
+
+TEST_CASE("a path longer than a socket address works, unless the name alone is") {
+  Folder folder;
+  std::string deep = folder.path + "/" + std::string(150, 'd') + "/" + std::string(150, 'e');
+  fs::create_directories(deep);
+  kj::AutoCloseFd listener = listenUnix(deep + "/s");
+  kj::AutoCloseFd client = connectUnix(deep + "/s");
+  expectConversation(listener, client);
+  std::string tooLong = deep + "/" + std::string(120, 'n');
+  CHECK(failureOf([&] { listenUnix(tooLong); }).find("too long") != std::string::npos);
+}
+
+TEST_CASE("who does not listen is told apart from who never did") {
+  Folder folder;
+  CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("there is no socket") != std::string::npos);
+  { kj::AutoCloseFd listener = listenUnix(folder.path + "/s"); }
+  CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("nobody listens") != std::string::npos);
+  CHECK(failureOf([&] { listenUnix(folder.path + "/s"); }).find("cannot make the socket") != std::string::npos);
+}
+
+TEST_CASE("an abstract name is found while its socket lives") {
+  std::string name = "vgpu-test-" + std::to_string(getpid());
+  {
+    kj::AutoCloseFd listener = listenAbstract(name);
+    kj::AutoCloseFd client = connectAbstract(name);
+    expectConversation(listener, client);
+  }
+  CHECK(failureOf([&] { connectAbstract(name); }).find("nobody listens") != std::string::npos);
+  CHECK(failureOf([&] { connectAbstract(std::string(200, 'x')); }).find("no abstract socket") != std::string::npos);
+}
+
+}  // namespace vgpu

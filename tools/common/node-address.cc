@@ -1,0 +1,43 @@
+#include "tools/common/node-address.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+std::string fromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+NodeAddress resolveNode(const std::string& option) {
+  std::string text = option.empty() ? fromEnvironment("VGPU_NODE") : option;
+  if (text.empty()) return {defaultRunDirectory(), false};
+  std::string path = text.starts_with("unix:") ? text.substr(5) : text;
+  bool otherScheme = path.find(':') != std::string::npos && path.find('/') > path.find(':');
+  if (path.empty() || otherScheme) {
+    fail("\"" + text + "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud");
+  }
+  std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
+  if (absolute.filename() == "vgpud.sock") absolute = absolute.parent_path();
+  if (absolute.filename().empty()) absolute = absolute.parent_path();
+  return {absolute.string(), true};
+}
+
+std::string defaultRunDirectory() {
+  std::string runtime = fromEnvironment("XDG_RUNTIME_DIR");
+  if (!runtime.empty()) return runtime + "/vgpu";
+  std::string user = "/run/user/" + std::to_string(getuid());
+  std::error_code error;
+  if (std::filesystem::is_directory(user, error)) return user + "/vgpu";
+  return "/tmp/vgpu-" + std::to_string(getuid());
+}
+
+}  // namespace vgpu

@@ -1,0 +1,34 @@
+// Starts a child process, with the attributes that vgpud and vgpuctl need, and reports a failed exec as an error here.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace vgpu {
+
+struct SpawnRequest {
+  std::string executable;                     // a path, or a name to be found in PATH
+  std::vector<std::string> arguments;         // argv, the name included
+  std::vector<std::string> environment;       // NAME=VALUE
+  std::vector<std::pair<int, int>> inherits;  // descriptor here -> descriptor there; others stay as their flags say
+  int deathSignal = 0;                        // sent to the child when the calling thread ends
+  bool ownGroup = false;                      // a process group of its own: the terminal's signals do not reach it
+  bool fixedAddresses = false;                // without address-space randomization
+};
+
+// The child starts with no signal blocked, and none ignored but those that rememberIgnoredSignals() found.
+// Throws kj::Exception, saying why `executable` cannot be executed.
+pid_t spawn(const SpawnRequest& request);
+
+// Remembers what the process was told to ignore by whoever started it (nohup, for example). To be called first in
+// main(), before KJ or anyone else changes it.
+void rememberIgnoredSignals();
+
+// How a process ended, for a person: "exited with code 3", "was killed by signal 9 (Killed)".
+std::string describeExit(int waitStatus);
+
+}  // namespace vgpu

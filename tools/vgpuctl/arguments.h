@@ -1,0 +1,13 @@
+// vgpuctl's command line, as far as a library cannot read it alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+// Puts "--" before the program of `vgpuctl run`, where the person left it out: options after the program's name are the
+// program's. `arguments` come without vgpuctl's own name.
+std::vector<std::string> markProgram(std::vector<std::string> arguments);
+
+}  // namespace vgpu

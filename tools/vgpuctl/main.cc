@@ -1,0 +1,106 @@
+// vgpuctl: what a person does with virtual GPUs.
+#include <kj/debug.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "tools/common/installation.h"
+#include "tools/common/reason.h"
+#include "tools/common/spawn.h"
+#include "tools/vgpuctl/arguments.h"
+#include "tools/vgpuctl/commands.h"
+
+namespace vgpu {
+namespace {
+
+constexpr const char* examples =
+    "Examples:\n"
+    "  vgpuctl run -- ./app input.bin             run a CUDA program on a virtual GPU\n"
+    "  vgpuctl ps                                 what runs on this node\n"
+    "  vgpuctl suspend app --to /var/tmp/app-1    free the GPU; the program waits\n"
+    "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
+    "                                             go on with another node's GPU\n"
+    "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them.\n"
+    "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
+
+struct Options {
+  std::string node, session, directory, target;
+  bool json = false;
+  RunOptions run;
+};
+
+using Command = std::function<int(const NodeAddress&, const Options&)>;
+
+void addJson(CLI::App* command, Options& options) {
+  command->add_flag("--json", options.json, "print JSON, for scripts");
+}
+
+// Each command's options, beside what it does with them.
+void addCommands(CLI::App& app, Options& options, Command& chosen) {
+  auto on = [&](CLI::App* command, Command action) {
+    command->callback([&chosen, action = std::move(action)] { chosen = action; });
+    return command;
+  };
+  auto* run = on(app.add_subcommand("run", "Run a program on a virtual GPU"),
+                 [](const NodeAddress& node, const Options& o) { return runProgram(node, o.run); });
+  run->add_option("--name", options.run.name, "the session's name (default: the program's file name)");
+  run->add_option("command", options.run.command, "the program and its arguments, after --")->required();
+
+  auto* ps = on(app.add_subcommand("ps", "List the sessions of a node"),
+                [](const NodeAddress& node, const Options& o) { return listSessions(node, o.json); });
+  addJson(ps, options);
+
+  auto* inspected = on(app.add_subcommand("inspect", "Show the objects of a session, or what a snapshot holds"),
+                       [](const NodeAddress& node, const Options& o) { return inspect(node, o.target, o.json); });
+  inspected->add_option("target", options.target, "SESSION, or a snapshot's directory")->required();
+  addJson(inspected, options);
+
+  auto* suspend = on(app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
+                     [](const NodeAddress& node, const Options& o) {
+                       return suspendSession(node, o.session, o.directory, o.json);
+                     });
+  suspend->add_option("session", options.session, "SESSION")->required();
+  suspend->add_option("--to", options.directory, "a new directory for the snapshot")->required();
+  addJson(suspend, options);
+
+  auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
+                    [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.json); });
+  resume->add_option("directory", options.directory, "the snapshot's directory")->required();
+  addJson(resume, options);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  Command chosen;
+  CLI::App app{"Run, suspend and resume CUDA programs on virtual GPUs.", "vgpuctl"};
+  app.footer(examples);
+  app.set_version_flag("--version", std::string("vgpuctl ") + productVersion);
+  app.add_option("--node", options.node, "unix:DIR/vgpud.sock (default: VGPU_NODE, else your own run directory)");
+  app.require_subcommand(1);
+  app.fallthrough();
+  addCommands(app, options, chosen);
+  std::vector<std::string> arguments = markProgram({argv + 1, argv + argc});
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  LogToSpdlog log;
+  int code = 1;
+  auto caught = kj::runCatchingExceptions([&] { code = chosen(resolveNode(options.node), options); });
+  KJ_IF_MAYBE(exception, caught) {
+    std::fprintf(stderr, "vgpuctl: %s\n", reasonOf(*exception).c_str());
+    return 1;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace vgpu
+
+int main(int argc, char** argv) {
+  vgpu::rememberIgnoredSignals();
+  return vgpu::run(argc, argv);
+}

@@ -1,0 +1,41 @@
+#include "tools/vgpuctl/node-client.h"
+
+#include <fmt/format.h>
+
+#include "tools/common/reason.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+constexpr auto answerLimit = 10 * kj::SECONDS;
+
+kj::AutoCloseFd reach(const NodeAddress& address) {
+  kj::AutoCloseFd fd;
+  auto caught = kj::runCatchingExceptions([&] { fd = connectUnix(address.controlSocket()); });
+  KJ_IF_MAYBE(exception, caught) {
+    fail("no vgpud answers: " + reasonOf(*exception) + ". Start one: vgpud --run-dir " + address.directory);
+  }
+  if (!isTrusted(peerOf(fd))) fail("the vgpud on " + address.controlSocket() + " belongs to another user");
+  return fd;
+}
+
+}  // namespace
+
+NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
+  stream = io.lowLevelProvider->wrapSocketFd(reach(address));
+  rpc = kj::heap<capnp::TwoPartyClient>(*stream);
+  client = rpc->bootstrap().castAs<control::Node>();
+  auto request = client.helloRequest();
+  request.setVersion(control::VERSION);
+  auto answered = request.send().then([](capnp::Response<control::Node::HelloResults>&& hello) {
+    if (hello.getVersion() == control::VERSION) return;
+    fail(fmt::format("the vgpud speaks control version {}, this vgpuctl version {}: use the same vgpu for both",
+                     hello.getVersion(), control::VERSION));
+  });
+  auto late = io.provider->getTimer().afterDelay(answerLimit).then(
+      [&] { fail("the vgpud on " + address.controlSocket() + " does not answer"); });
+  answered.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
+}
+
+}  // namespace vgpu

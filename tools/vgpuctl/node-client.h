@@ -1,0 +1,32 @@
+// A connection with a daemon, and the event loop that it needs. One at a time, on the main thread.
+#pragma once
+
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include "tools/common/node-address.h"
+#include "vgpu/wire/control.capnp.h"
+
+namespace vgpu {
+
+class NodeClient {
+ public:
+  // Connects and exchanges versions. Throws kj::Exception saying how to start a daemon where none answers.
+  explicit NodeClient(const NodeAddress& address);
+
+  control::Node::Client& node() { return client; }
+
+  // Waits for an answer. Where the connection ends first, the error says so.
+  template <typename T>
+  T wait(kj::Promise<T> promise) {
+    return promise.wait(io.waitScope);
+  }
+
+ private:
+  kj::AsyncIoContext io;
+  kj::Own<kj::AsyncIoStream> stream;
+  kj::Own<capnp::TwoPartyClient> rpc;
+  control::Node::Client client = nullptr;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,91 @@
+#include "tools/vgpuctl/private-daemon.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/common/installation.h"
+#include "tools/common/spawn.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+std::string makeRunDirectory() {
+  const char* base = std::getenv("XDG_RUNTIME_DIR");
+  if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
+  std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) {
+    fail("no vgpud runs, and a private one cannot be started: no directory can be made as " + pattern + ": " +
+         strerror(errno));
+  }
+  return pattern;
+}
+
+std::vector<std::string> ownEnvironment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+}  // namespace
+
+PrivateDaemon::PrivateDaemon() {
+  node.directory = makeRunDirectory();
+  try {
+    int ends[2];
+    KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
+    kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
+    SpawnRequest request;
+    request.executable = binaryFile("vgpud");
+    request.arguments = {"vgpud", "--private", "--log-level", "warn", "--run-dir", node.directory};
+    request.environment = ownEnvironment();
+    request.inherits = {{theirs.get(), STDOUT_FILENO}};
+    request.deathSignal = SIGTERM;
+    request.ownGroup = true;
+    process = spawn(request);
+    theirs = nullptr;
+    awaitReady(ours);
+  } catch (...) {
+    end();  // a constructor that fails has no destructor
+    throw;
+  }
+}
+
+PrivateDaemon::~PrivateDaemon() { end(); }
+
+void PrivateDaemon::awaitReady(int output) {
+  std::string line;
+  char next;
+  while (line.empty() || line.back() != '\n') {
+    ssize_t got = read(output, &next, 1);
+    if (got == 1) {
+      line += next;
+    } else if (got == 0 || errno != EINTR) {
+      fail("a private vgpud could not be started; what it said is above");
+    }
+  }
+  size_t parenthesis = line.find('(');
+  if (parenthesis != std::string::npos) description = line.substr(parenthesis, line.rfind(')') - parenthesis + 1);
+}
+
+void PrivateDaemon::end() {
+  if (process > 0) {
+    kill(process, SIGTERM);
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    process = 0;
+  }
+  std::error_code ignored;  // the daemon removes it too
+  std::filesystem::remove_all(node.directory, ignored);
+}
+
+}  // namespace vgpu

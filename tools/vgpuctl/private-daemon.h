@@ -1,0 +1,35 @@
+// A daemon of one `vgpuctl run`, for people who have none running: in a run directory of its own, and ended with us.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "tools/common/node-address.h"
+
+namespace vgpu {
+
+class PrivateDaemon {
+ public:
+  // Starts it and waits until it is ready. Throws kj::Exception where that cannot be; the daemon's own words about it are
+  // on stderr by then.
+  PrivateDaemon();
+  // Ends it and removes its run directory.
+  ~PrivateDaemon();
+  PrivateDaemon(const PrivateDaemon&) = delete;
+  PrivateDaemon& operator=(const PrivateDaemon&) = delete;
+
+  const NodeAddress& address() const { return node; }
+  // What the daemon said when it was ready: "(emulated, 1 device: …)".
+  const std::string& devices() const { return description; }
+
+ private:
+  void awaitReady(int output);
+  void end();
+
+  NodeAddress node;
+  pid_t process = 0;
+  std::string description;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,107 @@
+// vgpuctl run: a program with our libraries in it, and nothing else changed.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "tools/common/installation.h"
+#include "tools/common/reason.h"
+#include "tools/common/spawn.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/node-client.h"
+#include "tools/vgpuctl/private-daemon.h"
+#include "tools/vgpuctl/program-check.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// Passed on to the program where a process sent them; what the terminal sends reaches the whole group by itself.
+constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+std::string prepended(const std::string& first, const char* variable) {
+  const char* rest = std::getenv(variable);
+  return rest == nullptr || *rest == '\0' ? first : first + ":" + rest;
+}
+
+// The environment in which the dynamic linker puts our libraries before any other CUDA library.
+std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& name) {
+  std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
+  std::string folder = std::filesystem::path(driver).parent_path();
+  if (folder.find_first_of(" :") != std::string::npos) {
+    fail("vgpu is installed in " + folder + ", and LD_PRELOAD takes no path with spaces or colons. Move it elsewhere");
+  }
+  std::vector<std::string> added = {
+      "LD_PRELOAD=" + prepended(runtime + ":" + driver, "LD_PRELOAD"),
+      "LD_LIBRARY_PATH=" + prepended(folder, "LD_LIBRARY_PATH"),
+      "VGPU_NODE=unix:" + node.controlSocket(),
+      "VGPU_SESSION_NAME=" + name,
+  };
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
+    bool replaced = std::any_of(added.begin(), added.end(), [&](const auto& text) { return text.starts_with(variable); });
+    if (!replaced) result.emplace_back(*entry);
+  }
+  result.insert(result.end(), added.begin(), added.end());
+  return result;
+}
+
+// Waits for the program's end and returns how it ended, passing signals on meanwhile. They are blocked since before the
+// program was started, so none is missed.
+int awaitProgram(pid_t program, const sigset_t& watched) {
+  while (true) {
+    siginfo_t info;
+    int signal = sigwaitinfo(&watched, &info);
+    if (signal < 0) continue;
+    if (signal != SIGCHLD) {
+      if (info.si_code <= 0) kill(program, signal);
+      continue;
+    }
+    int status;
+    if (waitpid(program, &status, WNOHANG) == program) return status;
+  }
+}
+
+std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
+  auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
+  KJ_IF_MAYBE(exception, caught) {
+    if (node.named) kj::throwFatalException(kj::mv(*exception));
+    auto daemon = std::make_unique<PrivateDaemon>();
+    fmt::print(stderr, "vgpuctl: no vgpud runs on {}; this program has a private one, unix:{} {}\n", node.directory,
+               daemon->address().controlSocket(), daemon->devices());
+    return daemon;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int runProgram(const NodeAddress& named, const RunOptions& options) {
+  std::string executable = findExecutable(options.command.front());
+  requirePreloadable(executable);
+  std::unique_ptr<PrivateDaemon> own = daemonFor(named);
+
+  SpawnRequest request;
+  request.executable = executable;
+  request.arguments = options.command;
+  request.environment = programEnvironment(own ? own->address() : named, options.name);
+  request.deathSignal = SIGKILL;
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : forwarded) sigaddset(&watched, signal);
+  sigprocmask(SIG_BLOCK, &watched, nullptr);
+  int status = awaitProgram(spawn(request), watched);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  fmt::print(stderr, "vgpuctl: {} {}\n", options.command.front(), describeExit(status));
+  return 128 + WTERMSIG(status);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,31 @@
+#include "tools/vgpuctl/session-info.h"
+
+#include <nlohmann/json.hpp>
+
+namespace vgpu {
+
+const char* stateName(control::State state) {
+  switch (state) {
+    case control::State::RUNNING: return "running";
+    case control::State::SUSPENDING: return "suspending";
+    case control::State::SUSPENDED: return "suspended";
+    case control::State::RESUMING: return "resuming";
+    case control::State::LOST: return "lost";
+  }
+  return "unknown";
+}
+
+nlohmann::json sessionJson(control::SessionInfo::Reader session) {
+  return {{"session", session.getId().cStr()},
+          {"name", session.getName().cStr()},
+          {"pid", session.getPid()},
+          {"state", stateName(session.getState())},
+          {"device", session.getDevice().cStr()},
+          {"program", session.getProgram().cStr()},
+          {"directory", session.getDirectory().cStr()},
+          {"workerPid", session.getWorkerPid()},
+          {"snapshot", session.getSnapshot().cStr()},
+          {"openedSeconds", session.getOpenedSeconds()}};
+}
+
+}  // namespace vgpu

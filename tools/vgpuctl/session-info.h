@@ -1,0 +1,15 @@
+// A daemon's description of a session, for people and for scripts.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "vgpu/wire/control.capnp.h"
+
+namespace vgpu {
+
+const char* stateName(control::State state);
+
+// Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds.
+nlohmann::json sessionJson(control::SessionInfo::Reader session);
+
+}  // namespace vgpu

@@ -1,0 +1,97 @@
+// ps, suspend and resume: what vgpuctl asks of a daemon.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/node-client.h"
+#include "tools/vgpuctl/progress-line.h"
+#include "tools/vgpuctl/session-info.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+using nlohmann::json;
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+json toJson(control::Report::Reader report) {
+  return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
+          {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
+          {"objects", report.getObjects()},         {"tailFrames", report.getTailFrames()}};
+}
+
+std::string summary(control::Report::Reader report) {
+  return fmt::format("{} of device memory, {} on disk, {} objects, {} waiting calls, {:.3f} s",
+                     humanBytes(report.getDeviceBytes()), humanBytes(report.getStoredBytes()), report.getObjects(),
+                     report.getTailFrames(), report.getSeconds());
+}
+
+void printJson(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
+
+}  // namespace
+
+int listSessions(const NodeAddress& address, bool asJson) {
+  NodeClient client(address);
+  auto answer = client.wait(client.node().listRequest().send());
+  auto sessions = answer.getSessions();
+  if (asJson) {
+    json array = json::array();
+    for (auto session : sessions) array.push_back(sessionJson(session));
+    printJson(array);
+    return 0;
+  }
+  constexpr const char* row = "{:<9} {:<16} {:>8} {:<11} {:<12} {}\n";
+  fmt::print(row, "SESSION", "NAME", "PID", "STATE", "DEVICE", "PROGRAM");
+  for (auto session : sessions) {
+    fmt::print(row, session.getId().cStr(), session.getName().cStr(), session.getPid(), stateName(session.getState()),
+               session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(), session.getProgram().cStr());
+  }
+  return 0;
+}
+
+int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory, bool asJson) {
+  NodeClient client(address);
+  auto request = client.node().suspendRequest();
+  request.setSession(reader(session));
+  std::string target = absolute(directory);
+  request.setDirectory(reader(target));
+  request.setProgress(kj::heap<ProgressLine>("suspend"));
+  auto answer = client.wait(request.send());
+  auto report = answer.getReport();
+  if (asJson) {
+    json result = toJson(report);
+    result["directory"] = target;
+    printJson(result);
+  } else {
+    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiet)\n", session, target, summary(report),
+               report.getGateSeconds());
+  }
+  return 0;
+}
+
+int resumeSession(const NodeAddress& address, const std::string& directory, bool asJson) {
+  NodeClient client(address);
+  auto request = client.node().resumeRequest();
+  std::string source = absolute(directory);
+  request.setDirectory(reader(source));
+  request.setProgress(kj::heap<ProgressLine>("resume"));
+  auto answer = client.wait(request.send());
+  auto session = answer.getSession();
+  if (asJson) {
+    json result = toJson(answer.getReport());
+    result["session"] = sessionJson(session);
+    printJson(result);
+  } else {
+    fmt::print("{} ({}, pid {}) runs again on {}: {}\n", session.getId().cStr(), session.getName().cStr(),
+               session.getPid(), session.getDevice().cStr(), summary(answer.getReport()));
+  }
+  return 0;
+}
+
+}  // namespace vgpu

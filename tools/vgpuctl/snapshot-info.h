@@ -1,0 +1,11 @@
+// What a snapshot says of itself.
+#pragma once
+
+#include <string>
+
+namespace vgpu {
+
+// Prints the manifest in `directory`. Its own checksum is checked, the files beside it are not. Returns the exit code.
+int inspectSnapshot(const std::string& directory, bool json);
+
+}  // namespace vgpu

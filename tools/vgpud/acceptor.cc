@@ -1,0 +1,59 @@
+#include "tools/vgpud/acceptor.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/common/reason.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+constexpr auto retryDelay = 50 * kj::MILLISECONDS;
+
+class Acceptor {
+ public:
+  Acceptor(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take)
+      : io(io), path(path), listener(listenUnix(path)),
+        observer(io.unixEventPort, listener, kj::UnixEventPort::FdObserver::OBSERVE_READ), take(kj::mv(take)) {}
+
+  kj::Promise<void> run() {
+    while (true) {
+      int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd >= 0) {
+        admit(kj::AutoCloseFd(fd));
+      } else if (errno == EAGAIN) {
+        return observer.whenBecomesReadable().then([this] { return run(); });
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        spdlog::warn("a connection to {} has to wait: {}", path, strerror(errno));
+        return io.provider->getTimer().afterDelay(retryDelay).then([this] { return run(); });
+      }
+    }
+  }
+
+ private:
+  void admit(kj::AutoCloseFd socket) {
+    Peer peer = peerOf(socket);
+    if (isTrusted(peer)) return take(kj::mv(socket));
+    spdlog::warn("user {} may not connect to {}", peer.uid, path);
+  }
+
+  kj::AsyncIoContext& io;
+  std::string path;
+  kj::AutoCloseFd listener;
+  kj::UnixEventPort::FdObserver observer;
+  kj::Function<void(kj::AutoCloseFd)> take;
+};
+
+}  // namespace
+
+kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take) {
+  auto acceptor = kj::heap<Acceptor>(io, path, kj::mv(take));
+  auto promise = acceptor->run();
+  return promise.attach(kj::mv(acceptor));
+}
+
+}  // namespace vgpu

@@ -1,0 +1,136 @@
+// vgpud, the daemon of a node: admits programs, keeps workers, suspends and resumes. One event loop, one thread.
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "tools/common/installation.h"
+#include "tools/common/node-address.h"
+#include "tools/common/reason.h"
+#include "tools/common/spawn.h"
+#include "tools/vgpud/acceptor.h"
+#include "tools/vgpud/node-server.h"
+#include "tools/vgpud/options.h"
+#include "tools/vgpud/run-directory.h"
+#include "tools/vgpud/sessions.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+constexpr const char* description =
+    "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
+    "Runs in the foreground until SIGTERM or SIGINT.";
+constexpr const char* examples =
+    "Examples:\n"
+    "  vgpud --run-dir /run/user/1000/vgpu\n"
+    "  vgpud --run-dir /tmp/node-a --device emulated:2     two emulated devices, no GPU needed\n"
+    "Environment:\n"
+    "  VGPU_EMULATED   settings of the emulated device: devices=4,memory=8GiB,architecture=90\n";
+
+// One descriptor a connection: as many as the system lets us have.
+void raiseDescriptorLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+kj::Promise<int> stopSignal(kj::UnixEventPort& port) {
+  auto terminate = port.onSignal(SIGTERM), interrupt = port.onSignal(SIGINT);
+  return terminate.exclusiveJoin(kj::mv(interrupt)).then([](siginfo_t&& info) { return info.si_signo; });
+}
+
+// The first kind of worker that works. The emulated device is never taken in the place of a real one without a word.
+kj::Own<WorkerPool> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options) {
+  std::vector<WorkerKind> kinds = workerKinds(options.device);
+  for (size_t i = 0;; ++i) {
+    auto pool = kj::heap<WorkerPool>(io, processes, kinds[i]);
+    auto caught = kj::runCatchingExceptions([&] { pool->begin().wait(io.waitScope); });
+    KJ_IF_MAYBE(exception, caught) {
+      pool->close();
+      if (i + 1 == kinds.size()) kj::throwFatalException(kj::mv(*exception));
+      spdlog::info("no {} device is used: {}", kinds[i].label, reasonOf(*exception));
+    } else {
+      return pool;
+    }
+  }
+}
+
+class LogFailures final : public kj::TaskSet::ErrorHandler {
+  void taskFailed(kj::Exception&& exception) override { spdlog::warn("a connection ended: {}", reasonOf(exception)); }
+};
+
+void announce(const RunDirectory& directory, const WorkerPool& pool) {
+  size_t count = pool.devices().size();
+  std::printf("vgpud: ready on %s (%s, %zu device%s: %s)\n", directory.controlSocket().c_str(),
+              pool.workerKind().label.c_str(), count, count == 1 ? "" : "s", pool.devices().front().name.c_str());
+  std::fflush(stdout);
+}
+
+void serve(const DaemonOptions& options) {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  RunDirectory directory(options.runDirectory);
+  auto stop = stopSignal(io.unixEventPort).fork();
+  Processes processes(io.unixEventPort);
+  kj::Own<WorkerPool> pool = startPool(io, processes, options);
+  Sessions sessions(io, processes, *pool, directory);
+  LogFailures handler;
+  kj::TaskSet tasks(handler);
+  tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
+  tasks.add(acceptAll(io, directory.controlSocket(), [&](kj::AutoCloseFd socket) {
+    tasks.add(serveNode(sessions, directory, kj::mv(socket)));
+  }));
+  announce(directory, *pool);
+  int signal = stop.addBranch().wait(io.waitScope);
+  spdlog::info("ending on signal {}", signal);
+  sessions.close().wait(io.waitScope);
+}
+
+int run(int argc, char** argv) {
+  DaemonOptions options;
+  CLI::App app{description, "vgpud"};
+  app.footer(examples);
+  app.set_version_flag("--version", std::string("vgpud ") + productVersion);
+  app.add_option("--run-dir", options.runDirectory, "where sockets and state are kept (default: the user's own)");
+  app.add_option("--device", options.device, "auto, cuda, emulated or emulated:N (N devices)")->capture_default_str();
+  app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_st("vgpud"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  spdlog::set_level(spdlog::level::from_str(options.logLevel));
+  if (options.runDirectory.empty()) options.runDirectory = defaultRunDirectory();
+  raiseDescriptorLimit();
+  LogToSpdlog log;
+  auto caught = kj::runCatchingExceptions([&] { serve(options); });
+  std::error_code ignored;
+  if (options.isPrivate) std::filesystem::remove_all(options.runDirectory, ignored);
+  KJ_IF_MAYBE(exception, caught) {
+    std::fprintf(stderr, "vgpud: %s\n", reasonOf(*exception).c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace vgpu
+
+int main(int argc, char** argv) {
+  vgpu::rememberIgnoredSignals();
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureSignal(SIGINT);
+  return vgpu::run(argc, argv);
+}

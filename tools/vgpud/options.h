@@ -1,0 +1,24 @@
+// vgpud's command line.
+#pragma once
+
+#include <spdlog/common.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/vgpud/worker-process.h"
+
+namespace vgpu {
+
+struct DaemonOptions {
+  std::string runDirectory;
+  std::string device = "auto";
+  std::string logLevel = "info";
+  bool isPrivate = false;  // of one `vgpuctl run`: ends with it
+};
+
+// The kinds of worker to try, best first, for what --device says. Throws kj::Exception where that makes no sense or the
+// installation lacks the emulated device.
+std::vector<WorkerKind> workerKinds(const std::string& device);
+
+}  // namespace vgpu

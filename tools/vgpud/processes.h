@@ -1,0 +1,36 @@
+// Other processes, watched by pidfd: workers, which are our children and are reaped here, and programs, which are not.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+
+#include <string>
+
+namespace vgpu {
+
+class Processes final : private kj::TaskSet::ErrorHandler {
+ public:
+  explicit Processes(kj::UnixEventPort& port) : port(port), tasks(*this) {}
+
+  // Reaps the child `pid` when it ends, whether or not anyone still waits for the promise; resolves to how it ended.
+  kj::Promise<std::string> reap(pid_t pid);
+
+  // A pidfd of a child. Throws kj::Exception (Linux has them since 5.3).
+  static kj::AutoCloseFd open(pid_t child);
+
+  // Resolves when any process has ended; at once if it has already. Never, where it is out of our sight (another pid
+  // namespace): its connection is then the only sign of its life.
+  kj::Promise<void> ended(pid_t pid);
+
+  // Resolves when no child is left.
+  kj::Promise<void> allReaped() { return tasks.onEmpty(); }
+
+ private:
+  kj::Promise<void> ended(kj::AutoCloseFd handle);
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::UnixEventPort& port;
+  kj::TaskSet tasks;
+};
+
+}  // namespace vgpu

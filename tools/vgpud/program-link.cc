@@ -1,0 +1,90 @@
+#include "tools/vgpud/program-link.h"
+
+#include <capnp/serialize-async.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "tools/common/reason.h"
+#include "vgpu/wire/control-channel.h"
+
+namespace vgpu {
+namespace {
+
+constexpr auto openLimit = 10 * kj::SECONDS;
+
+capnp::ReaderOptions messageLimits() {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = ControlChannel::mostBytes / sizeof(capnp::word);
+  options.nestingLimit = 8;
+  return options;
+}
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoCloseFd> descriptors) {
+  if (message.isRefused()) fail("the program refused: " + text(message.getRefused()));
+  if (!message.isOpen()) fail("the program did not begin with `open`");
+  auto open = message.getOpen();
+  if (open.getVersion() != control::VERSION) {
+    fail(fmt::format("the program's vgpu speaks control version {}, this vgpud version {}: use the same vgpu for both",
+                     open.getVersion(), control::VERSION));
+  }
+  if (descriptors.size() != 2) fail("a program must send its segment and its host arena along");
+  return {text(open.getName()),    text(open.getProgram()), text(open.getReattach()),  text(open.getSession()),
+          text(open.getObjects()), open.getPid(),           kj::mv(descriptors[0]),  kj::mv(descriptors[1])};
+}
+
+}  // namespace
+
+ProgramLink::ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
+    : io(io), other(peerOf(socket)), stream(io.lowLevelProvider->wrapUnixSocketFd(kj::mv(socket))),
+      writes(kj::Promise<void>(kj::READY_NOW).fork()) {}
+
+kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
+  auto space = kj::heapArray<kj::AutoCloseFd>(2);
+  auto read = capnp::tryReadMessage(*stream, space, messageLimits());
+  return read
+      .then([](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> ProgramOpen {
+        KJ_IF_MAYBE(received, message) {
+          return takeOpen(received->reader->getRoot<control::ToNode>(), received->fds);
+        }
+        fail("the program closed the connection before it opened a session");
+      })
+      .attach(kj::mv(space))
+      .exclusiveJoin(io.provider->getTimer().afterDelay(openLimit).then(
+          []() -> ProgramOpen { fail("the program did not answer in 10 s"); }));
+}
+
+kj::Promise<void> ProgramLink::serve(kj::Function<void(control::ToNode::Reader)> handle) {
+  handler = kj::mv(handle);
+  return serveNext();
+}
+
+kj::Promise<void> ProgramLink::serveNext() {
+  return capnp::tryReadMessage(*stream, messageLimits())
+      .then([this](kj::Maybe<kj::Own<capnp::MessageReader>>&& message) -> kj::Promise<void> {
+        KJ_IF_MAYBE(received, message) {
+          KJ_ASSERT_NONNULL(handler)((*received)->getRoot<control::ToNode>());
+          return serveNext();
+        }
+        return kj::READY_NOW;
+      });
+}
+
+void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill) {
+  auto message = kj::heap<capnp::MallocMessageBuilder>();
+  fill(message->initRoot<control::ToSession>());
+  writes = writes.addBranch()
+               .then([this, message = kj::mv(message)]() mutable {
+                 auto write = capnp::writeMessage(*stream, *message);
+                 return write.attach(kj::mv(message));
+               })
+               .catch_([](kj::Exception&& exception) {
+                 spdlog::debug("a program did not get its message: {}", reasonOf(exception));
+               })
+               .fork();
+  // A branch that nobody waits for is not run; the fork is, as long as one of its branches is.
+  writing = writes.addBranch().eagerlyEvaluate(nullptr);
+}
+
+}  // namespace vgpu

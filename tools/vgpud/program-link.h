@@ -1,0 +1,55 @@
+// The daemon's end of the connection with one program: messages in order, and who is at the other end.
+//
+// What a program sends is not trusted: a message is bounded, one that is none ends this connection and nothing else.
+#pragma once
+
+#include <capnp/message.h>
+#include <kj/async-io.h>
+#include <kj/function.h>
+
+#include <string>
+#include <vector>
+
+#include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+
+// What a program says of itself when it opens a session or answers `reattach`.
+struct ProgramOpen {
+  std::string name, program, reattach, session, objects;
+  pid_t pid = 0;  // as the program sees itself, which is another number in another pid namespace
+  kj::AutoCloseFd segment, hostArena;
+};
+
+class ProgramLink {
+ public:
+  ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket);
+
+  const Peer& peer() const { return other; }
+
+  // The first message. Rejects where it is another one, of another version, without its descriptors, or later than 10 s.
+  kj::Promise<ProgramOpen> receiveOpen();
+
+  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at what is no
+  // message.
+  kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
+
+  // Queues a message. Where the program is gone nobody reads it, and serve() says so.
+  void send(kj::FunctionParam<void(control::ToSession::Builder)> fill);
+
+  // Resolves when all that was queued has been written, or cannot be.
+  kj::Promise<void> flushed() { return writes.addBranch(); }
+
+ private:
+  kj::Promise<void> serveNext();
+
+  kj::AsyncIoContext& io;
+  Peer other;
+  kj::Own<kj::AsyncCapabilityStream> stream;
+  kj::ForkedPromise<void> writes;
+  kj::Promise<void> writing = nullptr;
+  kj::Maybe<kj::Function<void(control::ToNode::Reader)>> handler;
+};
+
+}  // namespace vgpu

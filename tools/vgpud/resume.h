@@ -1,0 +1,24 @@
+// Resume: the program of a snapshot is found where it waits, a fresh worker is restored, the program goes on under this
+// daemon. Until the worker is complete nothing has changed: any failure leaves the program suspended, to be resumed again,
+// here or elsewhere.
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+
+#include "tools/vgpud/sessions.h"
+#include "tools/vgpud/suspend.h"
+
+namespace vgpu {
+
+struct Resumed {
+  std::string session;  // id
+  OperationReport report;
+};
+
+// Resumes from the snapshot in `directory`, an absolute path. Throws kj::Exception, at once or later. Dropping the promise
+// ends the work.
+kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress);
+
+}  // namespace vgpu

@@ -1,0 +1,104 @@
+#include "tools/vgpud/session.h"
+
+#include <kj/debug.h>
+#include <sys/random.h>
+
+#include <ctime>
+
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// A gate closes in microseconds and the object list commits in milliseconds; a program that takes this long is stopped
+// (SIGSTOP, a debugger) and must not be left behind a closing gate.
+constexpr auto gateLimit = 30 * kj::SECONDS;
+
+}  // namespace
+
+Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> owned, const ProgramOpen& open)
+    : id(open.session), name(open.name), program(open.program), reattach(open.reattach), directory(open.objects),
+      openedSeconds(time(nullptr)), link(kj::mv(owned)), io(io) {
+  pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
+  left = link->serve([this](control::ToNode::Reader message) { handle(message); })
+             .exclusiveJoin(processes.ended(link->peer().pid))
+             .fork();
+}
+
+void Session::handle(control::ToNode::Reader message) {
+  switch (message.which()) {
+    case control::ToNode::MOVED: moved = true; return;
+    case control::ToNode::GATE_CLOSED:
+    case control::ToNode::REFUSED: break;
+    default: fail("the program sent a message that has no place here");
+  }
+  if (answersToIgnore > 0) {
+    --answersToIgnore;
+    return;
+  }
+  KJ_IF_MAYBE(answer, gateAnswer) {
+    if (message.isGateClosed()) {
+      (*answer)->fulfill(message.getGateClosed().getPosition());
+    } else {
+      auto reason = message.getRefused();
+      (*answer)->rejectIfThrows([&] { fail("the program cannot close its gate: " + std::string(reason.cStr())); });
+    }
+    gateAnswer = nullptr;
+    return;
+  }
+  fail("the program answered a question that nobody asked");
+}
+
+kj::Promise<uint64_t> Session::closeGate() {
+  auto answer = kj::newPromiseAndFulfiller<uint64_t>();
+  gateAnswer = kj::mv(answer.fulfiller);
+  link->send([](control::ToSession::Builder message) { message.setCloseGate(); });
+  return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(gateLimit).then([this]() -> uint64_t {
+    fail("program " + std::to_string(pid) + " did not close its gate in 30 s: is it stopped?");
+  }));
+}
+
+void Session::openGate() {
+  if (gateAnswer != nullptr) {
+    gateAnswer = nullptr;
+    ++answersToIgnore;
+  }
+  link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
+}
+
+void Session::requireIdle() {
+  if (!operation.isEmpty()) fail("session " + id + " is being suspended or resumed already; wait until that has ended");
+}
+
+void Session::interrupt(const std::string& why) {
+  operation.cancel(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(why.data(), why.size())));
+}
+
+void Session::describe(control::SessionInfo::Builder info) const {
+  auto reader = [](const std::string& text) { return capnp::Text::Reader(text.c_str(), text.size()); };
+  info.setId(reader(id));
+  info.setName(reader(name));
+  info.setPid(pid);
+  info.setState(state);
+  info.setProgram(reader(program));
+  info.setDirectory(reader(directory));
+  info.setOpenedSeconds(openedSeconds);
+  KJ_IF_MAYBE(process, worker) {
+    info.setDevice(reader(device));
+    info.setWorkerPid((*process)->pid());
+  }
+  if (state == control::State::SUSPENDED) info.setSnapshot(reader(snapshot));
+}
+
+std::string newSessionId() {
+  // Crockford's alphabet: no i, l, o or u, which people misread or wish had not been there.
+  static constexpr char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
+  unsigned char random[8];
+  KJ_SYSCALL(getrandom(random, sizeof(random), 0));
+  std::string id;
+  id += alphabet[10 + random[0] % 22];  // a letter first: no id looks like a pid
+  for (int i = 1; i < 8; ++i) id += alphabet[random[i] % 32];
+  return id;
+}
+
+}  // namespace vgpu

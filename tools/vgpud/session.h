@@ -1,0 +1,73 @@
+// One session as its daemon sees it: who the program is, the connection with it, its worker, and what is being done.
+//
+// Everything runs in the daemon's event loop. The daemon's table owns a session once it runs; until then, and while it is
+// taken over from another daemon, the operation that makes it does. Destroying it closes the connection and kills the
+// worker. Of all this a suspend keeps the identity.
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+
+#include "tools/vgpud/program-link.h"
+#include "tools/vgpud/worker-process.h"
+#include "vgpu/wire/control.capnp.h"
+
+namespace vgpu {
+
+class Session {
+ public:
+  // Takes over a connection whose first message was `open`, and begins to read from it.
+  Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> link, const ProgramOpen& open);
+  KJ_DISALLOW_COPY(Session);
+
+  // Resolves when the program has ended; rejects when it has sent what makes no sense.
+  kj::Promise<void> gone() { return left.addBranch(); }
+
+  // Asks the program to close its gate; resolves to the ring's head when it has. Rejects where the program refuses or
+  // does not answer in time; its gate will be open then.
+  kj::Promise<uint64_t> closeGate();
+
+  // Opens it again, also where closeGate() has not resolved yet.
+  void openGate();
+
+  // Begins, exclusively, what must not run twice at once. Rejected when end() is called. Throws where one runs already.
+  template <typename T>
+  kj::Promise<T> exclusively(kj::Promise<T> work) {
+    return operation.wrap(kj::mv(work));
+  }
+  void requireIdle();
+
+  // Ends whatever runs on the session, with `why` as its error.
+  void interrupt(const std::string& why);
+
+  void describe(control::SessionInfo::Builder info) const;
+
+  std::string id, name, program, reattach;
+  std::string directory;  // state directory; the object list is in it
+  std::string snapshot;   // where it was suspended to
+  std::string device;
+  pid_t pid = 0;
+  control::State state = control::State::RUNNING;
+  int64_t openedSeconds = 0;
+  kj::Own<ProgramLink> link;
+  kj::Maybe<kj::Own<WorkerProcess>> worker;
+  kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
+  kj::Promise<void> life = nullptr;         // and to the program's
+  bool ended = false;                       // the program is gone
+  bool moved = false;                       // another daemon owns the session now, and its state directory
+
+ private:
+  void handle(control::ToNode::Reader message);
+
+  kj::AsyncIoContext& io;
+  kj::Canceler operation;
+  kj::ForkedPromise<void> left = nullptr;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<uint64_t>>> gateAnswer;
+  int answersToIgnore = 0;  // to a closeGate that we gave up on
+};
+
+// A name for a new session: eight letters and digits that a person can read aloud.
+std::string newSessionId();
+
+}  // namespace vgpu

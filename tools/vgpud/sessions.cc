@@ -1,0 +1,199 @@
+#include "tools/vgpud/sessions.h"
+
+#include <kj/debug.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tools/common/reason.h"
+#include "tools/common/session-lookup.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// For the last words to programs that do not read.
+constexpr auto farewellLimit = 1 * kj::SECONDS;
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+}  // namespace
+
+Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory)
+    : io(io), processes(processes), pool(pool), directory(directory), admissions(*this),
+      cleanups(*this) {}
+
+Sessions::~Sessions() noexcept(false) {}
+
+void Sessions::admit(kj::AutoCloseFd socket) {
+  auto holder = kj::heap<kj::Own<ProgramLink>>(kj::heap<ProgramLink>(io, kj::mv(socket)));
+  auto& link = *holder;
+  auto opened = link->receiveOpen().then([this, &link](ProgramOpen&& request) { return open(link, kj::mv(request)); });
+  admissions.add(opened
+                .catch_([this, &link](kj::Exception&& exception) {
+                  spdlog::warn("no session: {}", reasonOf(exception));
+                  if (link.get() != nullptr) refuse(kj::mv(link), reasonOf(exception));
+                })
+                .attach(kj::mv(holder)));
+}
+
+// Takes `link` only when a session can hold it.
+kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request) {
+  if (closing) fail("this vgpud is ending");
+  do {
+    request.session = newSessionId();
+  } while (find(request.session) != nullptr);
+  request.objects = directory.makeSession(request.session, link->peer().pid > 0 ? link->peer().pid : request.pid);
+  auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request));
+  auto ready = pool.take().then([request = kj::mv(request)](kj::Own<WorkerProcess>&& worker) mutable {
+    return attachProgram(kj::mv(worker), request);
+  });
+  auto established = establish(*session, kj::mv(ready));
+  return established.catch_([this, session = kj::mv(session)](kj::Exception&& exception) mutable {
+    spdlog::warn("no session for pid {}: {}", (*session)->pid, reasonOf(exception));
+    removeSessionState((*session)->directory, (*session)->id);
+    refuse(kj::mv(*session), reasonOf(exception));
+  });
+}
+
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, ProgramOpen& open) {
+  auto request = worker->remote().attachRequest();
+  request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
+  request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
+  auto answer = worker->orExit(request.send().ignoreResult());
+  return answer.then([worker = kj::mv(worker)]() mutable { return kj::mv(worker); });
+}
+
+kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::Own<WorkerProcess>> ready) {
+  auto early = owned->gone().then([]() -> kj::Own<WorkerProcess> { fail("the program has ended"); });
+  return ready.exclusiveJoin(kj::mv(early)).then([this, &owned](kj::Own<WorkerProcess>&& worker) {
+    Session& session = *owned;
+    session.worker = kj::mv(worker);
+    session.device = pool.deviceLabel();
+    session.state = control::State::RUNNING;
+    session.link->send([&](control::ToSession::Builder message) {
+      auto opened = message.initOpened();
+      opened.setSession(reader(session.id));
+      opened.setDirectory(reader(session.directory));
+    });
+    KJ_IF_MAYBE(previous, find(session.id)) {
+      drop(remove(*previous));
+    }
+    table.add(kj::mv(owned));
+    watch(session);
+    spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
+  });
+}
+
+void Sessions::watch(Session& session) {
+  KJ_IF_MAYBE(worker, session.worker) {
+    session.workerWatch = (*worker)->exited().then([this, &session](std::string how) { loseWorker(session, how); })
+                              .eagerlyEvaluate(nullptr);
+  }
+  session.life = session.gone()
+                     .then([this, &session] { programLeft(session, nullptr); },
+                           [this, &session](kj::Exception&& exception) { programLeft(session, reasonOf(exception)); })
+                     .eagerlyEvaluate(nullptr);
+}
+
+void Sessions::loseWorker(Session& session, const std::string& how) {
+  std::string why = "its vgpu-worker " + how;
+  spdlog::warn("session {} ({}, pid {}) is lost: {}", session.id, session.name, session.pid, why);
+  session.state = control::State::LOST;
+  session.worker = nullptr;
+  session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(why)); });
+  session.interrupt("session " + session.id + " is lost: " + why);
+}
+
+// Called from the session's own promises, which must not be destroyed while they run: drop() waits for the next turn.
+void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour) {
+  session.ended = true;
+  KJ_IF_MAYBE(reason, misbehaviour) {
+    spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
+    session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
+  } else {
+    spdlog::info("session {} ({}, pid {}) {}", session.id, session.name, session.pid,
+                 session.moved ? "was resumed by another daemon" : "ended");
+  }
+  session.interrupt("the program of session " + session.id + " (pid " + std::to_string(session.pid) + ") has ended");
+  if (!session.moved) removeSessionState(session.directory, session.id);
+  drop(remove(session));
+}
+
+kj::Promise<void> Sessions::releaseWorker(Session& session) {
+  session.workerWatch = nullptr;
+  KJ_IF_MAYBE(worker, session.worker) {
+    kj::Own<WorkerProcess> taken = kj::mv(*worker);
+    session.worker = nullptr;
+    auto stopped = taken->stop();
+    return stopped.attach(kj::mv(taken));
+  }
+  return kj::READY_NOW;
+}
+
+void Sessions::refuse(kj::Own<ProgramLink> link, const std::string& reason) {
+  link->send([&](control::ToSession::Builder message) { message.setRefused(reader(reason)); });
+  auto told = link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
+  cleanups.add(told.attach(kj::mv(link)));
+}
+
+void Sessions::refuse(kj::Own<Session> session, const std::string& reason) {
+  session->link->send([&](control::ToSession::Builder message) { message.setRefused(reader(reason)); });
+  drop(kj::mv(session));
+}
+
+kj::Maybe<Session&> Sessions::find(const std::string& id) {
+  for (auto& session : table) {
+    if (session->id == id) return *session;
+  }
+  return nullptr;
+}
+
+Session& Sessions::get(const std::string& text) {
+  std::vector<SessionKey> keys;
+  for (auto& session : table) keys.push_back({session->id, session->name, session->pid});
+  return *table[lookUpSession(keys, text)];
+}
+
+kj::Own<Session> Sessions::remove(Session& session) {
+  for (auto entry = table.begin(); entry != table.end(); ++entry) {
+    if (entry->get() != &session) continue;
+    kj::Own<Session> removed = kj::mv(*entry);
+    std::move(entry + 1, table.end(), entry);
+    table.removeLast();
+    return removed;
+  }
+  KJ_FAIL_ASSERT("a session that is not in the table", session.id.c_str());
+}
+
+void Sessions::drop(kj::Own<Session> session) {
+  auto told = session->link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
+  auto freed = releaseWorker(*session);
+  cleanups.add(kj::evalLater([told = kj::mv(told), freed = kj::mv(freed)]() mutable {
+              return told.then([freed = kj::mv(freed)]() mutable { return kj::mv(freed); });
+            }).attach(kj::mv(session)));
+}
+
+kj::Promise<void> Sessions::close() {
+  closing = true;
+  pool.close();
+  kj::Vector<kj::Promise<void>> farewells;
+  for (auto& session : table) {
+    session->interrupt("this vgpud is ending");
+    session->life = nullptr;
+    if (session->worker == nullptr) continue;
+    session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was ended"); });
+    farewells.add(releaseWorker(*session));
+    farewells.add(session->link->flushed());
+    removeSessionState(session->directory, session->id);
+  }
+  return kj::joinPromises(farewells.releaseAsArray())
+      .then([this] { return processes.allReaped(); })
+      .then([this] { return cleanups.onEmpty(); })
+      .exclusiveJoin(io.provider->getTimer().afterDelay(2 * farewellLimit));
+}
+
+void Sessions::taskFailed(kj::Exception&& exception) { spdlog::warn("{}", reasonOf(exception)); }
+
+}  // namespace vgpu

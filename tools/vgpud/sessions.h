@@ -1,0 +1,79 @@
+// All sessions of a node: admits programs, gives them workers, and reacts to the end of either.
+//
+// Owns the sessions; everything runs in the daemon's event loop. A session in the table is running, suspended, on the way
+// between the two, or lost. suspend.cc and resume.cc are the two long operations on it.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/vector.h>
+
+#include <set>
+#include <string>
+
+#include "tools/vgpud/processes.h"
+#include "tools/vgpud/run-directory.h"
+#include "tools/vgpud/session.h"
+#include "tools/vgpud/worker-pool.h"
+
+namespace vgpu {
+
+class Sessions final : private kj::TaskSet::ErrorHandler {
+ public:
+  Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory);
+  ~Sessions() noexcept(false);
+
+  // A program's new connection.
+  void admit(kj::AutoCloseFd socket);
+
+  kj::ArrayPtr<const kj::Own<Session>> all() const { return table; }
+  // By id, name or pid. Throws kj::Exception where that means none or several.
+  Session& get(const std::string& text);
+  // By id.
+  kj::Maybe<Session&> find(const std::string& id);
+
+  // Gives `session` the worker that `ready` brings, tells its program to go on, and keeps it in the table, in the place
+  // of one of the same id. Rejects where there is no worker, or where the program ends before it has one; the caller
+  // still owns the session then.
+  kj::Promise<void> establish(kj::Own<Session>& session, kj::Promise<kj::Own<WorkerProcess>> ready);
+
+  // Tells a program that it gets no worker; its connection ends when it has been told.
+  void refuse(kj::Own<ProgramLink> link, const std::string& reason);
+  void refuse(kj::Own<Session> session, const std::string& reason);
+
+  // Takes a session's worker away and stops it. Resolves when the device is free.
+  kj::Promise<void> releaseWorker(Session& session);
+
+  // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
+  void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
+
+  // Whether an operation may begin to take over session `id` from another daemon; until leave(), no other one may.
+  bool enter(const std::string& id) { return arriving.insert(id).second; }
+  void leave(const std::string& id) { arriving.erase(id); }
+
+  // Tells all programs that their workers are going, ends the workers, and leaves suspended programs as they are.
+  kj::Promise<void> close();
+
+  kj::AsyncIoContext& io;
+  Processes& processes;
+  WorkerPool& pool;
+
+ private:
+  kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
+  void watch(Session& session);
+  void loseWorker(Session& session, const std::string& how);
+  void programLeft(Session& session, kj::Maybe<std::string> misbehaviour);
+  kj::Own<Session> remove(Session& session);
+  void drop(kj::Own<Session> session);
+  void taskFailed(kj::Exception&& exception) override;
+
+  RunDirectory& directory;
+  kj::Vector<kj::Own<Session>> table;
+  std::set<std::string> arriving;
+  bool closing = false;
+  kj::TaskSet admissions, cleanups;
+};
+
+// The worker's part of opening a session: its memory goes to `worker`, which begins to consume.
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, ProgramOpen& open);
+
+}  // namespace vgpu

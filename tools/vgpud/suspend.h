@@ -1,0 +1,26 @@
+// Suspend: the program's gate is closed, its worker stops, the snapshot is written, the worker ends. Whatever fails before
+// the snapshot is complete leaves the program running as before.
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+
+#include "tools/vgpud/sessions.h"
+
+namespace vgpu {
+
+struct OperationReport {
+  double seconds = 0, gateSeconds = 0;
+  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, tailFrames = 0;
+
+  void take(control::Report::Reader report);
+  void give(control::Report::Builder report) const;
+};
+
+// Suspends `session` to `directory`, an absolute path. Dropping the promise before the snapshot is complete ends the work
+// and lets the program go on. Throws kj::Exception, at once or later.
+kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
+                                     control::Progress::Client progress);
+
+}  // namespace vgpu

@@ -1,0 +1,83 @@
+#include "tools/vgpud/worker-pool.h"
+
+#include <spdlog/spdlog.h>
+
+#include "tools/common/reason.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// A driver's start takes 0.2 to 0.4 s (FACTS); on a machine with many GPUs several seconds.
+constexpr auto startLimit = 60 * kj::SECONDS;
+// A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
+constexpr auto restartDelay = 1 * kj::SECONDS;
+
+}  // namespace
+
+WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind)
+    : io(io), processes(processes), kind(std::move(kind)), tasks(*this) {}
+
+kj::Promise<void> WorkerPool::begin() { return prepare().ready.addBranch(); }
+
+WorkerPool::Waiting& WorkerPool::prepare() {
+  auto owned = kj::heap<Waiting>();
+  Waiting& next = *owned;
+  next.worker = kj::heap<WorkerProcess>(io, processes, kind);
+  auto greeted = next.worker->remote().helloRequest().send().then(
+      [this, &next](capnp::Response<control::Worker::HelloResults>&& hello) {
+        next.isReady = true;
+        learnDevices(hello.getDevices());
+      });
+  next.ready = next.worker->orExit(kj::mv(greeted))
+                   .exclusiveJoin(io.provider->getTimer().afterDelay(startLimit).then(
+                       [] { fail("a vgpu-worker was not ready in 60 s"); }))
+                   .fork();
+  tasks.add(next.worker->exited().then([this, dead = &next](std::string) { replace(dead); }));
+  waiting = kj::mv(owned);
+  return next;
+}
+
+void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
+  found.clear();
+  for (auto device : devices) {
+    found.push_back({device.getOrdinal(), device.getName().cStr(), device.getUuid().cStr(), device.getMemoryBytes()});
+  }
+}
+
+void WorkerPool::replace(Waiting* dead) {
+  KJ_IF_MAYBE(current, waiting) {
+    if (current->get() != dead || !dead->isReady || closed) return;
+    spdlog::warn("the waiting worker ended; another one is started");
+    waiting = nullptr;
+    tasks.add(io.provider->getTimer().afterDelay(restartDelay).then([this] {
+      if (waiting == nullptr && !closed) prepare();
+    }));
+  }
+}
+
+kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take() {
+  if (closed) fail("this vgpud is ending");
+  if (waiting == nullptr) prepare();
+  kj::Own<Waiting> taken = kj::mv(KJ_ASSERT_NONNULL(waiting));
+  waiting = nullptr;
+  auto ready = taken->ready.addBranch();
+  return ready.then([this, taken = kj::mv(taken)]() mutable {
+    if (waiting == nullptr && !closed) prepare();
+    return kj::mv(taken->worker);
+  });
+}
+
+std::string WorkerPool::deviceLabel() const {
+  std::string label = kind.label + " 0";
+  return found.size() < 2 ? label : label + "-" + std::to_string(found.size() - 1);
+}
+
+void WorkerPool::close() {
+  closed = true;
+  waiting = nullptr;
+}
+
+void WorkerPool::taskFailed(kj::Exception&& exception) { spdlog::warn("no worker: {}", reasonOf(exception)); }
+
+}  // namespace vgpu

@@ -1,0 +1,59 @@
+// Workers started ahead: one always waits with its driver ready, so that a session attaches in milliseconds.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/vgpud/worker-process.h"
+
+namespace vgpu {
+
+struct DeviceInfo {
+  uint32_t ordinal = 0;
+  std::string name, uuid;
+  uint64_t memoryBytes = 0;
+};
+
+class WorkerPool final : private kj::TaskSet::ErrorHandler {
+ public:
+  WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind);
+
+  // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects where the driver or
+  // the emulated device does not work, with the worker's reason.
+  kj::Promise<void> begin();
+
+  // A worker of its own for the caller, ready. Another one is started in its place.
+  kj::Promise<kj::Own<WorkerProcess>> take();
+
+  const std::vector<DeviceInfo>& devices() const { return found; }
+  // "emulated 0", "cuda 0-3": what a session of this node has.
+  std::string deviceLabel() const;
+  const WorkerKind& workerKind() const { return kind; }
+
+  // Kills the waiting worker and starts no more.
+  void close();
+
+ private:
+  struct Waiting {
+    kj::Own<WorkerProcess> worker;
+    kj::ForkedPromise<void> ready = nullptr;
+    bool isReady = false;
+  };
+
+  Waiting& prepare();
+  void learnDevices(capnp::List<control::Device>::Reader devices);
+  void replace(Waiting* dead);
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::AsyncIoContext& io;
+  Processes& processes;
+  WorkerKind kind;
+  std::vector<DeviceInfo> found;
+  kj::Maybe<kj::Own<Waiting>> waiting;
+  bool closed = false;
+  kj::TaskSet tasks;
+};
+
+}  // namespace vgpu

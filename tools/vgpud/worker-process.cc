@@ -1,0 +1,92 @@
+#include "tools/vgpud/worker-process.h"
+
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+#include <sstream>
+#include <string_view>
+
+#include "tools/common/installation.h"
+#include "tools/common/spawn.h"
+
+namespace vgpu {
+namespace {
+
+constexpr int workerSocket = 3;  // where vgpu-worker expects its end
+
+// All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
+constexpr const char* passedPrefixes[] = {"PATH=", "HOME=", "LANG=", "LC_", "TMPDIR=", "CUDA_", "VGPU_",
+                                          "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
+constexpr const char* keptBack[] = {"VGPU_NODE=", "VGPU_SESSION_NAME=", "VGPU_EMULATED="};
+
+bool startsWithAny(std::string_view text, std::span<const char* const> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return text.starts_with(prefix); });
+}
+
+// The driver may be reached by LD_LIBRARY_PATH only; but of the daemon's own, the folder with our libcuda.so.1 must not
+// be in it, which it is when a program under vgpu starts a daemon.
+std::string searchPath() {
+  const char* value = std::getenv("LD_LIBRARY_PATH");
+  std::string own = libraryFile("vgpu-worker"), kept, part;
+  own.resize(own.rfind('/'));
+  std::istringstream parts(value == nullptr ? "" : value);
+  while (std::getline(parts, part, ':')) {
+    if (part != own && !part.empty()) kept += (kept.empty() ? "" : ":") + part;
+  }
+  return kept;
+}
+
+std::vector<std::string> workerEnvironment(const WorkerKind& kind) {
+  std::vector<std::string> environment = kind.environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (startsWithAny(*entry, passedPrefixes) && !startsWithAny(*entry, keptBack)) environment.emplace_back(*entry);
+  }
+  if (std::string path = searchPath(); !path.empty()) environment.push_back("LD_LIBRARY_PATH=" + path);
+  return environment;
+}
+
+}  // namespace
+
+struct WorkerProcess::Connection {
+  kj::Own<kj::AsyncCapabilityStream> stream;
+  capnp::TwoPartyClient rpc;
+
+  // Zero would keep us from sending descriptors, too.
+  explicit Connection(kj::Own<kj::AsyncCapabilityStream> owned) : stream(kj::mv(owned)), rpc(*stream, 1) {}
+};
+
+WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind) {
+  int ends[2];
+  KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
+  SpawnRequest request;
+  request.executable = libraryFile("vgpu-worker");
+  request.arguments = {"vgpu-worker", "--device", kind.device};
+  request.environment = workerEnvironment(kind);
+  request.inherits = {{theirs.get(), workerSocket}};
+  request.deathSignal = SIGKILL;
+  request.ownGroup = true;
+  request.fixedAddresses = true;
+  process = spawn(request);
+  handle = processes.open(process);
+  exit = processes.reap(process).fork();
+  connection = kj::heap<Connection>(io.lowLevelProvider->wrapUnixSocketFd(kj::mv(ours)));
+  client = connection->rpc.bootstrap().castAs<control::Worker>();
+}
+
+WorkerProcess::~WorkerProcess() noexcept(false) { kill(); }
+
+void WorkerProcess::kill() { syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0); }
+
+kj::Promise<void> WorkerProcess::stop() {
+  kill();
+  return exited().ignoreResult();
+}
+
+}  // namespace vgpu

@@ -1,0 +1,73 @@
+// A vgpu-worker: the process, and the connection on which it is told what to do.
+//
+// The object owns the process: destroying it kills the process, at once and whatever it does, because a worker has
+// nothing that must be kept. `Processes` reaps it.
+#pragma once
+
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/vgpud/processes.h"
+#include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+
+// Which device workers serve, as `vgpu-worker --device` takes it, and the environment that goes with it.
+struct WorkerKind {
+  std::string device;                    // "cuda", "emulated:/…/libvgpu-emulator.so"
+  std::string label;                     // "cuda", "emulated"
+  std::vector<std::string> environment;  // NAME=VALUE, in addition to what every worker gets
+};
+
+class WorkerProcess {
+ public:
+  // Throws kj::Exception where no process can be started.
+  WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind);
+  ~WorkerProcess() noexcept(false);
+  KJ_DISALLOW_COPY(WorkerProcess);
+
+  pid_t pid() const { return process; }
+  control::Worker::Client& remote() { return client; }
+
+  // Resolves to how the process ended. Any number of callers.
+  kj::Promise<std::string> exited() { return exit.addBranch(); }
+
+  // `call`, with the worker's end in the place of "disconnected" as its error where the worker ends instead.
+  template <typename T>
+  kj::Promise<T> orExit(kj::Promise<T> call) {
+    return call.catch_([this](kj::Exception&& exception) -> kj::Promise<T> {
+      if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
+      kill();  // if it has ended by itself, that is how it ended
+      return exited().then([](std::string how) -> kj::Promise<T> { fail("the vgpu-worker " + how); });
+    });
+  }
+
+  void kill();
+  // Kills the process and resolves when it is reaped and all its memory and devices are free.
+  kj::Promise<void> stop();
+
+ private:
+  struct Connection;
+
+  kj::Own<Connection> connection;
+  pid_t process = 0;
+  kj::AutoCloseFd handle;  // a pidfd: unlike the number, it cannot come to mean another process
+  kj::ForkedPromise<std::string> exit = nullptr;
+  control::Worker::Client client = nullptr;
+};
+
+// A descriptor that goes to a worker as a capability.
+class PassedDescriptor final : public control::Descriptor::Server {
+ public:
+  explicit PassedDescriptor(kj::AutoCloseFd fd) : fd(kj::mv(fd)) {}
+  kj::Maybe<int> getFd() override { return fd.get(); }
+
+ private:
+  kj::AutoCloseFd fd;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,21 @@
+// The node's devices, asked of the driver.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stub/device/driver.h"
+
+namespace vgpu {
+
+struct DeviceDescription {
+  uint32_t ordinal = 0;
+  std::string name, uuid;
+  uint64_t memoryBytes = 0;
+};
+
+// Throws kj::Exception where the driver does not start or has no device.
+std::vector<DeviceDescription> listDevices(const stub::Driver& driver);
+
+}  // namespace vgpu

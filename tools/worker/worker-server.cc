@@ -1,0 +1,158 @@
+#include "tools/worker/worker-server.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+
+#include <limits>
+
+#include "tools/worker/device-list.h"
+#include "tools/worker/progress-relay.h"
+#include "vgpu/wire/memory-file.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+struct Done {};  // the result of work that has none
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+// The two halves of a session's memory, ours to keep: what the message carried ends with the message.
+struct ProgramMemory {
+  kj::AutoCloseFd segment, hostArena;
+};
+
+kj::Promise<kj::AutoCloseFd> receive(control::Descriptor::Client descriptor) {
+  auto fd = descriptor.getFd();
+  return fd.then([](kj::Maybe<int> passed) {
+    KJ_IF_MAYBE(number, passed) {
+      int own;
+      KJ_SYSCALL(own = fcntl(*number, F_DUPFD_CLOEXEC, 3));
+      return kj::AutoCloseFd(own);
+    }
+    fail("a request that needs the program's memory came without its descriptors");
+  }).attach(kj::mv(descriptor));
+}
+
+kj::Promise<ProgramMemory> receive(control::Descriptor::Client segment, control::Descriptor::Client hostArena) {
+  auto second = receive(kj::mv(hostArena));
+  return receive(kj::mv(segment)).then([second = kj::mv(second)](kj::AutoCloseFd first) mutable {
+    return second.then([first = kj::mv(first)](kj::AutoCloseFd fd) mutable {
+      return ProgramMemory{kj::mv(first), kj::mv(fd)};
+    });
+  });
+}
+
+// The bounds of what a session may share are stub::Worker's to know; here only the seals are checked.
+MemoryFile adopt(kj::AutoCloseFd& fd) {
+  return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
+}
+
+checkpoint::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
+  return {text(session.getId()), text(session.getName()), text(session.getProgram()), session.getPid(), text(reattach)};
+}
+
+void give(const checkpoint::Report& from, control::Report::Builder to) {
+  to.setDeviceBytes(from.deviceBytes);
+  to.setStoredBytes(from.storedBytes);
+  to.setObjects(from.objects);
+  to.setTailFrames(from.tailFrames);
+}
+
+checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {
+  return [relay](const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
+    relay->report(phase, doneBytes, totalBytes);
+  };
+}
+
+}  // namespace
+
+kj::Promise<void> WorkerServer::hello(HelloContext context) {
+  struct Found {
+    std::vector<DeviceDescription> devices;
+    int version = 0;
+  };
+  auto found = thread.run([this] {
+    Found result;
+    if (driver == nullptr) driver = std::make_unique<stub::Driver>(stub::Driver::load(library));
+    result.devices = listDevices(*driver);
+    stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
+    if (worker == nullptr) worker = std::make_unique<stub::Worker>(*driver);
+    return result;
+  });
+  return found.then([context](Found&& result) mutable {
+    auto results = context.getResults();
+    results.setDriverVersion(result.version);
+    auto list = results.initDevices(result.devices.size());
+    for (size_t i = 0; i < result.devices.size(); ++i) {
+      list[i].setOrdinal(result.devices[i].ordinal);
+      list[i].setName(result.devices[i].name.c_str());
+      list[i].setUuid(result.devices[i].uuid.c_str());
+      list[i].setMemoryBytes(result.devices[i].memoryBytes);
+    }
+  });
+}
+
+stub::Worker& WorkerServer::running() {
+  if (worker == nullptr) fail("a worker must be greeted before it can work");
+  return *worker;
+}
+
+kj::Promise<void> WorkerServer::attach(AttachContext context) {
+  auto params = context.getParams();
+  return receive(params.getSegment(), params.getHostArena()).then([this](ProgramMemory&& memory) {
+    return thread.run([this, memory = kj::mv(memory)]() mutable {
+      running().attach(adopt(memory.segment), adopt(memory.hostArena));
+      running().proceed();
+      return Done{};
+    }).ignoreResult();
+  });
+}
+
+kj::Promise<void> WorkerServer::quiesce(QuiesceContext context) {
+  return thread.run([this] { return running().quiesce(); }).then([context](uint64_t position) mutable {
+    context.getResults().setPosition(position);
+  });
+}
+
+kj::Promise<void> WorkerServer::proceed(ProceedContext) {
+  return thread.run([this] {
+    running().proceed();
+    return Done{};
+  }).ignoreResult();
+}
+
+kj::Promise<void> WorkerServer::save(SaveContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto saved = thread.run([this, relay, directory = text(params.getDirectory()), objects = text(params.getObjects()),
+                           identity = identityOf(params.getSession(), params.getReattach())] {
+    relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
+    return checkpoint::save(running(), directory, objects, identity, progressTo(relay));
+  });
+  return cancelOnDrop(saved.then([context](checkpoint::Report&& report) mutable {
+    give(report, context.getResults().initReport());
+  }), relay);
+}
+
+kj::Promise<void> WorkerServer::restore(RestoreContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  std::string directory = text(params.getDirectory());
+  auto memory = receive(params.getSegment(), params.getHostArena());
+  auto restored = memory.then([this, relay, directory](ProgramMemory&& memory) {
+    return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
+      running().attach(adopt(memory.segment), adopt(memory.hostArena));
+      checkpoint::Report report = checkpoint::restore(running(), directory, progressTo(relay));
+      running().proceed();
+      return report;
+    });
+  });
+  return cancelOnDrop(restored.then([context](checkpoint::Report&& report) mutable {
+    give(report, context.getResults().initReport());
+  }), relay);
+}
+
+}  // namespace vgpu

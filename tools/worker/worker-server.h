@@ -1,0 +1,42 @@
+// Interface Worker: one session's worker, told by vgpud what to do.
+//
+// The event loop only listens and answers. Driver, worker and snapshots are touched on the work thread alone, one request
+// after the other.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "checkpoint/snapshot.h"
+#include "stub/device/driver.h"
+#include "stub/worker/worker.h"
+#include "tools/worker/work-thread.h"
+#include "vgpu/wire/control.capnp.h"
+
+namespace vgpu {
+
+class WorkerServer final : public control::Worker::Server {
+ public:
+  // `library` is the driver, as Driver::load takes it. It is loaded at `hello`.
+  explicit WorkerServer(std::string library) : library(std::move(library)) {}
+
+ protected:
+  kj::Promise<void> hello(HelloContext context) override;
+  kj::Promise<void> attach(AttachContext context) override;
+  kj::Promise<void> quiesce(QuiesceContext context) override;
+  kj::Promise<void> proceed(ProceedContext context) override;
+  kj::Promise<void> save(SaveContext context) override;
+  kj::Promise<void> restore(RestoreContext context) override;
+
+ private:
+  stub::Worker& running();
+
+  const std::string library;
+  // The work thread's:
+  std::unique_ptr<stub::Driver> driver;
+  std::unique_ptr<stub::Worker> worker;
+  // Destroyed first: it ends before what it uses.
+  WorkThread thread;
+};
+
+}  // namespace vgpu
