@@ -9,6 +9,7 @@
 #include <string>
 
 #include "stub/worker/worker.h"
+#include "vgpu/objects/object-list.h"
 
 namespace vgpu::checkpoint {
 
@@ -26,6 +27,7 @@ struct Report {
 using Progress = std::function<void(const char* phase, uint64_t doneBytes, uint64_t totalBytes)>;
 
 // Writes a snapshot of `worker`, quiet since quiesce(), into `directory` (made if it is not there; must be empty).
+// `objects` is the directory of the object list, committed after the gate was closed.
 // The manifest comes last and atomically. Throws kj::Exception; what it had written is removed then.
 Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
             const Progress& progress);
@@ -33,8 +35,12 @@ Report save(stub::Worker& worker, const std::string& directory, const std::strin
 // What a snapshot says of itself, from its manifest alone; checks format version and the manifest's own checksum.
 Identity readIdentity(const std::string& directory);
 
+// The objects of a snapshot, in order of their first frames' positions, all of them alive; checks as restore does.
+void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume yet.
-// Throws kj::Exception that names the file and the check, or the symbol whose address differs.
+// Throws kj::Exception that names the file and the check, or the symbol whose address differs. The program's memory has
+// not been changed then; the worker is of no further use.
 Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
 
 }  // namespace vgpu::checkpoint

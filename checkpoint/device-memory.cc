@@ -1,0 +1,100 @@
+#include "checkpoint/device-memory.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu::checkpoint {
+
+std::vector<MemoryRange> memoryOf(const stub::Execution& on) {
+  std::vector<MemoryRange> ranges;
+  // Small allocations lie side by side, each on its own 256 bytes: with those, they join.
+  for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {
+    uint64_t whole = roundUp(bytes, allocationAlignment);
+    uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
+    ranges.push_back({device, address, on.pool.ownsDevice(address, whole) ? whole : bytes});
+  }
+  for (auto& [handle, variable] : on.variables)
+    ranges.push_back({handleDevice(handle), variable.address, variable.bytes});
+  std::erase_if(ranges, [](auto& range) { return range.bytes == 0; });
+  std::sort(ranges.begin(), ranges.end(),
+            [](auto& a, auto& b) { return std::tie(a.device, a.address) < std::tie(b.device, b.address); });
+  std::vector<MemoryRange> joined;
+  for (auto& range : ranges) {
+    if (!joined.empty() && joined.back().device == range.device &&
+        range.address <= joined.back().address + joined.back().bytes) {
+      auto& last = joined.back();
+      last.bytes = std::max(last.address + last.bytes, range.address + range.bytes) - last.address;
+    } else {
+      joined.push_back(range);
+    }
+  }
+  return joined;
+}
+
+std::vector<SavedVariable> variablesOf(const stub::Execution& on) {
+  std::vector<SavedVariable> variables;
+  for (auto& [handle, variable] : on.variables)
+    variables.push_back({handle, variable.name, variable.address, variable.bytes});
+  std::sort(variables.begin(), variables.end(), [](auto& a, auto& b) { return a.handle < b.handle; });
+  return variables;
+}
+
+uint64_t bytesOf(const std::vector<MemoryRange>& ranges) {
+  uint64_t bytes = 0;
+  for (auto& range : ranges) bytes += range.bytes;
+  return bytes;
+}
+
+ChunkPlan planOf(const std::vector<MemoryRange>& ranges) {
+  std::vector<uint64_t> sizes;
+  for (auto& range : ranges) sizes.push_back(range.bytes);
+  return ChunkPlan(std::move(sizes));
+}
+
+void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const std::vector<MemoryRange>& ranges,
+                const Moved& moved) {
+  writeChunks(pipeline, file, planOf(ranges), [&](const Piece& piece, std::byte* out) {
+    auto& range = ranges[piece.item];
+    on.select(static_cast<unsigned>(range.device));
+    stub::require(on.driver, on.driver.cuMemcpyDtoH_v2(out, range.address + piece.offset, piece.bytes),
+                  "copying the device's memory");
+    moved(piece.bytes);
+  });
+}
+
+void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
+                   const Moved& moved) {
+  for (auto& range : ranges)
+    if (range.device >= on.deviceCount() || !on.ownsMemory(range.address, range.bytes))
+      file.refuse(fmt::format("range: {} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes,
+                              range.address, range.device));
+  readChunks(pipeline, file, planOf(ranges), [&](const Piece& piece, const std::byte* bytes) {
+    auto& range = ranges[piece.item];
+    on.select(static_cast<unsigned>(range.device));
+    uint64_t address = range.address + piece.offset;
+    CUresult result = bytes == nullptr ? on.driver.cuMemsetD8Async(address, 0, piece.bytes, nullptr)
+                                       : on.driver.cuMemcpyHtoD_v2(address, bytes, piece.bytes);
+    stub::require(on.driver, result, "copying to the device's memory");
+    moved(piece.bytes);
+  });
+  stub::require(on.driver, on.synchronize(), "copying to the device's memory");
+}
+
+void requireSameAddresses(const stub::Execution& on, const std::vector<SavedVariable>& variables) {
+  for (auto& saved : variables) {
+    auto found = on.variables.find(saved.handle);
+    if (found == on.variables.end())
+      fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.symbol));
+    if (found->second.address != saved.address || found->second.bytes != saved.bytes)
+      fail(fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
+                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
+                       saved.symbol, found->second.address, found->second.bytes, saved.address, saved.bytes));
+  }
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,34 @@
+// What of a session lies on its devices and cannot be rebuilt by calls: the bytes of live allocations and of module
+// variables. Used on the quiet working thread.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "checkpoint/chunk-file.h"
+#include "checkpoint/manifest.h"
+#include "stub/worker/execution.h"
+
+namespace vgpu::checkpoint {
+
+// Live allocations and variables, joined where they touch, by address.
+std::vector<MemoryRange> memoryOf(const stub::Execution& on);
+
+std::vector<SavedVariable> variablesOf(const stub::Execution& on);
+
+uint64_t bytesOf(const std::vector<MemoryRange>& ranges);
+ChunkPlan planOf(const std::vector<MemoryRange>& ranges);
+
+// Called with each piece's bytes once they are where they should be.
+using Moved = std::function<void(size_t bytes)>;
+
+void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const std::vector<MemoryRange>& ranges,
+                const Moved& moved);
+// Throws kj::Exception where a range is not the session's, and as readChunks() does.
+void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
+                   const Moved& moved);
+
+// Throws kj::Exception, naming the symbol, where one is not where it was.
+void requireSameAddresses(const stub::Execution& on, const std::vector<SavedVariable>& variables);
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <initializer_list>
+#include <limits>
+
+#include "checkpoint/manifest.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t maxText = 64 * 1024;
+
+// Looks at untrusted JSON: every value is of the type asked for, or the manifest is refused by the field's name.
+struct Fields {
+  const OldDirectory& directory;
+
+  [[noreturn]] void refuse(const std::string& what) const { directory.refuse(manifestFile, what); }
+  void require(bool holds, const char* name) const {
+    if (!holds) refuse(fmt::format("field {} is missing or makes no sense", name));
+  }
+
+  const Json& in(const Json& json, const char* name) const {
+    require(json.is_object() && json.contains(name), name);
+    return json[name];
+  }
+  const Json& list(const Json& json, const char* name) const {
+    require(in(json, name).is_array(), name);
+    return json[name];
+  }
+  uint64_t number(const Json& value, const char* name) const {
+    require(value.is_number_unsigned(), name);
+    return value.get<uint64_t>();
+  }
+  double time(const Json& value, const char* name) const {
+    require(value.is_number(), name);
+    return value.get<double>();
+  }
+  std::string text(const Json& value, const char* name) const {
+    require(value.is_string() && value.get_ref<const std::string&>().size() <= maxText, name);
+    return value.get<std::string>();
+  }
+  uint64_t numberIn(const Json& json, const char* name) const { return number(in(json, name), name); }
+  std::string textIn(const Json& json, const char* name) const { return text(in(json, name), name); }
+  const Json& row(const Json& value, size_t columns, const char* name) const {
+    require(value.is_array() && value.size() == columns, name);
+    return value;
+  }
+};
+
+// The JSON before the sealing line, once that is right.
+std::string unseal(const Fields& fields, const std::string& text) {
+  size_t seal = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  if (seal == std::string::npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off");
+  std::string json = text.substr(0, seal);
+  if (sealManifest(json) != text) fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
+  return json;
+}
+
+void readDevices(const Fields& fields, const Json& json, Manifest& manifest) {
+  for (auto& device : fields.list(json, "devices"))
+    manifest.devices.push_back({fields.textIn(device, "name"), fields.textIn(device, "uuid"),
+                                fields.numberIn(device, "memoryBytes"), fields.numberIn(device, "capability"),
+                                fields.time(fields.in(device, "clock"), "clock")});
+  fields.require(!manifest.devices.empty() && manifest.devices.size() <= maxDevices, "devices");
+}
+
+void readMemory(const Fields& fields, const Json& json, Manifest& manifest) {
+  for (auto& value : fields.list(json, "memory")) {
+    auto& row = fields.row(value, 3, "memory");
+    MemoryRange range{fields.number(row[0], "memory"), fields.number(row[1], "memory"), fields.number(row[2], "memory")};
+    fields.require(range.device < manifest.devices.size() && range.bytes > 0 && range.bytes <= deviceArenaBytes &&
+                       range.address <= std::numeric_limits<uint64_t>::max() - range.bytes,
+                   "memory");
+    manifest.memory.push_back(range);
+  }
+}
+
+void readTables(const Fields& fields, const Json& json, Manifest& manifest) {
+  readMemory(fields, json, manifest);
+  for (auto& value : fields.list(json, "blobs")) {
+    auto& row = fields.row(value, 2, "blobs");
+    manifest.blobs.push_back({fields.number(row[0], "blobs"), fields.number(row[1], "blobs")});
+    fields.require(manifest.blobs.back().bytes <= 4 * GiB, "blobs");
+  }
+  for (auto& value : fields.list(json, "variables")) {
+    auto& row = fields.row(value, 4, "variables");
+    manifest.variables.push_back({fields.number(row[0], "variables"), fields.text(row[1], "variables"),
+                                  fields.number(row[2], "variables"), fields.number(row[3], "variables")});
+  }
+  for (auto& value : fields.list(json, "eventTimes")) {
+    auto& row = fields.row(value, 2, "eventTimes");
+    manifest.eventTimes[fields.number(row[0], "eventTimes")] = fields.time(row[1], "eventTimes");
+  }
+}
+
+void readIdentity(const Fields& fields, const Json& json, Manifest& manifest) {
+  auto& identity = fields.in(json, "identity");
+  manifest.identity.session = fields.textIn(identity, "session");
+  manifest.identity.name = fields.textIn(identity, "name");
+  manifest.identity.program = fields.textIn(identity, "program");
+  manifest.identity.reattach = fields.textIn(identity, "reattach");
+  uint64_t pid = fields.numberIn(identity, "pid");
+  fields.require(pid <= static_cast<uint64_t>(std::numeric_limits<int>::max()), "pid");
+  manifest.identity.pid = static_cast<int>(pid);
+}
+
+void readFiles(const Fields& fields, const Json& json, Manifest& manifest) {
+  auto& files = fields.in(json, "files");
+  for (const char* name : dataFiles) {
+    auto& file = fields.in(files, name);
+    manifest.files[name] = {fields.numberIn(file, "bytes"), fields.textIn(file, "xxh3")};
+  }
+}
+
+}  // namespace
+
+Manifest readManifest(const OldDirectory& directory) {
+  Fields fields{directory};
+  Json json = Json::parse(unseal(fields, directory.readManifest(maxManifestBytes)), nullptr, false);
+  if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
+  Manifest manifest;
+  manifest.version = fields.numberIn(json, "version");
+  if (manifest.version != snapshotVersion)
+    fields.refuse(fmt::format("format version {}, and this build ({}) reads version {}; resume it with the version that "
+                              "wrote it",
+                              manifest.version, VGPU_VERSION, snapshotVersion));
+  manifest.software = fields.textIn(json, "software");
+  auto& created = fields.in(json, "created");
+  fields.require(created.is_number_integer(), "created");
+  manifest.created = created.get<int64_t>();
+  readIdentity(fields, json, manifest);
+  readDevices(fields, json, manifest);
+  auto& arenas = fields.in(json, "arenas");
+  manifest.arenas = {fields.numberIn(arenas, "deviceBase"), fields.numberIn(arenas, "deviceBytes"),
+                     fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes")};
+  auto& ring = fields.in(json, "ring");
+  manifest.barrier = fields.numberIn(ring, "barrier");
+  manifest.head = fields.numberIn(ring, "head");
+  manifest.objectCount = fields.numberIn(json, "objectCount");
+  readTables(fields, json, manifest);
+  readFiles(fields, json, manifest);
+  return manifest;
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,103 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "checkpoint/directory.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+constexpr const char* unfinishedManifest = "manifest.json.new";
+
+[[noreturn]] void cannot(const char* doing, const std::string& path, int error) {
+  fail(fmt::format("cannot {} {}: {}. Nothing of the snapshot is left, and the program goes on", doing, path,
+                   strerror(error)));
+}
+
+}  // namespace
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  checksum.add(bytes);
+  written += bytes.size();
+  while (!bytes.empty()) {
+    ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) cannot("write the snapshot's file", path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+FileSum FileWriter::finish() {
+  if (fsync(file) != 0) cannot("write the snapshot's file", path, errno);
+  file = nullptr;
+  return {written, checksum.text()};
+}
+
+NewDirectory::NewDirectory(const std::string& path) : path(path) {
+  made = mkdir(path.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) cannot("make the snapshot's directory", path, errno);
+  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) cannot("open the snapshot's directory", path, errno);
+  directory = kj::AutoCloseFd(fd);
+  if (made) return;
+  requireEmpty();
+  struct stat status;
+  if (fstat(directory, &status) != 0) cannot("look at the snapshot's directory", path, errno);
+  mode = status.st_mode & 07777;
+  if (fchmod(directory, 0700) != 0) cannot("make private the snapshot's directory", path, errno);
+}
+
+void NewDirectory::requireEmpty() {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error);
+  if (error) cannot("look into the snapshot's directory", path, error.value());
+  if (entry != std::filesystem::directory_iterator())
+    fail(fmt::format("cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
+                     "the program goes on",
+                     path, entry->path().filename().string()));
+}
+
+NewDirectory::~NewDirectory() noexcept {
+  if (published) return;
+  for (auto& name : files) unlinkat(directory, name.c_str(), 0);
+  if (made) {
+    rmdir(path.c_str());
+  } else if (mode != 0) {
+    fchmod(directory, mode);
+  }
+}
+
+FileWriter NewDirectory::create(const char* name) {
+  std::string whole = path + "/" + name;
+  int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) cannot("make the snapshot's file", whole, errno);
+  files.push_back(name);
+  return FileWriter(kj::AutoCloseFd(fd), whole);
+}
+
+FileSum NewDirectory::write(const char* name, std::span<const std::byte> bytes) {
+  FileWriter writer = create(name);
+  writer.write(bytes);
+  return writer.finish();
+}
+
+void NewDirectory::publish(const std::string& manifest) {
+  write(unfinishedManifest, std::as_bytes(std::span(manifest)));
+  if (fsync(directory) != 0) cannot("write the snapshot's directory", path, errno);
+  if (renameat(directory, unfinishedManifest, directory, manifestFile) != 0)
+    cannot("name the snapshot's manifest in", path, errno);
+  files.push_back(manifestFile);
+  if (fsync(directory) != 0) cannot("write the snapshot's directory", path, errno);
+  published = true;
+}
+
+}  // namespace vgpu::checkpoint

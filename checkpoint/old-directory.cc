@@ -1,0 +1,108 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "checkpoint/directory.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// As much as there is, up to `out`.
+size_t readSome(int fd, std::span<std::byte> out, int& error) {
+  size_t total = 0;
+  error = 0;
+  while (total < out.size()) {
+    ssize_t count = ::read(fd, out.data() + total, out.size() - total);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) error = errno;
+    if (count <= 0) break;
+    total += static_cast<size_t>(count);
+  }
+  return total;
+}
+
+}  // namespace
+
+FileReader::FileReader(kj::AutoCloseFd file, std::string directory, std::string name, FileSum sum)
+    : file(kj::mv(file)), directory(std::move(directory)), name(std::move(name)), sum(std::move(sum)) {}
+
+void FileReader::refuse(const std::string& check) const {
+  fail(fmt::format("snapshot {}: file {}: {}", directory, name, check));
+}
+
+void FileReader::read(std::span<std::byte> out) {
+  if (out.size() > left())
+    refuse(fmt::format("length: {} bytes are wanted at {}, and only {} are there", out.size(), done, left()));
+  int error;
+  if (readSome(file, out, error) != out.size())
+    refuse(error != 0 ? fmt::format("cannot be read: {}", strerror(error)) : "length: it became shorter while it was read");
+  checksum.add(out);
+  done += out.size();
+}
+
+void FileReader::finish() {
+  if (left() != 0) refuse(fmt::format("length: {} bytes lie behind its end", left()));
+  std::string found = checksum.text();
+  if (found != sum.checksum)
+    refuse(fmt::format("checksum: {} is expected, {} is found; the file was altered or damaged", sum.checksum, found));
+}
+
+OldDirectory::OldDirectory(const std::string& path) : path(path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail(fmt::format("cannot open the snapshot {}: {}", path, strerror(errno)));
+  directory = kj::AutoCloseFd(fd);
+}
+
+void OldDirectory::refuse(const std::string& name, const std::string& check) const {
+  fail(fmt::format("snapshot {}: file {}: {}", path, name, check));
+}
+
+kj::AutoCloseFd OldDirectory::openPlain(const char* name, uint64_t& bytes) const {
+  int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) refuse(name, fmt::format("cannot be opened: {}", strerror(errno)));
+  kj::AutoCloseFd file(fd);
+  struct stat status;
+  if (fstat(file, &status) != 0) refuse(name, fmt::format("cannot be looked at: {}", strerror(errno)));
+  if (!S_ISREG(status.st_mode)) refuse(name, "it is no plain file");
+  bytes = static_cast<uint64_t>(status.st_size);
+  return file;
+}
+
+std::string OldDirectory::readManifest(uint64_t mostBytes) const {
+  uint64_t bytes;
+  kj::AutoCloseFd file = openPlain(manifestFile, bytes);
+  if (bytes > mostBytes) refuse(manifestFile, fmt::format("length: {} bytes, at most {} are read", bytes, mostBytes));
+  std::string text(bytes, 0);
+  int error;
+  text.resize(readSome(file, std::as_writable_bytes(std::span(text)), error));
+  if (error != 0) refuse(manifestFile, fmt::format("cannot be read: {}", strerror(error)));
+  return text;
+}
+
+FileReader OldDirectory::open(const char* name, const FileSum& expected) const {
+  uint64_t bytes;
+  kj::AutoCloseFd file = openPlain(name, bytes);
+  if (bytes != expected.bytes)
+    refuse(name, fmt::format("length: {} bytes are expected, {} are found", expected.bytes, bytes));
+  return FileReader(kj::mv(file), path, name, expected);
+}
+
+std::vector<std::byte> OldDirectory::readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const {
+  if (expected.bytes > mostBytes)
+    refuse(name, fmt::format("length: {} bytes, at most {} are read", expected.bytes, mostBytes));
+  FileReader reader = open(name, expected);
+  std::vector<std::byte> bytes(expected.bytes);
+  reader.read(bytes);
+  reader.finish();
+  return bytes;
+}
+
+}  // namespace vgpu::checkpoint

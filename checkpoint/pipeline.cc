@@ -1,0 +1,128 @@
+#include "checkpoint/pipeline.h"
+
+#include <errno.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// More than this, and the disk is the slower side.
+constexpr unsigned mostThreads = 8;
+
+unsigned threadsHere() { return std::clamp(std::thread::hardware_concurrency(), 1u, mostThreads); }
+
+}  // namespace
+
+Pipeline::Pipeline(const stub::Driver* driver) : driver(driver), threads(threadsHere()), chunks(2 * threads + 2) {
+  size_t bytes = chunks.size() * chunkBytes;
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
+  staging = static_cast<std::byte*>(mapped);
+  // Without pinning, the driver copies once more: slower, not wrong.
+  pinned = driver != nullptr &&
+           driver->cuMemHostRegister_v2(staging, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    chunks[i].raw = staging + i * chunkBytes;
+    chunks[i].packed.resize(ZSTD_compressBound(chunkBytes));
+  }
+}
+
+Pipeline::~Pipeline() {
+  if (pinned) driver->cuMemHostUnregister(staging);
+  munmap(staging, chunks.size() * chunkBytes);
+}
+
+// One run's state. `mutex` guards all of it; no stage runs under it.
+struct Pipeline::Run {
+  std::vector<Chunk>& chunks;
+  const Stages& stages;
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t produced = 0, claimed = 0, consumed = 0;
+  bool ended = false;
+  kj::Maybe<kj::Exception> failure;
+  std::vector<bool> transformed = std::vector<bool>(chunks.size());
+
+  Chunk& at(uint64_t index) { return chunks[index % chunks.size()]; }
+
+  // Waits for `ready`; false when the run has failed.
+  template <typename Ready>
+  bool await(std::unique_lock<std::mutex>& lock, Ready ready) {
+    changed.wait(lock, [&] { return failure != nullptr || ready(); });
+    return failure == nullptr;
+  }
+
+  void produce() {
+    for (uint64_t index = 0;; ++index) {
+      {
+        std::unique_lock lock(mutex);
+        if (!await(lock, [&] { return index - consumed < chunks.size(); })) return;
+      }
+      at(index).index = index;
+      bool made = stages.produce(at(index));
+      std::lock_guard lock(mutex);
+      if (made) ++produced;
+      ended = !made;
+      changed.notify_all();
+      if (ended) return;
+    }
+  }
+
+  void transform() {
+    for (;;) {
+      uint64_t index;
+      {
+        std::unique_lock lock(mutex);
+        if (!await(lock, [&] { return claimed < produced || ended; }) || claimed == produced) return;
+        index = claimed++;
+      }
+      stages.transform(at(index));
+      std::lock_guard lock(mutex);
+      transformed[index % chunks.size()] = true;
+      changed.notify_all();
+    }
+  }
+
+  void consume() {
+    for (uint64_t index = 0;; ++index) {
+      {
+        std::unique_lock lock(mutex);
+        bool goesOn = await(lock, [&] { return transformed[index % chunks.size()] || (ended && index == produced); });
+        if (!goesOn || !transformed[index % chunks.size()]) return;
+      }
+      stages.consume(at(index));
+      std::lock_guard lock(mutex);
+      transformed[index % chunks.size()] = false;
+      consumed = index + 1;
+      changed.notify_all();
+    }
+  }
+
+  void guard(void (Run::*stage)()) {
+    KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { (this->*stage)(); })) {
+      std::lock_guard lock(mutex);
+      if (failure == nullptr) failure = kj::mv(*exception);
+      changed.notify_all();
+    }
+  }
+};
+
+void Pipeline::run(const Stages& stages, Here here) {
+  Run run{chunks, stages};
+  std::vector<std::thread> others;
+  for (unsigned i = 0; i < threads; ++i) others.emplace_back([&] { run.guard(&Run::transform); });
+  others.emplace_back([&] { run.guard(here == Here::produce ? &Run::consume : &Run::produce); });
+  run.guard(here == Here::produce ? &Run::produce : &Run::consume);
+  for (auto& thread : others) thread.join();
+  KJ_IF_MAYBE(exception, run.failure) kj::throwFatalException(kj::mv(*exception));
+}
+
+}  // namespace vgpu::checkpoint

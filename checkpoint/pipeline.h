@@ -1,0 +1,58 @@
+// Chunks of bytes on their way between device and disk: one stage makes them in order, several threads transform them,
+// one stage takes them in order. So the link, the processors and the disk work at the same time.
+//
+// Owns its threads and the buffers, which are pinned where the driver agrees. A chunk belongs to the stage that it is in.
+// An exception in any stage stops all of them and comes out of run().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "stub/device/driver.h"
+
+namespace vgpu::checkpoint {
+
+constexpr size_t chunkBytes = size_t{2} << 20;
+
+enum class Form : uint32_t { zero, plain, zstd };
+
+struct Chunk {
+  uint64_t index = 0;
+  std::byte* raw = nullptr;       // chunkBytes of staging
+  size_t rawBytes = 0;
+  std::vector<std::byte> packed;  // as much as a chunk can take on disk
+  size_t packedBytes = 0;
+  Form form = Form::plain;
+  uint64_t checksum = 0;          // of the raw bytes
+};
+
+class Pipeline {
+ public:
+  // `driver` pins the buffers; nullptr where no device is involved.
+  explicit Pipeline(const stub::Driver* driver);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  struct Stages {
+    std::function<bool(Chunk&)> produce;    // false: there was nothing more
+    std::function<void(Chunk&)> transform;  // on several threads
+    std::function<void(Chunk&)> consume;
+  };
+  // Which of the ordered stages stays on the calling thread, whose device context it needs.
+  enum class Here { produce, consume };
+  void run(const Stages& stages, Here here);
+
+ private:
+  struct Run;
+  const stub::Driver* driver;
+  std::byte* staging = nullptr;
+  bool pinned = false;
+  unsigned threads;
+  std::vector<Chunk> chunks;
+};
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,29 @@
+// How far a phase is, told at most every 100 ms and once at its end.
+#pragma once
+
+#include <chrono>
+
+#include "checkpoint/snapshot.h"
+
+namespace vgpu::checkpoint {
+
+class Phase {
+ public:
+  Phase(const Progress& progress, const char* name, uint64_t total) : progress(progress), name(name), total(total) {}
+
+  void advance(uint64_t amount) {
+    done += amount;
+    auto now = std::chrono::steady_clock::now();
+    if (!progress || (done < total && now - told < std::chrono::milliseconds(100))) return;
+    told = now;
+    progress(name, done, total);
+  }
+
+ private:
+  const Progress& progress;
+  const char* name;
+  uint64_t done = 0, total;
+  std::chrono::steady_clock::time_point told;
+};
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "checkpoint/device-identity.h"
+#include "checkpoint/device-memory.h"
+#include "checkpoint/progress.h"
+#include "checkpoint/recipes.h"
+#include "checkpoint/snapshot.h"
+#include "checkpoint/tail.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// What a decoder says of a whole file, with the file's name.
+template <typename Decode>
+auto decoded(const OldDirectory& directory, const char* name, Decode decode) {
+  decltype(decode()) result;
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { result = decode(); })) {
+    directory.refuse(name, exception->getDescription().cStr());
+  }
+  return result;
+}
+
+std::vector<ObjectRecord> loadRecords(const OldDirectory& directory, const Manifest& manifest) {
+  auto bytes = directory.readWhole(objectsFile, manifest.files.at(objectsFile), maxObjectsBytes);
+  auto records = decoded(directory, objectsFile, [&] { return decodeRecords(bytes, manifest.barrier); });
+  if (records.size() != manifest.objectCount)
+    directory.refuse(objectsFile, fmt::format("count: {} objects are expected, {} are found", manifest.objectCount,
+                                              records.size()));
+  return records;
+}
+
+Tail loadTail(const OldDirectory& directory, const Manifest& manifest) {
+  auto bytes = directory.readWhole(tailFile, manifest.files.at(tailFile), maxTailBytes);
+  Tail tail = decoded(directory, tailFile, [&] { return decodeTail(bytes); });
+  if (tail.barrier != manifest.barrier || tail.head != manifest.head)
+    directory.refuse(tailFile, fmt::format("position: {} to {} is expected, {} to {} is found", manifest.barrier,
+                                           manifest.head, tail.barrier, tail.head));
+  return tail;
+}
+
+void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<SavedBlob>& blobs,
+               const Progress& progress) {
+  std::vector<uint64_t> sizes;
+  uint64_t total = 0;
+  for (auto& blob : blobs) {
+    sizes.push_back(blob.bytes);
+    total += blob.bytes;
+    if (!on.blobs.emplace(blob.blob, stub::Blob{}).second) file.refuse(fmt::format("image {} is there twice", blob.blob));
+  }
+  Phase phase(progress, "images", total);
+  readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {
+    // Grows with what is there: the manifest alone may not make us take memory.
+    auto& image = on.blobs.at(blobs[piece.item].blob).bytes;
+    image.resize(piece.offset + piece.bytes);
+    if (bytes != nullptr) std::copy(bytes, bytes + piece.bytes, image.begin() + static_cast<ptrdiff_t>(piece.offset));
+    phase.advance(piece.bytes);
+  });
+}
+
+void loadEventTimes(stub::Execution& on, const Manifest& manifest) {
+  for (unsigned device = 0; device < manifest.devices.size(); ++device) {
+    std::map<uint64_t, double> times;
+    for (auto [event, time] : manifest.eventTimes)
+      if (handleDevice(event) == device) times[event] = time;
+    on.eventTimes.load(device, manifest.devices[device].clock, times);
+  }
+}
+
+void requireSameArenas(const OldDirectory& directory, const Manifest& manifest) {
+  if (manifest.arenas == arenasOfThisBuild()) return;
+  directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
+}
+
+Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress& progress) {
+  KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
+  OldDirectory directory(path);
+  Manifest manifest = readManifest(directory);
+  requireSameArenas(directory, manifest);
+  requireSameDevices(manifest.devices, devicesOf(on));
+  FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));
+  FileReader bytes = directory.open(bytesFile, manifest.files.at(bytesFile));
+  auto records = loadRecords(directory, manifest);
+  Tail tail = loadTail(directory, manifest);
+  requireSamePlace(tail, on.shared());
+
+  Pipeline pipeline(&on.driver);
+  loadBlobs(on, pipeline, blobs, manifest.blobs, progress);
+  size_t told = 0;
+  Phase objects(progress, "objects", records.size());
+  rebuild(on, records, [&](size_t done, size_t total) {
+    size_t now = done * records.size() / total;
+    objects.advance(now - told);
+    told = now;
+  });
+  requireSameAddresses(on, manifest.variables);
+  Phase memory(progress, "memory", bytesOf(manifest.memory));
+  restoreMemory(on, pipeline, bytes, manifest.memory, [&](size_t count) { memory.advance(count); });
+  loadEventTimes(on, manifest);
+
+  // Nothing can fail any more: only now is the program's memory written.
+  putBack(tail, on.shared());
+  on.ringPosition = manifest.barrier;
+  Report report{.deviceBytes = bytesOf(manifest.memory), .objects = records.size(), .tailFrames = tail.frameCount};
+  for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
+  return report;
+}
+
+}  // namespace
+
+Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
+  Report report;
+  worker.runQuiet([&](stub::Execution& on) { report = restoreQuiet(on, directory, progress); });
+  return report;
+}
+
+Identity readIdentity(const std::string& directory) { return readManifest(OldDirectory(directory)).identity; }
+
+void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
+  OldDirectory snapshot(directory);
+  for (auto& record : loadRecords(snapshot, readManifest(snapshot))) visit(std::move(record));
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include "checkpoint/device-identity.h"
+#include "checkpoint/device-memory.h"
+#include "checkpoint/progress.h"
+#include "checkpoint/recipes.h"
+#include "checkpoint/snapshot.h"
+#include "checkpoint/tail.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier) {
+  std::vector<ObjectRecord> records;
+  vgpu::readObjects(objects, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
+  return recordsAt(std::move(records), barrier);
+}
+
+std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
+  std::vector<SavedBlob> blobs;
+  for (auto& [number, blob] : on.blobs) blobs.push_back({number, blob.bytes.size()});
+  std::sort(blobs.begin(), blobs.end(), [](auto& a, auto& b) { return a.blob < b.blob; });
+  return blobs;
+}
+
+std::map<uint64_t, double> eventTimesOf(stub::Execution& on) {
+  std::map<uint64_t, double> times;
+  for (unsigned device = 0; device < on.deviceCount(); ++device) {
+    on.select(device);
+    times.merge(on.eventTimes.times(device, on.handles.of(api::Kind::EVENT)));
+  }
+  return times;
+}
+
+Manifest describe(stub::Execution& on, const Identity& identity, const Tail& tail, size_t objectCount) {
+  Manifest manifest;
+  manifest.software = VGPU_VERSION;
+  manifest.created = time(nullptr);
+  manifest.identity = identity;
+  manifest.devices = devicesOf(on);
+  manifest.arenas = arenasOfThisBuild();
+  manifest.barrier = tail.barrier;
+  manifest.head = tail.head;
+  manifest.objectCount = objectCount;
+  manifest.memory = memoryOf(on);
+  manifest.blobs = blobsOf(on);
+  manifest.variables = variablesOf(on);
+  manifest.eventTimes = eventTimesOf(on);
+  return manifest;
+}
+
+FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, NewDirectory& directory,
+                  const std::vector<SavedBlob>& blobs, const Progress& progress) {
+  std::vector<uint64_t> sizes;
+  uint64_t total = 0;
+  for (auto& blob : blobs) {
+    sizes.push_back(blob.bytes);
+    total += blob.bytes;
+  }
+  Phase phase(progress, "images", total);
+  FileWriter file = directory.create(blobsFile);
+  writeChunks(pipeline, file, ChunkPlan(std::move(sizes)), [&](const Piece& piece, std::byte* out) {
+    auto& bytes = on.blobs.at(blobs[piece.item].blob).bytes;
+    std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
+    phase.advance(piece.bytes);
+  });
+  return file.finish();
+}
+
+Report saveQuiet(stub::Execution& on, const std::string& path, const std::string& objects, const Identity& identity,
+                 const Progress& progress) {
+  KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
+  NewDirectory directory(path);
+  auto records = recordsOf(objects, on.ringPosition);
+  Tail tail = captureTail(on.shared(), on.ringPosition);
+  Manifest manifest = describe(on, identity, tail, records.size());
+  Pipeline pipeline(&on.driver);
+  manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
+  manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
+  Phase phase(progress, "memory", bytesOf(manifest.memory));
+  FileWriter file = directory.create(bytesFile);
+  saveMemory(on, pipeline, file, manifest.memory, [&](size_t bytes) { phase.advance(bytes); });
+  manifest.files[bytesFile] = file.finish();
+  manifest.files[tailFile] = directory.write(tailFile, encodeTail(tail));
+  std::string text = encodeManifest(manifest);
+  directory.publish(text);
+
+  Report report{.deviceBytes = bytesOf(manifest.memory),
+                .storedBytes = text.size(),
+                .objects = records.size(),
+                .tailFrames = tail.frameCount};
+  for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
+  return report;
+}
+
+}  // namespace
+
+Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
+            const Progress& progress) {
+  Report report;
+  worker.runQuiet([&](stub::Execution& on) { report = saveQuiet(on, directory, objects, identity, progress); });
+  return report;
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,190 @@
+#include "checkpoint/tail.h"
+
+#include <capnp/serialize.h>
+#include <fmt/format.h>
+#include <kj/array.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "cuda-methods.h"
+#include "vgpu/api/cuda.capnp.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+constexpr char tailMagic[8] = {'v', 'g', 'p', 'u', 't', 'a', 'i', 'l'};
+
+struct TailHeader {
+  char magic[8];
+  uint64_t barrier, head, slabs;
+};
+
+struct SlabHeader {
+  uint32_t slab, bytes;
+};
+
+// A FrameHeader as plain bytes.
+struct FrameStart {
+  uint64_t stamp;
+  uint32_t bytes;
+  uint16_t method, slot;
+  uint8_t device, reserved[7];
+};
+static_assert(sizeof(FrameStart) == sizeof(FrameHeader));
+
+// Calls `visit(header, whole frame)` for each frame of `frames`, which begins at `barrier`. Returns how many there are.
+template <typename Visit>
+uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) {
+  uint64_t count = 0;
+  for (uint64_t at = 0; at < frames.size(); ++count) {
+    FrameStart start;
+    KJ_REQUIRE(frames.size() - at >= sizeof start, "the ring ends within a frame", barrier + at);
+    std::memcpy(&start, &frames[at], sizeof start);
+    KJ_REQUIRE(start.stamp == barrier + at + 1, "a frame of the ring's tail is not complete", barrier + at, start.stamp);
+    KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
+                   start.bytes <= frames.size() - at,
+               "a frame of impossible size", barrier + at, start.bytes);
+    KJ_REQUIRE(start.method < api::methodCount && start.slot < slotCount && start.device < maxDevices,
+               "a frame of an unknown method, slot or device", barrier + at, start.method, start.slot, start.device);
+    visit(start, frames.subspan(at, start.bytes));
+    at += start.bytes;
+  }
+  return count;
+}
+
+struct SlabUse {
+  uint32_t slab, bytes;  // bytes that the frame reads
+};
+
+template <typename Params>
+SlabUse useOf(std::span<const std::byte> frame, bool reads) {
+  auto body = frame.subspan(sizeof(FrameStart));
+  auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
+  std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
+  kj::ArrayPtr<const capnp::word> segment = words;
+  capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
+  auto params = message.getRoot<Params>();
+  return {params.getSlab(), reads ? params.getBytes() : 0};
+}
+
+// Which slabs the frames name, and how many bytes of each are theirs.
+std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte> frames, uint64_t& count) {
+  std::map<uint32_t, uint32_t> slabs;
+  count = walk(barrier, frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
+    SlabUse use;
+    switch (static_cast<api::Method>(start.method)) {
+      case api::Method::blobWrite: use = useOf<api::Cuda::BlobWriteParams>(frame, true); break;
+      case api::Method::copyFromSlab: use = useOf<api::Cuda::CopyFromSlabParams>(frame, true); break;
+      case api::Method::copyToSlab: use = useOf<api::Cuda::CopyToSlabParams>(frame, false); break;
+      default: return;
+    }
+    if (use.slab >= slabCount || use.bytes > slabBytes) return;  // the worker will refuse it
+    auto& bytes = slabs[use.slab];
+    bytes = std::max(bytes, use.bytes);
+  });
+  return slabs;
+}
+
+// Puts `value` at the front of `out`, which becomes what is behind it.
+void put(std::span<std::byte>& out, std::span<const std::byte> value) {
+  std::copy(value.begin(), value.end(), out.begin());
+  out = out.subspan(value.size());
+}
+
+template <typename T>
+std::span<const std::byte> bytesOf(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+std::span<const std::byte> take(std::span<const std::byte>& bytes, uint64_t count) {
+  KJ_REQUIRE(count <= bytes.size(), "it ends early", count, bytes.size());
+  auto taken = bytes.first(count);
+  bytes = bytes.subspan(count);
+  return taken;
+}
+
+template <typename T>
+T takeValue(std::span<const std::byte>& bytes) {
+  T value;
+  std::memcpy(&value, take(bytes, sizeof value).data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+Tail captureTail(const Segment& segment, uint64_t barrier) {
+  Tail tail{.barrier = barrier, .head = segment.header().head.load()};
+  KJ_REQUIRE(tail.head >= barrier && tail.head - barrier <= ringBytes, "the ring's head is out of reach", tail.head, barrier);
+  const std::byte* start = segment.ringAt(barrier);
+  tail.frames.assign(start, start + (tail.head - barrier));
+  for (auto [slab, bytes] : slabsOf(barrier, tail.frames, tail.frameCount))
+    tail.slabs.push_back({slab, {segment.slab(slab), segment.slab(slab) + bytes}});
+  return tail;
+}
+
+std::vector<std::byte> encodeTail(const Tail& tail) {
+  size_t size = sizeof(TailHeader) + tail.frames.size();
+  for (auto& slab : tail.slabs) size += sizeof(SlabHeader) + slab.bytes.size();
+  std::vector<std::byte> whole(size);
+  std::span<std::byte> out = whole;
+  TailHeader header{{}, tail.barrier, tail.head, tail.slabs.size()};
+  std::copy(std::begin(tailMagic), std::end(tailMagic), header.magic);
+  put(out, bytesOf(header));
+  put(out, tail.frames);
+  for (auto& slab : tail.slabs) {
+    put(out, bytesOf(SlabHeader{slab.slab, static_cast<uint32_t>(slab.bytes.size())}));
+    put(out, slab.bytes);
+  }
+  return whole;
+}
+
+Tail decodeTail(std::span<const std::byte> bytes) {
+  auto header = takeValue<TailHeader>(bytes);
+  KJ_REQUIRE(std::equal(std::begin(tailMagic), std::end(tailMagic), header.magic), "it is no tail of a ring");
+  KJ_REQUIRE(header.head >= header.barrier && header.head - header.barrier <= ringBytes && header.slabs <= slabCount &&
+                 header.barrier % frameUnit == 0,
+             "its header makes no sense", header.barrier, header.head, header.slabs);
+  Tail tail{.barrier = header.barrier, .head = header.head};
+  auto frames = take(bytes, tail.head - tail.barrier);
+  tail.frames.assign(frames.begin(), frames.end());
+  tail.frameCount = walk(tail.barrier, frames, [](auto&, auto) {});
+  for (uint64_t i = 0; i < header.slabs; ++i) {
+    auto slab = takeValue<SlabHeader>(bytes);
+    KJ_REQUIRE(slab.slab < slabCount && slab.bytes <= slabBytes, "a slab that does not exist", slab.slab, slab.bytes);
+    auto content = take(bytes, slab.bytes);
+    tail.slabs.push_back({slab.slab, {content.begin(), content.end()}});
+  }
+  KJ_REQUIRE(bytes.empty(), "something lies behind its end", bytes.size());
+  return tail;
+}
+
+void requireSamePlace(const Tail& tail, const Segment& segment) {
+  uint64_t from = segment.header().tail.load(), to = segment.header().head.load();
+  bool unused = from == 0 && to == 0, same = from == tail.barrier && to == tail.head;
+  if (unused || same) return;
+  fail(fmt::format("the snapshot is of another moment of this program: it holds the calls from {} to {}, and the program "
+                   "waits with those from {} to {}. Resume the snapshot of its last suspend",
+                   tail.barrier, tail.head, from, to));
+}
+
+void putBack(const Tail& tail, const Segment& segment) {
+  for (auto& slab : tail.slabs) {
+    std::copy(slab.bytes.begin(), slab.bytes.end(), segment.slab(slab.slab));
+    segment.slabState(slab.slab).busy.store(1);
+  }
+  walk(tail.barrier, tail.frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
+    std::copy(frame.begin() + sizeof start.stamp, frame.end(), segment.ringAt(start.stamp - 1) + sizeof start.stamp);
+  });
+  segment.header().tail.store(tail.barrier);
+  segment.header().head.store(tail.head);
+  walk(tail.barrier, tail.frames, [&](const FrameStart& start, std::span<const std::byte>) {
+    std::memcpy(segment.ringAt(start.stamp - 1), &start.stamp, sizeof start.stamp);
+  });
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,132 @@
+// A snapshot's directory: all or nothing, and nothing but plain files of the right size and content.
+#include "checkpoint/directory.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+unsigned modeOf(const std::string& path) {
+  struct stat status;
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
+FileSum sumOf(const std::string& text) { return {text.size(), checksumOf(bytesOf(text))}; }
+
+}  // namespace
+
+TEST_CASE("a published snapshot is there, private to its owner") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/snapshot";
+  {
+    NewDirectory directory(path);
+    CHECK(directory.write(objectsFile, bytesOf("hello")) == sumOf("hello"));
+    CHECK_FALSE(std::filesystem::exists(path + "/" + manifestFile));
+    directory.publish("the manifest");
+  }
+  CHECK(namesIn(path) == std::set<std::string>{"objects", "manifest.json"});
+  CHECK(readFile(path + "/manifest.json") == "the manifest");
+  CHECK(modeOf(path) == 0700);
+  CHECK(modeOf(path + "/objects") == 0600);
+  CHECK(modeOf(path + "/manifest.json") == 0600);
+}
+
+TEST_CASE("what is not published is removed, the directory too if it was made for it") {
+  ScratchDirectory scratch;
+  { NewDirectory(scratch.path + "/new").write(objectsFile, bytesOf("hello")); }
+  CHECK(namesIn(scratch.path).empty());
+  std::filesystem::create_directory(scratch.path + "/old");
+  chmod((scratch.path + "/old").c_str(), 0755);
+  { NewDirectory(scratch.path + "/old").write(objectsFile, bytesOf("hello")); }
+  CHECK(namesIn(scratch.path + "/old").empty());
+  CHECK(modeOf(scratch.path + "/old") == 0755);
+}
+
+TEST_CASE("a directory that holds something is refused and left alone") {
+  ScratchDirectory scratch;
+  writeFile(scratch.path + "/thesis.tex", "x");
+  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
+  CHECK(readFile(scratch.path + "/thesis.tex") == "x");
+}
+
+TEST_CASE("what cannot be a directory is refused with the reason") {
+  ScratchDirectory scratch;
+  writeFile(scratch.path + "/file", "x");
+  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/file"), doctest::Contains("Not a directory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/absent/below"), doctest::Contains("No such file"),
+                       kj::Exception);
+  CHECK(readFile(scratch.path + "/file") == "x");
+}
+
+TEST_CASE("a read-only disk is refused with the reason") {
+  SmallDisk disk("size=1m");
+  if (!disk.mounted) return;  // only root may mount
+  std::filesystem::create_directory(disk.scratch.path + "/empty");
+  disk.makeReadOnly();
+  CHECK_THROWS_WITH_AS(NewDirectory directory(disk.scratch.path + "/new"), doctest::Contains("Read-only file system"),
+                       kj::Exception);
+  CHECK_THROWS_WITH_AS(NewDirectory directory(disk.scratch.path + "/empty"), doctest::Contains("Read-only file system"),
+                       kj::Exception);
+}
+
+TEST_CASE("a disk that becomes full is an error that names the file, and nothing is left") {
+  SmallDisk disk("size=1m");
+  if (!disk.mounted) return;
+  std::string path = disk.scratch.path + "/snapshot";
+  std::vector<std::byte> much(4 << 20);
+  {
+    NewDirectory directory(path);
+    directory.write(objectsFile, bytesOf("hello"));
+    CHECK_THROWS_WITH_AS(directory.write(bytesFile, much), doctest::Contains("/snapshot/bytes: No space left on device"),
+                         kj::Exception);
+  }
+  CHECK(namesIn(disk.scratch.path).empty());
+}
+
+TEST_CASE("a file of another size or content is refused by name and check") {
+  ScratchDirectory scratch;
+  writeFile(scratch.path + "/objects", "hello");
+  OldDirectory directory(scratch.path);
+  auto whole = directory.readWhole(objectsFile, sumOf("hello"), 100);
+  CHECK(whole.size() == 5);
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello!"), 100),
+                       doctest::Contains("file objects: length: 6 bytes are expected, 5 are found"), kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hallo"), 100), doctest::Contains("file objects: checksum"),
+                       kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 4), doctest::Contains("at most 4"), kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(tailFile, sumOf("hello"), 100),
+                       doctest::Contains("file tail: cannot be opened: No such file"), kj::Exception);
+}
+
+TEST_CASE("a name that leads elsewhere is not followed") {
+  ScratchDirectory scratch;
+  writeFile(scratch.path + "/secret", "hello");
+  std::string path = scratch.path + "/snapshot";
+  std::filesystem::create_directory(path);
+  std::filesystem::create_symlink("../secret", path + "/objects");
+  std::filesystem::create_directory(path + "/tail");
+  REQUIRE(mkfifo((path + "/manifest.json").c_str(), 0600) == 0);
+  OldDirectory directory(path);
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 100), doctest::Contains("cannot be opened"),
+                       kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(tailFile, sumOf("hello"), 100), doctest::Contains("no plain file"),
+                       kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readManifest(100), doctest::Contains("no plain file"), kj::Exception);
+}
+
+TEST_CASE("the checksum in pieces is the checksum of the whole") {
+  auto bytes = randomBytes(100'000, 1);
+  Checksum pieces;
+  for (size_t at = 0; at < bytes.size(); at += 777)
+    pieces.add(std::span(bytes).subspan(at, std::min<size_t>(777, bytes.size() - at)));
+  CHECK(pieces.text() == checksumOf(bytes));
+  CHECK(checksumOf(bytes).size() == 32);
+}

@@ -1,0 +1,137 @@
+#include "checkpoint/manifest.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "files.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+Manifest sample() {
+  Manifest m;
+  m.software = "0.1.0";
+  m.created = 1'700'000'000;
+  m.identity = {"id", "name", "/bin/program", 1234, "vgpu-abstract"};
+  m.devices = {{"GPU", "00112233445566778899aabbccddeeff", 4096, 90, 12.5}, {"GPU", "ff", 4096, 90, 0.1}};
+  m.arenas = arenasOfThisBuild();
+  m.barrier = 64;
+  m.head = 192;
+  m.objectCount = 3;
+  m.memory = {{0, 0x2000'0000'0000, 4096}, {1, 0x2100'0000'0000, 1}};
+  m.blobs = {{1, 100}};
+  m.variables = {{77, "head", 0x7f00'0000'0100, 8}};
+  m.eventTimes = {{5, 1.0 / 3}};
+  for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
+  return m;
+}
+
+Manifest readText(const ScratchDirectory& scratch, const std::string& text) {
+  writeFile(scratch.path + "/manifest.json", text);
+  return readManifest(OldDirectory(scratch.path));
+}
+
+// The sample with `change` applied to its JSON, sealed as a writer of ours would.
+template <typename Change>
+std::string changed(Change change) {
+  std::string text = encodeManifest(sample());
+  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  change(json);
+  return sealManifest(json.dump());
+}
+
+}  // namespace
+
+TEST_CASE("a manifest comes back as it was") {
+  ScratchDirectory scratch;
+  Manifest read = readText(scratch, encodeManifest(sample())), m = sample();
+  CHECK(read.version == snapshotVersion);
+  CHECK(read.software == m.software);
+  CHECK(read.created == m.created);
+  CHECK(read.identity.session == "id");
+  CHECK(read.identity.name == "name");
+  CHECK(read.identity.program == "/bin/program");
+  CHECK(read.identity.pid == 1234);
+  CHECK(read.identity.reattach == "vgpu-abstract");
+  REQUIRE(read.devices.size() == 2);
+  CHECK(read.devices[0].uuid == m.devices[0].uuid);
+  CHECK(read.devices[0].clock == 12.5);
+  CHECK(read.devices[1].clock == 0.1);
+  CHECK(read.arenas == m.arenas);
+  CHECK(read.barrier == 64);
+  CHECK(read.head == 192);
+  CHECK(read.objectCount == 3);
+  CHECK(read.memory == m.memory);
+  CHECK(read.blobs == m.blobs);
+  CHECK(read.variables == m.variables);
+  CHECK(read.eventTimes == m.eventTimes);
+  CHECK(read.files == m.files);
+}
+
+TEST_CASE("identity is read from the manifest alone") {
+  ScratchDirectory scratch;
+  writeFile(scratch.path + "/manifest.json", encodeManifest(sample()));
+  CHECK(readIdentity(scratch.path).reattach == "vgpu-abstract");
+  CHECK_THROWS_WITH_AS(readIdentity(scratch.path + "/absent"), doctest::Contains("cannot open the snapshot"), kj::Exception);
+}
+
+TEST_CASE("a name that is no text does not keep a program from being saved") {
+  ScratchDirectory scratch;
+  Manifest m = sample();
+  m.identity.program = "/bin/\xff\xfe";
+  CHECK(readText(scratch, encodeManifest(m)).identity.program.starts_with("/bin/"));
+}
+
+TEST_CASE("a manifest with any bit changed is refused by name") {
+  ScratchDirectory scratch;
+  std::string text = encodeManifest(sample());
+  for (size_t bit = 0; bit < text.size() * 8; bit++) {
+    std::string bad = text;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    CHECK_THROWS_WITH_AS(readText(scratch, bad), doctest::Contains("file manifest.json: checksum"), kj::Exception);
+  }
+}
+
+TEST_CASE("a manifest cut off anywhere is refused by name") {
+  ScratchDirectory scratch;
+  std::string text = encodeManifest(sample());
+  for (size_t size = 0; size < text.size(); size++)
+    CHECK_THROWS_WITH_AS(readText(scratch, text.substr(0, size)), doctest::Contains("file manifest.json: checksum"),
+                         kj::Exception);
+}
+
+TEST_CASE("a manifest of another format version is refused by that") {
+  ScratchDirectory scratch;
+  std::string text = changed([](auto& json) {
+    json["version"] = 2;
+    json.erase("devices");  // which need not be what we know
+  });
+  CHECK_THROWS_WITH_AS(readText(scratch, text), doctest::Contains("file manifest.json: format version 2, and this build"),
+                       kj::Exception);
+}
+
+TEST_CASE("a sealed manifest with a field that is missing, or of another type, is refused by the field's name") {
+  ScratchDirectory scratch;
+  auto fields = nlohmann::json::parse(changed([](auto&) {}).substr(0, changed([](auto&) {}).find('\n')));
+  for (auto& [name, value] : fields.items()) {
+    if (name == "format") continue;
+    CAPTURE(name);
+    std::string field = name;
+    CHECK_THROWS_AS(readText(scratch, changed([&](auto& json) { json.erase(field); })), kj::Exception);
+    CHECK_THROWS_AS(readText(scratch, changed([&](auto& json) { json[field] = nullptr; })), kj::Exception);
+    CHECK_THROWS_AS(readText(scratch, changed([&](auto& json) { json[field] = {{"a", -1}}; })), kj::Exception);
+  }
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["memory"][0][1] = -1; })),
+                       doctest::Contains("field memory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["memory"][0][0] = 2; })),
+                       doctest::Contains("field memory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("tail"); })),
+                       doctest::Contains("field tail"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),
+                       doctest::Contains("describes no snapshot"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,")), doctest::Contains("describes no snapshot"), kj::Exception);
+}

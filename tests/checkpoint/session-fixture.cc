@@ -1,0 +1,280 @@
+#include "session-fixture.h"
+
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "vgpu/api/effects.h"
+
+namespace vgpu::test {
+
+namespace {
+
+constexpr uint16_t slotIndex = 5;
+constexpr const char* image = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+
+.visible .global .align 4 .u32 total;
+
+.visible .entry add(.param .u64 p, .param .u32 v)
+{
+  .reg .b64 %a, %t;
+  .reg .b32 %v, %old;
+  ld.param.u64 %a, [p];
+  ld.param.u32 %v, [v];
+  atom.global.add.u32 %old, [%a], %v;
+  mov.u64 %t, total;
+  atom.global.add.u32 %old, [%t], %v;
+  ret;
+}
+)";
+
+MemoryFile share(const MemoryFile& file) { return MemoryFile::adopt(dup(file.fd()), file.bytes(), file.bytes()); }
+
+// What a child tells its parent before it ends.
+std::string told(int from) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = read(from, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(count));
+  return text;
+}
+
+RecordedFrame range(RecordedFrame frame, uint64_t address, uint64_t bytes) {
+  frame.address = address;
+  frame.bytes = bytes;
+  return frame;
+}
+
+RecordedFrame lease() {
+  return range(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0,
+                                                 [](auto p) {
+                                                   p.setAddress(made::arena);
+                                                   p.setBytes(made::leaseBytes);
+                                                 }),
+               made::arena, made::leaseBytes);
+}
+
+RecordedFrame fill(uint64_t address, uint32_t value, uint64_t bytes) {
+  return makeFrame<api::Cuda::FillParams>(0, api::Method::fill, 0, [&](auto p) {
+    p.setDestination(address);
+    p.setPitch(bytes);
+    p.setValue(value);
+    p.setElementBytes(1);
+    p.setWidth(bytes);
+    p.setHeight(1);
+  });
+}
+
+RecordedFrame blobWrite(uint32_t slab, uint32_t bytes) {
+  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
+    p.setBlob(1);
+    p.setTotalBytes(bytes);
+    p.setSlab(slab);
+    p.setBytes(bytes);
+  });
+}
+
+RecordedFrame copyFromSlab(uint64_t destination, uint32_t slab, uint32_t bytes) {
+  return makeFrame<api::Cuda::CopyFromSlabParams>(0, api::Method::copyFromSlab, 0, [&](auto p) {
+    p.setDestination(destination);
+    p.setSlab(slab);
+    p.setBytes(bytes);
+  });
+}
+
+RecordedFrame eventRecord() {
+  return makeFrame<api::Cuda::EventRecordParams>(0, api::Method::eventRecord, 0, [&](auto p) {
+    p.setEvent(made::event);
+    p.setLine(9);
+  });
+}
+
+}  // namespace
+
+RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream) {
+  return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {
+    params.setFunction(made::addFunction);
+    params.setStream(stream);
+    params.setGridX(1), params.setGridY(1), params.setGridZ(1);
+    params.setBlockX(1), params.setBlockY(1), params.setBlockZ(1);
+    auto bytes = params.initParameters(12);
+    std::memcpy(bytes.begin(), &p, 8);
+    std::memcpy(bytes.begin() + 8, &v, 4);
+  });
+}
+
+RecordedFrame synchronize() {
+  return makeFrame<api::Cuda::CtxSynchronizeParams>(0, api::Method::ctxSynchronize, 0, [](auto) {});
+}
+
+TestSession::TestSession()
+    : segmentFile(Segment::create()),
+      arenaFile(MemoryFile::create("vgpu-test-arena", hostArenaBytes)),
+      mapped(std::make_unique<Segment>(segmentFile)) {
+  std::filesystem::create_directory(scratch.path + "/list");
+}
+
+std::string TestSession::inWorker(const Body& body, const std::string& settings) {
+  int pipes[2];
+  KJ_SYSCALL(pipe(pipes));
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    setenv("VGPU_EMULATED", settings.c_str(), 1);
+    auto caught = kj::runCatchingExceptions([&] {
+      static stub::Driver driver = stub::Driver::load(VGPU_EMULATOR);
+      stub::Worker worker(driver);
+      worker.attach(share(segmentFile), share(arenaFile));
+      body(worker);
+    });
+    KJ_IF_MAYBE(exception, caught) {
+      auto text = exception->getDescription();
+      if (write(pipes[1], text.begin(), text.size()) < 0) _exit(3);
+    }
+    _exit(0);
+  }
+  close(pipes[1]);
+  std::string text = told(pipes[0]);
+  close(pipes[0]);
+  int status = 0;
+  KJ_SYSCALL(waitpid(child, &status, 0));
+  KJ_REQUIRE(status == 0, "the worker's process ended badly", status);
+  return text;
+}
+
+uint64_t TestSession::send(const RecordedFrame& frame) {
+  static std::atomic<bool> never{false};
+  RingWriter writer(*mapped);
+  auto place = *writer.reserve(frame.words.size(), never);
+  std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
+  writer.publish(place, frame.method, slotIndex, frame.device);
+  return place.position;
+}
+
+uint64_t TestSession::post(RecordedFrame frame) {
+  frame.position = send(frame);
+  uint64_t position = frame.position;
+  if (api::infoOf(frame.method).replay == api::Replay::BUILD) recorded.push_back(std::move(frame));
+  return position;
+}
+
+int32_t TestSession::call(RecordedFrame frame) {
+  uint64_t stamp = post(std::move(frame)) + 1;
+  Slot& slot = mapped->slot(slotIndex);
+  while (slot.done.load() < stamp) {
+    for (auto& fault : mapped->header().fault)
+      if (fault.load() != 0) return fault.load();
+    usleep(50);
+  }
+  return slot.result;
+}
+
+void TestSession::require(RecordedFrame frame) {
+  auto method = api::infoOf(frame.method).name;
+  int32_t result = call(std::move(frame));
+  KJ_REQUIRE(result == 0, "a call of the test's program failed", method, result);
+}
+
+void TestSession::commit() {
+  auto list = ObjectList::open(scratch.path + "/list");
+  for (auto& frame : recorded) list->apply(std::move(frame));
+  recorded.clear();
+  list->commit(mapped->header().tail.load());
+}
+
+uint32_t TestSession::readWord(uint64_t address) {
+  require(makeFrame<api::Cuda::CopyToSlabParams>(0, api::Method::copyToSlab, 0, [&](auto p) {
+    p.setSource(address);
+    p.setSlab(60);
+    p.setBytes(4);
+  }));
+  uint32_t word;
+  std::memcpy(&word, mapped->slab(60), 4);
+  return word;
+}
+
+std::vector<std::byte> TestSession::program() const {
+  std::byte* ring = mapped->base() + SegmentLayout::ring;
+  return {ring, mapped->base() + SegmentLayout::bytes};
+}
+
+void buildAndStop(TestSession& session, stub::Worker& worker) {
+  using namespace made;
+  worker.proceed();
+  std::memcpy(session.segment().slab(0), image, strlen(image) + 1);
+  session.post(blobWrite(0, static_cast<uint32_t>(strlen(image) + 1)));
+  session.require(moduleLoad(0, module, 1));
+  session.require(moduleFunction(0, addFunction, module, "add"));
+  session.require(makeFrame<api::Cuda::ModuleVariableParams>(0, api::Method::moduleVariable, 0, [](auto p) {
+    p.setVariable(totalVariable);
+    p.setModule(module);
+    p.setName("total");
+  }));
+  session.require(lease());
+  session.post(memAlloc(0, counters, 256));
+  session.post(memAlloc(0, large, largeBytes));
+  session.post(memAlloc(0, gone, 256));
+  session.post(makeFrame<api::Cuda::StreamCreateParams>(0, api::Method::streamCreate, 0,
+                                                        [](auto p) { p.setPhStream(stream); }));
+  session.post(makeFrame<api::Cuda::EventCreateParams>(0, api::Method::eventCreate, 0,
+                                                       [](auto p) { p.setPhEvent(event); }));
+  session.post(fill(counters, 0, 256));
+  session.post(fill(gone, 0, 256));
+  session.post(fill(large, 0, largeBytes));
+  session.post(fill(large + 5 * MiB, 0x5a, 3 * MiB));
+  session.post(add(counters, 5));
+  session.post(eventRecord());
+  session.require(synchronize());
+  session.commit();
+  worker.quiesce();
+
+  // The tail.
+  session.post(add(counters, 7, stream));
+  std::memset(session.segment().slab(2), 0x33, 64);
+  session.segment().slabState(2).busy = 1;
+  session.post(copyFromSlab(large + 64, 2, 64));
+  session.post(makeFrame<api::Cuda::StreamDestroyParams>(0, api::Method::streamDestroy, 0,
+                                                         [](auto p) { p.setHStream(stream); }));
+  session.post(memFree(0, gone));
+  session.commit();
+}
+
+void requireFinished(TestSession& session) {
+  using namespace made;
+  session.require(synchronize());
+  int32_t deferred = session.segment().header().deferred[0].load();
+  KJ_REQUIRE(deferred == 0, "a posted call failed", deferred);
+  uint32_t counter = session.readWord(counters);
+  KJ_REQUIRE(counter == 12, counter);
+  uint32_t words[] = {session.readWord(large), session.readWord(large + 64), session.readWord(large + 5 * MiB),
+                      session.readWord(large + 8 * MiB - 4), session.readWord(large + 8 * MiB)};
+  KJ_REQUIRE(words[0] == 0 && words[1] == 0x33333333 && words[2] == 0x5a5a5a5a && words[3] == 0x5a5a5a5a && words[4] == 0,
+             words[0], words[1], words[2], words[3], words[4]);
+  KJ_REQUIRE(session.segment().slabState(2).busy == 0, "the tail's copy did not give its slab back");
+  // The variable lives on, and so do the function and the event; what the tail destroyed is gone.
+  session.post(add(counters, 1));
+  session.require(synchronize());
+  counter = session.readWord(counters);
+  KJ_REQUIRE(counter == 13, counter);
+  float milliseconds = -1;
+  session.require(makeFrame<api::Cuda::EventElapsedTimeParams>(0, api::Method::eventElapsedTime, 0, [](auto p) {
+    p.setStart(event);
+    p.setEnd(event);
+  }));
+  auto& slot = session.segment().slot(slotIndex);
+  std::memcpy(&milliseconds, slot.answer + 8, sizeof milliseconds);  // one word of results behind the root pointer
+  KJ_REQUIRE(milliseconds == 0, milliseconds);
+  session.post(memAlloc(0, gone, 512));
+  session.require(synchronize());
+  deferred = session.segment().header().deferred[0].load();
+  KJ_REQUIRE(deferred == 0, "the place of freed memory is not free", deferred);
+}
+
+checkpoint::Identity someIdentity() { return {"5e55", "test", "/bin/test", 4242, "vgpu-test"}; }
+
+}  // namespace vgpu::test

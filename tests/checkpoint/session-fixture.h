@@ -1,0 +1,69 @@
+// A program and its workers, for tests of whole snapshots. The program's memory — segment, host arena, object list — is the
+// test's; each worker lives in a process of its own, as in real life, because arenas and modules have one place a process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/snapshot.h"
+#include "files.h"
+#include "stub/worker/worker.h"
+#include "vgpu/wire/ring.h"
+
+namespace vgpu::test {
+
+class TestSession {
+ public:
+  TestSession();
+
+  // Runs `body` with a worker that has this session's memory, in a child process. What the exception said that ended it;
+  // empty where none did. `settings` are VGPU_EMULATED's.
+  using Body = std::function<void(stub::Worker&)>;
+  std::string inWorker(const Body& body, const std::string& settings = "");
+
+  // Posts a frame; the list takes it where it builds an object. Its position.
+  uint64_t post(RecordedFrame frame);
+  // Posts it and waits for the answer, or for the GPU. CUDA's result.
+  int32_t call(RecordedFrame frame);
+  // Like call(), and throws unless the result is success.
+  void require(RecordedFrame frame);
+  // Hands the list what was posted, and closes it: another process, or save(), reads it next.
+  void commit();
+
+  uint32_t readWord(uint64_t address);   // through a slab, as a program's cudaMemcpy
+  std::vector<std::byte> program() const;  // every byte of the segment that is not the GPU's or a worker's to write
+
+  ScratchDirectory scratch;  // `list` and snapshots
+  Segment& segment() { return *mapped; }
+
+ private:
+  uint64_t send(const RecordedFrame& frame);
+  MemoryFile segmentFile, arenaFile;
+  std::unique_ptr<Segment> mapped;
+  std::vector<RecordedFrame> recorded;
+};
+
+// What the test program makes of its GPU. Device memory at fixed places, one module.
+namespace made {
+constexpr uint64_t arena = 0x2000'0000'0000;
+constexpr uint64_t leaseBytes = 32 * MiB;
+constexpr uint64_t counters = arena, large = arena + 4096, gone = arena + 16 * MiB;
+constexpr uint64_t largeBytes = 9 * MiB + 300;  // several chunks, the last not whole
+constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, stream = 401, event = 501;
+}  // namespace made
+
+// add(p, v): *p += v and total += v.
+RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream = 0);
+RecordedFrame synchronize();
+
+// Makes all of `made`, runs a few kernels, fills `large`; then lets the worker be quiet and posts what it does not consume
+// any more: kernels, a copy, the end of a stream and of an allocation.
+void buildAndStop(TestSession& session, stub::Worker& worker);
+// What must hold once the tail is executed. Throws where it does not.
+void requireFinished(TestSession& session);
+
+checkpoint::Identity someIdentity();
+
+}  // namespace vgpu::test

@@ -1,0 +1,160 @@
+// Snapshots that cannot be written, and those that must not be believed: a clear message, and nothing lost.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/manifest.h"
+#include "session-fixture.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+struct Saved {
+  Saved() {
+    CHECK(session.inWorker([&](stub::Worker& worker) {
+      buildAndStop(session, worker);
+      save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+    }) == "");
+    program = session.program();
+  }
+  // What restore says; the program's memory must be as it was.
+  std::string refusal(const std::string& settings = "") {
+    std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings);
+    CHECK(session.program() == program);
+    return text;
+  }
+  void finish() {
+    CHECK(session.inWorker([&](stub::Worker& worker) {
+      restore(worker, path, nullptr);
+      worker.proceed();
+      requireFinished(session);
+    }) == "");
+  }
+  // Applies `change` to the manifest's JSON and seals it, as one who knows the format could.
+  template <typename Change>
+  void forge(Change change) {
+    std::string text = readFile(path + "/manifest.json");
+    auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+    change(json);
+    writeFile(path + "/manifest.json", sealManifest(json.dump()));
+  }
+
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+  std::vector<std::byte> program;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
+  Saved saved;
+  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "tail"}) {
+    CAPTURE(name);
+    std::string file = saved.path + "/" + name, good = readFile(file);
+    REQUIRE(good.size() > 40);
+    for (size_t at : {size_t{0}, good.size() / 3, good.size() / 2, good.size() - 1}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 0x10);
+      writeFile(file, bad);
+      contains(saved.refusal(), "file " + name + ": c");  // checksum, or chunk
+    }
+    for (size_t size : {size_t{0}, good.size() / 2, good.size() - 1}) {
+      writeFile(file, good.substr(0, size));
+      contains(saved.refusal(), "file " + name + ": ");
+    }
+    writeFile(file, good + "x");
+    contains(saved.refusal(), "file " + name + ": ");
+    std::filesystem::remove(file);
+    contains(saved.refusal(), "file " + name + ": cannot be opened");
+    writeFile(file, good);
+  }
+  saved.finish();
+}
+
+TEST_CASE("a variable that lies elsewhere is refused by its symbol, with both addresses") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  saved.forge([](auto& json) { json["variables"][0][2] = json["variables"][0][2].template get<uint64_t>() + 256; });
+  std::string text = saved.refusal();
+  contains(text, "the variable total lies at 0x");
+  contains(text, "the program knows it at 0x");
+  writeFile(saved.path + "/manifest.json", good);
+  saved.finish();
+}
+
+TEST_CASE("a snapshot of another version, of other arenas, or with memory that no object owns is refused") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  saved.forge([](auto& json) { json["version"] = 7; });
+  contains(saved.refusal(), "file manifest.json: format version 7, and this build");
+  writeFile(saved.path + "/manifest.json", good);
+  saved.forge([](auto& json) { json["arenas"]["hostBase"] = 4096; });
+  contains(saved.refusal(), "file manifest.json: arenas");
+  writeFile(saved.path + "/manifest.json", good);
+  saved.forge([](auto& json) { json["memory"][0][1] = 0x2000'4000'0000; });
+  contains(saved.refusal(), "file bytes: range");
+  writeFile(saved.path + "/manifest.json", good);
+  saved.forge([](auto& json) { json["ring"]["head"] = json["ring"]["head"].template get<uint64_t>() + 64; });
+  contains(saved.refusal(), "file tail: position");
+  writeFile(saved.path + "/manifest.json", good);
+  saved.finish();
+}
+
+TEST_CASE("a device of another model, or with too little memory, is refused") {
+  Saved saved;
+  contains(saved.refusal("architecture=80"), "resume it on the same model");
+  contains(saved.refusal("memory=16MiB"), "lease of position");
+  saved.finish();
+}
+
+TEST_CASE("an old snapshot of a program that has gone on is refused") {
+  Saved saved;
+  CHECK(saved.session.inWorker([&](stub::Worker& worker) {
+    restore(worker, saved.path, nullptr);
+    worker.proceed();
+    requireFinished(saved.session);
+    worker.quiesce();
+  }) == "");
+  saved.program = saved.session.program();
+  contains(saved.refusal(), "another moment of this program");
+}
+
+TEST_CASE("a save that fails leaves nothing behind, says why, and the program goes on") {
+  SmallDisk disk("size=64k");
+  if (!disk.mounted) return;  // only root may mount
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    auto refused = [&](const std::string& path, const std::string& list) {
+      std::string text;
+      KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { save(worker, path, list, someIdentity(), nullptr); }))
+        text = exception->getDescription().cStr();
+      return text;
+    };
+    std::string list = session.scratch.path + "/list", full = disk.scratch.path + "/snapshot";
+    buildAndStop(session, worker);
+    writeFile(disk.scratch.path + "/filler", std::string(60'000, 'x'));
+    std::string text = refused(full, list);
+    KJ_REQUIRE(text.find("No space left on device") != std::string::npos && text.find(full) != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("the program goes on") != std::string::npos, text.c_str());
+    KJ_REQUIRE(namesIn(disk.scratch.path) == std::set<std::string>{"filler"});
+    disk.makeReadOnly();
+    text = refused(full, list);
+    KJ_REQUIRE(text.find("Read-only file system") != std::string::npos, text.c_str());
+    text = refused(session.scratch.path, list);
+    KJ_REQUIRE(text.find("it is not empty") != std::string::npos, text.c_str());
+    text = refused(session.scratch.path + "/snapshot", session.scratch.path);
+    KJ_REQUIRE(text.find("holds no object list") != std::string::npos, text.c_str());
+    KJ_REQUIRE(!std::filesystem::exists(session.scratch.path + "/snapshot"));
+    worker.proceed();
+    requireFinished(session);
+  }) == "");
+}

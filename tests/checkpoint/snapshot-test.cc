@@ -1,0 +1,137 @@
+// A session that is saved by one worker and goes on in another.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "checkpoint/manifest.h"
+#include "session-fixture.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+// Hands a report from a worker's process to the test's.
+struct Shared {
+  Report report;
+  int phases = 0;
+};
+
+Shared& sharedMemory() {
+  static MemoryFile file = MemoryFile::create("vgpu-test-shared", 4096);
+  static Mapping mapping(file);
+  static Shared* shared = new (mapping.data()) Shared;
+  *shared = Shared();
+  return *shared;
+}
+
+}  // namespace
+
+TEST_CASE("a session that was saved goes on in another worker: memory, module, variable, events, and the calls on their way") {
+  TestSession session;
+  std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
+  auto& saved = sharedMemory();
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    saved.report = save(worker, path, list, someIdentity(), [&](const char*, uint64_t done, uint64_t total) {
+      KJ_REQUIRE(done <= total);
+      saved.phases++;
+    });
+  }) == "");
+  CHECK(namesIn(path) == std::set<std::string>{"manifest.json", "objects", "blobs", "bytes", "tail"});
+  CHECK(saved.report.tailFrames == 4);
+  CHECK(saved.report.objects == 9);
+  CHECK(saved.report.deviceBytes >= made::largeBytes + 256 + 256 + 4);
+  CHECK(saved.report.storedBytes < 100'000);  // mostly zeros and one value
+  CHECK(saved.phases >= 2);
+
+  CHECK(readIdentity(path).session == "5e55");
+  CHECK(readIdentity(path).pid == 4242);
+  size_t alive = 0;
+  checkpoint::readObjects(path, [&](ObjectRecord&& record) {
+    CHECK_FALSE(record.destroyed());
+    alive++;
+  });
+  CHECK(alive == 9);
+
+  auto before = session.program();
+  auto& restored = sharedMemory();
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    restored.report = restore(worker, path, nullptr);
+    KJ_REQUIRE(session.program() == before, "the waiting program's calls were changed");
+    worker.proceed();
+    requireFinished(session);
+  }) == "");
+  CHECK(restored.report.tailFrames == 4);
+  CHECK(restored.report.objects == 9);
+}
+
+TEST_CASE("a session can be saved again after it was restored, and again") {
+  TestSession session;
+  std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    save(worker, path + "0", list, someIdentity(), nullptr);
+  }) == "");
+  for (int round = 0; round < 3; round++) {
+    CHECK(session.inWorker([&](stub::Worker& worker) {
+      restore(worker, path + std::to_string(round), nullptr);
+      worker.proceed();
+      session.require(synchronize());
+      session.post(add(made::counters, 1));
+      worker.quiesce();
+      session.post(add(made::counters, 1));
+      session.commit();
+      save(worker, path + std::to_string(round + 1), list, someIdentity(), nullptr);
+    }) == "");
+  }
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    restore(worker, path + "3", nullptr);
+    worker.proceed();
+    session.require(synchronize());
+    uint32_t counter = session.readWord(made::counters);
+    KJ_REQUIRE(counter == 12 + 6, counter);
+  }) == "");
+}
+
+TEST_CASE("a worker that has saved its session can go on with it") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    save(worker, session.scratch.path + "/snapshot", session.scratch.path + "/list", someIdentity(), nullptr);
+    worker.proceed();
+    requireFinished(session);
+  }) == "");
+}
+
+TEST_CASE("a session that never did anything is saved and restored") {
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+  session.commit();
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    worker.quiesce();
+    save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+  }) == "");
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    restore(worker, path, nullptr);
+    worker.proceed();
+    session.require(synchronize());
+  }) == "");
+}
+
+TEST_CASE("a snapshot also comes back in memory that was never used, with the calls on their way") {
+  TestSession session, other;
+  std::string path = session.scratch.path + "/snapshot";
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+  }) == "");
+  CHECK(other.inWorker([&](stub::Worker& worker) {
+    restore(worker, path, nullptr);
+    worker.proceed();
+    requireFinished(other);
+  }) == "");
+}

@@ -1,0 +1,173 @@
+#include "checkpoint/tail.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "files.h"
+#include "vgpu/wire/ring.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+std::atomic<bool> never{false};
+
+void post(const Segment& segment, const RecordedFrame& frame, uint16_t slot = 3) {
+  RingWriter writer(segment);
+  auto place = *writer.reserve(frame.words.size(), never);
+  std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
+  writer.publish(place, frame.method, slot, frame.device);
+}
+
+RecordedFrame copyFromSlab(uint32_t slab, uint32_t bytes) {
+  return makeFrame<api::Cuda::CopyFromSlabParams>(0, api::Method::copyFromSlab, 0, [&](auto p) {
+    p.setSlab(slab);
+    p.setBytes(bytes);
+  });
+}
+
+// A segment of which three frames are consumed and some are not.
+struct Ring {
+  Ring() {
+    RingReader reader(segment, 0);
+    for (uint64_t i = 0; i < 3; i++) {
+      post(segment, memAlloc(0, 4096 * i));
+      REQUIRE(reader.next());
+      reader.release();
+    }
+    barrier = reader.position();
+  }
+  Segment segment{Segment::create()};
+  uint64_t barrier;
+};
+
+std::vector<std::string> framesFrom(const Segment& segment, uint64_t position) {
+  RingReader reader(segment, position);
+  std::vector<std::string> frames;
+  while (auto frame = reader.next()) {
+    frames.push_back(std::to_string(frame->position) + " " + std::to_string(static_cast<int>(frame->method)) + " " +
+                     std::to_string(frame->slot) + " " + std::string(frame->words.asChars().begin(), frame->words.asChars().end()));
+    reader.release();
+  }
+  return frames;
+}
+
+}  // namespace
+
+TEST_CASE("the tail of a ring executes in another segment as it would have here") {
+  Ring ring;
+  for (uint64_t i = 0; i < 50; i++) post(ring.segment, memAlloc(0, 4096 * i), static_cast<uint16_t>(i));
+  post(ring.segment, copyFromSlab(7, 1000));
+  post(ring.segment, copyFromSlab(7, 500));
+  auto content = randomBytes(slabBytes, 1);
+  std::memcpy(ring.segment.slab(7), content.data(), content.size());
+  ring.segment.slabState(7).busy = 1;
+
+  Tail tail = captureTail(ring.segment, ring.barrier);
+  CHECK(tail.frameCount == 52);
+  REQUIRE(tail.slabs.size() == 1);
+  CHECK(tail.slabs[0].slab == 7);
+  CHECK(tail.slabs[0].bytes.size() == 1000);
+  Tail read = decodeTail(encodeTail(tail));
+  CHECK(read.frameCount == 52);
+
+  Segment other{Segment::create()};
+  requireSamePlace(read, other);
+  putBack(read, other);
+  CHECK(other.header().head == ring.segment.header().head);
+  CHECK(other.header().tail == ring.barrier);
+  CHECK(other.slabState(7).busy == 1);
+  CHECK(std::memcmp(other.slab(7), content.data(), 1000) == 0);
+  auto frames = framesFrom(other, ring.barrier);
+  CHECK(frames.size() == 52);
+  CHECK(frames == framesFrom(ring.segment, ring.barrier));
+  // And the ring goes on behind them.
+  post(other, memAlloc(0, 1));
+  CHECK(framesFrom(other, tail.head).size() == 1);
+}
+
+TEST_CASE("a tail that wraps around the ring's end is whole") {
+  Segment segment{Segment::create()};
+  uint64_t position = 0;
+  {
+    RingReader reader(segment, 0);
+    while (position < ringBytes - 1000) {
+      post(segment, memAlloc(0, 1));
+      reader.next();
+      reader.release();
+      position = reader.position();
+    }
+  }
+  for (uint64_t i = 0; i < 100; i++) post(segment, memAlloc(0, i));
+  Tail tail = decodeTail(encodeTail(captureTail(segment, position)));
+  CHECK(tail.frameCount == 100);
+  Segment other{Segment::create()};
+  putBack(tail, other);
+  CHECK(framesFrom(other, position) == framesFrom(segment, position));
+}
+
+TEST_CASE("a ring without a tail has an empty one") {
+  Ring ring;
+  Tail tail = decodeTail(encodeTail(captureTail(ring.segment, ring.barrier)));
+  CHECK(tail.frameCount == 0);
+  CHECK(tail.frames.empty());
+}
+
+TEST_CASE("a tail is put back only where it came from") {
+  Ring ring;
+  post(ring.segment, memAlloc(0, 1));
+  Tail tail = captureTail(ring.segment, ring.barrier);
+  requireSamePlace(tail, ring.segment);
+  post(ring.segment, memAlloc(0, 2));
+  CHECK_THROWS_WITH_AS(requireSamePlace(tail, ring.segment), doctest::Contains("another moment of this program"),
+                       kj::Exception);
+}
+
+TEST_CASE("a ring that a hostile program has changed is refused") {
+  auto refused = [](auto change) {
+    Ring ring;
+    post(ring.segment, memAlloc(0, 1));
+    post(ring.segment, copyFromSlab(1, 10));
+    change(ring);
+    CHECK_THROWS_AS(captureTail(ring.segment, ring.barrier), kj::Exception);
+  };
+  refused([](Ring& ring) { ring.segment.header().head = 0; });
+  refused([](Ring& ring) { ring.segment.header().head += ringBytes; });
+  refused([](Ring& ring) { ring.segment.header().head += 1; });
+  refused([](Ring& ring) { ring.segment.header().head += 64; });              // a frame that was never completed
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier), 0, 8); });
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0xff, 4); });  // its size
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0, 4); });
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 12, 0xff, 2); });  // its method
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier + 64) + 24, 0xff, 40); });  // its message
+}
+
+TEST_CASE("a slab number or size past the last is left to the worker") {
+  Ring ring;
+  post(ring.segment, copyFromSlab(slabCount, 10));
+  post(ring.segment, copyFromSlab(3, slabBytes + 1));
+  Tail tail = captureTail(ring.segment, ring.barrier);
+  CHECK(tail.frameCount == 2);
+  CHECK(tail.slabs.empty());
+}
+
+TEST_CASE("a tail's file with a bit changed or cut off never leads outside of it") {
+  Ring ring;
+  for (uint64_t i = 0; i < 3; i++) post(ring.segment, memAlloc(0, 4096 * i));
+  post(ring.segment, copyFromSlab(7, 100));
+  auto good = encodeTail(captureTail(ring.segment, ring.barrier));
+  for (size_t bit = 0; bit < good.size() * 8; bit++) {
+    auto bad = good;
+    bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    try {
+      Tail tail = decodeTail(bad);
+      CHECK(tail.head - tail.barrier == tail.frames.size());
+    } catch (const kj::Exception&) {
+    }
+  }
+  for (size_t size = 0; size < good.size(); size++)
+    CHECK_THROWS_AS(decodeTail(std::span(good).first(size)), kj::Exception);
+}
