@@ -1,5 +1,6 @@
-// Files of chunks: `bytes` and `blobs`. What is kept — ranges of memory, images — is cut into chunks of at most 2 MiB, each
-// with a header that says its form and the checksum of its bytes (docs/snapshot.md). Chunks of zeros take a header only.
+// Files of chunks: `bytes` and `blobs`. What is kept — ranges of memory, images — is cut into chunks of at most 2 MiB,
+// each with a header that says its form and the checksum of its bytes (docs/snapshot.md). Chunks of zeros take a header
+// only.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ using Piece = ChunkPlan::Piece;
 void writeChunks(Pipeline& pipeline, FileWriter& file, ChunkPlan plan,
                  const std::function<void(const Piece&, std::byte* out)>& fill);
 
-// Reads all of `file`, which must hold every piece of `plan` and no more. `take` is called in order on the calling thread;
-// `bytes` is nullptr for a piece of zeros. Throws kj::Exception that names the file, the chunk and the check; the
-// checksum of the whole file is the last one.
+// Reads all of `file`, which must hold every piece of `plan` and no more. `take` is called in order on the calling
+// thread; `bytes` is nullptr for a piece of zeros. Throws kj::Exception that names the file, the chunk and the check;
+// the checksum of the whole file is the last one.
 void readChunks(Pipeline& pipeline, FileReader& file, ChunkPlan plan,
                 const std::function<void(const Piece&, const std::byte* bytes)>& take);
 

@@ -31,20 +31,22 @@ Device describe(stub::Execution& on, int device) {
 
 std::vector<Device> devicesOf(stub::Execution& on) {
   std::vector<Device> devices;
-  for (unsigned device = 0; device < on.deviceCount(); ++device) devices.push_back(describe(on, static_cast<int>(device)));
+  for (unsigned device = 0; device < on.deviceCount(); ++device)
+    devices.push_back(describe(on, static_cast<int>(device)));
   return devices;
 }
 
 void requireSameDevices(const std::vector<Device>& seen, const std::vector<Device>& here) {
   if (here.size() < seen.size())
-    fail(fmt::format("the program has seen {} GPUs, and this worker has {}: resume it where there are as many", seen.size(),
-                     here.size()));
+    fail(fmt::format("the program has seen {} GPUs, and this worker has {}: resume it where there are as many",
+                     seen.size(), here.size()));
   for (size_t i = 0; i < seen.size(); ++i)
     if (seen[i].name != here[i].name || seen[i].capability != here[i].capability)
-      fail(fmt::format("the program's GPU {} is a {} (compute capability {}.{}), and here it would be a {} ({}.{}): resume it "
-                       "on the same model",
-                       i, seen[i].name, seen[i].capability / 10, seen[i].capability % 10, here[i].name,
-                       here[i].capability / 10, here[i].capability % 10));
+      fail(fmt::format(
+          "the program's GPU {} is a {} (compute capability {}.{}), and here it would be a {} ({}.{}): resume it "
+          "on the same model",
+          i, seen[i].name, seen[i].capability / 10, seen[i].capability % 10, here[i].name, here[i].capability / 10,
+          here[i].capability % 10));
 }
 
 }  // namespace vgpu::checkpoint

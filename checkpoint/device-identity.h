@@ -11,8 +11,8 @@ namespace vgpu::checkpoint {
 // Of every device of the worker, with its clock.
 std::vector<Device> devicesOf(stub::Execution& on);
 
-// Throws kj::Exception where a device that the session saw is missing here or is another model: the program has been told
-// its limits and made decisions by them.
+// Throws kj::Exception where a device that the session saw is missing here or is another model: the program has been
+// told its limits and made decisions by them.
 void requireSameDevices(const std::vector<Device>& seen, const std::vector<Device>& here);
 
 }  // namespace vgpu::checkpoint

@@ -91,9 +91,10 @@ void requireSameAddresses(const stub::Execution& on, const std::vector<SavedVari
     if (found == on.variables.end())
       fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.symbol));
     if (found->second.address != saved.address || found->second.bytes != saved.bytes)
-      fail(fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
-                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
-                       saved.symbol, found->second.address, found->second.bytes, saved.address, saved.bytes));
+      fail(
+          fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
+                      "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
+                      saved.symbol, found->second.address, found->second.bytes, saved.address, saved.bytes));
   }
 }
 

@@ -1,7 +1,7 @@
 // The files of a snapshot: made all or not at all, read with their sizes and checksums compared.
 //
-// Names are fixed and looked up in the directory's descriptor without following links, so neither a manifest nor whoever
-// may write next to us leads anywhere else. Private to their owner: directory 0700, files 0600.
+// Names are fixed and looked up in the directory's descriptor without following links, so neither a manifest nor
+// whoever may write next to us leads anywhere else. Private to their owner: directory 0700, files 0600.
 #pragma once
 
 #include <kj/io.h>
@@ -91,7 +91,8 @@ class FileReader {
   // Fills `out` whole. Throws kj::Exception where the file ends before.
   void read(std::span<std::byte> out);
   uint64_t left() const { return sum.bytes - done; }
-  // Throws kj::Exception, naming the file and the check, unless all of it was read and the checksum is the one expected.
+  // Throws kj::Exception, naming the file and the check, unless all of it was read and the checksum is the one
+  // expected.
   void finish();
   // Refuses this file: "snapshot DIR: file NAME: `check`".
   [[noreturn]] void refuse(const std::string& check) const;

@@ -57,7 +57,8 @@ std::string unseal(const Fields& fields, const std::string& text) {
   size_t seal = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
   if (seal == std::string::npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off");
   std::string json = text.substr(0, seal);
-  if (sealManifest(json) != text) fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
+  if (sealManifest(json) != text)
+    fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
   return json;
 }
 
@@ -72,7 +73,8 @@ void readDevices(const Fields& fields, const Json& json, Manifest& manifest) {
 void readMemory(const Fields& fields, const Json& json, Manifest& manifest) {
   for (auto& value : fields.list(json, "memory")) {
     auto& row = fields.row(value, 3, "memory");
-    MemoryRange range{fields.number(row[0], "memory"), fields.number(row[1], "memory"), fields.number(row[2], "memory")};
+    MemoryRange range{fields.number(row[0], "memory"), fields.number(row[1], "memory"),
+                      fields.number(row[2], "memory")};
     fields.require(range.device < manifest.devices.size() && range.bytes > 0 && range.bytes <= deviceArenaBytes &&
                        range.address <= std::numeric_limits<uint64_t>::max() - range.bytes,
                    "memory");
@@ -126,9 +128,10 @@ Manifest readManifest(const OldDirectory& directory) {
   Manifest manifest;
   manifest.version = fields.numberIn(json, "version");
   if (manifest.version != snapshotVersion)
-    fields.refuse(fmt::format("format version {}, and this build ({}) reads version {}; resume it with the version that "
-                              "wrote it",
-                              manifest.version, VGPU_VERSION, snapshotVersion));
+    fields.refuse(
+        fmt::format("format version {}, and this build ({}) reads version {}; resume it with the version that "
+                    "wrote it",
+                    manifest.version, VGPU_VERSION, snapshotVersion));
   manifest.software = fields.textIn(json, "software");
   auto& created = fields.in(json, "created");
   fields.require(created.is_number_integer(), "created");

@@ -24,8 +24,8 @@ Json devicesOf(const Manifest& manifest) {
 
 // Rows, not objects: a program may have very many.
 Json tablesOf(const Manifest& manifest) {
-  Json tables{{"memory", Json::array()}, {"blobs", Json::array()}, {"variables", Json::array()},
-              {"eventTimes", Json::array()}};
+  Json tables{
+      {"memory", Json::array()}, {"blobs", Json::array()}, {"variables", Json::array()}, {"eventTimes", Json::array()}};
   for (auto& range : manifest.memory) tables["memory"].push_back({range.device, range.address, range.bytes});
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
   for (auto& v : manifest.variables) tables["variables"].push_back({v.handle, v.symbol, v.address, v.bytes});
@@ -44,13 +44,20 @@ std::string sealManifest(const std::string& json) {
 
 std::string encodeManifest(const Manifest& manifest) {
   auto& identity = manifest.identity;
-  Json json{{"format", "vgpu-snapshot"}, {"version", manifest.version}, {"software", manifest.software},
+  Json json{{"format", "vgpu-snapshot"},
+            {"version", manifest.version},
+            {"software", manifest.software},
             {"created", manifest.created}};
-  json["identity"] = {{"session", identity.session}, {"name", identity.name}, {"program", identity.program},
-                      {"pid", identity.pid}, {"reattach", identity.reattach}};
+  json["identity"] = {{"session", identity.session},
+                      {"name", identity.name},
+                      {"program", identity.program},
+                      {"pid", identity.pid},
+                      {"reattach", identity.reattach}};
   json["devices"] = devicesOf(manifest);
-  json["arenas"] = {{"deviceBase", manifest.arenas.deviceBase}, {"deviceBytes", manifest.arenas.deviceBytes},
-                    {"hostBase", manifest.arenas.hostBase}, {"hostBytes", manifest.arenas.hostBytes}};
+  json["arenas"] = {{"deviceBase", manifest.arenas.deviceBase},
+                    {"deviceBytes", manifest.arenas.deviceBytes},
+                    {"hostBase", manifest.arenas.hostBase},
+                    {"hostBytes", manifest.arenas.hostBytes}};
   json["ring"] = {{"barrier", manifest.barrier}, {"head", manifest.head}};
   json["objectCount"] = manifest.objectCount;
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
@@ -58,9 +65,10 @@ std::string encodeManifest(const Manifest& manifest) {
   // Names come from the program and need not be text.
   std::string text = sealManifest(json.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (text.size() > maxManifestBytes)
-    fail(fmt::format("the snapshot's manifest would take {} bytes, and {} are the most: the program has too many separate "
-                     "allocations. Nothing of the snapshot is left, and the program goes on",
-                     text.size(), maxManifestBytes));
+    fail(fmt::format(
+        "the snapshot's manifest would take {} bytes, and {} are the most: the program has too many separate "
+        "allocations. Nothing of the snapshot is left, and the program goes on",
+        text.size(), maxManifestBytes));
   return text;
 }
 

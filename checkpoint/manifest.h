@@ -1,5 +1,5 @@
-// What a snapshot says of itself: plain values, kept as `manifest.json` — one JSON document, and behind it a line with the
-// checksum of all before that line. docs/snapshot.md draws it.
+// What a snapshot says of itself: plain values, kept as `manifest.json` — one JSON document, and behind it a line with
+// the checksum of all before that line. docs/snapshot.md draws it.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ constexpr uint64_t snapshotVersion = 1;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Device {
-  std::string name, uuid;      // 32 hexadecimal digits
+  std::string name, uuid;  // 32 hexadecimal digits
   uint64_t memoryBytes = 0;
-  uint64_t capability = 0;     // major * 10 + minor
-  double clock = 0;            // milliseconds since the session began
+  uint64_t capability = 0;  // major * 10 + minor
+  double clock = 0;         // milliseconds since the session began
 };
 
 struct MemoryRange {
@@ -49,17 +49,17 @@ ArenaMap arenasOfThisBuild();
 struct Manifest {
   uint64_t version = snapshotVersion;
   std::string software;
-  int64_t created = 0;                      // Unix time, seconds
+  int64_t created = 0;  // Unix time, seconds
   Identity identity;
   std::vector<Device> devices;
   ArenaMap arenas;
-  uint64_t barrier = 0, head = 0;           // the ring's: first frame not executed, end of the last one reserved
+  uint64_t barrier = 0, head = 0;  // the ring's: first frame not executed, end of the last one reserved
   uint64_t objectCount = 0;
-  std::vector<MemoryRange> memory;          // in the order of the file `bytes`
-  std::vector<SavedBlob> blobs;             // in the order of the file `blobs`
+  std::vector<MemoryRange> memory;  // in the order of the file `bytes`
+  std::vector<SavedBlob> blobs;     // in the order of the file `blobs`
   std::vector<SavedVariable> variables;
-  std::map<uint64_t, double> eventTimes;    // milliseconds, by event
-  std::map<std::string, FileSum> files;     // by name, all of dataFiles
+  std::map<uint64_t, double> eventTimes;  // milliseconds, by event
+  std::map<std::string, FileSum> files;   // by name, all of dataFiles
 };
 
 std::string encodeManifest(const Manifest& manifest);

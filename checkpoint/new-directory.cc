@@ -61,9 +61,10 @@ void NewDirectory::requireEmpty() {
   std::filesystem::directory_iterator entry(path, error);
   if (error) cannot("look into the snapshot's directory", path, error.value());
   if (entry != std::filesystem::directory_iterator())
-    fail(fmt::format("cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
-                     "the program goes on",
-                     path, entry->path().filename().string()));
+    fail(fmt::format(
+        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
+        "the program goes on",
+        path, entry->path().filename().string()));
 }
 
 NewDirectory::~NewDirectory() noexcept {

@@ -43,7 +43,8 @@ void FileReader::read(std::span<std::byte> out) {
     refuse(fmt::format("length: {} bytes are wanted at {}, and only {} are there", out.size(), done, left()));
   int error;
   if (readSome(file, out, error) != out.size())
-    refuse(error != 0 ? fmt::format("cannot be read: {}", strerror(error)) : "length: it became shorter while it was read");
+    refuse(error != 0 ? fmt::format("cannot be read: {}", strerror(error))
+                      : "length: it became shorter while it was read");
   checksum.add(out);
   done += out.size();
 }

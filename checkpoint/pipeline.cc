@@ -27,8 +27,8 @@ Pipeline::Pipeline(const stub::Driver* driver) : driver(driver), threads(threads
   if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
   staging = static_cast<std::byte*>(mapped);
   // Without pinning, the driver copies once more: slower, not wrong.
-  pinned = driver != nullptr &&
-           driver->cuMemHostRegister_v2(staging, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+  pinned =
+      driver != nullptr && driver->cuMemHostRegister_v2(staging, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
   for (size_t i = 0; i < chunks.size(); ++i) {
     chunks[i].raw = staging + i * chunkBytes;
     chunks[i].packed.resize(ZSTD_compressBound(chunkBytes));
@@ -107,7 +107,7 @@ struct Pipeline::Run {
   }
 
   void guard(void (Run::*stage)()) {
-    KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { (this->*stage)(); })) {
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { (this->*stage)(); })) {
       std::lock_guard lock(mutex);
       if (failure == nullptr) failure = kj::mv(*exception);
       changed.notify_all();
@@ -122,7 +122,7 @@ void Pipeline::run(const Stages& stages, Here here) {
   others.emplace_back([&] { run.guard(here == Here::produce ? &Run::consume : &Run::produce); });
   run.guard(here == Here::produce ? &Run::produce : &Run::consume);
   for (auto& thread : others) thread.join();
-  KJ_IF_MAYBE(exception, run.failure) kj::throwFatalException(kj::mv(*exception));
+  KJ_IF_MAYBE (exception, run.failure) kj::throwFatalException(kj::mv(*exception));
 }
 
 }  // namespace vgpu::checkpoint

@@ -1,8 +1,8 @@
 // Chunks of bytes on their way between device and disk: one stage makes them in order, several threads transform them,
 // one stage takes them in order. So the link, the processors and the disk work at the same time.
 //
-// Owns its threads and the buffers, which are pinned where the driver agrees. A chunk belongs to the stage that it is in.
-// An exception in any stage stops all of them and comes out of run().
+// Owns its threads and the buffers, which are pinned where the driver agrees. A chunk belongs to the stage that it is
+// in. An exception in any stage stops all of them and comes out of run().
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ enum class Form : uint32_t { zero, plain, zstd };
 
 struct Chunk {
   uint64_t index = 0;
-  std::byte* raw = nullptr;       // chunkBytes of staging
+  std::byte* raw = nullptr;  // chunkBytes of staging
   size_t rawBytes = 0;
   std::vector<std::byte> packed;  // as much as a chunk can take on disk
   size_t packedBytes = 0;
   Form form = Form::plain;
-  uint64_t checksum = 0;          // of the raw bytes
+  uint64_t checksum = 0;  // of the raw bytes
 };
 
 class Pipeline {

@@ -18,7 +18,7 @@ namespace {
 template <typename Decode>
 auto decoded(const OldDirectory& directory, const char* name, Decode decode) {
   decltype(decode()) result;
-  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { result = decode(); })) {
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { result = decode(); })) {
     directory.refuse(name, exception->getDescription().cStr());
   }
   return result;
@@ -28,8 +28,8 @@ std::vector<ObjectRecord> loadRecords(const OldDirectory& directory, const Manif
   auto bytes = directory.readWhole(objectsFile, manifest.files.at(objectsFile), maxObjectsBytes);
   auto records = decoded(directory, objectsFile, [&] { return decodeRecords(bytes, manifest.barrier); });
   if (records.size() != manifest.objectCount)
-    directory.refuse(objectsFile, fmt::format("count: {} objects are expected, {} are found", manifest.objectCount,
-                                              records.size()));
+    directory.refuse(objectsFile,
+                     fmt::format("count: {} objects are expected, {} are found", manifest.objectCount, records.size()));
   return records;
 }
 
@@ -49,7 +49,8 @@ void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const 
   for (auto& blob : blobs) {
     sizes.push_back(blob.bytes);
     total += blob.bytes;
-    if (!on.blobs.emplace(blob.blob, stub::Blob{}).second) file.refuse(fmt::format("image {} is there twice", blob.blob));
+    if (!on.blobs.emplace(blob.blob, stub::Blob{}).second)
+      file.refuse(fmt::format("image {} is there twice", blob.blob));
   }
   Phase phase(progress, "images", total);
   readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {

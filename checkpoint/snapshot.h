@@ -38,9 +38,9 @@ Identity readIdentity(const std::string& directory);
 // The objects of a snapshot, in order of their first frames' positions, all of them alive; checks as restore does.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
-// Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume yet.
-// Throws kj::Exception that names the file and the check, or the symbol whose address differs. The program's memory has
-// not been changed then; the worker is of no further use.
+// Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume
+// yet. Throws kj::Exception that names the file and the check, or the symbol whose address differs. The program's
+// memory has not been changed then; the worker is of no further use.
 Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
 
 }  // namespace vgpu::checkpoint

@@ -45,7 +45,8 @@ uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) 
     FrameStart start;
     KJ_REQUIRE(frames.size() - at >= sizeof start, "the ring ends within a frame", barrier + at);
     std::memcpy(&start, &frames[at], sizeof start);
-    KJ_REQUIRE(start.stamp == barrier + at + 1, "a frame of the ring's tail is not complete", barrier + at, start.stamp);
+    KJ_REQUIRE(start.stamp == barrier + at + 1, "a frame of the ring's tail is not complete", barrier + at,
+               start.stamp);
     KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
                    start.bytes <= frames.size() - at,
                "a frame of impossible size", barrier + at, start.bytes);
@@ -78,10 +79,17 @@ std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte
   count = walk(barrier, frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
     SlabUse use;
     switch (static_cast<api::Method>(start.method)) {
-      case api::Method::blobWrite: use = useOf<api::Cuda::BlobWriteParams>(frame, true); break;
-      case api::Method::copyFromSlab: use = useOf<api::Cuda::CopyFromSlabParams>(frame, true); break;
-      case api::Method::copyToSlab: use = useOf<api::Cuda::CopyToSlabParams>(frame, false); break;
-      default: return;
+      case api::Method::blobWrite:
+        use = useOf<api::Cuda::BlobWriteParams>(frame, true);
+        break;
+      case api::Method::copyFromSlab:
+        use = useOf<api::Cuda::CopyFromSlabParams>(frame, true);
+        break;
+      case api::Method::copyToSlab:
+        use = useOf<api::Cuda::CopyToSlabParams>(frame, false);
+        break;
+      default:
+        return;
     }
     if (use.slab >= slabCount || use.bytes > slabBytes) return;  // the worker will refuse it
     auto& bytes = slabs[use.slab];
@@ -119,7 +127,8 @@ T takeValue(std::span<const std::byte>& bytes) {
 
 Tail captureTail(const Segment& segment, uint64_t barrier) {
   Tail tail{.barrier = barrier, .head = segment.header().head.load()};
-  KJ_REQUIRE(tail.head >= barrier && tail.head - barrier <= ringBytes, "the ring's head is out of reach", tail.head, barrier);
+  KJ_REQUIRE(tail.head >= barrier && tail.head - barrier <= ringBytes, "the ring's head is out of reach", tail.head,
+             barrier);
   const std::byte* start = segment.ringAt(barrier);
   tail.frames.assign(start, start + (tail.head - barrier));
   for (auto [slab, bytes] : slabsOf(barrier, tail.frames, tail.frameCount))
@@ -167,9 +176,10 @@ void requireSamePlace(const Tail& tail, const Segment& segment) {
   uint64_t from = segment.header().tail.load(), to = segment.header().head.load();
   bool unused = from == 0 && to == 0, same = from == tail.barrier && to == tail.head;
   if (unused || same) return;
-  fail(fmt::format("the snapshot is of another moment of this program: it holds the calls from {} to {}, and the program "
-                   "waits with those from {} to {}. Resume the snapshot of its last suspend",
-                   tail.barrier, tail.head, from, to));
+  fail(fmt::format(
+      "the snapshot is of another moment of this program: it holds the calls from {} to {}, and the program "
+      "waits with those from {} to {}. Resume the snapshot of its last suspend",
+      tail.barrier, tail.head, from, to));
 }
 
 void putBack(const Tail& tail, const Segment& segment) {

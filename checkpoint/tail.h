@@ -1,5 +1,5 @@
-// The unconsumed end of a session's ring: the frames from the barrier to the head that the program reserved, and the bytes
-// of the staging slabs that those frames name. They travel with the snapshot and are executed after it.
+// The unconsumed end of a session's ring: the frames from the barrier to the head that the program reserved, and the
+// bytes of the staging slabs that those frames name. They travel with the snapshot and are executed after it.
 //
 // Read from shared memory that the program can change, so it is copied first and looked at afterwards.
 #pragma once

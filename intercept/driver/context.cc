@@ -133,7 +133,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx) {
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
-  return enter([&](Thread& thread) -> CUresult {
+  return enterContext([&](Thread& thread) -> CUresult {
     if (pctx != nullptr) *pctx = fromWire<CUcontext>(thread.contextStack.back());
     thread.contextStack.pop_back();
     return CUDA_SUCCESS;
@@ -141,7 +141,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
-  return enter([&](Thread& thread) -> CUresult {
+  return enterContext([&](Thread& thread) -> CUresult {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *device = static_cast<CUdevice>(thread.device());
     return CUDA_SUCCESS;
@@ -160,7 +160,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* ver
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
-  return enter([&](Thread& thread) -> CUresult {
+  return enterContext([&](Thread& thread) -> CUresult {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t current = thread.contextStack.back();
     *flags = current == thread.session.primaryContext(thread.device())
@@ -171,7 +171,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  return enter([&](Thread& thread) -> CUresult {
+  return enterContext([&](Thread& thread) -> CUresult {
     auto& info = thread.session.devices[thread.device()];
     if (least != nullptr) *least = info.leastPriority;
     if (greatest != nullptr) *greatest = info.greatestPriority;

@@ -7,11 +7,11 @@ using namespace vgpu;
 namespace {
 
 // A driver entry that copies `bytes` in `stream`.
-CUresult copyIn(CUstream hStream, uint64_t destination, uint64_t source, uint64_t bytes, Completion completion) {
+CUresult copyIn(CUstream hStream, uint64_t destination, uint64_t source, uint64_t bytes, Completion completion, Ends ends) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return copyBytes(thread, destination, source, bytes, stream, completion);
+    return copyBytes(thread, destination, source, bytes, stream, completion, ends);
   });
 }
 
@@ -85,23 +85,22 @@ constexpr auto returns = Completion::asynchronous;
 
 extern "C" {
 
-#define COPY(name, parameters, destination, source)                                                \
-  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyIn(nullptr, destination, source, n, waits); }
-COPY(cuMemcpy, (CUdeviceptr d, CUdeviceptr s, size_t n), d, s)
-COPY(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* s, size_t n), d, toWire(s))
-COPY(cuMemcpyDtoH_v2, (void* d, CUdeviceptr s, size_t n), toWire(d), s)
-COPY(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr s, size_t n), d, s)
-COPY(cuMemcpyPeer, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n), d, s)
+#define COPY(name, parameters, stream, completion, destination, source, ...)                            \
+  VGPU_EXPORT CUresult CUDAAPI name parameters {                                                       \
+    return copyIn(stream, destination, source, n, Completion::completion, Ends{__VA_ARGS__});          \
+  }
+COPY(cuMemcpy, (CUdeviceptr d, CUdeviceptr s, size_t n), nullptr, synchronous, d, s)
+COPY(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* s, size_t n), nullptr, synchronous, d, toWire(s), true, false)
+COPY(cuMemcpyDtoH_v2, (void* d, CUdeviceptr s, size_t n), nullptr, synchronous, toWire(d), s, false, true)
+COPY(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr s, size_t n), nullptr, synchronous, d, s, true, true)
+COPY(cuMemcpyPeer, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n), nullptr, synchronous, d, s, true, true)
+COPY(cuMemcpyAsync, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, d, s)
+COPY(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* s, size_t n, CUstream on), on, asynchronous, d, toWire(s), true, false)
+COPY(cuMemcpyDtoHAsync_v2, (void* d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, toWire(d), s, false, true)
+COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, d, s, true, true)
+COPY(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream on), on, asynchronous, d, s,
+     true, true)
 #undef COPY
-
-#define COPY_ASYNC(name, parameters, destination, source)                                          \
-  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyIn(stream, destination, source, n, returns); }
-COPY_ASYNC(cuMemcpyAsync, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream), d, s)
-COPY_ASYNC(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* s, size_t n, CUstream stream), d, toWire(s))
-COPY_ASYNC(cuMemcpyDtoHAsync_v2, (void* d, CUdeviceptr s, size_t n, CUstream stream), toWire(d), s)
-COPY_ASYNC(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream), d, s)
-COPY_ASYNC(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream stream), d, s)
-#undef COPY_ASYNC
 
 #define FILL(bits, type, element)                                                                                       \
   VGPU_EXPORT CUresult CUDAAPI cuMemsetD##bits##_v2(CUdeviceptr d, type value, size_t n) {                              \

@@ -65,7 +65,6 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   Parameters parameters{.pointers = kernelParams};
   if (kernelParams == nullptr && extra != nullptr && !parameters.readExtra(extra)) return CUDA_ERROR_INVALID_VALUE;
   if (!function.parameters.empty() && kernelParams == nullptr && parameters.block == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult fault = session.fault(thread.device())) return fault;
 
   Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));
   frame->setFunction(toWire(f));

@@ -17,8 +17,18 @@ struct Slot {
 };
 constinit std::mutex contextLock;
 constinit std::array<Slot, maxSlots> slots = {};
-constinit std::array<int, maxDevices> validDevices = {};
-constinit int validDeviceCount = 0;
+
+/// What a thread without a choice tries: the first device, unless the program says otherwise.
+struct ValidDevices {
+  std::array<int, maxDevices> devices = {};
+  int count = 1;
+};
+constinit ValidDevices validDevices = {};
+
+ValidDevices copyValidDevices() {
+  std::lock_guard lock(contextLock);
+  return validDevices;
+}
 
 CUresult readLimits(CUdevice device, LaunchLimits& limits) {
   struct Row {
@@ -104,9 +114,9 @@ cudaError_t enterPrimary(int ordinal) {
 /// The context of a thread that has chosen no device: that of the first valid one which can be used.
 cudaError_t enterDefault() {
   cudaError_t error = cudaSuccess;
-  int count = validDeviceCount == 0 ? 1 : validDeviceCount;  // validDevices is all zeros until it is set
-  for (int i = 0; i < count; ++i)
-    if (error = enterPrimary(validDevices[i]); error == cudaSuccess) return thread.device = validDevices[i], error;
+  ValidDevices valid = copyValidDevices();
+  for (int i = 0; i < valid.count; ++i)
+    if (error = enterPrimary(valid.devices[i]); error == cudaSuccess) return thread.device = valid.devices[i], error;
   return error;
 }
 
@@ -129,7 +139,7 @@ cudaError_t currentDevice(int& device) {
   } else if (current != nullptr && cuCtxGetDevice(&handle) == CUDA_SUCCESS) {
     device = ordinalOf(handle);
   } else {
-    device = thread.device < 0 ? validDevices[0] : thread.device;
+    device = thread.device < 0 ? copyValidDevices().devices[0] : thread.device;
   }
   return cudaSuccess;
 }
@@ -156,10 +166,11 @@ cudaError_t setValidDevices(const int* devices, int count) {
   if (count < 0 || count > maxDevices || (count > 0 && devices == nullptr)) return cudaErrorInvalidValue;
   for (int i = 0; i < count; ++i)
     if (devices[i] < 0 || devices[i] >= present) return cudaErrorInvalidDevice;
+  ValidDevices chosen;
+  for (int i = 0; i < count; ++i) chosen.devices[i] = devices[i];
+  if (count > 0) chosen.count = count;
   std::lock_guard lock(contextLock);
-  validDevices = {};
-  for (int i = 0; i < count; ++i) validDevices[i] = devices[i];
-  validDeviceCount = count;
+  validDevices = chosen;
   return cudaSuccess;
 }
 

@@ -18,8 +18,6 @@ struct DriverEntry {
 };
 static_assert(sizeof(DriverEntry) == 24);
 
-void* library = nullptr;  // bound once, kept until the process ends
-
 }  // namespace
 }  // namespace vgpu::runtime
 
@@ -52,13 +50,11 @@ extern "C" __attribute__((visibility("hidden"), used)) CUresult vgpuDriverEntryI
 namespace vgpu::runtime {
 
 const char* bindDriver() {
-  library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // kept until the process ends
   if (library == nullptr) return dlerror();
   for (DriverEntry* entry = __start_vgpu_driver_entries; entry != __stop_vgpu_driver_entries; ++entry)
     if (void* found = dlsym(library, entry->name)) entry->target = found;
   return nullptr;
 }
-
-void* findDriverFunction(const char* name) { return dlsym(library, name); }
 
 }  // namespace vgpu::runtime

@@ -2,15 +2,10 @@
 // CUDA call and not before. A function that the installed libcuda.so.1 lacks does not keep a program from starting: a
 // call of it returns CUDA_ERROR_NOT_SUPPORTED and says so once, by name.
 #pragma once
-#include <span>
-
 namespace vgpu::runtime {
 
 /// Opens libcuda.so.1 and binds every driver function that a row calls. Once, under the lock of the first
 /// initialisation. Returns null, or why there is no driver (text of the dynamic linker, valid until its next call).
 const char* bindDriver();
-
-/// The driver's function of that name, or null. Only after bindDriver().
-void* findDriverFunction(const char* name);
 
 }  // namespace vgpu::runtime

@@ -1,4 +1,4 @@
-// The last error of each thread, by CUDA's rules: a call that fails replaces it, a call that succeeds leaves it,
+// The last error of each thread, by CUDA's rules: a call that fails (not one that is "not ready") replaces it, one that succeeds leaves it,
 // cudaGetLastError takes it, cudaPeekAtLastError only looks. Errors of a broken context need nothing here: the driver
 // returns them again on every call.
 #pragma once
@@ -6,7 +6,7 @@
 
 namespace vgpu::runtime {
 
-/// Records a failure as the calling thread's last error; returns its argument.
+/// Records a failure as the calling thread's last error, unless it is cudaErrorNotReady; returns its argument.
 cudaError_t remember(cudaError_t error);
 cudaError_t takeLastError();
 cudaError_t peekLastError();

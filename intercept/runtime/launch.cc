@@ -10,17 +10,34 @@
 namespace vgpu::runtime {
 namespace {
 
-/// What cudaLaunchKernel answers without asking the device.
-inline cudaError_t check(const dim3& grid, const dim3& block, size_t shared, const LoadedFunction& kernel) {
+/// More threads than the kernel allows: for want of registers, or because its launch bounds say so.
+cudaError_t tooManyThreads(uint64_t threads, const LoadedFunction& kernel) {
+  CUdevice device;
+  int registers = 0, present = 0;
+  CUresult result = cuCtxGetDevice(&device);
+  if (result == CUDA_SUCCESS) result = cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function);
+  if (result == CUDA_SUCCESS)
+    result = cuDeviceGetAttribute(&present, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device);
+  if (result != CUDA_SUCCESS) return answer(result);
+  bool deviceTakesThem = threads <= launchLimits(thread.slot).threads;
+  return deviceTakesThem && registers * threads > uint64_t(present) ? cudaErrorLaunchOutOfResources
+                                                                     : cudaErrorInvalidValue;
+}
+
+/// What cannot be is an invalid value to CUDA 13.0 (driver 580); cudaErrorInvalidConfiguration, of which its manual
+/// speaks, does not come.
+inline cudaError_t check(const dim3& grid, const dim3& block, const LoadedFunction& kernel) {
   const LaunchLimits& limits = launchLimits(thread.slot);
   uint64_t threads = uint64_t{block.x} * block.y * block.z;
   bool fits = block.x <= limits.block[0] && block.y <= limits.block[1] && block.z <= limits.block[2] &&
-              grid.x <= limits.grid[0] && grid.y <= limits.grid[1] && grid.z <= limits.grid[2] &&
-              threads <= limits.threads;
-  if (!fits || threads == 0 || grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaErrorInvalidConfiguration;
-  if (threads > kernel.maxThreads) return cudaErrorLaunchOutOfResources;
-  if (shared > kernel.maxDynamicShared.load(std::memory_order_relaxed)) return cudaErrorInvalidValue;
-  return cudaSuccess;
+              grid.x <= limits.grid[0] && grid.y <= limits.grid[1] && grid.z <= limits.grid[2];
+  bool empty = threads == 0 || grid.x == 0 || grid.y == 0 || grid.z == 0;
+  if (!fits || empty) return cudaErrorInvalidValue;
+  return threads <= kernel.maxThreads ? cudaSuccess : tooManyThreads(threads, kernel);
+}
+
+inline cudaError_t checkShared(size_t shared, const LoadedFunction& kernel) {
+  return shared <= kernel.maxDynamicShared.load(std::memory_order_relaxed) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 inline cudaError_t find(const void* key, LoadedFunction*& kernel) {
@@ -32,7 +49,8 @@ inline cudaError_t launch(const void* key, const dim3& grid, const dim3& block, 
                           CUstream stream) {
   LoadedFunction* kernel;
   if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
-  if (cudaError_t error = check(grid, block, shared, *kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = checkShared(shared, *kernel); error != cudaSuccess) return error;
   return answer(cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                static_cast<unsigned>(shared), stream, arguments, nullptr));
 }
@@ -41,7 +59,8 @@ cudaError_t launchCooperative(const void* key, const dim3& grid, const dim3& blo
                               CUstream stream) {
   LoadedFunction* kernel;
   if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
-  if (cudaError_t error = check(grid, block, shared, *kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
+  if (checkShared(shared, *kernel) != cudaSuccess) return cudaErrorCooperativeLaunchTooLarge;
   return answer(cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                           static_cast<unsigned>(shared), stream, arguments));
 }
@@ -55,7 +74,8 @@ cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, vo
   LoadedFunction* kernel;
   if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
   const dim3 &grid = config->gridDim, &block = config->blockDim;
-  if (cudaError_t error = check(grid, block, config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
+  if (cudaError_t error = checkShared(config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
   // cudaLaunchAttribute is CUlaunchAttribute under another name.
   void* attributes = config->attrs;
   CUlaunchConfig driverConfig = {grid.x,  grid.y, grid.z, block.x, block.y, block.z, unsigned(config->dynamicSmemBytes),

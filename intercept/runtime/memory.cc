@@ -20,6 +20,12 @@ CUresult allocateHost(void** memory, size_t bytes, unsigned flags) {
   return cuMemHostAlloc(memory, bytes, flags);
 }
 
+CUresult allocateManaged(void** memory, size_t bytes, unsigned flags) {
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) return *memory = nullptr, CUDA_SUCCESS;
+  return cuMemAllocManaged(addressOut(memory), bytes, flags);
+}
+
 CUresult allocatePitched(void** memory, size_t* pitch, size_t width, size_t rows) {
   if (memory == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (width == 0 || rows == 0) return *memory = nullptr, *pitch = 0, CUDA_SUCCESS;
@@ -82,8 +88,7 @@ RUNTIME(cudaMalloc, (void** memory, size_t bytes), allocate(memory, bytes))
 RUNTIME(cudaMallocPitch, (void** memory, size_t* pitch, size_t width, size_t height),
         allocatePitched(memory, pitch, width, height))
 RUNTIME(cudaMalloc3D, (cudaPitchedPtr* memory, cudaExtent extent), allocate3D(memory, extent))
-RUNTIME(cudaMallocManaged, (void** memory, size_t bytes, unsigned flags),
-        cuMemAllocManaged(addressOut(memory), bytes, flags))
+RUNTIME(cudaMallocManaged, (void** memory, size_t bytes, unsigned flags), allocateManaged(memory, bytes, flags))
 RUNTIME(cudaFree, (void* memory), freeDevice(memory))
 
 RUNTIME(cudaMallocHost, (void** memory, size_t bytes), allocateHost(memory, bytes, 0))

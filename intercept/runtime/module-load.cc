@@ -28,6 +28,13 @@ CUresult loadImage(const FatbinaryWrapper* wrapper, CUmodule& loaded) {
   return linkable ? linkParts(*wrapper, loaded) : result;
 }
 
+/// The program knows one address of a managed variable, so it can be in use in one context only.
+bool isElsewhere(const Variable& variable) {
+  for (int slot = 0; slot < maxSlots; ++slot)
+    if (slot != thread.slot && variable.address.get(slot) != 0) return true;
+  return false;
+}
+
 /// Finds the variable in a module of the thread's context. Under the module's lock.
 CUresult locate(Variable& variable, CUmodule loaded) {
   CUdeviceptr address;
@@ -37,13 +44,12 @@ CUresult locate(Variable& variable, CUmodule loaded) {
   if (result == CUDA_ERROR_NOT_FOUND) return CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
   if (variable.managedHost != nullptr) {
-    void* place = std::bit_cast<void*>(address);
-    if (*variable.managedHost != nullptr && *variable.managedHost != place) {
+    if (isElsewhere(variable)) {
       say({"managed variable ", variable.name, " is in use on another device already; one that several devices share is "
            "not supported yet"});
       return CUDA_ERROR_NOT_SUPPORTED;
     }
-    *variable.managedHost = place;
+    *variable.managedHost = std::bit_cast<void*>(address);
   }
   variable.address.set(thread.slot, address);
   return CUDA_SUCCESS;
@@ -58,6 +64,7 @@ cudaError_t loadLocked(Module& module) {
   if (result != CUDA_SUCCESS) return answer(result);
   for (auto& variable : module.variables)
     if (result = locate(*variable, loaded); result != CUDA_SUCCESS) {
+      for (auto& found : module.variables) found->address.set(thread.slot, 0);
       cuModuleUnload(loaded);
       return answer(result);
     }
@@ -112,7 +119,8 @@ cudaError_t load(Module& module) {
 
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded) {
   Function* function = findFunction(key);
-  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
+  // CUDA takes an address that nobody registered for a kernel's handle, and finds it to be none.
+  if (function == nullptr) return key == nullptr ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidResourceHandle;
   if (loaded = function->loaded.get(thread.slot); loaded != nullptr) return cudaSuccess;
   if (function->module != nullptr)
     if (cudaError_t error = load(*function->module); error != cudaSuccess) return error;

@@ -62,7 +62,8 @@ Plan planWithoutRuntimeSymbols(const ElfFile& file, const std::string& path, boo
   return refuse(path +
                 " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
                 "in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
-                "`strip --strip-debug` is fine)");
+                "`strip --strip-debug` is fine). A library that is not yours to link, such as cuBLAS or cuDNN, cannot be used "
+                "yet");
 }
 
 /// True where the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of

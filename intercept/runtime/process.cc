@@ -59,7 +59,7 @@ cudaError_t startDriver() {
 }
 
 cudaError_t remember(cudaError_t error) {
-  if (error != cudaSuccess) thread.last = error;
+  if (error != cudaSuccess && error != cudaErrorNotReady) thread.last = error;  // "not ready" is an answer
   return error;
 }
 

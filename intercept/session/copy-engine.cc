@@ -31,7 +31,7 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
   }
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
-  return Where::pageable;
+  return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
 }
 
 std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
@@ -114,12 +114,13 @@ CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, u
 }  // namespace
 
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                   Completion completion) {
+                   Completion completion, Ends ends) {
   Session& session = thread.session;
   if (bytes == 0) return CUDA_SUCCESS;
   Where to = locate(session, destination, bytes), from = locate(session, source, bytes);
   if (to == Where::nowhere || from == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult fault = session.fault(thread.device())) return fault;
+  if ((ends.destinationOnGpu && to == Where::pageable) || (ends.sourceOnGpu && from == Where::pageable))
+    return CUDA_ERROR_INVALID_VALUE;
 
   if (to == Where::device && from == Where::pageable) return copyFromPageable(thread, destination, source, bytes, stream);
   if (to == Where::pageable && from == Where::device) return copyToPageable(thread, destination, source, bytes, stream);
@@ -183,7 +184,6 @@ CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t
   if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
   if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult fault = thread.session.fault(thread.device())) return fault;
   Call<api::Cuda::FillParams> frame(thread, api::Method::fill);
   frame->setDestination(destination);
   frame->setPitch(pitch);

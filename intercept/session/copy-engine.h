@@ -9,10 +9,15 @@ namespace vgpu {
 // How the program called: a synchronous copy returns when it may touch its own memory again.
 enum class Completion { synchronous, asynchronous };
 
+// Which ends the program said are the GPU's: such an end must be memory that the session knows.
+struct Ends {
+  bool destinationOnGpu = false, sourceOnGpu = false;
+};
+
 // cuMemcpy and its kin: `destination` and `source` are unified addresses, each checked against what the session knows.
 // `stream` is a resolved handle. CUDA's answer.
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                   Completion completion);
+                   Completion completion, Ends ends = {});
 
 // One end of a copy of rows, in bytes: `pitch` from row to row, `slice` from slice to slice.
 struct RowsEnd {

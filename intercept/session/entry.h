@@ -32,9 +32,18 @@ CUresult enterAny(Body&& body) noexcept try {
 
 // The same for a call that needs a current context; CUDA_ERROR_INVALID_CONTEXT without one.
 template <typename Body>
-CUresult enter(Body&& body) noexcept {
+CUresult enterContext(Body&& body) noexcept {
   return enterAny([&](Thread& thread) -> CUresult {
     if (thread.contextStack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    return body(thread);
+  });
+}
+
+// The same for a call that uses the context: one that a fault has ended answers with that fault.
+template <typename Body>
+CUresult enter(Body&& body) noexcept {
+  return enterContext([&](Thread& thread) -> CUresult {
+    if (CUresult fault = thread.session.fault(thread.device())) return fault;
     return body(thread);
   });
 }

@@ -120,7 +120,7 @@ class AddressSpace {
   void unreserve(uint64_t base, uint64_t bytes);
   bool reserved(uint64_t base, uint64_t bytes) const;
 
-  VaRange images, heaps, plain;
+  VaRange images, heaps, plain;  // places that hand out addresses of their own
 
   // Mappings. map() refuses with `taken` where the range overlaps one.
   void map(Mapping mapping, CUresult taken);

@@ -69,6 +69,7 @@ void Context::flushOutput() {
 }
 
 void Context::synchronize() {
+  refuseDuringCapture(driver);
   streams.waitForAll();
   flushOutput();
   check();
@@ -97,7 +98,7 @@ void Context::destroy() {
   driver.streams.removeIf(mine);
   driver.events.removeIf(mine);
   driver.functions.removeIf(mine);
-  driver.modules.removeIf(mine);
+  for (const std::shared_ptr<LoadedModule>& module : driver.modules.removeIf(mine)) module->release();
   driver.links.removeIf(mine);
   driver.textures.removeOf(*this);
   heap_.reset();

@@ -103,7 +103,8 @@ CUresult copy3d(Waiting waiting, const CUDA_MEMCPY3D& copy, CUstream handle) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return;
     Plan plan = planOf(context, copy);
-    bool wait = plan.pageable || (waiting == Waiting::sync && !plan.deviceOnly);
+    if (waiting == Waiting::sync) refuseDuringCapture(context.driver);
+    bool wait = (plan.pageable || (waiting == Waiting::sync && !plan.deviceOnly)) && !stream->capturing();
     if (wait) {
       stream->run(std::move(plan.operation));
     } else {

@@ -30,6 +30,17 @@ MemorySpan spanOf(Context& context, Side side, uint64_t address, uint64_t bytes)
   return MemorySpan::ofEither(spaceOf(context), address, bytes);
 }
 
+// A one-dimensional copy as a graph node says it.
+CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
 // All the one-dimensional entries. Peers are the same: one address space holds every device.
 CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle) {
   return enterContext([&](Context& context) {
@@ -38,7 +49,7 @@ CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t
     MemorySpan target = spanOf(context, toSide, to, bytes), source = spanOf(context, fromSide, from, bytes);
     // A copy inside device memory is asynchronous to the host whichever entry asked for it.
     if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
-    submitCopy(*stream, waiting, std::move(target), std::move(source));
+    submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));
   });
 }
 
@@ -48,13 +59,18 @@ void checkPeer(Context& context, CUcontext peer) {
 
 }  // namespace
 
-void submitCopy(Stream& stream, Waiting waiting, MemorySpan to, MemorySpan from) {
-  if (waiting == Waiting::async && from.pageable() && from.bytes() <= stagedBytes && !to.pageable()) {
+void submitCopy(Stream& stream, Waiting waiting, MemorySpan to, MemorySpan from, const CUDA_MEMCPY3D& described) {
+  if (waiting == Waiting::sync) refuseDuringCapture(stream.context.driver);
+  bool capturing = stream.capturing();  // then nothing is taken now: the graph copies what is there when it runs
+  if (capturing) {
+    waiting = Waiting::async;
+  } else if (waiting == Waiting::async && from.pageable() && from.bytes() <= stagedBytes && !to.pageable()) {
     from = MemorySpan::ofCopy(from);
   } else if (to.pageable() || from.pageable()) {
     waiting = Waiting::sync;
   }
   Operation operation = copyOperation(std::move(to), std::move(from));
+  operation.description = std::make_shared<const CUDA_MEMCPY3D>(described);
   if (waiting == Waiting::sync) {
     stream.run(std::move(operation));
   } else {

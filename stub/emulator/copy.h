@@ -10,7 +10,7 @@ enum class Waiting { async, sync };  // whether the entry promises to return at 
 
 // One-dimensional copy. An asynchronous one from or to pageable memory is finished, or its source taken, before this
 // returns: the caller may reuse the memory at once, as CUDA says.
-void submitCopy(Stream&, Waiting, MemorySpan to, MemorySpan from);
+void submitCopy(Stream&, Waiting, MemorySpan to, MemorySpan from, const CUDA_MEMCPY3D& described);
 
 // A fill of `height` rows of `width` values, `pitch` bytes apart.
 struct Fill {

@@ -13,6 +13,7 @@
 #include "context.h"
 #include "device-pool.h"
 #include "event.h"
+#include "graph.h"
 #include "link.h"
 #include "loaded-module.h"
 #include "memory-pool.h"
@@ -56,6 +57,12 @@ class Driver {
   void setCurrentPool(const Device&, std::shared_ptr<MemoryPool>);
   void forgetPool(const MemoryPool&);  // where it is its device's current one, the default one is again
   void freePlain(const Mapping&);      // the memory itself, and what its pool has counted
+
+  std::mutex graphMutex;  // guards all graphs and captures
+  Registry<Graph, CUgraph> graphs{0x1d, CUDA_ERROR_INVALID_VALUE};
+  Registry<GraphNode, CUgraphNode> graphNodes{0x1e, CUDA_ERROR_INVALID_VALUE};
+  Registry<GraphExec, CUgraphExec> graphExecs{0x1f, CUDA_ERROR_INVALID_VALUE};
+  std::vector<std::weak_ptr<Capture>> captures;
 
   // A primary context has the same handle all its lives; `handle` is null for the first, and for any other context.
   std::shared_ptr<Context> createContext(Device&, unsigned flags, bool primary, CUcontext handle = nullptr);

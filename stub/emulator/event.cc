@@ -7,12 +7,11 @@ namespace {
 
 void record(Stream& stream, Event& event) {
   auto recording = std::make_shared<Event::Recording>();
-  recording->task = stream.submit({.weight = Weight::light, .action = [recording] {
+  TaskRef task = stream.submit({.weight = Weight::light, .action = [recording] {
     recording->passed = std::chrono::steady_clock::now();
     return Outcome::finished;
   }});
-  std::lock_guard lock(event.mutex);
-  event.current = std::move(recording);
+  event.replace(std::move(recording), std::move(task));
 }
 
 }  // namespace
@@ -39,7 +38,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, u
     std::shared_ptr<Event> event = context.driver.events.get(handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
     if (&event->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
-    record(*stream, *event);
+    if (!stream->recordCaptured(event, flags & CU_EVENT_RECORD_EXTERNAL)) record(*stream, *event);
   });
 }
 
@@ -52,6 +51,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream streamHandle, CUevent handle, unsign
     require((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) == 0);
     std::shared_ptr<Event> event = context.driver.events.get(handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
+    if (stream->waitCaptured(event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
     std::shared_ptr<Event::Recording> recording = event->recording();
     if (!recording || recording->task->done()) return;
     stream->submit({.weight = Weight::light}, {&recording->task, 1});
@@ -63,6 +63,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     std::shared_ptr<Event> event = driver.events.get(handle);
     std::shared_ptr<Event::Recording> recording = event->recording();
     event->context.check();
+    if (event->captured()) return CUDA_ERROR_CAPTURED_EVENT;
     return !recording || recording->task->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
@@ -70,6 +71,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
 CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   return enterDriver([&](Driver& driver) {
     std::shared_ptr<Event> event = driver.events.get(handle);
+    if (event->captured()) refuse(CUDA_ERROR_CAPTURED_EVENT);
     if (std::shared_ptr<Event::Recording> recording = event->recording()) recording->task->wait();
     event->context.flushOutput();
     event->context.check();

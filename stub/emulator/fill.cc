@@ -40,7 +40,9 @@ Operation fillOperation(Context& context, const Fill& request) {
             }
             return Outcome::finished;
           },
-          .type = CU_GRAPH_NODE_TYPE_MEMSET};
+          .type = CU_GRAPH_NODE_TYPE_MEMSET,
+          .description = std::make_shared<const CUDA_MEMSET_NODE_PARAMS>(CUDA_MEMSET_NODE_PARAMS{
+              request.address, request.pitch, request.value, request.valueBytes, request.width, request.height})};
 }
 
 }  // namespace vgpu::emulator::api

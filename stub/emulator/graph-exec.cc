@@ -49,7 +49,7 @@ bool sameShape(const GraphExec::Step& a, const GraphExec::Step& b) {
 
 }  // namespace
 
-GraphExec::GraphExec(const Graph& graph, unsigned long long flags) : driver(graph.driver), flags(flags) {
+GraphExec::GraphExec(const Graph& graph, unsigned long long flags) : driver(graph.driver), flags(flags), source(graph.clone()) {
   flatten(graph, {}, {}, steps);
   collectMemory(graph, memory);
 }
@@ -80,7 +80,7 @@ void GraphExec::launch(Stream& stream) {
     }
     members.push_back(std::move(member));
   }
-  last = stream.context.streams.submitGroup(stream, std::move(members), last);
+  last = stream.context.streams.submitGroup(stream, std::move(members), last, *source);
 }
 
 }  // namespace vgpu::emulator::api
@@ -146,8 +146,9 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graphHandle, C
     require(result != nullptr);
     *result = {};
     std::shared_ptr<GraphExec> exec = driver.graphExecs.get(handle);
-    std::lock_guard graphs(driver.graphMutex);
+    std::unique_lock graphs(driver.graphMutex);
     GraphExec fresh(*driver.graphs.get(graphHandle), exec->flags);
+    graphs.unlock();
     std::lock_guard lock(exec->mutex);
     if (fresh.steps.size() != exec->steps.size()) {
       result->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;

@@ -68,6 +68,7 @@ struct GraphExec {
   CUgraphExec handle = nullptr;
   const unsigned long long flags;
 
+  const std::shared_ptr<Graph> source;  // as it was, for captures of a launch
   std::mutex mutex;
   std::vector<Step> steps;
   std::vector<std::shared_ptr<GraphMemory>> memory;

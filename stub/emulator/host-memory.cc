@@ -81,6 +81,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   return enterContext([&](Context& context) {
     constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     require(pointer != nullptr && (flags & ~known) == 0);
+    refuseDuringCapture(context.driver);
     // With unified addressing every pinned allocation is mapped, and cuMemHostGetFlags says so.
     *pointer = allocateHost(context, bytes, MappingKind::hostAllocation, flags | CU_MEMHOSTALLOC_DEVICEMAP);
   });
@@ -92,6 +93,7 @@ CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   return enterContext([&](Context& context) {
     require(pointer != nullptr);
     std::optional<Mapping> mapping = context.driver.space.findKind(asNumber(pointer), MappingKind::hostAllocation);
+    refuseDuringCapture(context.driver);
     require(mapping.has_value());
     mapping->context->streams.waitForAll();
     context.driver.space.unmap(mapping->base, MappingKind::hostAllocation, CUDA_ERROR_INVALID_VALUE);
@@ -101,6 +103,7 @@ CUresult CUDAAPI cuMemFreeHost(void* pointer) {
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return enterContext([&](Context& context) {
     require(address != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+    refuseDuringCapture(context.driver);
     *address = asNumber(allocateHost(context, bytes, MappingKind::managed, flags));
   });
 }

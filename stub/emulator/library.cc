@@ -91,6 +91,7 @@ CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
       module->context.streams.waitForAll();
       driver.functions.removeIf([&](const Function& function) { return function.module == module; });
       driver.modules.removeIf([&](const LoadedModule& each) { return &each == module.get(); });
+      module->release();
     }
     for (const auto& [name, kernel] : library->kernels) driver.kernels.remove(kernel->handle);
   });

@@ -39,10 +39,14 @@ void report(const Refusal& refusal, JitLog& log) {
 }  // namespace
 
 PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes)
-    : driver_(context.driver), place_(place), bytes_(alignUp(bytes, pageBytes)), lease_(context.device, bytes_) {
+    : driver_(context.driver), place_(place), bytes_(alignUp(bytes, pageBytes)) {
+  lease_.emplace(context.device, bytes_);
   if (bytes_ != 0) view_ = HostView::anonymous(bytes_);
   std::optional<uint64_t> base = place.take(alignUp(std::max(bytes_, pageBytes), pieceBytes), pieceBytes);
-  if (!base) refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  if (!base) {
+    lease_.reset();
+    refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  }
   base_ = *base;
   if (bytes_ == 0) return;
   driver_.space.map(Mapping{.base = base_, .bytes = bytes, .kind = MappingKind::image, .view = view_,
@@ -51,7 +55,9 @@ PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes)
                    CUDA_ERROR_UNKNOWN);
 }
 
-PlacedRange::~PlacedRange() {
+void PlacedRange::release() {
+  if (!lease_) return;
+  lease_.reset();
   if (bytes_ != 0) driver_.space.unmap(base_, MappingKind::image, CUDA_ERROR_UNKNOWN);
   place_.give(base_);
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +21,10 @@ namespace vgpu::emulator::api {
 class PlacedRange {
  public:
   PlacedRange(Context&, VaRange& place, uint64_t bytes);
-  ~PlacedRange();
+  ~PlacedRange() { release(); }
   PlacedRange(const PlacedRange&) = delete;
+  // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
+  void release();
   uint64_t base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
   std::byte* host() const { return view_ ? view_->base() : nullptr; }
@@ -30,7 +33,7 @@ class PlacedRange {
   Driver& driver_;
   VaRange& place_;
   uint64_t bytes_;
-  MemoryLease lease_;
+  std::optional<MemoryLease> lease_;  // none once released
   std::shared_ptr<HostView> view_;
   uint64_t base_ = 0;
 };
@@ -49,6 +52,8 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   const Kernel& decode(const std::string& name);
   const std::vector<std::string>& kernelNames() const { return names_; }
   const Variable* findVariable(std::string_view name) const;
+  // The module is unloaded, though a graph or a launch may still refer to it.
+  void release() { image_->release(); }
   // The function named `name`, the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
   std::shared_ptr<Function> function(const std::string& name);
 

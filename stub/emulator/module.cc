@@ -49,7 +49,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule handle) {
     std::shared_ptr<LoadedModule> module = context.driver.modules.get(handle);
     module->context.streams.waitForAll();
     context.driver.functions.removeIf([&](const Function& function) { return function.module == module; });
-    context.driver.modules.remove(handle);
+    context.driver.modules.remove(handle)->release();
   });
 }
 

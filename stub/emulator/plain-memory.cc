@@ -6,6 +6,7 @@ using namespace vgpu::emulator::api;
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   return enterContext([&](Context& context) {
     require(address != nullptr && bytes != 0);
+    refuseDuringCapture(context.driver);
     *address = context.driver.pool(context.device).allocate(bytes, &context);
   });
 }
@@ -14,6 +15,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t 
                                     unsigned elementBytes) {
   return enterContext([&](Context& context) {
     require(address != nullptr && pitch != nullptr && width != 0 && height != 0);
+    refuseDuringCapture(context.driver);
     require(elementBytes == 4 || elementBytes == 8 || elementBytes == 16);
     constexpr uint64_t rowAlignment = 512;
     if (width > (uint64_t{1} << 40) || height > (uint64_t{1} << 20)) refuse(CUDA_ERROR_OUT_OF_MEMORY);
@@ -25,6 +27,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t 
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   return enterContext([&](Context& context) {
     if (address == 0) return;
+    refuseDuringCapture(context.driver);
     Driver& driver = context.driver;
     std::optional<Mapping> mapping = driver.space.find(address);
     require(mapping && mapping->base == address && mapping->context);  // arrays have none: they are not freed so

@@ -8,14 +8,15 @@
 // Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls nobody's code
 // (host functions, kernels, actions) while it holds one:
 //   1. Context::lifeMutex      primary context counts, creation and destruction of contexts
-//   2. Graph::mutex            nodes of a graph
+//   2. GraphExec::mutex, Library::mutex
 //   3. StreamSet::mutex        order of work between the streams of a context
-//   4. Registry::mutex         handle to object
-//   5. LoadedModule::mutex     decoding of kernels
-//   6. AddressSpace::mutex     reservations, mappings, notes
+//   4. Driver::graphMutex      graphs and captures
+//   5. LoadedModule's two      decoding of kernels, handles of functions
+//   6. Registry::mutex         handle to object
 //   7. DevicePool::mutex       sub-allocation of device memory
-//   8. Scheduler::mutex        tasks and executors
-//   9. leaves: Context::outputMutex, Event::mutex, VaRange
+//   8. AddressSpace::mutex     reservations, mappings, notes
+//   9. Scheduler::mutex        tasks and executors
+//   leaves: Context::outputMutex, Event::mutex, VaRange, TextureObjects, Driver::poolMutex
 #pragma once
 
 #include <atomic>

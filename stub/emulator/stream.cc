@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "driver.h"
+#include "graph-node.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -22,13 +23,18 @@ TaskRef Stream::submit(Operation operation, std::span<const TaskRef> after) {
 }
 
 void Stream::run(Operation operation) {
+  refuseCapturing();
   submit(std::move(operation))->wait();
   context.check();
 }
 
-bool Stream::idle() { return context.streams.pending(*this).empty(); }
+bool Stream::idle() {
+  refuseCapturing();
+  return context.streams.pending(*this).empty();
+}
 
 void Stream::wait() {
+  refuseCapturing();
   for (const TaskRef& task : context.streams.pending(*this)) task->wait();
 }
 
@@ -81,9 +87,15 @@ void StreamSet::collectPredecessors(const Stream& stream, std::vector<TaskRef>& 
 }
 
 TaskRef StreamSet::submit(Stream& stream, Operation operation, std::span<const TaskRef> after) {
-  auto task = std::make_shared<Task>(context_, operation.weight, std::move(operation.action));
+  TaskRef task;
   {
     std::lock_guard lock(mutex_);
+    if (stream.capture) {
+      recordOperation(stream, std::move(operation), nullptr, nullptr);
+      return nullptr;
+    }
+    refuseImplicit(stream);
+    task = std::make_shared<Task>(context_, operation.weight, std::move(operation.action));
     std::vector<TaskRef> before(after.begin(), after.end());
     collectPredecessors(stream, before);
     scheduler_.tie(task, before);
@@ -91,6 +103,41 @@ TaskRef StreamSet::submit(Stream& stream, Operation operation, std::span<const T
   }
   scheduler_.start(task);
   return task;
+}
+
+TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members, TaskRef previous, const Graph& child) {
+  std::vector<TaskRef> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    if (stream.capture) {
+      std::shared_ptr<Graph> copy;
+      {
+        std::lock_guard graphs(context_.driver.graphMutex);
+        copy = child.clone();
+      }
+      recordOperation(stream, {.weight = Weight::light, .type = CU_GRAPH_NODE_TYPE_GRAPH}, nullptr, std::move(copy));
+      return previous;
+    }
+    refuseImplicit(stream);
+    std::vector<TaskRef> entry{std::move(previous)};
+    collectPredecessors(stream, entry);
+    auto end = std::make_shared<Task>(context_, Weight::light, Action{});
+    for (GroupMember& member : members) {
+      auto task = std::make_shared<Task>(context_, member.operation.weight, std::move(member.operation.action));
+      std::vector<TaskRef> before = member.before.empty() ? entry : std::vector<TaskRef>{};
+      for (size_t each : member.before) before.push_back(tasks[each]);
+      if (member.after) before.push_back(member.after);
+      scheduler_.tie(task, before);
+      if (member.event) member.event->replace(member.recorded, task);
+      tasks.push_back(std::move(task));
+    }
+    scheduler_.tie(end, entry);
+    scheduler_.tie(end, tasks);
+    tasks.push_back(end);
+    stream.tail = end;
+  }
+  for (const TaskRef& task : tasks) scheduler_.start(task);
+  return tasks.back();
 }
 
 std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
@@ -209,11 +256,7 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice* device) {
 
 CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   return enterContext([&](Context& context) {
-    require(function != nullptr);
-    streamOf(context, handle)->submit({.action = [function, data] {
-      function(data);
-      return Outcome::finished;
-    }});
+    streamOf(context, handle)->submit(makeHost({function, data}));
   });
 }
 

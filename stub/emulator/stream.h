@@ -19,6 +19,12 @@ namespace vgpu::emulator::api {
 // The range that cuCtxGetStreamPriorityRange answers on hardware.
 constexpr int leastPriority = 0, greatestPriority = -5;
 
+struct Capture;
+struct Event;
+struct EventRecording;
+struct Graph;
+struct GraphNode;
+
 // A piece of work that can be run once from a stream or many times from a graph.
 struct Operation {
   Weight weight = Weight::heavy;
@@ -47,7 +53,35 @@ struct Stream {
   bool idle();
   void wait();
 
-  TaskRef tail;  // guarded by StreamSet::mutex_
+  // Capture. While a stream is captured its work becomes nodes of a graph; see capture.cc.
+  void beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode, std::vector<GraphNode*> after);
+  bool capturing();
+  void refuseCapturing();  // for what cannot be captured: refuses, and spoils the capture
+  // Whether a record or a wait was part of a capture, and with that done.
+  bool recordCaptured(const std::shared_ptr<Event>& event, bool external);
+  bool waitCaptured(const std::shared_ptr<Event>& event, bool external);
+  struct CaptureState {
+    std::shared_ptr<Capture> capture;
+    std::vector<CUgraphNode> tail;
+  };
+  CaptureState captureState();
+  void changeTail(const std::vector<GraphNode*>& nodes, bool replace);
+
+  TaskRef tail;  // this and what follows: guarded by StreamSet::mutex_
+  std::shared_ptr<Capture> capture;
+  std::vector<GraphNode*> captureTail;  // what the next node comes behind
+};
+
+// For calls that CUDA forbids while a stream of the process is being captured; it spoils those captures.
+void refuseDuringCapture(Driver&);
+
+// One of several tasks that enter a stream together: an executable graph's step.
+struct GroupMember {
+  Operation operation;
+  std::vector<size_t> before;  // earlier members
+  TaskRef after;               // something else that it waits for
+  std::shared_ptr<Event> event;             // that it records, as
+  std::shared_ptr<EventRecording> recorded;
 };
 
 // The stream that a handle means to the calling thread, the default ones included; refuses where its context has failed.
@@ -64,12 +98,19 @@ class StreamSet {
 
   // Puts the operation behind the stream's work and whatever else CUDA orders it behind.
   TaskRef submit(Stream&, Operation, std::span<const TaskRef> after);
+  // Puts the members behind the stream's work and behind `previous`; the stream's later work comes behind all of them.
+  // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then.
+  TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child);
+  std::shared_ptr<Graph> endCapture(Stream&);
   // What a new point in the stream would wait for.
   std::vector<TaskRef> pending(const Stream&);
   void waitForAll();
   bool allDone();
 
  private:
+  friend struct Stream;
+  void recordOperation(Stream&, Operation, std::shared_ptr<Event>, std::shared_ptr<Graph> child);
+  void refuseImplicit(const Stream&);
   void collectPredecessors(const Stream&, std::vector<TaskRef>&);
   std::vector<TaskRef> tails();
 

@@ -60,8 +60,14 @@ std::vector<std::byte> compressible(size_t size, unsigned seed) {
 
 TEST_CASE("things of all sizes come back, whatever they hold") {
   ScratchDirectory scratch;
-  Items items{{}, randomBytes(1, 1), compressible(chunkBytes - 1, 2), randomBytes(chunkBytes, 3), {},
-              compressible(3 * chunkBytes + 17, 4), std::vector<std::byte>(5 * chunkBytes + 3), randomBytes(4097, 5)};
+  Items items{{},
+              randomBytes(1, 1),
+              compressible(chunkBytes - 1, 2),
+              randomBytes(chunkBytes, 3),
+              {},
+              compressible(3 * chunkBytes + 17, 4),
+              std::vector<std::byte>(5 * chunkBytes + 3),
+              randomBytes(4097, 5)};
   for (int i = 0; i < 40; i++) items.push_back(compressible(700'000, 10 + i));
   FileSum sum = write(scratch.path + "/s", items);
   CHECK(read(scratch.path + "/s", sum, items) == items);
@@ -92,12 +98,14 @@ TEST_CASE("a file with any byte changed is refused by name, and by chunk where o
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     writeFile(path + "/bytes", bad);
-    CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: c"), kj::Exception);  // chunk or checksum
+    CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: c"),
+                         kj::Exception);  // chunk or checksum
   }
   std::string bad = good;
   bad[good.size() - 32 - 250] ^= 1;  // in the second chunk's payload
   writeFile(path + "/bytes", bad);
-  CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: chunk 1: its checksum differs"), kj::Exception);
+  CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: chunk 1: its checksum differs"),
+                       kj::Exception);
 }
 
 TEST_CASE("a file cut off anywhere is refused, also where the manifest was made to agree") {
@@ -120,7 +128,8 @@ TEST_CASE("a file of other chunks than planned is refused") {
   std::string path = scratch.path + "/s";
   FileSum sum = write(path, {randomBytes(500, 2)});
   CHECK_THROWS_WITH_AS(read(path, sum, {randomBytes(501, 2)}), doctest::Contains("file bytes: chunk 0"), kj::Exception);
-  CHECK_THROWS_WITH_AS(read(path, sum, {}), doctest::Contains("file bytes: length: 532 bytes lie behind"), kj::Exception);
+  CHECK_THROWS_WITH_AS(read(path, sum, {}), doctest::Contains("file bytes: length: 532 bytes lie behind"),
+                       kj::Exception);
 }
 
 TEST_CASE("a stage that fails ends the others, and its error comes out") {
@@ -128,7 +137,9 @@ TEST_CASE("a stage that fails ends the others, and its error comes out") {
   Pipeline pipeline(nullptr);
   for (int stage = 0; stage < 3; stage++) {
     for (auto here : {Pipeline::Here::produce, Pipeline::Here::consume}) {
-      auto failIn = [&](int which, const Chunk& chunk) { KJ_REQUIRE(stage != which || chunk.index != 20, "stage gives up"); };
+      auto failIn = [&](int which, const Chunk& chunk) {
+        KJ_REQUIRE(stage != which || chunk.index != 20, "stage gives up");
+      };
       Pipeline::Stages stages{[&](Chunk& chunk) {
                                 failIn(0, chunk);
                                 return chunk.index < 1000;
@@ -139,7 +150,8 @@ TEST_CASE("a stage that fails ends the others, and its error comes out") {
   }
   // And the buffers serve again.
   uint64_t seen = 0;
-  pipeline.run({[&](Chunk& chunk) { return chunk.index < 100; }, [](Chunk&) {}, [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
+  pipeline.run({[&](Chunk& chunk) { return chunk.index < 100; }, [](Chunk&) {},
+                [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
                Pipeline::Here::produce);
   CHECK(seen == 100);
 }

@@ -60,7 +60,8 @@ TEST_CASE("a directory that holds something is refused and left alone") {
 TEST_CASE("what cannot be a directory is refused with the reason") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/file", "x");
-  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/file"), doctest::Contains("Not a directory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/file"), doctest::Contains("Not a directory"),
+                       kj::Exception);
   CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/absent/below"), doctest::Contains("No such file"),
                        kj::Exception);
   CHECK(readFile(scratch.path + "/file") == "x");
@@ -85,8 +86,8 @@ TEST_CASE("a disk that becomes full is an error that names the file, and nothing
   {
     NewDirectory directory(path);
     directory.write(objectsFile, bytesOf("hello"));
-    CHECK_THROWS_WITH_AS(directory.write(bytesFile, much), doctest::Contains("/snapshot/bytes: No space left on device"),
-                         kj::Exception);
+    CHECK_THROWS_WITH_AS(directory.write(bytesFile, much),
+                         doctest::Contains("/snapshot/bytes: No space left on device"), kj::Exception);
   }
   CHECK(namesIn(disk.scratch.path).empty());
 }
@@ -99,9 +100,10 @@ TEST_CASE("a file of another size or content is refused by name and check") {
   CHECK(whole.size() == 5);
   CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello!"), 100),
                        doctest::Contains("file objects: length: 6 bytes are expected, 5 are found"), kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hallo"), 100), doctest::Contains("file objects: checksum"),
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hallo"), 100),
+                       doctest::Contains("file objects: checksum"), kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 4), doctest::Contains("at most 4"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 4), doctest::Contains("at most 4"), kj::Exception);
   CHECK_THROWS_WITH_AS(directory.readWhole(tailFile, sumOf("hello"), 100),
                        doctest::Contains("file tail: cannot be opened: No such file"), kj::Exception);
 }

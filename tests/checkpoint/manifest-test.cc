@@ -76,7 +76,8 @@ TEST_CASE("identity is read from the manifest alone") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/manifest.json", encodeManifest(sample()));
   CHECK(readIdentity(scratch.path).reattach == "vgpu-abstract");
-  CHECK_THROWS_WITH_AS(readIdentity(scratch.path + "/absent"), doctest::Contains("cannot open the snapshot"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readIdentity(scratch.path + "/absent"), doctest::Contains("cannot open the snapshot"),
+                       kj::Exception);
 }
 
 TEST_CASE("a name that is no text does not keep a program from being saved") {
@@ -110,8 +111,8 @@ TEST_CASE("a manifest of another format version is refused by that") {
     json["version"] = 2;
     json.erase("devices");  // which need not be what we know
   });
-  CHECK_THROWS_WITH_AS(readText(scratch, text), doctest::Contains("file manifest.json: format version 2, and this build"),
-                       kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, text),
+                       doctest::Contains("file manifest.json: format version 2, and this build"), kj::Exception);
 }
 
 TEST_CASE("a sealed manifest with a field that is missing, or of another type, is refused by the field's name") {
@@ -133,5 +134,6 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
                        doctest::Contains("field tail"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),
                        doctest::Contains("describes no snapshot"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,")), doctest::Contains("describes no snapshot"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,")), doctest::Contains("describes no snapshot"),
+                       kj::Exception);
 }

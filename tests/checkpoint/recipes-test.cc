@@ -35,7 +35,8 @@ TEST_CASE("records come back as they were") {
 }
 
 TEST_CASE("a record of another moment is refused") {
-  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("not of this moment"), kj::Exception);
+  CHECK_THROWS_WITH_AS(decodeRecords(encodeRecords(sample()), 192), doctest::Contains("not of this moment"),
+                       kj::Exception);
 }
 
 TEST_CASE("records that do not fit together are refused") {

@@ -132,7 +132,7 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings)
       worker.attach(share(segmentFile), share(arenaFile));
       body(worker);
     });
-    KJ_IF_MAYBE(exception, caught) {
+    KJ_IF_MAYBE (exception, caught) {
       auto text = exception->getDescription();
       if (write(pipes[1], text.begin(), text.size()) < 0) _exit(3);
     }
@@ -219,10 +219,10 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.post(memAlloc(0, counters, 256));
   session.post(memAlloc(0, large, largeBytes));
   session.post(memAlloc(0, gone, 256));
-  session.post(makeFrame<api::Cuda::StreamCreateParams>(0, api::Method::streamCreate, 0,
-                                                        [](auto p) { p.setPhStream(stream); }));
-  session.post(makeFrame<api::Cuda::EventCreateParams>(0, api::Method::eventCreate, 0,
-                                                       [](auto p) { p.setPhEvent(event); }));
+  session.post(
+      makeFrame<api::Cuda::StreamCreateParams>(0, api::Method::streamCreate, 0, [](auto p) { p.setPhStream(stream); }));
+  session.post(
+      makeFrame<api::Cuda::EventCreateParams>(0, api::Method::eventCreate, 0, [](auto p) { p.setPhEvent(event); }));
   session.post(fill(counters, 0, 256));
   session.post(fill(gone, 0, 256));
   session.post(fill(large, 0, largeBytes));
@@ -253,8 +253,9 @@ void requireFinished(TestSession& session) {
   KJ_REQUIRE(counter == 12, counter);
   uint32_t words[] = {session.readWord(large), session.readWord(large + 64), session.readWord(large + 5 * MiB),
                       session.readWord(large + 8 * MiB - 4), session.readWord(large + 8 * MiB)};
-  KJ_REQUIRE(words[0] == 0 && words[1] == 0x33333333 && words[2] == 0x5a5a5a5a && words[3] == 0x5a5a5a5a && words[4] == 0,
-             words[0], words[1], words[2], words[3], words[4]);
+  KJ_REQUIRE(
+      words[0] == 0 && words[1] == 0x33333333 && words[2] == 0x5a5a5a5a && words[3] == 0x5a5a5a5a && words[4] == 0,
+      words[0], words[1], words[2], words[3], words[4]);
   KJ_REQUIRE(session.segment().slabState(2).busy == 0, "the tail's copy did not give its slab back");
   // The variable lives on, and so do the function and the event; what the tail destroyed is gone.
   session.post(add(counters, 1));

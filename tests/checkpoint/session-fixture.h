@@ -1,5 +1,6 @@
-// A program and its workers, for tests of whole snapshots. The program's memory — segment, host arena, object list — is the
-// test's; each worker lives in a process of its own, as in real life, because arenas and modules have one place a process.
+// A program and its workers, for tests of whole snapshots. The program's memory — segment, host arena, object list — is
+// the test's; each worker lives in a process of its own, as in real life, because arenas and modules have one place a
+// process.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class TestSession {
  public:
   TestSession();
 
-  // Runs `body` with a worker that has this session's memory, in a child process. What the exception said that ended it;
-  // empty where none did. `settings` are VGPU_EMULATED's.
+  // Runs `body` with a worker that has this session's memory, in a child process. What the exception said that ended
+  // it; empty where none did. `settings` are VGPU_EMULATED's.
   using Body = std::function<void(stub::Worker&)>;
   std::string inWorker(const Body& body, const std::string& settings = "");
 
@@ -32,7 +33,7 @@ class TestSession {
   // Hands the list what was posted, and closes it: another process, or save(), reads it next.
   void commit();
 
-  uint32_t readWord(uint64_t address);   // through a slab, as a program's cudaMemcpy
+  uint32_t readWord(uint64_t address);     // through a slab, as a program's cudaMemcpy
   std::vector<std::byte> program() const;  // every byte of the segment that is not the GPU's or a worker's to write
 
   ScratchDirectory scratch;  // `list` and snapshots
@@ -58,8 +59,8 @@ constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, stream 
 RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream = 0);
 RecordedFrame synchronize();
 
-// Makes all of `made`, runs a few kernels, fills `large`; then lets the worker be quiet and posts what it does not consume
-// any more: kernels, a copy, the end of a stream and of an allocation.
+// Makes all of `made`, runs a few kernels, fills `large`; then lets the worker be quiet and posts what it does not
+// consume any more: kernels, a copy, the end of a stream and of an allocation.
 void buildAndStop(TestSession& session, stub::Worker& worker);
 // What must hold once the tail is executed. Throws where it does not.
 void requireFinished(TestSession& session);

@@ -55,7 +55,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
+TEST_CASE(
+    "every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
   Saved saved;
   for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "tail"}) {
     CAPTURE(name);
@@ -135,7 +136,7 @@ TEST_CASE("a save that fails leaves nothing behind, says why, and the program go
   CHECK(session.inWorker([&](stub::Worker& worker) {
     auto refused = [&](const std::string& path, const std::string& list) {
       std::string text;
-      KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&] { save(worker, path, list, someIdentity(), nullptr); }))
+      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { save(worker, path, list, someIdentity(), nullptr); }))
         text = exception->getDescription().cStr();
       return text;
     };
@@ -143,7 +144,8 @@ TEST_CASE("a save that fails leaves nothing behind, says why, and the program go
     buildAndStop(session, worker);
     writeFile(disk.scratch.path + "/filler", std::string(60'000, 'x'));
     std::string text = refused(full, list);
-    KJ_REQUIRE(text.find("No space left on device") != std::string::npos && text.find(full) != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("No space left on device") != std::string::npos && text.find(full) != std::string::npos,
+               text.c_str());
     KJ_REQUIRE(text.find("the program goes on") != std::string::npos, text.c_str());
     KJ_REQUIRE(namesIn(disk.scratch.path) == std::set<std::string>{"filler"});
     disk.makeReadOnly();

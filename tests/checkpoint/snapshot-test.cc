@@ -29,7 +29,9 @@ Shared& sharedMemory() {
 
 }  // namespace
 
-TEST_CASE("a session that was saved goes on in another worker: memory, module, variable, events, and the calls on their way") {
+TEST_CASE(
+    "a session that was saved goes on in another worker: memory, module, variable, events, and the calls on their "
+    "way") {
   TestSession session;
   std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
   auto& saved = sharedMemory();

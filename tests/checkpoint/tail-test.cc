@@ -49,7 +49,8 @@ std::vector<std::string> framesFrom(const Segment& segment, uint64_t position) {
   std::vector<std::string> frames;
   while (auto frame = reader.next()) {
     frames.push_back(std::to_string(frame->position) + " " + std::to_string(static_cast<int>(frame->method)) + " " +
-                     std::to_string(frame->slot) + " " + std::string(frame->words.asChars().begin(), frame->words.asChars().end()));
+                     std::to_string(frame->slot) + " " +
+                     std::string(frame->words.asChars().begin(), frame->words.asChars().end()));
     reader.release();
   }
   return frames;
@@ -137,11 +138,11 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
   refused([](Ring& ring) { ring.segment.header().head = 0; });
   refused([](Ring& ring) { ring.segment.header().head += ringBytes; });
   refused([](Ring& ring) { ring.segment.header().head += 1; });
-  refused([](Ring& ring) { ring.segment.header().head += 64; });              // a frame that was never completed
+  refused([](Ring& ring) { ring.segment.header().head += 64; });  // a frame that was never completed
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier), 0, 8); });
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0xff, 4); });  // its size
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0, 4); });
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 12, 0xff, 2); });  // its method
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 12, 0xff, 2); });        // its method
   refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier + 64) + 24, 0xff, 40); });  // its message
 }
 

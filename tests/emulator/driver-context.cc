@@ -25,6 +25,7 @@ TEST_CASE("a destroyed context is found dead") {
   CHECK_ANSWER(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
   CHECK_CUDA(cuCtxSetCurrent(other));
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK_CUDA(cuCtxSetCurrent(device.context));
 }
 
 TEST_CASE("without a context a call is refused") {

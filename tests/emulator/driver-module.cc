@@ -97,6 +97,21 @@ TEST_CASE("placement for another process" * doctest::skip()) {
   CHECK_EQ(write(std::atoi(descriptor), places.data(), sizeof places), sizeof places);
 }
 
+TEST_CASE("an unloaded module's place is taken by the next, though a graph still refers to it") {
+  Device device;
+  CUmodule first = device.load();
+  CUdeviceptr place = global(first, "counter").address;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE_CUDA(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  REQUIRE_CUDA(launch(function(first, "empty"), stream, 1));
+  REQUIRE_CUDA(cuStreamEndCapture(stream, &graph));
+  REQUIRE_CUDA(cuModuleUnload(first));
+  CHECK_EQ(global(device.load(), "counter").address, place);
+  CHECK_CUDA(cuGraphDestroy(graph));
+}
+
 TEST_CASE("bad PTX is refused with the reason in the log") {
   Device device;
   std::array<char, 512> log{};

@@ -99,6 +99,13 @@ void bitOperations(Forms& forms) {
   for (const char* m : {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}) forms.add(std::string("prmt.b32.") + m, "b32", {"b32", "b32", "b32"});
   for (const int table : {0x00, 0x1b, 0x80, 0x96, 0xca, 0xe8, 0xff})
     forms.raw("lop3.b32 D, A, B, C, " + std::to_string(table), "b32", {"b32", "b32", "b32"});
+  for (const std::string op : {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"})
+    for (const std::string parts : {"2", "4"})
+      for (const std::string& t : kInts32) forms.raw(op + parts + "." + t + "." + t + "." + t + " D, A, B, C", t, {"b32", "b32", "b32"});
+  for (const std::string parts : {"2", "4"})
+    for (const std::string& t : kInts32) forms.raw("vabsdiff" + parts + ".u32." + t + "." + t + ".add D, A, B, C", "u32", {"b32", "b32", "b32"});
+  for (const char* t : {"u16x2", "s16x2"})
+    for (const char* op : {"add.", "min.", "max."}) forms.add(std::string(op) + t, "b32", {"b32", "b32"});
   for (const char* op : {"bmsk.clamp.b32", "bmsk.wrap.b32"}) forms.add(op, "b32", {"shift", "shift"});
   for (const std::string op : {"szext.clamp.", "szext.wrap."})
     for (const std::string& t : kInts32) forms.add(op + t, t, {t, "shift"});
@@ -195,6 +202,8 @@ void conversions(Forms& forms) {
   forms.add("cvt.sat.f32.f32", "f32", {"f32"});
   forms.add("cvt.rna.tf32.f32", "b32", {"f32"});
   forms.add("cvt.sat.f16.f16", "f16", {"f16"});
+  for (const char* w : {"u64", "s64", "u32", "s16"}) forms.add(std::string("cvt.rn.bf16.") + w, "bf16", {w});
+  for (const std::string r : {".rz", ".rm", ".rp"}) forms.add("cvt" + r + ".f16.s64", "f16", {"s64"});
 }
 
 // ---- operands: half of them from values at the edges, the others spread over all exponents or small

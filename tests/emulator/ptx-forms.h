@@ -21,6 +21,17 @@ constexpr int kFormThreads = 2048;
 // The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.
 std::string formKernel(const Form&);
 std::vector<uint64_t> formInputs(const Form&);  // 3 for each thread
+// Instructions of a whole warp: `body` runs in a block of 32 threads with %r0..%r15 (32-bit) or %q0..%q7 (64-bit) filled
+// from the thread's 64 bytes of input, %t0 the lane and a 2048-byte shared variable `s`; it leaves its results in %o0..%o7
+// (or %w0..%w7).
+struct WarpForm {
+  std::string body;
+  std::string inputs;  // what the input words hold: f16, bf16, f32, f64, b32
+  bool wide = false;   // results are 64-bit
+};
+std::vector<WarpForm> allWarpForms();
+std::string warpFormKernel(const WarpForm&);
+std::vector<uint32_t> warpFormInputs(const WarpForm&);  // 16 words for each of 32 lanes
 // What the golden file keeps of the results.
 uint64_t formDigest(std::span<const uint64_t> results);
 

@@ -21,7 +21,7 @@ TEST_CASE("every form of the arithmetic instructions gives the bits that a real 
   std::unordered_map<std::string, uint64_t> golden;
   for (const Golden& row : kGolden) golden[row.text] = row.digest;
   const auto forms = allForms();
-  CHECK(forms.size() == golden.size());
+  CHECK(forms.size() + allWarpForms().size() == golden.size());
   for (const Form& form : forms) {
     CAPTURE(form.text);
     Device device(formKernel(form));
@@ -29,6 +29,18 @@ TEST_CASE("every form of the arithmetic instructions gives the bits that a real 
     device("k", {{kFormThreads / 256, 1, 1}, {256, 1, 1}}, in, out);
     const auto results = device.download<uint64_t>(out, kFormThreads);
     CHECK(formDigest(results) == golden[form.text]);
+  }
+}
+
+TEST_CASE("every form of the whole-warp instructions gives the bits that a real GPU gives") {
+  std::unordered_map<std::string, uint64_t> golden;
+  for (const Golden& row : kGolden) golden[row.text] = row.digest;
+  for (const WarpForm& form : allWarpForms()) {
+    CAPTURE(form.body);
+    Device device(warpFormKernel(form));
+    const uint64_t in = device.upload(warpFormInputs(form)), out = device.upload(std::vector<uint64_t>(size_t{32} * 8));
+    device("k", {}, in, out);
+    CHECK(formDigest(device.download<uint64_t>(out, size_t{32} * 8)) == golden[form.body]);
   }
 }
 

@@ -67,4 +67,20 @@ int main(int count, char** arguments) {
     }
     ++number;
   }
+  for (const auto& form : vgpu::emulator::allWarpForms()) {
+    const auto inputs = vgpu::emulator::warpFormInputs(form);
+    std::vector<uint64_t> results(size_t{32} * 8);
+    CUmodule module;
+    CUfunction kernel;
+    if (const int error = cuModuleLoadData(&module, vgpu::emulator::warpFormKernel(form).c_str())) {
+      std::fprintf(stderr, "error %d for %s\n", error, form.body.c_str());
+      continue;
+    }
+    void* parameters[] = {&in, &out};
+    if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inputs.size() * 4) || cuMemsetD8(out, 0, kOut) ||
+        cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr) || cuMemcpyDtoH(results.data(), out, results.size() * 8))
+      return std::fprintf(stderr, "cannot run %s\n", form.body.c_str()), 1;
+    cuModuleUnload(module);
+    std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)), form.body.c_str());
+  }
 }

@@ -1,5 +1,6 @@
 // What the CUDA runtime answers, call by call, where the answer does not depend on the device: error codes, defaults, what
-// is left in outputs. One line a call. runtime-conformance.expected is what NVIDIA's runtime printed on an H200.
+// is left in outputs. One line a call. runtime-conformance.expected is what it prints on NVIDIA's runtime (CUDA 13.0,
+// driver 580, an H200); ours must print the same on every driver. Arguments choose parts by name.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -449,8 +450,6 @@ static void sticky() {
   store<<<1, 1>>>(nullptr, 1);
   std::printf("launch: %s\n", cudaGetErrorName(cudaGetLastError()));
   SAY(cudaDeviceReset());
-  SAY(cudaMalloc(&p, 4));
-  SAY(cudaFree(p));
 }
 
 int main(int count, char** arguments) {

@@ -117,6 +117,25 @@ static int devices() {
   return 0;
 }
 
+static int unsupported() {
+  const void* table;
+  cudaUUID_t id = {};
+  say("unsupported", cudaGetExportTable(&table, &id));
+  say("again", cudaGetExportTable(&table, &id));
+  return say("last", cudaGetLastError());
+}
+
+/// The program has one address for a managed variable, so far.
+static int twoDevices() {
+  work();
+  cudaSetDevice(1);
+  store<<<1, 1>>>(nullptr);
+  say("second", cudaGetLastError());
+  cudaSetDevice(0);
+  store<<<1, 1>>>(nullptr);
+  return say("first", cudaGetLastError());
+}
+
 int main(int count, char** arguments) {
   const char* part = count > 1 ? arguments[1] : "work";
   if (!std::strcmp(part, "nothing")) return 0;
@@ -128,6 +147,8 @@ int main(int count, char** arguments) {
   if (!std::strcmp(part, "maps")) return maps();
   if (!std::strcmp(part, "reset")) return reset();
   if (!std::strcmp(part, "devices")) return devices();
+  if (!std::strcmp(part, "two-devices")) return twoDevices();
+  if (!std::strcmp(part, "unsupported")) return unsupported();
   if (!std::strcmp(part, "late")) return late.wanted = true, work();
   return 2;
 }

@@ -18,9 +18,9 @@ TEST_CASE("the last error is the thread's own, survives successes and is taken o
 TEST_CASE("launches that no device can take fail at once with CUDA's errors and reach no driver") {
   Outcome outcome = runPreloaded({program, "configurations"});
   CHECK(outcome.output ==
-        "zero-grid cudaErrorInvalidConfiguration\nzero-block cudaErrorInvalidConfiguration\n"
-        "large-block cudaErrorInvalidConfiguration\nlarge-grid cudaErrorInvalidConfiguration\n"
-        "large-shared cudaErrorInvalidValue\nunregistered cudaErrorInvalidDeviceFunction\nfine cudaSuccess\n");
+        "zero-grid cudaErrorInvalidValue\nzero-block cudaErrorInvalidValue\n"
+        "large-block cudaErrorInvalidValue\nlarge-grid cudaErrorInvalidValue\n"
+        "large-shared cudaErrorInvalidValue\nunregistered cudaErrorInvalidResourceHandle\nfine cudaSuccess\n");
   CHECK(outcome.countOf("cuLaunchKernel") == 1);
 }
 
@@ -57,6 +57,21 @@ TEST_CASE("each thread has a device of its own") {
   CHECK(outcome.printed("other 0"));
   CHECK(outcome.called("cuDevicePrimaryCtxRetain 1"));
   CHECK_FALSE(outcome.called("cuDevicePrimaryCtxRetain 0"));
+}
+
+TEST_CASE("a managed variable that a second device loads is refused by name, and the first goes on") {
+  Outcome outcome = runPreloaded({program, "two-devices"});
+  CHECK(outcome.printed("second cudaErrorNotSupported"));
+  CHECK(outcome.printed("first cudaSuccess"));
+  CHECK(outcome.errors.find("managed variable managed") != std::string::npos);
+}
+
+TEST_CASE("a function that has no row yet says so once and fails") {
+  Outcome outcome = runPreloaded({program, "unsupported"});
+  CHECK(outcome.printed("unsupported cudaErrorNotSupported"));
+  CHECK(outcome.printed("again cudaErrorNotSupported"));
+  CHECK(outcome.printed("last cudaErrorNotSupported"));
+  CHECK(outcome.errors == "vgpu: cudaGetExportTable is not supported yet; it returns cudaErrorNotSupported\n");
 }
 
 TEST_CASE("a call from a destructor after main is answered") {

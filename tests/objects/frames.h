@@ -50,7 +50,8 @@ inline RecordedFrame moduleUnload(uint64_t position, uint64_t module) {
                                                   [&](auto p) { p.setHmod(module); });
 }
 
-inline RecordedFrame moduleFunction(uint64_t position, uint64_t function, uint64_t module, const std::string& name = "f") {
+inline RecordedFrame moduleFunction(uint64_t position, uint64_t function, uint64_t module,
+                                    const std::string& name = "f") {
   return makeFrame<api::Cuda::ModuleFunctionParams>(position, api::Method::moduleFunction, 0, [&](auto p) {
     p.setFunction(function);
     p.setModule(module);

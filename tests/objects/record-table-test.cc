@@ -55,7 +55,7 @@ Step sets(uint64_t position, uint64_t handle, int attribute, int value) {
 // Executes frames the way a device would: strictly, and remembering in each object all that went into it.
 
 struct Simulated {
-  uint64_t value = 0;              // what it was made of
+  uint64_t value = 0;  // what it was made of
   std::map<int, int> settings;
   std::optional<uint64_t> parent;
 };
@@ -208,7 +208,8 @@ TEST_CASE("with frames on their way, the list gives back the moment that the wor
       uint64_t executed = position + random() % 40, barrier = executed + random() % 10, end = barrier + random() % 30;
       for (; position < end; position++) {
         Step step = randomStep(random, ahead, position);
-        while (position >= barrier && step.frame.method == api::Method::funcSetAttribute)  // those wait for their answer
+        while (position >= barrier &&
+               step.frame.method == api::Method::funcSetAttribute)  // those wait for their answer
           step = randomStep(random, ahead, position);
         REQUIRE(ahead.execute(step));
         if (position < barrier) REQUIRE(atBarrier.execute(step));

@@ -22,7 +22,8 @@ std::vector<api::EffectOn> effectsOfEmpty(api::Method method) {
 }
 
 size_t count(const std::vector<api::EffectOn>& effects, api::Effect effect) {
-  return static_cast<size_t>(std::count_if(effects.begin(), effects.end(), [&](auto& e) { return e.effect == effect; }));
+  return static_cast<size_t>(
+      std::count_if(effects.begin(), effects.end(), [&](auto& e) { return e.effect == effect; }));
 }
 
 }  // namespace

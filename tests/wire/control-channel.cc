@@ -3,6 +3,7 @@
 #include <capnp/serialize.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <kj/function.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ void putWithDescriptors(ControlChannel& channel, const std::string& text, const 
   channel.send(builder, descriptors);
 }
 
-std::string textOf(ControlMessage& message) { return message.reader->getRoot<control::ToNode>().getRefused().cStr(); }
+std::string textOf(const ControlMessage& message) { return const_cast<capnp::MessageReader&>(*message.reader).getRoot<control::ToNode>().getRefused().cStr(); }
 
 size_t openDescriptors() {
   size_t count = 0;
@@ -77,7 +78,7 @@ TEST_CASE("what a channel sends, another receives, message by message and each w
   CHECK(first->descriptors.size() == 2);
   CHECK(third->descriptors.empty());
   REQUIRE(second->descriptors.size() == 1);
-  CHECK(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(second->descriptors[0])) == "/dev/zero");
+  CHECK(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(second->descriptors[0].get())) == "/dev/zero");
   CHECK((fcntl(second->descriptors[0], F_GETFD) & FD_CLOEXEC) != 0);
 }
 

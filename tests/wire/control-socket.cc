@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <kj/function.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -13,18 +13,21 @@ namespace {
 constexpr const char* emulatedDriver = "libvgpu-emulator.so";
 constexpr int mostDevices = 64;  // as VGPU_EMULATED takes them
 
-WorkerKind emulated(std::string_view count) {
+int parseCount(std::string_view text) {
+  int devices = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), devices);
+  if (error != std::errc{} || end != text.data() + text.size() || devices < 1 || devices > mostDevices) {
+    fail("--device emulated:N takes N from 1 to 64, not \"" + std::string(text) + "\"");
+  }
+  return devices;
+}
+
+// `devices` 0: as many as VGPU_EMULATED says, else one.
+WorkerKind emulated(int devices) {
   WorkerKind kind{"emulated:" + libraryFile(emulatedDriver), "emulated", {}};
   const char* own = std::getenv("VGPU_EMULATED");
   std::string settings = own == nullptr ? "" : own;
-  if (!count.empty()) {
-    int devices = 0;
-    auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), devices);
-    if (error != std::errc{} || end != count.data() + count.size() || devices < 1 || devices > mostDevices) {
-      fail("--device emulated:N takes N from 1 to 64, not \"" + std::string(count) + "\"");
-    }
-    settings += (settings.empty() ? "devices=" : ",devices=") + std::to_string(devices);
-  }
+  if (devices > 0) settings += (settings.empty() ? "devices=" : ",devices=") + std::to_string(devices);
   if (!settings.empty()) kind.environment.push_back("VGPU_EMULATED=" + settings);
   return kind;
 }
@@ -35,10 +38,10 @@ WorkerKind real() { return {"cuda", "cuda", {}}; }
 
 std::vector<WorkerKind> workerKinds(const std::string& device) {
   constexpr std::string_view counted = "emulated:";
-  if (device == "auto") return {real(), emulated("")};
+  if (device == "auto") return {real(), emulated(0)};
   if (device == "cuda") return {real()};
-  if (device == "emulated") return {emulated("")};
-  if (device.starts_with(counted) && device.size() > counted.size()) return {emulated(device.substr(counted.size()))};
+  if (device == "emulated") return {emulated(0)};
+  if (device.starts_with(counted)) return {emulated(parseCount(std::string_view(device).substr(counted.size())))};
   fail("--device takes auto, cuda, emulated or emulated:N, not \"" + device + "\"");
 }
 

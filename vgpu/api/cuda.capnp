@@ -242,6 +242,35 @@ interface Cuda {
       $A.reason("NVIDIA's private tables are not imitated");
   profilerStart @102 () $A.entry("cuProfilerStart") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
   profilerStop @103 () $A.entry("cuProfilerStop") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
+
+  # ------------------------------------------------------------------ names for copy*, copyRect and fill
+  memcpy @104 () $A.entry("cuMemcpy") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyHtoD @105 () $A.entry("cuMemcpyHtoD_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyDtoH @106 () $A.entry("cuMemcpyDtoH_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyDtoD @107 () $A.entry("cuMemcpyDtoD_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyPeer @108 () $A.entry("cuMemcpyPeer") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyAsync @109 () $A.entry("cuMemcpyAsync") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyHtoDAsync @110 () $A.entry("cuMemcpyHtoDAsync_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyDtoHAsync @111 () $A.entry("cuMemcpyDtoHAsync_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyDtoDAsync @112 () $A.entry("cuMemcpyDtoDAsync_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpyPeerAsync @113 () $A.entry("cuMemcpyPeerAsync") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
+  memcpy2D @114 () $A.entry("cuMemcpy2D_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memcpy2DUnaligned @115 () $A.entry("cuMemcpy2DUnaligned_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memcpy2DAsync @116 () $A.entry("cuMemcpy2DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memcpy3D @117 () $A.entry("cuMemcpy3D_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memcpy3DAsync @118 () $A.entry("cuMemcpy3DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memsetD8 @119 () $A.entry("cuMemsetD8_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD8Async @120 () $A.entry("cuMemsetD8Async") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D8 @121 () $A.entry("cuMemsetD2D8_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D8Async @122 () $A.entry("cuMemsetD2D8Async") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD16 @123 () $A.entry("cuMemsetD16_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD16Async @124 () $A.entry("cuMemsetD16Async") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D16 @125 () $A.entry("cuMemsetD2D16_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D16Async @126 () $A.entry("cuMemsetD2D16Async") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD32 @127 () $A.entry("cuMemsetD32_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD32Async @128 () $A.entry("cuMemsetD32Async") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D32 @129 () $A.entry("cuMemsetD2D32_v2") $A.since(3020) $A.route(local) $A.reason("fill");
+  memsetD2D32Async @130 () $A.entry("cuMemsetD2D32Async") $A.since(3020) $A.route(local) $A.reason("fill");
 }
 
 struct Rect {

@@ -20,8 +20,8 @@ void readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& vi
   });
 }
 
-// The batch is the difference between the table and the store: a frame takes no more room than what it leaves behind, and
-// an object that was made and destroyed within one batch never reaches the store.
+// The batch is the difference between the table and the store: a frame takes no more room than what it leaves behind,
+// and an object that was made and destroyed within one batch never reaches the store.
 class StoredList final : public ObjectList {
  public:
   explicit StoredList(const std::string& directory) : store(directory, RecordStore::Access::write) {

@@ -2,8 +2,8 @@
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
 // Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other
-// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when the
-// worker came to a position, take recordsAt() that position, and execute every frame of every record in order of
+// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when
+// the worker came to a position, take recordsAt() that position, and execute every frame of every record in order of
 // position, each position once. docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
@@ -25,8 +25,8 @@ struct RecordedFrame {
   uint64_t position = 0;  // in the ring; also the order in which recipes are executed again
   api::Method method{};
   uint8_t device = 0;
-  kj::Array<capnp::word> words;          // the frame's message (one segment, without a segment table)
-  uint64_t address = 0, bytes = 0;       // the range of what it made, where that is memory or a variable
+  kj::Array<capnp::word> words;     // the frame's message (one segment, without a segment table)
+  uint64_t address = 0, bytes = 0;  // the range of what it made, where that is memory or a variable
 
   RecordedFrame clone() const;
 };
@@ -47,12 +47,12 @@ struct Need : ObjectId {
 struct ObjectRecord {
   ObjectId id;
   uint8_t device = 0;
-  uint64_t address = 0, bytes = 0;       // 0 where the object is no memory
-  uint64_t destroyedAt = 0;              // position of the frame that destroyed it or its parent; 0 while it lives.
-                                         // Kept until the worker has come there, and while others need it
-  bool parented = false;                 // lives in the first of `needs`, and ends with it
-  std::vector<Need> needs;               // objects its recipe names; the parent first where there is one
-  std::vector<RecordedFrame> recipe;     // the frame that made it, then those that changed it, by position; never empty
+  uint64_t address = 0, bytes = 0;    // 0 where the object is no memory
+  uint64_t destroyedAt = 0;           // position of the frame that destroyed it or its parent; 0 while it lives.
+                                      // Kept until the worker has come there, and while others need it
+  bool parented = false;              // lives in the first of `needs`, and ends with it
+  std::vector<Need> needs;            // objects its recipe names; the parent first where there is one
+  std::vector<RecordedFrame> recipe;  // the frame that made it, then those that changed it, by position; never empty
 
   uint64_t key() const { return recipe.front().position; }
   bool destroyed() const { return destroyedAt != 0; }
@@ -65,16 +65,16 @@ class ObjectList {
   virtual ~ObjectList() = default;
 
   // Takes one executed frame into the open batch: creates, changes or destroys what the schema says of its method.
-  // Frames that belong to no recipe, and frames whose objects the list does not know (a changed object that is gone), are
-  // ignored. Throws kj::Exception, and leaves the list as it was, where the frame is no valid message or makes an object
-  // that exists.
+  // Frames that belong to no recipe, and frames whose objects the list does not know (a changed object that is gone),
+  // are ignored. Throws kj::Exception, and leaves the list as it was, where the frame is no valid message or makes an
+  // object that exists.
   virtual void apply(RecordedFrame frame) = 0;
 
-  // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
-  // machine: nothing is synced, because a machine that goes down takes the session with it anyway.
-  // `executed`: how far the worker has come; it may have come farther. An object that was destroyed at or past it is kept:
-  // frames on their way still use it, and after a suspend another worker will execute them.
-  // Throws kj::Exception; the batch is kept for the next try then.
+  // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not
+  // the machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: how
+  // far the worker has come; it may have come farther. An object that was destroyed at or past it is kept: frames on
+  // their way still use it, and after a suspend another worker will execute them. Throws kj::Exception; the batch is
+  // kept for the next try then.
   virtual void commit(uint64_t executed = UINT64_MAX) = 0;
 
   virtual size_t size() const = 0;  // records, kept ones included, with those of the open batch

@@ -15,8 +15,8 @@ namespace vgpu {
 
 namespace {
 
-constexpr const char* kindNames[] = {"none",   "context",     "module", "function",  "variable", "stream", "event",
-                                     "memory", "host memory", "lease",  "host lease", "blob"};
+constexpr const char* kindNames[] = {"none",  "context", "module",      "function", "variable",   "stream",
+                                     "event", "memory",  "host memory", "lease",    "host lease", "blob"};
 
 bool isObjectKind(api::Kind kind) {
   return kind != api::Kind::NONE && static_cast<size_t>(kind) < std::size(kindNames);
@@ -36,8 +36,8 @@ RecordedFrame decodeFrame(stored::Frame::Reader reader) {
              api::infoOf(frame.method).name);
   KJ_REQUIRE(reader.getDevice() < maxDevices, "a recipe names a device past the last", reader.getDevice());
   auto message = reader.getMessage();
-  KJ_REQUIRE(message.size() % sizeof(capnp::word) == 0 && message.size() <= maxFrameBytes, "a recipe's frame of odd size",
-             message.size(), maxFrameBytes);
+  KJ_REQUIRE(message.size() % sizeof(capnp::word) == 0 && message.size() <= maxFrameBytes,
+             "a recipe's frame of odd size", message.size(), maxFrameBytes);
   frame.position = reader.getPosition();
   frame.device = reader.getDevice();
   frame.words = copyWords(message);

@@ -1,5 +1,5 @@
-// The stored form of a record: a Cap'n Proto message (records.capnp) in the standard stream framing. What is decoded came
-// from an untrusted program, so every size, kind and method is checked, and the frames are looked into.
+// The stored form of a record: a Cap'n Proto message (records.capnp) in the standard stream framing. What is decoded
+// came from an untrusted program, so every size, kind and method is checked, and the frames are looked into.
 #pragma once
 
 #include <kj/array.h>

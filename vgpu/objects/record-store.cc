@@ -33,7 +33,8 @@ constexpr char metaKey[] = "format";
 
 class Transaction {
  public:
-  explicit Transaction(MDB_env* environment, unsigned flags) : error(mdb_txn_begin(environment, nullptr, flags, &txn)) {}
+  explicit Transaction(MDB_env* environment, unsigned flags)
+      : error(mdb_txn_begin(environment, nullptr, flags, &txn)) {}
   ~Transaction() {
     if (txn != nullptr) mdb_txn_abort(txn);
   }
@@ -142,8 +143,9 @@ void RecordStore::prepare() {
   }
   require(error, "reading its version");
   Meta found;
-  if (value.mv_size != sizeof found) refuse(fmt::format("{} is no object list: its version record is {} bytes, not {}",
-                                                        path, value.mv_size, sizeof found));
+  if (value.mv_size != sizeof found)
+    refuse(
+        fmt::format("{} is no object list: its version record is {} bytes, not {}", path, value.mv_size, sizeof found));
   memcpy(&found, value.mv_data, sizeof found);
   if (memcmp(found.magic, wanted.magic, sizeof found.magic) != 0) refuse(fmt::format("{} is no object list", path));
   if (found.version != objectListVersion)

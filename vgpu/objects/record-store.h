@@ -1,9 +1,9 @@
-// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: position of the first frame, 8 bytes, big
-// end first; value: record-format.h) and `meta` (the format's version). Bytes in, bytes out: what they mean is not known
-// here.
+// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: position of the first frame, 8 bytes,
+// big end first; value: record-format.h) and `meta` (the format's version). Bytes in, bytes out: what they mean is not
+// known here.
 //
-// A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks are
-// process-shared and robust: a writer that is killed leaves the last commit, and the next one goes on.
+// A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks
+// are process-shared and robust: a writer that is killed leaves the last commit, and the next one goes on.
 #pragma once
 
 #include <capnp/common.h>
@@ -28,7 +28,8 @@ class RecordStore {
     kj::Array<capnp::word> value;  // empty: the record is dropped
   };
 
-  // Throws kj::Exception: no list there (read), another version, another writer, another store of this process, no space.
+  // Throws kj::Exception: no list there (read), another version, another writer, another store of this process, no
+  // space.
   RecordStore(const std::string& directory, Access access);
   ~RecordStore() noexcept;
   RecordStore(const RecordStore&) = delete;

@@ -1,9 +1,9 @@
-// What the object list says, as values in memory, and what a frame does to it. No file, no thread: the list's writer owns
-// one, and tests drive it with effects that no present row of the schema has.
+// What the object list says, as values in memory, and what a frame does to it. No file, no thread: the list's writer
+// owns one, and tests drive it with effects that no present row of the schema has.
 //
 // Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need
-// every other object the frame names. A destroyed record stays until the worker has executed its end, and while one that
-// stays needs it.
+// every other object the frame names. A destroyed record stays until the worker has executed its end, and while one
+// that stays needs it.
 #pragma once
 
 #include <kj/common.h>
@@ -55,7 +55,7 @@ class RecordTable {
   // The live objects a frame names, by what it does to them.
   struct Named {
     const api::EffectOn* created = nullptr;
-    std::vector<Need> all;       // the parent first
+    std::vector<Need> all;  // the parent first
     std::vector<uint64_t> changed, destroyed;
     bool known = true, parented = false;
   };
@@ -73,10 +73,10 @@ class RecordTable {
   void rename(uint64_t from, uint64_t to);
   void drop(uint64_t key);
 
-  std::map<uint64_t, ObjectRecord> records;               // by the first frame's position
-  std::unordered_map<ObjectId, uint64_t, IdHash> live;    // never of a destroyed one
-  std::unordered_map<uint64_t, std::set<uint64_t>> users; // record → records that need it
-  std::map<uint64_t, std::vector<uint64_t>> endings;      // position → records that end there; until settled
+  std::map<uint64_t, ObjectRecord> records;                // by the first frame's position
+  std::unordered_map<ObjectId, uint64_t, IdHash> live;     // never of a destroyed one
+  std::unordered_map<uint64_t, std::set<uint64_t>> users;  // record → records that need it
+  std::map<uint64_t, std::vector<uint64_t>> endings;       // position → records that end there; until settled
   uint64_t executed = 0;
   std::set<uint64_t> written, dropped, saved;
 };

@@ -1,5 +1,5 @@
-// Which frames set a value, and what else must be equal for a later one to take an earlier one's place. A method that is
-// not here appends to the recipe: wrong rows lose state, missing rows only cost space.
+// Which frames set a value, and what else must be equal for a later one to take an earlier one's place. A method that
+// is not here appends to the recipe: wrong rows lose state, missing rows only cost space.
 #include <capnp/serialize.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct Setting {
 constexpr Setting settings[] = {
     {api::Method::ctxSetLimit,
      [](Message& a, Message& b) {
-       return a.getRoot<api::Cuda::CtxSetLimitParams>().getLimit() == b.getRoot<api::Cuda::CtxSetLimitParams>().getLimit();
+       return a.getRoot<api::Cuda::CtxSetLimitParams>().getLimit() ==
+              b.getRoot<api::Cuda::CtxSetLimitParams>().getLimit();
      }},
     {api::Method::ctxSetCacheConfig, [](Message&, Message&) { return true; }},
     {api::Method::funcSetAttribute,

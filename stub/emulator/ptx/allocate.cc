@@ -50,18 +50,20 @@ class Liveness {
           dense_[value.id] = static_cast<int>(globals_.size());
           globals_.push_back(value.id);
         };
-        for (int k = inst.outs; k < inst.ops; ++k) exposed(inst.op[k]);
-        for (int k = 0; k < inst.outs; ++k) {
-          if (inst.guarded) exposed(inst.op[k]);
-          if (inst.op[k].kind == Value::Kind::reg) writtenIn[inst.op[k].id] = static_cast<int>(b);
-        }
+        forOperands(inst, exposed, [&](const Value& value) {
+          if (inst.guarded) exposed(value);
+          if (value.kind == Value::Kind::reg) writtenIn[value.id] = static_cast<int>(b);
+        });
       }
   }
 
   void local() {
-    for (size_t i = 0; i < ir_.code.size(); ++i)
-      for (int k = 0; k < ir_.code[i].ops; ++k)
-        if (ir_.code[i].op[k].kind == Value::Kind::reg) intervals[ir_.code[i].op[k].id].extend(static_cast<int>(i));
+    for (size_t i = 0; i < ir_.code.size(); ++i) {
+      const auto touch = [&](const Value& value) {
+        if (value.kind == Value::Kind::reg) intervals[value.id].extend(static_cast<int>(i));
+      };
+      forOperands(ir_.code[i], touch, touch);
+    }
   }
 
   void acrossBlocks() {
@@ -75,14 +77,20 @@ class Liveness {
     for (size_t b = 0; b < blocks_.size(); ++b)
       for (int i = blocks_[b].end - 1; i >= blocks_[b].begin; --i) {
         const IrInst& inst = ir_.code[i];
-        for (int k = 0; k < inst.outs && !inst.guarded; ++k)
-          if (inst.op[k].kind == Value::Kind::reg && dense_[inst.op[k].id] >= 0) {
-            const int id = dense_[inst.op[k].id];
-            set(kill, b, id);
-            in[b * words + id / 64] &= ~(uint64_t{1} << (id % 64));
-          }
-        for (int k = inst.guarded ? 0 : inst.outs; k < inst.ops; ++k)
-          if (inst.op[k].kind == Value::Kind::reg && dense_[inst.op[k].id] >= 0) set(in, b, dense_[inst.op[k].id]);
+        const auto global = [&](const Value& value) { return value.kind == Value::Kind::reg ? dense_[value.id] : -1; };
+        const auto nothing = [](const Value&) {};
+        forOperands(inst, nothing, [&](const Value& value) {
+          const int id = global(value);
+          if (id < 0 || inst.guarded) return;
+          set(kill, b, id);
+          in[b * words + id / 64] &= ~(uint64_t{1} << (id % 64));
+        });
+        const auto use = [&](const Value& value) {
+          if (global(value) >= 0) set(in, b, global(value));
+        };
+        forOperands(inst, use, [&](const Value& value) {
+          if (inst.guarded) use(value);
+        });
       }
     solve(in, kill, words);
     for (size_t b = 0; b < blocks_.size(); ++b) {

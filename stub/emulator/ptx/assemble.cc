@@ -109,6 +109,15 @@ class Assembler {
     if (from.form) inst.op[7] = from.form;
     inst.imm = from.imm;
     inst.aux = from.aux;
+    if (!from.wideOuts.empty() || !from.wideIns.empty()) {
+      auto operands = std::make_unique<WideOperands>();
+      for (const Value& value : from.wideOuts) operands->outs.push_back(offsetOf(value));
+      for (const Value& value : from.wideIns) operands->ins.push_back(offsetOf(value));
+      inst.aux = operands.get();
+      inst.op[0] = from.raw0;
+      inst.op[1] = from.raw1;
+      function_.wideOperands.push_back(std::move(operands));
+    }
     const Inst* join = block.join >= 0 ? startOf(block.join) : nullptr;
     switch (from.flow) {
       case Flow::guard: inst.op[1] = from.raw1; break;

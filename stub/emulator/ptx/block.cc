@@ -82,7 +82,7 @@ void Block::complete(int index) {
 void Block::threadsExited(uint32_t count) {
   living_ -= count;
   progress_ = true;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < kBarriers; ++i) {
     const Barrier& barrier = barriers_[i];
     if (barrier.arrived && barrier.expected == 0 && barrier.arrived >= living_) complete(i);
   }

@@ -31,6 +31,9 @@ struct Grid {
   }
 };
 
+// The sixteen that programs name, and one for the cluster of this one block.
+constexpr int kClusterBarrier = 16, kBarriers = 17;
+
 struct Barrier {
   uint32_t arrived = 0;   // threads
   uint32_t expected = 0;  // 0: every thread of the block that still lives
@@ -78,7 +81,7 @@ class Block {
   size_t warpCount_ = 0;
   std::vector<std::byte> shared_;
   uint64_t sharedBytes_ = 0;
-  std::array<Barrier, 16> barriers_, results_;
+  std::array<Barrier, kBarriers> barriers_, results_;
   bool progress_ = false;
 };
 

@@ -64,6 +64,13 @@ IrInst& Builder::add(Handler handler, std::initializer_list<Value> outs, std::in
   return inst;
 }
 
+IrInst& Builder::wide(Handler handler, std::vector<Value> outs, std::vector<Value> ins) {
+  IrInst& inst = push(handler, handler);
+  inst.wideOuts = std::move(outs);
+  inst.wideIns = std::move(ins);
+  return inst;
+}
+
 void Builder::row(const Row& row, Value out, const Value* in) {
   IrInst& inst = push(row.handler, row.out.registerBytes == 4 ? masked4 : row.out.registerBytes == 8 ? masked8 : masked16);
   inst.op[0] = out;

@@ -131,13 +131,18 @@ BarrierForm parseBarrier(Decoder& decoder, const Statement& statement) {
     if (part == "arrive") form.arrives = true;
     else if (part == "red") form.reduces = true;
     else if (part == "popc" || part == "and" || part == "or") form.reduction = part;
-    else if (part == "cluster") decoder.unsupported(statement);
     else if (part != "sync" && part != "cta" && part != "aligned" && part != "u32" && part != "pred") decoder.unsupported(statement);
   }
   return form;
 }
 
 void barrierOf(Decoder& decoder, const Statement& statement) {
+  if (statement.has("cluster")) {
+    // A cluster is one block: all of it meets at the wait.
+    decoder.operandCount(statement, 0, 0);
+    if (statement.has("wait")) decoder.build().add(clusterBarrier, {}, {});
+    return;
+  }
   const BarrierForm form = parseBarrier(decoder, statement);
   const auto& operands = statement.operands;
   const size_t first = form.reduces ? 1 : 0, after = operands.size() - (form.reduces ? 1 : 0);

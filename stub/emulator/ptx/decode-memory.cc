@@ -33,7 +33,7 @@ bool isOrder(std::string_view part) {
 
 bool setSpace(Modifiers& found, std::string_view part) {
   if (part == "global" || part == "const") found.kind = AddressKind::generic;
-  else if (part == "shared" || part == "shared::cta") found.kind = AddressKind::shared;
+  else if (part.starts_with("shared")) found.kind = AddressKind::shared;
   else if (part == "local") found.kind = AddressKind::local;
   else if (part == "param" || part == "param::entry" || part == "param::func") found.kind = AddressKind::param, found.isParam = true;
   else return false;

@@ -121,7 +121,7 @@ void convertAddress(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const bool toSpace = statement.has("to");
   const std::string_view space = statement.parts[toSpace ? 2 : 1];
-  if (space == "shared::cluster" || statement.last() != "u64") decoder.unsupported(statement);
+  if (statement.last() != "u64") decoder.unsupported(statement);
   const Value from = decoder.source(statement.operands[1], 8);
   const Value to = decoder.target(statement.operands[0], 8);
   const uint64_t window = windowFor(space);

@@ -147,6 +147,8 @@ std::span<const DecodeRow> convertDecodes();
 std::span<const DecodeRow> memoryDecodes();
 std::span<const DecodeRow> controlDecodes();
 std::span<const DecodeRow> warpDecodes();
+std::span<const DecodeRow> asyncDecodes();
+std::span<const DecodeRow> matrixDecodes();
 // Instructions that are rows of the registry, whatever their mnemonic; false where none fits.
 bool decodeLane(Decoder&, const Statement&);
 

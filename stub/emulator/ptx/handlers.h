@@ -31,6 +31,7 @@ const Inst* offTheEnd(Warp&, const Inst*);
 // ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: bits below
 constexpr uint64_t kBarrierHasCount = 1, kBarrierArrives = 2, kBarrierReduces = 4, kBarrierNegated = 8;
 const Inst* barrier(Warp&, const Inst*);
+const Inst* clusterBarrier(Warp&, const Inst*);
 const Inst* barrierCount(Warp&, const Inst*);  // op[0] output, op[1] barrier
 const Inst* barrierAll(Warp&, const Inst*);
 const Inst* barrierAny(Warp&, const Inst*);

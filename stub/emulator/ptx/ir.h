@@ -33,7 +33,9 @@ struct IrInst {
   bool joinAfter = false;  // lanes may part here and come together at the next instruction
   uint8_t outs = 0, ops = 0;
   std::array<Value, kMostOperands> op{};
+  std::vector<Value> wideOuts, wideIns;  // of an instruction with WideOperands
   int32_t form = 0;       // op[7] where it is not a value: an AccessForm
+  int32_t raw0 = 0;       // op[0] and op[1] of an instruction with WideOperands
   int32_t raw1 = 0;       // op[1] where it is not a value: a guard's or branch's negation
   int label = -1;         // of jump and jumpIf
   int table = -1;         // of jumpIndexed: index into Ir::tables
@@ -41,6 +43,15 @@ struct IrInst {
   const void* aux = nullptr;
   SourceLine line;
 };
+
+// Calls `read(value)` and `write(value)` for what `inst` reads and writes.
+template <class R, class W>
+void forOperands(const IrInst& inst, R read, W write) {
+  for (int k = inst.outs; k < inst.ops; ++k) read(inst.op[k]);
+  for (const Value& value : inst.wideIns) read(value);
+  for (int k = 0; k < inst.outs; ++k) write(inst.op[k]);
+  for (const Value& value : inst.wideOuts) write(value);
+}
 
 struct Ir {
   std::vector<IrInst> code;
@@ -89,6 +100,7 @@ class Builder {
 
   // An instruction with one handler, or one that is a row of the registry.
   IrInst& add(Handler handler, std::initializer_list<Value> outs, std::initializer_list<Value> ins);
+  IrInst& wide(Handler handler, std::vector<Value> outs, std::vector<Value> ins);
   void row(const Row&, Value out, const Value* in);
   // The row `name`, which must exist.
   void lane(std::string_view name, Value out, std::initializer_list<Value> ins);

@@ -4,29 +4,57 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T> T add(T a, T b) { return static_cast<T>(a + b); }
-template <class T> T min(T a, T b) { return a < b ? a : b; }
-template <class T> T max(T a, T b) { return a > b ? a : b; }
-template <class T> T minRelu(T a, T b) { return max<T>(min(a, b), 0); }
-template <class T> T maxRelu(T a, T b) { return max<T>(max(a, b), 0); }
+// On one part, in int: no sum or difference of 16-bit values leaves its range.
+int add(int a, int b) { return a + b; }
+int sub(int a, int b) { return a - b; }
+int min(int a, int b) { return a < b ? a : b; }
+int max(int a, int b) { return a > b ? a : b; }
+int minRelu(int a, int b) { return max(min(a, b), 0); }
+int maxRelu(int a, int b) { return max(max(a, b), 0); }
+int absDiff(int a, int b) { return a < b ? b - a : a - b; }
+// Rounded to nearest, halves away from zero (PTX ISA, vavrg2).
+int average(int a, int b) { return (a + b + (a + b >= 0)) >> 1; }
 
-template <class T, auto F> uint32_t each16(uint32_t a, uint32_t b) {
-  const auto lo = static_cast<uint16_t>(F(static_cast<T>(a), static_cast<T>(b)));
-  const auto hi = static_cast<uint16_t>(F(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
-  return lo | uint32_t{hi} << 16;
+template <class T, auto F> uint32_t each(uint32_t a, uint32_t b) {
+  constexpr int bits = sizeof(T) * 8;
+  uint32_t result = 0;
+  for (int k = 0; k < 32; k += bits)
+    result |= (static_cast<uint32_t>(F(static_cast<T>(a >> k), static_cast<T>(b >> k))) & ((1u << bits) - 1)) << k;
+  return result;
+}
+
+template <class T> uint32_t sum(uint32_t a, uint32_t c) {
+  uint32_t result = c;
+  for (int k = 0; k < 32; k += static_cast<int>(sizeof(T) * 8)) result += static_cast<T>(a >> k);
+  return result;
+}
+
+template <class T> void video(Registry& r, const char* t) {
+  r.add("vadd", t, row<each<T, add>>());
+  r.add("vsub", t, row<each<T, sub>>());
+  r.add("vmin", t, row<each<T, min>>());
+  r.add("vmax", t, row<each<T, max>>());
+  r.add("vavrg", t, row<each<T, average>>());
+  r.add("vabsdiff", t, row<each<T, absDiff>>());
 }
 
 }  // namespace
 
 void addPackedOps(Registry& r) {
-  r.add("add", "u16x2", row<each16<uint16_t, add<uint16_t>>>());
-  r.add("add", "s16x2", row<each16<int16_t, add<int16_t>>>());
-  r.add("min", "u16x2", row<each16<uint16_t, min<uint16_t>>>());
-  r.add("max", "u16x2", row<each16<uint16_t, max<uint16_t>>>());
-  r.add("min", "s16x2", row<each16<int16_t, min<int16_t>>>());
-  r.add("max", "s16x2", row<each16<int16_t, max<int16_t>>>());
-  r.add("min.relu", "s16x2", row<each16<int16_t, minRelu<int16_t>>>());
-  r.add("max.relu", "s16x2", row<each16<int16_t, maxRelu<int16_t>>>());
+  r.add("add", "u16x2", row<each<uint16_t, add>>());
+  r.add("add", "s16x2", row<each<int16_t, add>>());
+  r.add("min", "u16x2", row<each<uint16_t, min>>());
+  r.add("max", "u16x2", row<each<uint16_t, max>>());
+  r.add("min", "s16x2", row<each<int16_t, min>>());
+  r.add("max", "s16x2", row<each<int16_t, max>>());
+  r.add("min.relu", "s16x2", row<each<int16_t, minRelu>>());
+  r.add("max.relu", "s16x2", row<each<int16_t, maxRelu>>());
+  video<uint8_t>(r, "u8x4");
+  video<int8_t>(r, "s8x4");
+  video<uint16_t>(r, "u16x2");
+  video<int16_t>(r, "s16x2");
+  r.add("vsum", "u8x4", row<sum<uint8_t>>());
+  r.add("vsum", "u16x2", row<sum<uint16_t>>());
 }
 
 }  // namespace vgpu::emulator::VGPU_ISA

@@ -32,6 +32,10 @@ struct FrameConstant {
 };
 
 struct CallSite;
+// Operands of an instruction that has more than fit into an Inst.
+struct WideOperands {
+  std::vector<int32_t> outs, ins;
+};
 struct IndexedTargets {
   std::vector<const Inst*> targets;
 };
@@ -47,7 +51,7 @@ struct Function {
   std::vector<Slot> parameters, results;  // where a caller's arguments go and the results are found
   std::vector<std::unique_ptr<CallSite>> calls;
   std::vector<std::unique_ptr<IndexedTargets>> tables;
-  std::vector<std::unique_ptr<std::vector<int32_t>>> operandLists;  // for instructions with more than eight
+  std::vector<std::unique_ptr<WideOperands>> wideOperands;
   uint32_t registers = 0;  // live at once, in 32-bit words: what a compiler would need
   void spreadConstants();
   std::string refusal;     // not empty: the body could not be decoded, and a call to it is a fault that says so

@@ -215,7 +215,40 @@ bool Warp::completeWarpSyncs() {
   return completed;
 }
 
+// Splits that wait for each other at one instruction of one call become one again, and execute it together.
+bool Warp::merge(uint64_t key) {
+  int first = -1;
+  const auto waits = [&](const Split& split) { return split.state == SplitState::atWarpSync && split.syncKey == key; };
+  for (int i = 0; i < 2 * kLanes; ++i) {
+    if (!waits(splits_[i])) continue;
+    if (first < 0) first = i;
+    if (splits_[i].pc != splits_[first].pc || splits_[i].activation != splits_[first].activation) return false;
+  }
+  Split& merged = splits_[first];
+  for (int i = first + 1; i < 2 * kLanes; ++i) {
+    if (!waits(splits_[i])) continue;
+    // They meet again at the innermost join that all of them are on the way to.
+    int32_t common = merged.join;
+    const auto expects = [&](int32_t join) { return (joins_[join].expected & splits_[i].mask) == splits_[i].mask; };
+    while (common >= 0 && !expects(common)) common = joins_[common].parent;
+    leaveJoins(merged.join, common, merged.mask);
+    leaveJoins(splits_[i].join, common, splits_[i].mask);
+    merged.join = common;
+    merged.mask |= splits_[i].mask;
+    freeSplit(i);
+  }
+  merged.state = SplitState::ready;
+  shrinkJoins(0);
+  return true;
+}
+
+// The lanes of `mask` will not come to the joins from `from` up to `until`.
+void Warp::leaveJoins(int32_t from, int32_t until, uint32_t mask) {
+  for (int32_t join = from; join >= 0 && join != until; join = joins_[join].parent) joins_[join].expected &= ~mask;
+}
+
 void Warp::deliver(uint64_t key, uint32_t members) {
+  if (merge(key)) return;
   for (int i = 0; i < 2 * kLanes; ++i) {
     Split& split = splits_[i];
     if (split.state != SplitState::atWarpSync || split.syncKey != key) continue;

@@ -126,6 +126,8 @@ class Warp : public LaneFrame {
   bool releaseJoined();
   bool completeWarpSyncs();
   void deliver(uint64_t key, uint32_t members);
+  bool merge(uint64_t key);
+  void leaveJoins(int32_t from, int32_t until, uint32_t mask);
   int newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation);
   int newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation);
   void freeSplit(int split);

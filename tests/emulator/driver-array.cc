@@ -1,0 +1,118 @@
+#include <numeric>
+
+#include "driver-fixture.h"
+
+using namespace vgpu::test;
+
+TEST_CASE("rows are copied between pitches") {
+  Device device;
+  CUdeviceptr address = 0;
+  size_t pitch = 0;
+  REQUIRE_CUDA(cuMemAllocPitch(&address, &pitch, 12, 5, 4));
+  std::vector<uint32_t> out(15), in(15);
+  std::iota(out.begin(), out.end(), 1);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = out.data();
+  copy.srcPitch = 12;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = address;
+  copy.dstPitch = pitch;
+  copy.WidthInBytes = 12;
+  copy.Height = 5;
+  REQUIRE_CUDA(cuMemcpy2D(&copy));
+  CHECK_EQ(device.read(address + 4 * pitch + 8), 15);
+  std::swap(copy.srcMemoryType, copy.dstMemoryType);
+  std::swap(copy.srcPitch, copy.dstPitch);
+  copy.srcDevice = address;
+  copy.dstHost = in.data();
+  REQUIRE_CUDA(cuMemcpy2D(&copy));
+  CHECK_EQ(in, out);
+  copy.dstPitch = 8;
+  CHECK_ANSWER(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
+  copy.dstPitch = 12;
+  copy.Height = 1 << 20;
+  CHECK_ANSWER(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("an array keeps what is copied into its slices") {
+  Device device;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{4, 3, 2, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+  CUarray array = nullptr;
+  REQUIRE_CUDA(cuArray3DCreate(&array, &descriptor));
+  std::vector<uint32_t> out(24), in(24);
+  std::iota(out.begin(), out.end(), 100);
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = out.data();
+  copy.srcPitch = 16;
+  copy.srcHeight = 3;
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.dstArray = array;
+  copy.WidthInBytes = 16;
+  copy.Height = 3;
+  copy.Depth = 2;
+  REQUIRE_CUDA(cuMemcpy3D(&copy));
+  CUDA_MEMCPY3D back{};
+  back.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  back.srcArray = array;
+  back.dstMemoryType = CU_MEMORYTYPE_HOST;
+  back.dstHost = in.data();
+  back.WidthInBytes = 16;
+  back.Height = 3;
+  back.Depth = 2;
+  REQUIRE_CUDA(cuMemcpy3D(&back));
+  CHECK_EQ(in, out);
+  uint32_t one = 0;
+  back.srcXInBytes = 8;
+  back.srcY = back.srcZ = 1;
+  back.dstHost = &one;
+  back.WidthInBytes = 4;
+  back.Height = back.Depth = 1;
+  REQUIRE_CUDA(cuMemcpy3D(&back));
+  CHECK_EQ(one, 100 + 12 + 4 + 2);
+  back.WidthInBytes = 16;
+  CHECK_ANSWER(cuMemcpy3D(&back), CUDA_ERROR_INVALID_VALUE);
+  CUDA_ARRAY3D_DESCRIPTOR asked{};
+  CHECK_CUDA(cuArray3DGetDescriptor(&asked, array));
+  CHECK_EQ(asked.Depth, 2);
+  CHECK_CUDA(cuArrayDestroy(array));
+  CHECK_ANSWER(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("a mipmapped array's levels halve") {
+  Device device;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{16, 8, 0, CU_AD_FORMAT_FLOAT, 2, 0};
+  CUmipmappedArray mipmaps = nullptr;
+  REQUIRE_CUDA(cuMipmappedArrayCreate(&mipmaps, &descriptor, 10));
+  CUarray level = nullptr;
+  CUDA_ARRAY_DESCRIPTOR asked{};
+  REQUIRE_CUDA(cuMipmappedArrayGetLevel(&level, mipmaps, 4));
+  CHECK_CUDA(cuArrayGetDescriptor(&asked, level));
+  CHECK_EQ(asked.Width, 1);
+  CHECK_EQ(asked.Height, 1);
+  CHECK_ANSWER(cuMipmappedArrayGetLevel(&level, mipmaps, 5), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuArrayDestroy(level), CUDA_ERROR_INVALID_VALUE);
+  CHECK_CUDA(cuMipmappedArrayDestroy(mipmaps));
+}
+
+TEST_CASE("texture objects say what they were made of, and their handles are reused lowest first") {
+  Device device;
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear = {device.allocate(256), CU_AD_FORMAT_FLOAT, 1, 256};
+  CUDA_TEXTURE_DESC texture{};
+  texture.filterMode = CU_TR_FILTER_MODE_POINT;
+  CUtexObject first = 0, second = 0, third = 0;
+  REQUIRE_CUDA(cuTexObjectCreate(&first, &resource, &texture, nullptr));
+  REQUIRE_CUDA(cuTexObjectCreate(&second, &resource, &texture, nullptr));
+  CHECK_NE(first, second);
+  CHECK_CUDA(cuTexObjectDestroy(first));
+  REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
+  CHECK_EQ(third, first);
+  CUDA_RESOURCE_DESC asked{};
+  CHECK_CUDA(cuTexObjectGetResourceDesc(&asked, second));
+  CHECK_EQ(asked.res.linear.devPtr, resource.res.linear.devPtr);
+  resource.res.linear.sizeInBytes = 257;
+  CHECK_ANSWER(cuTexObjectCreate(&third, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,153 @@
+#include <array>
+#include <random>
+
+#include "container-samples.h"
+#include "driver-fixture.h"
+
+using namespace vgpu::test;
+
+namespace {
+
+// A module whose one variable tells which of several was chosen.
+std::string marked(const char* variable) {
+  return std::string(".version 8.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 ") + variable + ";\n";
+}
+
+bool has(CUmodule module, const char* variable) {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  return cuModuleGetGlobal(&address, &bytes, module, variable) == CUDA_SUCCESS;
+}
+
+CUmodule loaded(const std::string& image) {
+  CUmodule module = nullptr;
+  REQUIRE_CUDA(cuModuleLoadData(&module, image.data()));
+  return module;
+}
+
+}  // namespace
+
+TEST_CASE("PTX is found in a fatbinary however it is packed") {
+  Device device;
+  for (Packing packing : {Packing::plain, Packing::lz4, Packing::zstd}) {
+    CAPTURE(static_cast<int>(packing));
+    CUmodule module = loaded(fatbinary(member(1, 75, kernels, packing)));
+    CUdeviceptr word = device.allocate(4);
+    REQUIRE_CUDA(launch(function(module, "store"), nullptr, 1, word, 12u));
+    CHECK_EQ(device.read(word), 12);
+  }
+}
+
+TEST_CASE("the newest PTX that the device can run is taken") {
+  Device device;
+  std::string members = member(2, 75, "\x7f" "ELF", Packing::plain) + member(1, 75, marked("old"), Packing::zstd) +
+                        member(1, 90, marked("best"), Packing::lz4) + member(1, 80, marked("middle"), Packing::zstd) +
+                        member(1, 100, marked("future"), Packing::zstd);
+  CUmodule module = loaded(fatbinary(members));
+  CHECK(has(module, "best"));
+  CHECK_FALSE(has(module, "old"));
+  CHECK_FALSE(has(module, "future"));
+}
+
+TEST_CASE("PTX for one architecture alone is taken on that one alone") {
+  Device device;
+  constexpr uint64_t architectureSpecific = 0x100000;
+  CUmodule module = loaded(fatbinary(member(1, 90, marked("general"), Packing::zstd) +
+                                     member(1, 90, marked("specific"), Packing::zstd, architectureSpecific)));
+  CHECK(has(module, "specific"));
+  module = loaded(fatbinary(member(1, 80, marked("other"), Packing::zstd, architectureSpecific) +
+                            member(1, 75, marked("general"), Packing::zstd)));
+  CHECK(has(module, "general"));
+}
+
+TEST_CASE("a fatbinary without PTX for the device is refused") {
+  Device device;
+  CUmodule module = nullptr;
+  std::string machineCode = fatbinary(member(2, 90, "\x7f" "ELF", Packing::plain));
+  CHECK_ANSWER(cuModuleLoadData(&module, machineCode.data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  std::string future = fatbinary(member(1, 100, kernels, Packing::zstd));
+  CHECK_ANSWER(cuModuleLoadData(&module, future.data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK_ANSWER(cuModuleLoadData(&module, fatbinary({}).data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+TEST_CASE("a fatbinary is found through its wrapper") {
+  Device device;
+  std::string container = fatbinary(member(1, 75, kernels, Packing::zstd));
+  struct {
+    uint32_t magic = 0x466243b1, version = 1;
+    const void* data;
+    void* unused = nullptr;
+  } wrapper{.data = container.data()};
+  CUmodule module = nullptr;
+  REQUIRE_CUDA(cuModuleLoadFatBinary(&module, &wrapper));
+  CHECK_NE(function(module, "empty"), nullptr);
+}
+
+TEST_CASE("a damaged fatbinary is refused or read, never believed") {
+  Device device;
+  std::string whole = fatbinary(member(1, 75, kernels, Packing::zstd) + member(1, 80, kernels, Packing::lz4));
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = whole;
+    // The size in the container's own header is left: it is how much the driver may read.
+    size_t at = 16 + random() % (damaged.size() - 16);
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    CUmodule module = nullptr;
+    CUresult answer = cuModuleLoadData(&module, damaged.data());
+    if (answer == CUDA_SUCCESS) {
+      CHECK_CUDA(cuModuleUnload(module));
+      continue;
+    }
+    ++refused;
+    bool sensible = answer == CUDA_ERROR_INVALID_IMAGE || answer == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+                    answer == CUDA_ERROR_INVALID_PTX || answer == CUDA_ERROR_NOT_SUPPORTED ||
+                    answer == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    CAPTURE(nameOf(answer));
+    CHECK(sensible);
+  }
+  CHECK_GT(refused, 50);
+}
+
+TEST_CASE("impossible sizes are refused by name") {
+  Device device;
+  CUmodule module = nullptr;
+  std::array<char, 512> log{};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  auto refusal = [&](std::string image) {
+    values[1] = reinterpret_cast<void*>(log.size());
+    CHECK_ANSWER(cuModuleLoadDataEx(&module, image.data(), 2, options, values), CUDA_ERROR_INVALID_IMAGE);
+    return std::string(log.data());
+  };
+  std::string good = fatbinary(member(1, 75, kernels, Packing::zstd));
+  auto with = [&](size_t offset, uint64_t value, size_t bytes) {
+    std::string bad = good;
+    std::memcpy(bad.data() + offset, &value, bytes);
+    return bad;
+  };
+  CHECK_NE(refusal(with(16 + 4, 1 << 30, 4)).find("header size"), std::string::npos);
+  CHECK_NE(refusal(with(16 + 4, 0, 4)).find("header size"), std::string::npos);
+  CHECK_NE(refusal(with(16 + 8, ~0ull, 8)).find("payload"), std::string::npos);
+  CHECK_NE(refusal(with(16 + 16, 0xffffff, 4)).find("compressed size"), std::string::npos);
+  CHECK_NE(refusal(with(16 + 56, 1ull << 60, 8)).find("decompressed size"), std::string::npos);
+  CHECK_NE(refusal(with(16 + 56, 10, 8)).find("damaged"), std::string::npos);
+  CHECK_NE(refusal(with(8, good.size() - 16 - 8, 8)).find("payload"), std::string::npos);
+}
+
+TEST_CASE("pieces of PTX are linked into one image") {
+  Device device;
+  CUlinkState link = nullptr;
+  REQUIRE_CUDA(cuLinkCreate(0, nullptr, nullptr, &link));
+  std::string first = marked("here"), second = marked("there");
+  REQUIRE_CUDA(cuLinkAddData(link, CU_JIT_INPUT_PTX, first.data(), first.size() + 1, "first", 0, nullptr, nullptr));
+  REQUIRE_CUDA(cuLinkAddData(link, CU_JIT_INPUT_PTX, second.data(), second.size() + 1, "second", 0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t bytes = 0;
+  REQUIRE_CUDA(cuLinkComplete(link, &image, &bytes));
+  CUmodule module = nullptr;
+  REQUIRE_CUDA(cuModuleLoadData(&module, image));
+  CHECK(has(module, "here"));
+  CHECK(has(module, "there"));
+  CHECK_CUDA(cuLinkDestroy(link));
+}

@@ -1,0 +1,78 @@
+#include "tools/vgpuctl/arguments.h"
+
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+#include <kj/function.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/common/node-address.h"
+#include "tools/vgpud/options.h"
+
+namespace vgpu {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Variable {
+  const char* name;
+  Variable(const char* name, const char* value) : name(name) {
+    if (value == nullptr) {
+      unsetenv(name);
+    } else {
+      setenv(name, value, 1);
+    }
+  }
+  ~Variable() { unsetenv(name); }
+};
+
+std::string refusal(kj::FunctionParam<void()> work) {
+  auto caught = kj::runCatchingExceptions([&] { work(); });
+  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what follows the program of `run` is the program's") {
+  CHECK(markProgram({"run", "./app", "--json"}) == Words{"run", "--", "./app", "--json"});
+  CHECK(markProgram({"--node", "n", "run", "--name", "x", "./app", "-v"}) ==
+        Words{"--node", "n", "run", "--name", "x", "--", "./app", "-v"});
+  CHECK(markProgram({"run", "--name=x", "app"}) == Words{"run", "--name=x", "--", "app"});
+  CHECK(markProgram({"run", "--", "app", "run"}) == Words{"run", "--", "app", "run"});
+}
+
+TEST_CASE("other commands' words are left as they are") {
+  for (const Words& words : {Words{}, Words{"ps", "--json"}, Words{"suspend", "run", "--to", "d"}, Words{"run"},
+                             Words{"--node", "run", "ps", "x"}}) {
+    CHECK(markProgram(words) == words);
+  }
+}
+
+TEST_CASE("a node is named by its socket or its run directory, by option before environment before default") {
+  Variable node("VGPU_NODE", "unix:/env/vgpud.sock"), runtime("XDG_RUNTIME_DIR", "/run/me");
+  CHECK(resolveNode("unix:/a/b/vgpud.sock").directory == "/a/b");
+  CHECK(resolveNode("/a/b/").directory == "/a/b");
+  CHECK(resolveNode("").directory == "/env");
+  CHECK(resolveNode("").named);
+  unsetenv("VGPU_NODE");
+  CHECK(resolveNode("").directory == "/run/me/vgpu");
+  CHECK(!resolveNode("").named);
+  CHECK(resolveNode("here").directory == std::filesystem::current_path().string() + "/here");
+  CHECK(refusal([] { resolveNode("tcp:host:1"); }).find("names no node") != std::string::npos);
+  CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
+}
+
+TEST_CASE("--device names what workers are started with") {
+  CHECK(workerKinds("cuda").size() == 1);
+  CHECK(workerKinds("cuda")[0].device == "cuda");
+  for (const char* wrong : {"", "gpu", "emulated:", "emulated:0", "emulated:65", "emulated:-1", "emulated:2x"}) {
+    CHECK(refusal([&] { workerKinds(wrong); }).find("--device") != std::string::npos);
+  }
+}
+
+}  // namespace vgpu
