@@ -1,4 +1,6 @@
 // Streams: the client remembers what the program told it; the worker's streams carry the work.
+#include <functional>
+
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -11,6 +13,21 @@ CUresult describedStream(Thread& thread, CUstream stream, ObjectEntry*& entry) {
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
   entry = handle == 0 ? nullptr : thread.session.handles.find(api::Kind::STREAM, handle);
   return CUDA_SUCCESS;
+}
+
+// Lets `stream` wait while `function` runs on the session's thread for that.
+CUresult runInStream(CUstream hStream, std::function<void()> function) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    auto line = thread.session.eventLines.take();
+    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
+    Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
+    frame->setStream(stream);
+    frame->setLine(*line);
+    thread.session.hostFunctions.add(*line, frame.stamp(), std::move(function));
+    return frame.post();
+  });
 }
 
 }  // namespace
@@ -112,6 +129,17 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long*
     *streamId = handle == 0 ? 1 : handle;
     return CUDA_SUCCESS;
   });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+  if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return runInStream(hStream, [fn, userData] { fn(userData); });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                                                 unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return runInStream(hStream, [=] { callback(hStream, CUDA_SUCCESS, userData); });
 }
 
 }  // extern "C"

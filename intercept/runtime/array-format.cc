@@ -14,9 +14,10 @@ struct Row {
   size_t bytes;       // of a channel when `channels` is 0, else of an element or block
 };
 
-#define PLAIN(format, kind, bits) {CU_AD_FORMAT_##format, cudaChannelFormatKind##kind, {bits}, 0, bits / 8}
+#define PLAIN(format, kind, bits) \
+  { CU_AD_FORMAT_##format, cudaChannelFormatKind##kind, {bits}, 0, bits / 8 }
 #define FIXED(format, kind, x, y, z, w, channels, bytes) \
-  {CU_AD_FORMAT_##format, cudaChannelFormatKind##kind, {x, y, z, w}, channels, bytes}
+  { CU_AD_FORMAT_##format, cudaChannelFormatKind##kind, {x, y, z, w}, channels, bytes }
 constexpr Row rows[] = {
     PLAIN(UNSIGNED_INT8, Unsigned, 8),
     PLAIN(UNSIGNED_INT16, Unsigned, 16),
@@ -83,7 +84,8 @@ std::optional<ElementFormat> toDriver(const cudaChannelFormatDesc& d) {
 std::optional<cudaChannelFormatDesc> toRuntime(const ElementFormat& format) {
   auto row = std::ranges::find(rows, format.format, &Row::format);
   if (row == std::end(rows)) return std::nullopt;
-  if (row->channels != 0) return cudaChannelFormatDesc{row->bits[0], row->bits[1], row->bits[2], row->bits[3], row->kind};
+  if (row->channels != 0)
+    return cudaChannelFormatDesc{row->bits[0], row->bits[1], row->bits[2], row->bits[3], row->kind};
   auto bits = [&](unsigned channel) { return channel < format.channels ? row->bits[0] : 0; };
   return cudaChannelFormatDesc{bits(0), bits(1), bits(2), bits(3), row->kind};
 }

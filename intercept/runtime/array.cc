@@ -35,9 +35,7 @@ cudaError_t allocateLevels(cudaMipmappedArray_t* array, const cudaChannelFormatD
                               : answer(cuMipmappedArrayCreate(same<CUmipmappedArray>(array), &descriptor, levels));
 }
 
-CUresult destroy(cudaArray_t array) {
-  return array == nullptr ? CUDA_SUCCESS : cuArrayDestroy(handle<CUarray>(array));
-}
+CUresult destroy(cudaArray_t array) { return array == nullptr ? CUDA_SUCCESS : cuArrayDestroy(handle<CUarray>(array)); }
 
 CUresult destroyLevels(cudaMipmappedArray_t array) {
   return array == nullptr ? CUDA_SUCCESS : cuMipmappedArrayDestroy(handle<CUmipmappedArray>(array));
@@ -70,35 +68,36 @@ static_assert(sizeof(cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROP
 using namespace vgpu::runtime;
 
 RUNTIME(cudaMallocArray,
-        (cudaArray_t* array, const cudaChannelFormatDesc* element, size_t width, size_t height, unsigned flags),
+        (cudaArray_t * array, const cudaChannelFormatDesc* element, size_t width, size_t height, unsigned flags),
         allocate(array, element, {width, height, 0}, flags))
 RUNTIME(cudaMalloc3DArray,
-        (cudaArray_t* array, const cudaChannelFormatDesc* element, cudaExtent extent, unsigned flags),
+        (cudaArray_t * array, const cudaChannelFormatDesc* element, cudaExtent extent, unsigned flags),
         allocate(array, element, extent, flags))
 RUNTIME(cudaFreeArray, (cudaArray_t array), destroy(array))
 RUNTIME(cudaMallocMipmappedArray,
-        (cudaMipmappedArray_t* array, const cudaChannelFormatDesc* element, cudaExtent extent, unsigned levels,
+        (cudaMipmappedArray_t * array, const cudaChannelFormatDesc* element, cudaExtent extent, unsigned levels,
          unsigned flags),
         allocateLevels(array, element, extent, levels, flags))
-RUNTIME(cudaGetMipmappedArrayLevel, (cudaArray_t* level, cudaMipmappedArray_const_t array, unsigned index),
+RUNTIME(cudaGetMipmappedArrayLevel, (cudaArray_t * level, cudaMipmappedArray_const_t array, unsigned index),
         cuMipmappedArrayGetLevel(same<CUarray>(level), handle<CUmipmappedArray>(array), index))
 RUNTIME(cudaFreeMipmappedArray, (cudaMipmappedArray_t array), destroyLevels(array))
 
-RUNTIME(cudaArrayGetInfo, (cudaChannelFormatDesc* element, cudaExtent* extent, unsigned* flags, cudaArray_t array),
+RUNTIME(cudaArrayGetInfo, (cudaChannelFormatDesc * element, cudaExtent* extent, unsigned* flags, cudaArray_t array),
         inspect(element, extent, flags, array))
-RUNTIME(cudaGetChannelDesc, (cudaChannelFormatDesc* element, cudaArray_const_t array),
+RUNTIME(cudaGetChannelDesc, (cudaChannelFormatDesc * element, cudaArray_const_t array),
         inspect(element, nullptr, nullptr, array))
-RUNTIME(cudaArrayGetPlane, (cudaArray_t* plane, cudaArray_t array, unsigned index),
+RUNTIME(cudaArrayGetPlane, (cudaArray_t * plane, cudaArray_t array, unsigned index),
         cuArrayGetPlane(same<CUarray>(plane), handle<CUarray>(array), index))
-RUNTIME(cudaArrayGetMemoryRequirements, (cudaArrayMemoryRequirements* requirements, cudaArray_t array, int device),
-        cuArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements), handle<CUarray>(array), device))
+RUNTIME(cudaArrayGetMemoryRequirements, (cudaArrayMemoryRequirements * requirements, cudaArray_t array, int device),
+        cuArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements), handle<CUarray>(array),
+                                     device))
 RUNTIME(cudaMipmappedArrayGetMemoryRequirements,
-        (cudaArrayMemoryRequirements* requirements, cudaMipmappedArray_t array, int device),
+        (cudaArrayMemoryRequirements * requirements, cudaMipmappedArray_t array, int device),
         cuMipmappedArrayGetMemoryRequirements(same<CUDA_ARRAY_MEMORY_REQUIREMENTS>(requirements),
                                               handle<CUmipmappedArray>(array), device))
-RUNTIME(cudaArrayGetSparseProperties, (cudaArraySparseProperties* properties, cudaArray_t array),
+RUNTIME(cudaArrayGetSparseProperties, (cudaArraySparseProperties * properties, cudaArray_t array),
         cuArrayGetSparseProperties(same<CUDA_ARRAY_SPARSE_PROPERTIES>(properties), handle<CUarray>(array)))
-RUNTIME(cudaMipmappedArrayGetSparseProperties, (cudaArraySparseProperties* properties, cudaMipmappedArray_t array),
+RUNTIME(cudaMipmappedArrayGetSparseProperties, (cudaArraySparseProperties * properties, cudaMipmappedArray_t array),
         cuMipmappedArrayGetSparseProperties(same<CUDA_ARRAY_SPARSE_PROPERTIES>(properties),
                                             handle<CUmipmappedArray>(array)))
 

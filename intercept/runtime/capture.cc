@@ -20,8 +20,8 @@ RUNTIME_STREAM(cudaStreamIsCapturing, (cudaStream_t stream, cudaStreamCaptureSta
 RUNTIME_STREAM(cudaStreamGetCaptureInfo,
                (cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id, cudaGraph_t* graph,
                 const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges, size_t* count),
-               cuStreamGetCaptureInfo(on(stream), same<CUstreamCaptureStatus>(status), same<cuuint64_t>(id), graph, dependencies,
-                                      same<const CUgraphEdgeData*>(edges), count))
+               cuStreamGetCaptureInfo(on(stream), same<CUstreamCaptureStatus>(status), same<cuuint64_t>(id), graph,
+                                      dependencies, same<const CUgraphEdgeData*>(edges), count))
 RUNTIME_STREAM(cudaStreamUpdateCaptureDependencies,
                (cudaStream_t stream, cudaGraphNode_t* dependencies, const cudaGraphEdgeData* edges, size_t count,
                 unsigned flags),

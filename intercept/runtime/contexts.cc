@@ -35,9 +35,12 @@ CUresult readLimits(CUdevice device, LaunchLimits& limits) {
     CUdevice_attribute attribute;
     unsigned* limit;
   } rows[] = {
-      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits.block[0]}, {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits.block[1]},
-      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits.block[2]}, {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &limits.grid[0]},
-      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &limits.grid[1]},   {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &limits.grid[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits.block[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits.block[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits.block[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &limits.grid[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &limits.grid[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &limits.grid[2]},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits.threads},
   };
   for (auto& [attribute, limit] : rows) {

@@ -1,4 +1,5 @@
-// Copies of a run of bytes that goes through an array row by row: the oldest of the array copies, deprecated and in use.
+// Copies of a run of bytes that goes through an array row by row: the oldest of the array copies, deprecated and in
+// use.
 #include <algorithm>
 #include <array>
 

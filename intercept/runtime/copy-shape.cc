@@ -47,7 +47,7 @@ cudaError_t copyBox(const cudaMemcpy3DParms* parameters, Run runCopy) {
 template <class Run>
 cudaError_t copyPeerBox(const cudaMemcpy3DPeerParms* p, Run runCopy) {
   if (p == nullptr) return cudaErrorInvalidValue;
-  cudaMemcpy3DParms parameters = {p->srcArray, p->srcPos, p->srcPtr,         p->dstArray,
+  cudaMemcpy3DParms parameters = {p->srcArray, p->srcPos, p->srcPtr, p->dstArray,
                                   p->dstPos,   p->dstPtr, p->extent, cudaMemcpyDefault};
   return copyBox(&parameters, runCopy);
 }

@@ -71,7 +71,8 @@ cudaError_t copyPeerInStream(void* to, int toDevice_, const void* from, int from
 
 using namespace vgpu::runtime;
 
-RUNTIME_SYNC(cudaMemcpy, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind), copy(to, from, bytes, kind, on))
+RUNTIME_SYNC(cudaMemcpy, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind),
+             copy(to, from, bytes, kind, on))
 RUNTIME_STREAM(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream),
                copyInStream(to, from, bytes, kind, on(stream)))
 RUNTIME(cudaMemcpyPeer, (void* to, int toDevice, const void* from, int fromDevice, size_t bytes),
@@ -95,4 +96,4 @@ RUNTIME_STREAM(cudaMemcpyFromSymbolAsync,
                copyFrom(symbol, count, offset, kind,
                         [&](void* part) { return copyInStream(to, part, count, kind, on(stream)); }))
 RUNTIME(cudaGetSymbolAddress, (void** place, const void* symbol), symbolAddress(place, symbol))
-RUNTIME(cudaGetSymbolSize, (size_t* size, const void* symbol), symbolSize(size, symbol))
+RUNTIME(cudaGetSymbolSize, (size_t * size, const void* symbol), symbolSize(size, symbol))

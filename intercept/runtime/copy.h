@@ -8,11 +8,15 @@ namespace vgpu::runtime {
 /// In a stream, in the direction that the caller says. Any other direction is cudaErrorInvalidMemcpyDirection.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {
-    case cudaMemcpyHostToDevice: return answer(cuMemcpyHtoDAsync(toDevice(to), from, bytes, stream));
-    case cudaMemcpyDeviceToHost: return answer(cuMemcpyDtoHAsync(to, toDevice(from), bytes, stream));
-    case cudaMemcpyDeviceToDevice: return answer(cuMemcpyDtoDAsync(toDevice(to), toDevice(from), bytes, stream));
+    case cudaMemcpyHostToDevice:
+      return answer(cuMemcpyHtoDAsync(toDevice(to), from, bytes, stream));
+    case cudaMemcpyDeviceToHost:
+      return answer(cuMemcpyDtoHAsync(to, toDevice(from), bytes, stream));
+    case cudaMemcpyDeviceToDevice:
+      return answer(cuMemcpyDtoDAsync(toDevice(to), toDevice(from), bytes, stream));
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault: return answer(cuMemcpyAsync(toDevice(to), toDevice(from), bytes, stream));
+    case cudaMemcpyDefault:
+      return answer(cuMemcpyAsync(toDevice(to), toDevice(from), bytes, stream));
   }
   return cudaErrorInvalidMemcpyDirection;
 }
@@ -20,11 +24,15 @@ inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMe
 /// At once, after the work of the legacy default stream.
 inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, LegacyDefaultStream) {
   switch (kind) {
-    case cudaMemcpyHostToDevice: return answer(cuMemcpyHtoD(toDevice(to), from, bytes));
-    case cudaMemcpyDeviceToHost: return answer(cuMemcpyDtoH(to, toDevice(from), bytes));
-    case cudaMemcpyDeviceToDevice: return answer(cuMemcpyDtoD(toDevice(to), toDevice(from), bytes));
+    case cudaMemcpyHostToDevice:
+      return answer(cuMemcpyHtoD(toDevice(to), from, bytes));
+    case cudaMemcpyDeviceToHost:
+      return answer(cuMemcpyDtoH(to, toDevice(from), bytes));
+    case cudaMemcpyDeviceToDevice:
+      return answer(cuMemcpyDtoD(toDevice(to), toDevice(from), bytes));
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault: return answer(cuMemcpy(toDevice(to), toDevice(from), bytes));
+    case cudaMemcpyDefault:
+      return answer(cuMemcpy(toDevice(to), toDevice(from), bytes));
   }
   return cudaErrorInvalidMemcpyDirection;
 }

@@ -132,7 +132,7 @@ RUNTIME_DEVICE(cudaSetDeviceFlags, (unsigned flags), setCurrentFlags(flags))
 RUNTIME_DEVICE(cudaGetDeviceFlags, (unsigned* flags), readFlags(flags))
 RUNTIME(cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), priorityRange(least, greatest))
 RUNTIME(cudaDeviceSetLimit, (cudaLimit limit, size_t value), cuCtxSetLimit(static_cast<CUlimit>(limit), value))
-RUNTIME(cudaDeviceGetLimit, (size_t* value, cudaLimit limit), cuCtxGetLimit(value, static_cast<CUlimit>(limit)))
+RUNTIME(cudaDeviceGetLimit, (size_t * value, cudaLimit limit), cuCtxGetLimit(value, static_cast<CUlimit>(limit)))
 RUNTIME(cudaDeviceSetCacheConfig, (cudaFuncCache config), cuCtxSetCacheConfig(static_cast<CUfunc_cache>(config)))
 RUNTIME(cudaDeviceGetCacheConfig, (cudaFuncCache * config), cuCtxGetCacheConfig(same<CUfunc_cache>(config)))
 RUNTIME(cudaCtxResetPersistingL2Cache, (), cuCtxResetPersistingL2Cache())
@@ -141,8 +141,7 @@ RUNTIME(cudaDeviceSetSharedMemConfig, (cudaSharedMemConfig config),
         cuCtxSetSharedMemConfig(static_cast<CUsharedconfig>(config)))
 RUNTIME(cudaDeviceGetSharedMemConfig, (cudaSharedMemConfig * config),
         cuCtxGetSharedMemConfig(same<CUsharedconfig>(config)))
-RUNTIME_DEVICE(cudaDeviceGetTexture1DLinearMaxWidth,
-               (size_t * width, const cudaChannelFormatDesc* element, int device),
+RUNTIME_DEVICE(cudaDeviceGetTexture1DLinearMaxWidth, (size_t * width, const cudaChannelFormatDesc* element, int device),
                widestTexture(width, element, device))
 RUNTIME_DEVICE(cudaDeviceGetHostAtomicCapabilities,
                (unsigned* capabilities, const cudaAtomicOperation* operations, unsigned count, int device),

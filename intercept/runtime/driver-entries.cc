@@ -34,17 +34,28 @@ extern "C" __attribute__((visibility("hidden"), used)) CUresult vgpuDriverEntryI
 
 // One row a driver function that some row of the runtime calls (generated from the undefined symbols of the objects):
 // the function itself, one indirect jump as a procedure linkage table would make it, and its entry of the table.
-#define ENTRY(name)                                                        \
-  asm(".text\n .p2align 4\n .globl " #name "\n .hidden " #name "\n"        \
-      " .type " #name ", @function\n" #name ":\n endbr64\n"                \
-      " jmp *vgpu_entry_" #name "+8(%rip)\n"                               \
-      "vgpu_missing_" #name ":\n endbr64\n"                                \
-      " leaq vgpu_entry_" #name "(%rip), %rdi\n"                           \
-      " jmp vgpuDriverEntryIsMissing\n .size " #name ", .-" #name "\n"     \
-      ".section .rodata.str1.1,\"aMS\",@progbits,1\n"                      \
-      "vgpu_name_" #name ": .string \"" #name "\"\n"                       \
-      ".section vgpu_driver_entries,\"aw\",@progbits\n .p2align 3\n"       \
-      "vgpu_entry_" #name ": .quad vgpu_name_" #name ", vgpu_missing_" #name ", 0\n .text\n");
+// clang-format off
+#define ENTRY(name)                                                                              \
+  asm(".text\n"                                                                                  \
+      ".p2align 4\n"                                                                             \
+      ".globl " #name "\n"                                                                       \
+      ".hidden " #name "\n"                                                                      \
+      ".type " #name ", @function\n"                                                             \
+      #name ":\n"                                                                                \
+      "  endbr64\n"                                                                              \
+      "  jmp *vgpu_entry_" #name "+8(%rip)\n"                                                    \
+      "vgpu_missing_" #name ":\n"                                                                \
+      "  endbr64\n"                                                                              \
+      "  leaq vgpu_entry_" #name "(%rip), %rdi\n"                                                \
+      "  jmp vgpuDriverEntryIsMissing\n"                                                         \
+      ".size " #name ", . - " #name "\n"                                                         \
+      ".section .rodata.str1.1, \"aMS\", @progbits, 1\n"                                         \
+      "vgpu_name_" #name ": .string \"" #name "\"\n"                                             \
+      ".section vgpu_driver_entries, \"aw\", @progbits\n"                                        \
+      ".p2align 3\n"                                                                             \
+      "vgpu_entry_" #name ": .quad vgpu_name_" #name ", vgpu_missing_" #name ", 0\n"             \
+      ".text\n");
+// clang-format on
 #include "driver-entry-list.inc"
 
 namespace vgpu::runtime {

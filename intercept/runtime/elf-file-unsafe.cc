@@ -42,7 +42,8 @@ ElfFile::ElfFile(const char* path) : file_(mapFile(path)) {
   if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shoff == 0) return;
   auto first = table<Elf64_Shdr>(header.e_shoff, 1);
   if (first.empty()) return;
-  // Files with very many sections keep count and name index in the first section (ELF-64 Object File Format, "e_shnum").
+  // Files with very many sections keep count and name index in the first section (ELF-64 Object File Format,
+  // "e_shnum").
   uint64_t count = header.e_shnum != 0 ? header.e_shnum : first[0].sh_size;
   uint64_t names = header.e_shstrndx != SHN_XINDEX ? header.e_shstrndx : first[0].sh_link;
   sections_ = table<Elf64_Shdr>(header.e_shoff, count);

@@ -11,7 +11,8 @@ struct ErrorText {
   cudaError_t error;
   const char *name, *text;
 };
-#define ROW(error, text) {error, #error, text}
+#define ROW(error, text) \
+  { error, #error, text }
 // Sorted by number.
 constexpr ErrorText texts[] = {
     ROW(cudaSuccess, "no error"),
@@ -53,10 +54,14 @@ constexpr ErrorText texts[] = {
     ROW(cudaErrorMissingConfiguration, "__global__ function call is not configured"),
     ROW(cudaErrorPriorLaunchFailure, "unspecified launch failure in prior launch"),
     ROW(cudaErrorLaunchMaxDepthExceeded, "launch would exceed maximum depth of nested launches"),
-    ROW(cudaErrorLaunchFileScopedTex, "launch failed because kernel uses unsupported, file-scoped textures (texture objects are supported)"),
-    ROW(cudaErrorLaunchFileScopedSurf, "launch failed because kernel uses unsupported, file-scoped surfaces (surface objects are supported)"),
-    ROW(cudaErrorSyncDepthExceeded, "cudaDeviceSynchronize failed because caller's grid depth exceeds cudaLimitDevRuntimeSyncDepth"),
-    ROW(cudaErrorLaunchPendingCountExceeded, "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount"),
+    ROW(cudaErrorLaunchFileScopedTex,
+        "launch failed because kernel uses unsupported, file-scoped textures (texture objects are supported)"),
+    ROW(cudaErrorLaunchFileScopedSurf,
+        "launch failed because kernel uses unsupported, file-scoped surfaces (surface objects are supported)"),
+    ROW(cudaErrorSyncDepthExceeded,
+        "cudaDeviceSynchronize failed because caller's grid depth exceeds cudaLimitDevRuntimeSyncDepth"),
+    ROW(cudaErrorLaunchPendingCountExceeded,
+        "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount"),
     ROW(cudaErrorInvalidDeviceFunction, "invalid device function"),
     ROW(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     ROW(cudaErrorInvalidDevice, "invalid device ordinal"),
@@ -126,9 +131,11 @@ constexpr ErrorText texts[] = {
     ROW(cudaErrorMpsRpcFailure, "the remote procedural call between the MPS server and the MPS client failed"),
     ROW(cudaErrorMpsServerNotReady, "MPS server is not ready to accept new MPS client requests"),
     ROW(cudaErrorMpsMaxClientsReached, "the hardware resources required to create MPS client have been exhausted"),
-    ROW(cudaErrorMpsMaxConnectionsReached, "the hardware resources required to support device connections have been exhausted"),
+    ROW(cudaErrorMpsMaxConnectionsReached,
+        "the hardware resources required to support device connections have been exhausted"),
     ROW(cudaErrorMpsClientTerminated, "the MPS client has been terminated by the server"),
-    ROW(cudaErrorCdpNotSupported, "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it"),
+    ROW(cudaErrorCdpNotSupported,
+        "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it"),
     ROW(cudaErrorCdpVersionMismatch, "unsupported interaction between different versions of CUDA Dynamic Parallelism"),
     ROW(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     ROW(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
@@ -140,12 +147,16 @@ constexpr ErrorText texts[] = {
     ROW(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
     ROW(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread"),
     ROW(cudaErrorTimeout, "wait operation timed out"),
-    ROW(cudaErrorGraphExecUpdateFailure, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),
+    ROW(cudaErrorGraphExecUpdateFailure,
+        "the graph update was not performed because it included changes which violated constraints specific to "
+        "instantiated graph update"),
     ROW(cudaErrorExternalDevice, "an async error has occured in external entity outside of CUDA"),
     ROW(cudaErrorInvalidClusterSize, "a kernel launch error has occurred due to cluster misconfiguration"),
-    ROW(cudaErrorFunctionNotLoaded, "the function handle is not loaded when calling an API that requires a loaded function"),
+    ROW(cudaErrorFunctionNotLoaded,
+        "the function handle is not loaded when calling an API that requires a loaded function"),
     ROW(cudaErrorInvalidResourceType, "one or more resources passed in are not valid resource types for the operation"),
-    ROW(cudaErrorInvalidResourceConfiguration, "one or more resources are insufficient or non-applicable for the operation"),
+    ROW(cudaErrorInvalidResourceConfiguration,
+        "one or more resources are insufficient or non-applicable for the operation"),
     ROW(cudaErrorUnknown, "unknown error"),
     ROW(cudaErrorApiFailureBase, "api failure base"),
 };

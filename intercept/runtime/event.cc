@@ -6,8 +6,8 @@ using namespace vgpu::runtime;
 static_assert(cudaEventBlockingSync == CU_EVENT_BLOCKING_SYNC && cudaEventDisableTiming == CU_EVENT_DISABLE_TIMING &&
               cudaEventInterprocess == CU_EVENT_INTERPROCESS);
 
-RUNTIME(cudaEventCreate, (cudaEvent_t* event), cuEventCreate(event, CU_EVENT_DEFAULT))
-RUNTIME(cudaEventCreateWithFlags, (cudaEvent_t* event, unsigned flags), cuEventCreate(event, flags))
+RUNTIME(cudaEventCreate, (cudaEvent_t * event), cuEventCreate(event, CU_EVENT_DEFAULT))
+RUNTIME(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), cuEventCreate(event, flags))
 RUNTIME(cudaEventDestroy, (cudaEvent_t event), cuEventDestroy(event))
 RUNTIME_STREAM(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), cuEventRecord(event, on(stream)))
 RUNTIME_STREAM(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags),

@@ -16,7 +16,8 @@ cudaError_t mapLevels(cudaMipmappedArray_t* array, cudaExternalMemory_t memory,
   to.arrayDesc = {from->extent.width, from->extent.height, from->extent.depth,
                   format->format,     format->channels,    from->flags};
   to.numLevels = from->numLevels;
-  return answer(cuExternalMemoryGetMappedMipmappedArray(same<CUmipmappedArray>(array), handle<CUexternalMemory>(memory), &to));
+  return answer(
+      cuExternalMemoryGetMappedMipmappedArray(same<CUmipmappedArray>(array), handle<CUexternalMemory>(memory), &to));
 }
 
 }  // namespace
@@ -37,18 +38,22 @@ RUNTIME(cudaExternalMemoryGetMappedBuffer,
 RUNTIME(cudaExternalMemoryGetMappedMipmappedArray,
         (cudaMipmappedArray_t * array, cudaExternalMemory_t memory, const cudaExternalMemoryMipmappedArrayDesc* levels),
         mapLevels(array, memory, levels))
-RUNTIME(cudaDestroyExternalMemory, (cudaExternalMemory_t memory), cuDestroyExternalMemory(handle<CUexternalMemory>(memory)))
+RUNTIME(cudaDestroyExternalMemory, (cudaExternalMemory_t memory),
+        cuDestroyExternalMemory(handle<CUexternalMemory>(memory)))
 
 RUNTIME(cudaImportExternalSemaphore, (cudaExternalSemaphore_t * semaphore, const cudaExternalSemaphoreHandleDesc* from),
-        cuImportExternalSemaphore(same<CUexternalSemaphore>(semaphore), same<CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC>(from)))
+        cuImportExternalSemaphore(same<CUexternalSemaphore>(semaphore),
+                                  same<CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC>(from)))
 RUNTIME_STREAM(cudaSignalExternalSemaphoresAsync,
                (const cudaExternalSemaphore_t* semaphores, const cudaExternalSemaphoreSignalParams* parameters,
                 unsigned count, cudaStream_t stream),
                cuSignalExternalSemaphoresAsync(same<CUexternalSemaphore>(semaphores),
-                                               same<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS>(parameters), count, on(stream)))
+                                               same<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS>(parameters), count,
+                                               on(stream)))
 RUNTIME_STREAM(cudaWaitExternalSemaphoresAsync,
                (const cudaExternalSemaphore_t* semaphores, const cudaExternalSemaphoreWaitParams* parameters,
                 unsigned count, cudaStream_t stream),
                cuWaitExternalSemaphoresAsync(same<CUexternalSemaphore>(semaphores),
                                              same<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS>(parameters), count, on(stream)))
-RUNTIME(cudaDestroyExternalSemaphore, (cudaExternalSemaphore_t semaphore), cuDestroyExternalSemaphore(handle<CUexternalSemaphore>(semaphore)))
+RUNTIME(cudaDestroyExternalSemaphore, (cudaExternalSemaphore_t semaphore),
+        cuDestroyExternalSemaphore(handle<CUexternalSemaphore>(semaphore)))

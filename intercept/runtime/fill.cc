@@ -16,7 +16,8 @@ cudaError_t fillRows(void* to, size_t pitch, int value, size_t width, size_t row
 /// Slices lie `ysize` rows apart, of which `height` are filled.
 cudaError_t fillBox(cudaPitchedPtr to, int value, cudaExtent extent, CUstream stream) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
-  if (extent.height == to.ysize) return fillRows(to.ptr, to.pitch, value, extent.width, extent.height * extent.depth, stream);
+  if (extent.height == to.ysize)
+    return fillRows(to.ptr, to.pitch, value, extent.width, extent.height * extent.depth, stream);
   for (size_t slice = 0; slice < extent.depth; ++slice) {
     void* start = toPointer(toDevice(to.ptr) + slice * to.pitch * to.ysize);
     cudaError_t error = fillRows(start, to.pitch, value, extent.width, extent.height, stream);
@@ -44,8 +45,7 @@ RUNTIME_STREAM(cudaMemsetAsync, (void* to, int value, size_t bytes, cudaStream_t
                cuMemsetD8Async(toDevice(to), toByte(value), bytes, on(stream)))
 RUNTIME_SYNC(cudaMemset2D, (void* to, size_t pitch, int value, size_t width, size_t height),
              fillRows(to, pitch, value, width, height, defaultStream(on)))
-RUNTIME_STREAM(cudaMemset2DAsync,
-               (void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+RUNTIME_STREAM(cudaMemset2DAsync, (void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
                fillRows(to, pitch, value, width, height, on(stream)))
 RUNTIME_SYNC(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent),
              fillBox(to, value, extent, defaultStream(on)))

@@ -100,14 +100,12 @@ RUNTIME(cudaFuncSetAttribute, (const void* function, cudaFuncAttribute attribute
         setAttribute(function, attribute, value))
 RUNTIME(cudaKernelSetAttributeForDevice, (cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device),
         setAttributeOn(kernel, attribute, value, device))
-RUNTIME(cudaFuncSetCacheConfig, (const void* function, cudaFuncCache config),
-        withFunction(function, [&](CUfunction f) {
+RUNTIME(cudaFuncSetCacheConfig, (const void* function, cudaFuncCache config), withFunction(function, [&](CUfunction f) {
           return cuFuncSetCacheConfig(f, static_cast<CUfunc_cache>(config));
         }))
 RUNTIME(cudaFuncSetSharedMemConfig, (const void* function, cudaSharedMemConfig config),
-        withFunction(function, [&](CUfunction f) {
-          return cuFuncSetSharedMemConfig(f, static_cast<CUsharedconfig>(config));
-        }))
+        withFunction(function,
+                     [&](CUfunction f) { return cuFuncSetSharedMemConfig(f, static_cast<CUsharedconfig>(config)); }))
 RUNTIME(cudaFuncGetName, (const char** name, const void* function), readName(name, function))
 RUNTIME(cudaFuncGetParamInfo, (const void* function, size_t index, size_t* offset, size_t* size),
         withFunction(function, [&](CUfunction f) { return cuFuncGetParamInfo(f, index, offset, size); }))

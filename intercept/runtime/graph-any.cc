@@ -1,4 +1,5 @@
-// Nodes of any type through one structure: a union whose kernel, copy, fill and condition differ between the interfaces.
+// Nodes of any type through one structure: a union whose kernel, copy, fill and condition differ between the
+// interfaces.
 #include <cstring>
 
 #include "intercept/runtime/graph-node.h"
@@ -29,8 +30,10 @@ cudaError_t toDriver(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
   memset(&to, 0, sizeof to);
   to.type = static_cast<CUgraphNodeType>(from.type);
   switch (from.type) {
-    case cudaGraphNodeTypeKernel: return kernel(from, to);
-    case cudaGraphNodeTypeMemcpy: return copy(from, to);
+    case cudaGraphNodeTypeKernel:
+      return kernel(from, to);
+    case cudaGraphNodeTypeMemcpy:
+      return copy(from, to);
     case cudaGraphNodeTypeMemset:
       memcpy(&to.memset, &from.memset, sizeof from.memset);
       to.memset.ctx = thread.context;
@@ -41,7 +44,9 @@ cudaError_t toDriver(const cudaGraphNodeParams& from, CUgraphNodeParams& to) {
       to.conditional.size = from.conditional.size;
       to.conditional.ctx = thread.context;
       return cudaSuccess;
-    default: memcpy(&to.reserved1, &from.reserved1, sizeof to.reserved1); return cudaSuccess;
+    default:
+      memcpy(&to.reserved1, &from.reserved1, sizeof to.reserved1);
+      return cudaSuccess;
   }
 }
 
@@ -67,13 +72,12 @@ cudaError_t withNode(cudaGraphNodeParams* parameters, Use use) {
 using namespace vgpu::runtime;
 
 RUNTIME(cudaGraphAddNode,
-        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-         const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* parameters),
+        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, const cudaGraphEdgeData* edges,
+         size_t count, cudaGraphNodeParams* parameters),
         withNode(parameters, [&](CUgraphNodeParams* p) {
           return cuGraphAddNode(node, graph, dependencies, same<CUgraphEdgeData>(edges), count, p);
         }))
 RUNTIME(cudaGraphNodeSetParams, (cudaGraphNode_t node, cudaGraphNodeParams* parameters),
         withNode(parameters, [&](CUgraphNodeParams* p) { return cuGraphNodeSetParams(node, p); }))
-RUNTIME(cudaGraphExecNodeSetParams,
-        (cudaGraphExec_t executable, cudaGraphNode_t node, cudaGraphNodeParams* parameters),
+RUNTIME(cudaGraphExecNodeSetParams, (cudaGraphExec_t executable, cudaGraphNode_t node, cudaGraphNodeParams* parameters),
         withNode(parameters, [&](CUgraphNodeParams* p) { return cuGraphExecNodeSetParams(executable, node, p); }))

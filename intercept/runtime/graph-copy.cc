@@ -26,7 +26,8 @@ cudaError_t findPart(const void* symbol, size_t offset, size_t bytes, void*& par
 }
 
 template <class Node>
-cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind, Node node) {
+cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
+                     Node node) {
   void* part;
   cudaError_t error = findPart(symbol, offset, bytes, part);
   return error != cudaSuccess ? error : plain(part, from, bytes, kind, node);

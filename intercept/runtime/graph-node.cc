@@ -61,8 +61,7 @@ RUNTIME_DEVICE(cudaDeviceGetGraphMemAttribute, (int device, cudaGraphMemAttribut
 RUNTIME_DEVICE(cudaDeviceSetGraphMemAttribute, (int device, cudaGraphMemAttributeType attribute, void* value),
                cuDeviceSetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute), value))
 
-RUNTIME(cudaGraphAddExternalSemaphoresSignalNode,
-        (NODE_PLACE, const cudaExternalSemaphoreSignalNodeParams* parameters),
+RUNTIME(cudaGraphAddExternalSemaphoresSignalNode, (NODE_PLACE, const cudaExternalSemaphoreSignalNodeParams* parameters),
         cuGraphAddExternalSemaphoresSignalNode(PLACE, same<CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>(parameters)))
 RUNTIME(cudaGraphExternalSemaphoresSignalNodeGetParams,
         (cudaGraphNode_t node, cudaExternalSemaphoreSignalNodeParams* parameters),

@@ -17,12 +17,12 @@ CUresult instantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned lo
 
 /// The upload stream in the parameters follows the caller's flavour.
 template <class On>
-CUresult instantiateWith(cudaGraphExec_t* executable, cudaGraph_t graph, cudaGraphInstantiateParams* parameters, On on) {
+CUresult instantiateWith(cudaGraphExec_t* executable, cudaGraph_t graph, cudaGraphInstantiateParams* parameters,
+                         On on) {
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cudaStream_t meant = parameters->uploadStream;
   if ((parameters->flags & cudaGraphInstantiateFlagUpload) != 0) parameters->uploadStream = on(meant);
-  CUresult result =
-      cuGraphInstantiateWithParams(executable, graph, same<CUDA_GRAPH_INSTANTIATE_PARAMS>(parameters));
+  CUresult result = cuGraphInstantiateWithParams(executable, graph, same<CUDA_GRAPH_INSTANTIATE_PARAMS>(parameters));
   parameters->uploadStream = meant;
   return result;
 }

@@ -21,7 +21,7 @@ cudaError_t tooManyThreads(uint64_t threads, const LoadedFunction& kernel) {
   if (result != CUDA_SUCCESS) return answer(result);
   bool deviceTakesThem = threads <= launchLimits(thread.slot).threads;
   return deviceTakesThem && registers * threads > uint64_t(present) ? cudaErrorLaunchOutOfResources
-                                                                     : cudaErrorInvalidValue;
+                                                                    : cudaErrorInvalidValue;
 }
 
 /// What cannot be is an invalid value to CUDA 13.0 (driver 580); cudaErrorInvalidConfiguration, of which its manual
@@ -78,8 +78,16 @@ cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, vo
   if (cudaError_t error = checkShared(config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
   // cudaLaunchAttribute is CUlaunchAttribute under another name.
   void* attributes = config->attrs;
-  CUlaunchConfig driverConfig = {grid.x,  grid.y, grid.z, block.x, block.y, block.z, unsigned(config->dynamicSmemBytes),
-                                 stream, static_cast<CUlaunchAttribute*>(attributes), config->numAttrs};
+  CUlaunchConfig driverConfig = {grid.x,
+                                 grid.y,
+                                 grid.z,
+                                 block.x,
+                                 block.y,
+                                 block.z,
+                                 unsigned(config->dynamicSmemBytes),
+                                 stream,
+                                 static_cast<CUlaunchAttribute*>(attributes),
+                                 config->numAttrs};
   return answer(cuLaunchKernelEx(&driverConfig, kernel->function, arguments, nullptr));
 }
 
@@ -120,9 +128,9 @@ RUNTIME_STREAM(cudaLaunchKernelExC, (const cudaLaunchConfig_t* config, const voi
                launchExtended(config, function, arguments, on(config == nullptr ? nullptr : config->stream)))
 
 // As nvcc's code calls it after __cudaGetKernel (crt/device_functions.h); it has no public prototype.
-extern "C" __attribute__((visibility("default"))) cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                                                                 void** arguments, size_t shared,
-                                                                                 cudaStream_t stream);
+extern "C" __attribute__((visibility("default"))) cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
+                                                                                 dim3 block, void** arguments,
+                                                                                 size_t shared, cudaStream_t stream);
 RUNTIME_STREAM(__cudaLaunchKernel,
                (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
                launch(kernel, grid, block, arguments, shared, on(stream)))

@@ -9,8 +9,7 @@ namespace {
 
 static_assert(static_cast<int>(cudaLibraryBinaryIsPreserved) == CU_LIBRARY_BINARY_IS_PRESERVED);
 static_assert(static_cast<int>(cudaJitOptimizationLevel) == CU_JIT_OPTIMIZATION_LEVEL);
-static_assert(static_cast<int>(cudaDriverEntryPointVersionNotSufficent) ==
-              CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+static_assert(static_cast<int>(cudaDriverEntryPointVersionNotSufficent) == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 
 /// The launch functions take a kernel of the library API where they take a host function.
 CUresult findKernelIn(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {

@@ -70,9 +70,9 @@ CUresult describe(cudaPointerAttributes* attributes, const void* memory) {
     attributes->hostPointer = const_cast<void*>(memory);
     return CUDA_SUCCESS;
   }
-  attributes->type = facts.managed != 0                    ? cudaMemoryTypeManaged
+  attributes->type = facts.managed != 0                 ? cudaMemoryTypeManaged
                      : facts.type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
-                                                           : cudaMemoryTypeDevice;
+                                                        : cudaMemoryTypeDevice;
   attributes->device = facts.device;
   attributes->devicePointer = toPointer(facts.onDevice);
   attributes->hostPointer = facts.onHost;
@@ -87,7 +87,7 @@ using namespace vgpu::runtime;
 RUNTIME(cudaMalloc, (void** memory, size_t bytes), allocate(memory, bytes))
 RUNTIME(cudaMallocPitch, (void** memory, size_t* pitch, size_t width, size_t height),
         allocatePitched(memory, pitch, width, height))
-RUNTIME(cudaMalloc3D, (cudaPitchedPtr* memory, cudaExtent extent), allocate3D(memory, extent))
+RUNTIME(cudaMalloc3D, (cudaPitchedPtr * memory, cudaExtent extent), allocate3D(memory, extent))
 RUNTIME(cudaMallocManaged, (void** memory, size_t bytes, unsigned flags), allocateManaged(memory, bytes, flags))
 RUNTIME(cudaFree, (void* memory), freeDevice(memory))
 
@@ -100,5 +100,6 @@ RUNTIME(cudaHostGetDevicePointer, (void** device, void* host, unsigned flags),
         cuMemHostGetDevicePointer(addressOut(device), host, flags))
 RUNTIME(cudaHostGetFlags, (unsigned* flags, void* host), cuMemHostGetFlags(flags, host))
 
-RUNTIME(cudaMemGetInfo, (size_t* available, size_t* total), cuMemGetInfo(available, total))
-RUNTIME(cudaPointerGetAttributes, (cudaPointerAttributes* attributes, const void* memory), describe(attributes, memory))
+RUNTIME(cudaMemGetInfo, (size_t * available, size_t* total), cuMemGetInfo(available, total))
+RUNTIME(cudaPointerGetAttributes, (cudaPointerAttributes * attributes, const void* memory),
+        describe(attributes, memory))

@@ -15,8 +15,10 @@ bool willNotChange(CUresult result) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-    case CUDA_ERROR_INVALID_SOURCE: return true;
-    default: return false;
+    case CUDA_ERROR_INVALID_SOURCE:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -45,7 +47,8 @@ CUresult locate(Variable& variable, CUmodule loaded) {
   if (result != CUDA_SUCCESS) return result;
   if (variable.managedHost != nullptr) {
     if (isElsewhere(variable)) {
-      say({"managed variable ", variable.name, " is in use on another device already; one that several devices share is "
+      say({"managed variable ", variable.name,
+           " is in use on another device already; one that several devices share is "
            "not supported yet"});
       return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -21,7 +21,9 @@ cudaError_t loadManaged(Module& module) {
 #pragma GCC visibility push(default)
 extern "C" {
 
-void** __cudaRegisterFatBinary(void* wrapper) { return &addModule(static_cast<const FatbinaryWrapper*>(wrapper))->self; }
+void** __cudaRegisterFatBinary(void* wrapper) {
+  return &addModule(static_cast<const FatbinaryWrapper*>(wrapper))->self;
+}
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
@@ -46,8 +48,8 @@ void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* nam
   addVariable(moduleOf(handle), host, host, name, size);
 }
 
-/// Called when the program's host code first touches a managed variable. nvcc's code tests the answer for truth and asks
-/// again as long as it is zero.
+/// Called when the program's host code first touches a managed variable. nvcc's code tests the answer for truth and
+/// asks again as long as it is zero.
 char __cudaInitModule(void** handle) {
   return enter(readyInContext, [&] { return loadManaged(moduleOf(handle)); }) == cudaSuccess;
 }

@@ -17,10 +17,16 @@ template <class Use>
 cudaError_t withConfig(const void* key, const cudaLaunchConfig_t* config, Use use) {
   if (config == nullptr) return cudaErrorInvalidValue;
   void* attributes = config->attrs;  // cudaLaunchAttribute is CUlaunchAttribute under another name
-  CUlaunchConfig driverConfig = {config->gridDim.x,  config->gridDim.y,  config->gridDim.z,
-                                 config->blockDim.x, config->blockDim.y, config->blockDim.z,
-                                 static_cast<unsigned>(config->dynamicSmemBytes), config->stream,
-                                 static_cast<CUlaunchAttribute*>(attributes), config->numAttrs};
+  CUlaunchConfig driverConfig = {config->gridDim.x,
+                                 config->gridDim.y,
+                                 config->gridDim.z,
+                                 config->blockDim.x,
+                                 config->blockDim.y,
+                                 config->blockDim.z,
+                                 static_cast<unsigned>(config->dynamicSmemBytes),
+                                 config->stream,
+                                 static_cast<CUlaunchAttribute*>(attributes),
+                                 config->numAttrs};
   return withFunction(key, [&](CUfunction function) { return use(function, &driverConfig); });
 }
 
@@ -38,15 +44,13 @@ RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
         withFunction(function, [&](CUfunction f) {
           return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, shared, flags);
         }))
-RUNTIME(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t* shared, const void* function, int blocks, int threads),
-        withFunction(function, [&](CUfunction f) {
-          return cuOccupancyAvailableDynamicSMemPerBlock(shared, f, blocks, threads);
-        }))
+RUNTIME(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * shared, const void* function, int blocks, int threads),
+        withFunction(function,
+                     [&](CUfunction f) { return cuOccupancyAvailableDynamicSMemPerBlock(shared, f, blocks, threads); }))
 RUNTIME(cudaOccupancyMaxPotentialClusterSize, (int* size, const void* function, const cudaLaunchConfig_t* config),
         withConfig(function, config, [&](CUfunction f, const CUlaunchConfig* c) {
           return cuOccupancyMaxPotentialClusterSize(size, f, c);
         }))
 RUNTIME(cudaOccupancyMaxActiveClusters, (int* clusters, const void* function, const cudaLaunchConfig_t* config),
-        withConfig(function, config, [&](CUfunction f, const CUlaunchConfig* c) {
-          return cuOccupancyMaxActiveClusters(clusters, f, c);
-        }))
+        withConfig(function, config,
+                   [&](CUfunction f, const CUlaunchConfig* c) { return cuOccupancyMaxActiveClusters(clusters, f, c); }))

@@ -6,8 +6,8 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The structure that the linker keeps up to date. A program that refers to _r_debug may have a copy of it, made once at
-/// its start; the program's own DT_DEBUG entry always has the address of the true one.
+/// The structure that the linker keeps up to date. A program that refers to _r_debug may have a copy of it, made once
+/// at its start; the program's own DT_DEBUG entry always has the address of the true one.
 const r_debug* linkerState() {
   if (_r_debug.r_map == nullptr) return &_r_debug;
   for (const ElfW(Dyn)* entry = _r_debug.r_map->l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry)

@@ -23,7 +23,8 @@ struct LoadedObject {
 };
 
 /// Calls `visit` for every object of every namespace, in the order in which they were loaded, and returns true; in the
-/// middle of a change visits nothing and returns false. Only under the linker's lock or while the process has one thread.
+/// middle of a change visits nothing and returns false. Only under the linker's lock or while the process has one
+/// thread.
 bool visitLoadedObjects(void (*visit)(const LoadedObject&));
 
 /// True for the object that holds this code.

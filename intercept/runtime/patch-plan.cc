@@ -57,13 +57,15 @@ Plan refuse(std::string reason) { return {Plan::Verdict::refuse, {}, std::move(r
 
 Plan planWithoutRuntimeSymbols(const ElfFile& file, const std::string& path, bool callsSharedRuntime) {
   if (callsSharedRuntime) return {};
-  bool registers = file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment") != nullptr;
+  bool registers =
+      file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment") != nullptr;
   if (!registers) return {};
-  return refuse(path +
-                " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
-                "in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
-                "`strip --strip-debug` is fine). A library that is not yours to link, such as cuBLAS or cuDNN, cannot be used "
-                "yet");
+  return refuse(
+      path +
+      " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
+      "in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
+      "`strip --strip-debug` is fine). A library that is not yours to link, such as cuBLAS or cuDNN, cannot be used "
+      "yet");
 }
 
 /// True where the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -58,19 +58,16 @@ void patchLoadedObjects() {
 }
 
 __attribute__((constructor(101))) void patchAtStart() {
-  static constinit union Storage {
-    char none;
-    std::vector<Known> objects;  // lives as long as the process: destructors of the program may still call dlopen
-    constexpr Storage() : none() {}
-    ~Storage() {}
-  } storage;
-  known = new (&storage.objects) std::vector<Known>();
+  // Kept for the life of the process: the program's destructors may still call dlopen.
+  known = std::make_unique<std::vector<Known>>().release();
   patchLoadedObjects();
   programStarted = true;
   std::string problem = hookLinker(patchLoadedObjects);
   if (problem.empty()) return;
-  say({"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
-       "will fail: ", problem, ". Link such libraries with `nvcc -cudart shared`"});
+  say(
+      {"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
+       "will fail: ",
+       problem, ". Link such libraries with `nvcc -cudart shared`"});
 }
 
 }  // namespace

@@ -28,14 +28,17 @@ class WritableCode {
     error_ = mprotect(memoryAt(start_), size_, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
   }
   ~WritableCode() {
-    // Nothing of the object has run yet: without its code the process cannot go on, and the kernel just allowed the same.
+    // Nothing of the object has run yet: without its code the process cannot go on, and the kernel just allowed the
+    // same.
     if (mprotect(memoryAt(start_), size_, PROT_READ | PROT_EXEC) != 0) abort();
   }
   WritableCode(const WritableCode&) = delete;
   WritableCode& operator=(const WritableCode&) = delete;
 
   std::string problem() const {
-    return error_ == 0 ? "" : "the system does not let its code be changed (mprotect: " + std::string(strerror(error_)) + ")";
+    return error_ == 0
+               ? ""
+               : "the system does not let its code be changed (mprotect: " + std::string(strerror(error_)) + ")";
   }
 
  private:

@@ -62,8 +62,7 @@ RUNTIME(cudaMemPoolExportPointer, (cudaMemPoolPtrExportData * data, void* memory
 RUNTIME(cudaMemPoolImportPointer, (void** memory, cudaMemPool_t pool, cudaMemPoolPtrExportData* data),
         cuMemPoolImportPointer(addressOut(memory), pool, same<CUmemPoolPtrExportData>(data)))
 
-RUNTIME_DEVICE(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
-               cuDeviceGetDefaultMemPool(pool, device))
+RUNTIME_DEVICE(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetDefaultMemPool(pool, device))
 RUNTIME_DEVICE(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetMemPool(pool, device))
 RUNTIME_DEVICE(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), cuDeviceSetMemPool(device, pool))
 RUNTIME(cudaMemGetDefaultMemPool, (cudaMemPool_t * pool, cudaMemLocation* location, cudaMemAllocationType type),

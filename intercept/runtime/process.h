@@ -30,8 +30,8 @@ struct LaunchLimits {
 
 /// The calling thread's own state. Plain data, so that a thread costs nothing until it calls, and needs no destructor.
 struct Thread {
-  int device = -1;  ///< chosen by cudaSetDevice; -1 until then
-  int slot = -1;    ///< of `context`
+  int device = -1;              ///< chosen by cudaSetDevice; -1 until then
+  int slot = -1;                ///< of `context`
   CUcontext context = nullptr;  ///< the current context when this thread last called; checked again in every call
   unsigned epoch = 0;           ///< of the process when it was checked
   cudaError_t last = cudaSuccess;

@@ -167,8 +167,7 @@ CUresult readAll(CUdevice device, cudaDeviceProp& p) {
 int score(const cudaDeviceProp& wanted, const cudaDeviceProp& has) {
   int points = 0;
   if (wanted.name[0] != 0) points += strncmp(wanted.name, has.name, sizeof has.name) == 0;
-  if (wanted.major > 0)
-    points += has.major > wanted.major || (has.major == wanted.major && has.minor >= wanted.minor);
+  if (wanted.major > 0) points += has.major > wanted.major || (has.major == wanted.major && has.minor >= wanted.minor);
 #define ROW(property) points += wanted.property != 0 && has.property >= wanted.property
   ROW(totalGlobalMem);
   ROW(sharedMemPerBlock);

@@ -1,9 +1,9 @@
 // What the program has registered: its fatbinaries ("modules"), their kernels and their variables.
 //
 // nvcc's code registers everything from constructors, before main and often before any of our own initialisers; that is
-// bookkeeping only. A module is loaded into a context when one of its kernels or variables is first used there; then all
-// of its variables are looked up, kernels one by one as they are used. The records die with __cudaUnregisterFatBinary,
-// that is at exit or when the object is closed by dlclose.
+// bookkeeping only. A module is loaded into a context when one of its kernels or variables is first used there; then
+// all of its variables are looked up, kernels one by one as they are used. The records die with
+// __cudaUnregisterFatBinary, that is at exit or when the object is closed by dlclose.
 //
 // Lookups by host address take no lock. Locks, in this order: `registryLock` (the list of modules and the tables), a
 // module's lock (its loads). Neither is held while the program's code runs.
@@ -22,7 +22,7 @@ namespace vgpu::runtime {
 /// A kernel in one context, with what a launch is checked against.
 struct LoadedFunction {
   CUfunction function;
-  unsigned maxThreads;  ///< of a block, by the registers that the kernel takes
+  unsigned maxThreads;                     ///< of a block, by the registers that the kernel takes
   std::atomic<unsigned> maxDynamicShared;  ///< bytes; cudaFuncSetAttribute changes it
 };
 
@@ -39,8 +39,8 @@ struct Function {
 
 struct Variable {
   Module* module = nullptr;
-  const void* host = nullptr;     ///< the address that the program knows it by
-  void** managedHost = nullptr;   ///< of a managed variable: where the program finds its address
+  const void* host = nullptr;    ///< the address that the program knows it by
+  void** managedHost = nullptr;  ///< of a managed variable: where the program finds its address
   const char* name = nullptr;
   size_t size = 0;
   PerContext<CUdeviceptr> address;

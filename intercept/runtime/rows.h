@@ -10,7 +10,8 @@
 //   RUNTIME          the driver is initialised and a context is current
 //   RUNTIME_DEVICE   the driver is initialised; no context is made
 //   RUNTIME_LOCAL    nothing: the answer needs no driver
-//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain name
+//   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain
+//   name
 //                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression
 //                    is the stream that the caller meant
 //   RUNTIME_SYNC     the same for functions without a stream argument (name_ptds); `on` tells the flavour
@@ -47,19 +48,19 @@ inline cudaError_t readyForNothing() { return cudaSuccess; }
 
 }  // namespace vgpu::runtime
 
-#define VGPU_RUNTIME_ROW(name, parameters, isReady, ...)                               \
-  extern "C" cudaError_t name parameters {                                             \
-    return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; });  \
+#define VGPU_RUNTIME_ROW(name, parameters, isReady, ...)                              \
+  extern "C" cudaError_t name parameters {                                            \
+    return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; }); \
   }
-#define VGPU_RUNTIME_FLAVOURS(name, suffix, parameters, ...)                                               \
-  extern "C" __attribute__((visibility("default"))) decltype(name) name##suffix;                           \
-  extern "C" cudaError_t name parameters {                                                                 \
-    [[maybe_unused]] constexpr vgpu::runtime::LegacyDefaultStream on;                                      \
-    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; });               \
-  }                                                                                                        \
-  extern "C" cudaError_t name##suffix parameters {                                                         \
-    [[maybe_unused]] constexpr vgpu::runtime::PerThreadDefaultStream on;                                   \
-    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; });               \
+#define VGPU_RUNTIME_FLAVOURS(name, suffix, parameters, ...)                                 \
+  extern "C" __attribute__((visibility("default"))) decltype(name) name##suffix;             \
+  extern "C" cudaError_t name parameters {                                                   \
+    [[maybe_unused]] constexpr vgpu::runtime::LegacyDefaultStream on;                        \
+    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; }); \
+  }                                                                                          \
+  extern "C" cudaError_t name##suffix parameters {                                           \
+    [[maybe_unused]] constexpr vgpu::runtime::PerThreadDefaultStream on;                     \
+    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; }); \
   }
 
 #define RUNTIME(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, readyInContext, __VA_ARGS__)

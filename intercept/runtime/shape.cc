@@ -15,11 +15,16 @@ struct MemoryTypes {
 MemoryTypes typesOf(cudaMemcpyKind kind, bool& known) {
   known = true;
   switch (kind) {
-    case cudaMemcpyHostToHost: return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
-    case cudaMemcpyHostToDevice: return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
-    case cudaMemcpyDeviceToHost: return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
-    case cudaMemcpyDeviceToDevice: return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
-    case cudaMemcpyDefault: return {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
+    case cudaMemcpyHostToHost:
+      return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
+    case cudaMemcpyHostToDevice:
+      return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
+    case cudaMemcpyDeviceToHost:
+      return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
+    case cudaMemcpyDeviceToDevice:
+      return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
+    case cudaMemcpyDefault:
+      return {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
   }
   known = false;
   return {};

@@ -39,9 +39,9 @@ CUresult deviceOf(CUstream stream, int* ordinal) {
 
 using namespace vgpu::runtime;
 
-RUNTIME(cudaStreamCreate, (cudaStream_t* stream), cuStreamCreate(stream, CU_STREAM_DEFAULT))
-RUNTIME(cudaStreamCreateWithFlags, (cudaStream_t* stream, unsigned flags), cuStreamCreate(stream, flags))
-RUNTIME(cudaStreamCreateWithPriority, (cudaStream_t* stream, unsigned flags, int priority),
+RUNTIME(cudaStreamCreate, (cudaStream_t * stream), cuStreamCreate(stream, CU_STREAM_DEFAULT))
+RUNTIME(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), cuStreamCreate(stream, flags))
+RUNTIME(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority),
         cuStreamCreateWithPriority(stream, flags, priority))
 RUNTIME(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy(stream))
 
@@ -49,8 +49,7 @@ RUNTIME_STREAM(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize
 RUNTIME_STREAM(cudaStreamQuery, (cudaStream_t stream), cuStreamQuery(on(stream)))
 RUNTIME_STREAM(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags),
                cuStreamWaitEvent(on(stream), event, flags))
-RUNTIME_STREAM(cudaStreamAddCallback,
-               (cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned flags),
+RUNTIME_STREAM(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned flags),
                addCallback(on(stream), function, data, flags))
 RUNTIME_STREAM(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void* data),
                cuLaunchHostFunc(on(stream), function, data))
@@ -66,9 +65,7 @@ static_assert(static_cast<int>(cudaStreamAttributeAccessPolicyWindow) == CU_STRE
 static_assert(static_cast<int>(cudaStreamAttributePriority) == CU_STREAM_ATTRIBUTE_PRIORITY);
 RUNTIME_STREAM(cudaStreamCopyAttributes, (cudaStream_t to, cudaStream_t from), cuStreamCopyAttributes(on(to), on(from)))
 RUNTIME_STREAM(cudaStreamGetAttribute, (cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value),
-               cuStreamGetAttribute(on(stream), static_cast<CUstreamAttrID>(attribute),
-                                    same<CUstreamAttrValue>(value)))
+               cuStreamGetAttribute(on(stream), static_cast<CUstreamAttrID>(attribute), same<CUstreamAttrValue>(value)))
 RUNTIME_STREAM(cudaStreamSetAttribute,
                (cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value),
-               cuStreamSetAttribute(on(stream), static_cast<CUstreamAttrID>(attribute),
-                                    same<CUstreamAttrValue>(value)))
+               cuStreamSetAttribute(on(stream), static_cast<CUstreamAttrID>(attribute), same<CUstreamAttrValue>(value)))

@@ -17,7 +17,9 @@ cudaError_t toDriver(const cudaResourceDesc& from, CUDA_RESOURCE_DESC& to) {
   to.resType = static_cast<CUresourcetype>(from.resType);
   to.flags = from.flags;
   switch (from.resType) {
-    case cudaResourceTypeArray: to.res.array.hArray = handle<CUarray>(from.res.array.array); return cudaSuccess;
+    case cudaResourceTypeArray:
+      to.res.array.hArray = handle<CUarray>(from.res.array.array);
+      return cudaSuccess;
     case cudaResourceTypeMipmappedArray:
       to.res.mipmap.hMipmappedArray = handle<CUmipmappedArray>(from.res.mipmap.mipmap);
       return cudaSuccess;
@@ -30,8 +32,12 @@ cudaError_t toDriver(const cudaResourceDesc& from, CUDA_RESOURCE_DESC& to) {
     case cudaResourceTypePitch2D: {
       auto format = runtime::toDriver(from.res.pitch2D.desc);
       if (!format) return cudaErrorInvalidChannelDescriptor;
-      to.res.pitch2D = {toDevice(from.res.pitch2D.devPtr), format->format,           format->channels,
-                        from.res.pitch2D.width,            from.res.pitch2D.height, from.res.pitch2D.pitchInBytes};
+      to.res.pitch2D = {toDevice(from.res.pitch2D.devPtr),
+                        format->format,
+                        format->channels,
+                        from.res.pitch2D.width,
+                        from.res.pitch2D.height,
+                        from.res.pitch2D.pitchInBytes};
       return cudaSuccess;
     }
   }
@@ -43,7 +49,9 @@ cudaError_t toRuntime(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& to) {
   to.resType = static_cast<cudaResourceType>(from.resType);
   to.flags = from.flags;
   switch (from.resType) {
-    case CU_RESOURCE_TYPE_ARRAY: to.res.array.array = handle<cudaArray_t>(from.res.array.hArray); return cudaSuccess;
+    case CU_RESOURCE_TYPE_ARRAY:
+      to.res.array.array = handle<cudaArray_t>(from.res.array.hArray);
+      return cudaSuccess;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
       to.res.mipmap.mipmap = handle<cudaMipmappedArray_t>(from.res.mipmap.hMipmappedArray);
       return cudaSuccess;
@@ -65,14 +73,14 @@ cudaError_t toRuntime(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& to) {
 }
 
 struct Flag {
-  int cudaTextureDesc::* member;
+  int cudaTextureDesc::*member;
   unsigned bit;
 };
-constexpr Flag textureFlags[] = {{&cudaTextureDesc::normalizedCoords, CU_TRSF_NORMALIZED_COORDINATES},
-                                 {&cudaTextureDesc::sRGB, CU_TRSF_SRGB},
-                                 {&cudaTextureDesc::disableTrilinearOptimization,
-                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION},
-                                 {&cudaTextureDesc::seamlessCubemap, CU_TRSF_SEAMLESS_CUBEMAP}};
+constexpr Flag textureFlags[] = {
+    {&cudaTextureDesc::normalizedCoords, CU_TRSF_NORMALIZED_COORDINATES},
+    {&cudaTextureDesc::sRGB, CU_TRSF_SRGB},
+    {&cudaTextureDesc::disableTrilinearOptimization, CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION},
+    {&cudaTextureDesc::seamlessCubemap, CU_TRSF_SEAMLESS_CUBEMAP}};
 
 CUDA_TEXTURE_DESC toDriver(const cudaTextureDesc& from) {
   CUDA_TEXTURE_DESC to = {};
@@ -143,11 +151,10 @@ cudaError_t readTexture(cudaTextureDesc* texture, cudaTextureObject_t object) {
 using namespace vgpu::runtime;
 
 RUNTIME(cudaCreateTextureObject,
-        (cudaTextureObject_t* object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
+        (cudaTextureObject_t * object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
          const cudaResourceViewDesc* view),
         createTexture(object, resource, texture, view))
-RUNTIME(cudaDestroyTextureObject, (cudaTextureObject_t object),
-        object == 0 ? CUDA_SUCCESS : cuTexObjectDestroy(object))
+RUNTIME(cudaDestroyTextureObject, (cudaTextureObject_t object), object == 0 ? CUDA_SUCCESS : cuTexObjectDestroy(object))
 RUNTIME(cudaGetTextureObjectResourceDesc, (cudaResourceDesc * resource, cudaTextureObject_t object),
         readResource(resource, [&](CUDA_RESOURCE_DESC* from) { return cuTexObjectGetResourceDesc(from, object); }))
 RUNTIME(cudaGetTextureObjectTextureDesc, (cudaTextureDesc * texture, cudaTextureObject_t object),

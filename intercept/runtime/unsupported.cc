@@ -20,10 +20,10 @@ int refuse(const char* name, std::atomic<bool>& said) {
 }  // namespace vgpu::runtime
 
 // Parameters are the caller's to push and to drop on x86-64, so a function without any answers for every signature.
-#define UNSUPPORTED(name)                                                         \
-  extern "C" __attribute__((visibility("default"))) int name();                   \
-  extern "C" int name() {                                                         \
-    static constinit std::atomic<bool> said = false;                              \
-    return vgpu::runtime::refuse(#name, said);                                    \
+#define UNSUPPORTED(name)                                       \
+  extern "C" __attribute__((visibility("default"))) int name(); \
+  extern "C" int name() {                                       \
+    static constinit std::atomic<bool> said = false;            \
+    return vgpu::runtime::refuse(#name, said);                  \
   }
 #include "unsupported-list.inc"

@@ -1,22 +1,16 @@
 #include "intercept/session/recorder.h"
 
 #include <kj/debug.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <chrono>
+
+#include "intercept/session/quiet-thread.h"
 
 namespace vgpu {
 
 Recorder::Recorder(const std::string& directory, std::function<uint64_t()> executed)
     : list(ObjectList::open(directory)), executed(kj::mv(executed)) {
-  // The program's signal handlers must run on the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread = std::thread([this] { write(); });
-  pthread_setname_np(thread.native_handle(), "vgpu-recorder");
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread = startQuietThread("vgpu-recorder", [this] { write(); });
 }
 
 void Recorder::add(RecordedFrame frame) {

@@ -56,6 +56,7 @@ Session::Session(MemoryFile segmentFileIn, MemoryFile hostArenaIn)
     : segment(segmentFileIn),
       ring(segment),
       slabs(segment),
+      hostFunctions(segment, eventLines, lost),
       segmentFile(std::move(segmentFileIn)),
       hostArenaFile(std::move(hostArenaIn)),
       hostArena(hostArenaFile, fromWire<void*>(hostArenaBase)) {}

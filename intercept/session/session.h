@@ -18,9 +18,9 @@
 
 #include "intercept/session/control.h"
 #include "intercept/session/device-info.h"
-#include "intercept/session/event-lines.h"
 #include "intercept/session/gate.h"
 #include "intercept/session/handle-table.h"
+#include "intercept/session/host-functions.h"
 #include "intercept/session/memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slabs.h"
@@ -44,6 +44,7 @@ class Session final : public SessionControl {
   Variables variables;
   Slabs slabs;
   EventLines eventLines;
+  HostFunctions hostFunctions;
   std::unique_ptr<Recorder> recorder;
   std::vector<DeviceInfo> devices;
   int driverVersion = 0;

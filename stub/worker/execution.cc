@@ -109,6 +109,10 @@ CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& line, uint64_
   return driver.cuStreamWriteValue64_v2(stream, gpuAddress(&line), value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
+CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {
+  return driver.cuStreamWaitValue64_v2(stream, gpuAddress(&line), value, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
 CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
   return driver.cuStreamWriteValue32_v2(stream, gpuAddress(&segment->slabState(slab).busy), 0, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
@@ -117,11 +121,17 @@ bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {
   if (bytes > deviceArenaBytes) return false;
   if (inDeviceArenas(address)) return pool.ownsDevice(address, bytes);
   if (inHostArena(address)) return pool.ownsHost(address, bytes);
-  for (auto& [handle, variable] : variables)
-    if (address >= variable.address && address - variable.address <= variable.bytes &&
-        bytes <= variable.bytes - (address - variable.address))
-      return true;
-  return false;
+  // A module's variables lie side by side, and a range may go from one into the next.
+  uint64_t end = address + bytes;
+  for (bool found = true; found && address < end;) {
+    found = false;
+    for (auto& [handle, variable] : variables) {
+      if (address < variable.address || address - variable.address >= variable.bytes) continue;
+      address = variable.address + variable.bytes;
+      found = true;
+    }
+  }
+  return address >= end;
 }
 
 }  // namespace vgpu::stub

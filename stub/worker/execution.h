@@ -90,6 +90,8 @@ class Execution {
 
   // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
   CUresult signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
+  // Lets `stream` wait until the program has written at least `value` into a line of the segment.
+  CUresult await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   CUstream stream(uint64_t handle) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle)); }
 

@@ -40,6 +40,14 @@ CUresult eventRecord(Execution& on, api::Cuda::EventRecordParams::Reader p, Answ
   return on.signal(stream, on.shared().eventLine(p.getLine()).done, on.stamp());
 }
 
+CUresult hostFunction(Execution& on, api::Cuda::HostFunctionParams::Reader p, Answer&) {
+  CUstream stream = on.stream(p.getStream());
+  if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
+  EventLine& line = on.shared().eventLine(p.getLine());
+  if (CUresult error = on.signal(stream, line.done, on.stamp())) return error;
+  return on.await(stream, line.answered, on.stamp());
+}
+
 CUresult eventDestroy(Execution& on, api::Cuda::EventDestroyParams::Reader p, Answer&) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
   on.handles.remove(api::Kind::EVENT, p.getHEvent());

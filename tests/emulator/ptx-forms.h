@@ -26,7 +26,7 @@ std::vector<uint64_t> formInputs(const Form&);  // 3 for each thread
 // (or %w0..%w7).
 struct WarpForm {
   std::string body;
-  std::string inputs;  // what the input words hold: f16, bf16, f32, f64, b32
+  std::string inputs;  // what the input words hold: f16, bf16, f32, f64, b32, or `f16/6`
   bool wide = false;   // results are 64-bit
 };
 std::vector<WarpForm> allWarpForms();

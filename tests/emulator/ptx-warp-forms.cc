@@ -44,12 +44,12 @@ WarpForm wmma(const std::string& shape, const std::string& layoutA, const std::s
 }
 
 void matrices(std::vector<WarpForm>& list) {
-  list.push_back(mma("m16n8k16", "f32.f16.f16.f32", "f16", 4, 2, 4, 4));
+  list.push_back(mma("m16n8k16", "f32.f16.f16.f32", "f16/6", 4, 2, 4, 4));
   list.push_back(mma("m16n8k16", "f16.f16.f16.f16", "f16", 4, 2, 2, 2));
-  list.push_back(mma("m16n8k8", "f32.f16.f16.f32", "f16", 2, 1, 4, 4));
+  list.push_back(mma("m16n8k8", "f32.f16.f16.f32", "f16/3", 2, 1, 4, 4));
   list.push_back(mma("m16n8k8", "f16.f16.f16.f16", "f16", 2, 1, 2, 2));
-  list.push_back(mma("m16n8k16", "f32.bf16.bf16.f32", "bf16", 4, 2, 4, 4));
-  list.push_back(mma("m16n8k8", "f32.bf16.bf16.f32", "bf16", 2, 1, 4, 4));
+  list.push_back(mma("m16n8k16", "f32.bf16.bf16.f32", "bf16/6", 4, 2, 4, 4));
+  list.push_back(mma("m16n8k8", "f32.bf16.bf16.f32", "bf16/3", 2, 1, 4, 4));
   list.push_back(mma("m16n8k4", "f32.tf32.tf32.f32", "f32", 2, 1, 4, 4));
   list.push_back(mma("m16n8k8", "f32.tf32.tf32.f32", "f32", 4, 2, 4, 4));
   for (const std::string a : {"s8", "u8"})
@@ -108,6 +108,9 @@ uint32_t smallHalf(uint64_t& state) {
 }
 
 uint32_t word(const std::string& kind, int index, uint64_t& state) {
+  // "f16/6": f16 in the first six words of a lane, f32 behind them.
+  if (const size_t slash = kind.find('/'); slash != std::string::npos)
+    return word(index % 16 < std::stoi(kind.substr(slash + 1)) ? kind.substr(0, slash) : "f32", index, state);
   if (kind == "f16") return smallHalf(state) | smallHalf(state) << 16;
   if (kind == "bf16") return smallFloat(state) >> 16 | (smallFloat(state) & 0xffff0000);
   if (kind == "f32") return smallFloat(state);

@@ -1,6 +1,6 @@
-// Libraries that look like a CUDA runtime linked into an object, each with something that stands against patching it. The
-// tests look at them as files only. The macro chooses: NO_ROOM has functions that follow each other without a gap, OLDER
-// has a function that CUDA 13 took out, SHARED_CODE has two functions at one address.
+// Libraries that look like a CUDA runtime linked into an object, each with something that stands against patching it.
+// The tests look at them as files only. The macro chooses: NO_ROOM has functions that follow each other without a gap,
+// OLDER has a function that CUDA 13 took out, SHARED_CODE has two functions at one address.
 __asm__(
     ".text\n"
     ".p2align 4\n .globl __cudaRegisterFatBinary\n .type __cudaRegisterFatBinary, @function\n"

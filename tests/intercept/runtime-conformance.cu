@@ -1,5 +1,5 @@
-// What the CUDA runtime answers, call by call, where the answer does not depend on the device: error codes, defaults, what
-// is left in outputs. One line a call. runtime-conformance.expected is what it prints on NVIDIA's runtime (CUDA 13.0,
+// What the CUDA runtime answers, call by call, where the answer does not depend on the device: error codes, defaults,
+// what is left in outputs. One line a call. runtime-conformance.expected is what it prints on NVIDIA's runtime (CUDA 13.0,
 // driver 580, an H200); ours must print the same on every driver. Arguments choose parts by name.
 #include <cuda_runtime.h>
 
@@ -19,7 +19,9 @@ __global__ void shared(int* to) {
   __syncthreads();
   to[threadIdx.x] = block[threadIdx.x];
 }
-__global__ void textured(float* to, cudaTextureObject_t texture) { to[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 1); }
+__global__ void textured(float* to, cudaTextureObject_t texture) {
+  to[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 1);
+}
 
 static void say(const char* what, cudaError_t error) {
   std::printf("%s: %s, last %s\n", what, cudaGetErrorName(error), cudaGetErrorName(cudaGetLastError()));
@@ -457,9 +459,9 @@ int main(int count, char** arguments) {
   struct {
     const char* name;
     void (*run)();
-  } parts[] = {{"memory", memory}, {"pointers", pointers}, {"copies", copies}, {"symbols", symbols}, {"launches", launches},
-               {"streams", streams}, {"devices", devices}, {"arrays", arrays}, {"pools", pools}, {"graphs", graphs},
-               {"sticky", sticky}};
+  } parts[] = {{"memory", memory},     {"pointers", pointers}, {"copies", copies},   {"symbols", symbols},
+               {"launches", launches}, {"streams", streams},   {"devices", devices}, {"arrays", arrays},
+               {"pools", pools},       {"graphs", graphs},     {"sticky", sticky}};
   for (auto& part : parts) {
     if (count > 1 && std::strcmp(arguments[1], part.name) != 0) continue;
     std::printf("-- %s\n", part.name);

@@ -1,6 +1,6 @@
-// A libcuda.so.1 for the tests of libcudart: it has no device, but a record. Every call writes its name to the file that
-// VGPU_TEST_CALLS names, so a test sees what the runtime asked of the driver, in order, and what it did not. Memory is
-// the process's own, kernels do nothing. VGPU_TEST_FAIL=name:number makes one function fail.
+// A libcuda.so.1 for the tests of libcudart: it has no device, but a record. Every call writes its name to the file
+// that VGPU_TEST_CALLS names, so a test sees what the runtime asked of the driver, in order, and what it did not.
+// Memory is the process's own, kernels do nothing. VGPU_TEST_FAIL=name:number makes one function fail.
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -57,11 +57,18 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 0x7fffffff;
+      break;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
-    default: *value = 1024;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
+    default:
+      *value = 1024;
   }
   return CUDA_SUCCESS;
 }

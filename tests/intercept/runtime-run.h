@@ -4,14 +4,14 @@
 #include <vector>
 
 struct Outcome {
-  int status;          ///< exit code, or 128 + the signal that ended it
-  std::string output;  ///< standard output
-  std::string errors;  ///< standard error
+  int status;                      ///< exit code, or 128 + the signal that ended it
+  std::string output;              ///< standard output
+  std::string errors;              ///< standard error
   std::vector<std::string> calls;  ///< of the driver, in order
 
-  bool called(const std::string& start) const;       ///< whether some call's line begins so
-  size_t countOf(const std::string& start) const;    ///< how many do
-  bool printed(const std::string& line) const;       ///< whether the output has exactly this line
+  bool called(const std::string& start) const;     ///< whether some call's line begins so
+  size_t countOf(const std::string& start) const;  ///< how many do
+  bool printed(const std::string& line) const;     ///< whether the output has exactly this line
 };
 
 /// `command` runs with libcudart preloaded; `environment` adds NAME=value pairs.

@@ -1,5 +1,5 @@
-// A CUDA program of the least size, in parts that the tests choose by name. It works on the recording driver, so it looks
-// at return codes only and never at what a kernel computed.
+// A CUDA program of the least size, in parts that the tests choose by name. It works on the recording driver, so it
+// looks at return codes only and never at what a kernel computed.
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// libcudart's rows linked into a program, so that the sanitizers see them, on the recording driver: many threads launch and
-// look up variables while code is loaded and unloaded.
+// libcudart's rows linked into a program, so that the sanitizers see them, on the recording driver: many threads launch
+// and look up variables while code is loaded and unloaded.
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 

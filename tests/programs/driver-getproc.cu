@@ -32,7 +32,7 @@ bool absenceIsTold() {
   const auto flags = CU_GET_PROC_ADDRESS_DEFAULT;
   bool ok = EXPECT(getProcAddress("cuNoSuchEntry", &entry, 13000, flags, &found) == CUDA_SUCCESS) &
             EXPECT(found == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) & EXPECT(entry == nullptr);
-  ok &= EXPECT(getProcAddress("cuStreamBeginCapture", &entry, 9000, flags, &found) == CUDA_SUCCESS) &
+  ok &= EXPECT(getProcAddress("cuLaunchKernel", &entry, 3000, flags, &found) == CUDA_SUCCESS) &
         EXPECT(found == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT) & EXPECT(entry == nullptr);
   return ok;
 }

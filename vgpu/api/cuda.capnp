@@ -271,6 +271,13 @@ interface Cuda {
   memsetD32Async @128 () $A.entry("cuMemsetD32Async") $A.since(3020) $A.route(local) $A.reason("fill");
   memsetD2D32 @129 () $A.entry("cuMemsetD2D32_v2") $A.since(3020) $A.route(local) $A.reason("fill");
   memsetD2D32Async @130 () $A.entry("cuMemsetD2D32Async") $A.since(3020) $A.route(local) $A.reason("fill");
+
+  # ------------------------------------------------------------------ the program's functions in a stream
+  hostFunction @131 (stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
+      $A.entry("cuLaunchHostFunc") $A.since(10000) $A.route(post) $A.replay(work)
+      $A.clientByHand("the function runs in the program's process")
+      $A.workerByHand("the GPU tells the program, and waits for it");
+  streamAddCallback @132 () $A.entry("cuStreamAddCallback") $A.since(5000) $A.route(local) $A.reason("hostFunction");
 }
 
 struct Rect {

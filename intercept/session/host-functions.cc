@@ -1,0 +1,50 @@
+#include "intercept/session/host-functions.h"
+
+#include <algorithm>
+
+#include "intercept/session/quiet-thread.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+void HostFunctions::add(uint32_t line, uint64_t stamp, std::function<void()> function) {
+  std::lock_guard lock(mutex);
+  waiting.push_back({line, stamp, std::move(function)});
+  if (!thread.joinable()) thread = startQuietThread("vgpu-callbacks", [this] { serve(); });
+  changed.notify_all();
+}
+
+std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
+  std::lock_guard lock(mutex);
+  auto due = std::partition(waiting.begin(), waiting.end(), [&](const Waiting& w) {
+    return segment.eventLine(w.line).done.load(std::memory_order_acquire) < w.stamp;
+  });
+  std::vector<Waiting> taken(std::make_move_iterator(due), std::make_move_iterator(waiting.end()));
+  waiting.erase(due, waiting.end());
+  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return a.stamp < b.stamp; });
+  return taken;
+}
+
+// The GPU wakes nobody, so while functions wait this thread looks, ever less often. It lives as long as the process.
+void HostFunctions::serve() {
+  for (Backoff backoff;;) {
+    {
+      std::unique_lock lock(mutex);
+      if (lost.load(std::memory_order_relaxed)) waiting.clear();
+      if (waiting.empty()) {
+        changed.wait(lock);
+        backoff = Backoff();
+      }
+    }
+    auto due = takeDue();
+    for (auto& one : due) {
+      one.function();
+      segment.eventLine(one.line).answered.store(one.stamp, std::memory_order_release);
+      lines.give(one.line);
+    }
+    if (!due.empty()) backoff = Backoff();
+    else if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+  }
+}
+
+}  // namespace vgpu

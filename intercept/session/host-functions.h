@@ -1,0 +1,45 @@
+// Functions of the program that a stream calls (cuLaunchHostFunc): the GPU writes that it has come to one and waits; a
+// thread of ours runs it in the program's process and writes that it is done.
+//
+// `mutex` guards the list of functions that wait for their place in a stream, and is not held while one runs. The thread
+// starts with the first function. A suspend waits for those that the worker has issued; the others travel in the ring.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "intercept/session/event-lines.h"
+
+namespace vgpu {
+
+class HostFunctions {
+ public:
+  HostFunctions(const Segment& segment, EventLines& lines, const std::atomic<bool>& lost)
+      : segment(segment), lines(lines), lost(lost) {}
+
+  // `function` runs once the GPU has written `stamp` into `line`; the line is given back then.
+  void add(uint32_t line, uint64_t stamp, std::function<void()> function);
+
+ private:
+  struct Waiting {
+    uint32_t line;
+    uint64_t stamp;
+    std::function<void()> function;
+  };
+  void serve();
+  // Those that the GPU has come to, in the order of their frames.
+  std::vector<Waiting> takeDue();
+
+  const Segment& segment;
+  EventLines& lines;
+  const std::atomic<bool>& lost;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Waiting> waiting;
+  std::thread thread;
+};
+
+}  // namespace vgpu

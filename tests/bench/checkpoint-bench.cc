@@ -1,0 +1,74 @@
+// What the chunk pipeline moves: memory to a file and back, compressed and checked. Times are reported, never asserted;
+// the file is synced, so the disk is part of it.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <random>
+
+#include "../objects/frames.h"
+#include "checkpoint/chunk-file.h"
+
+namespace {
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+constexpr size_t totalBytes = size_t{256} << 20;
+
+// 0: zeros. 1: floats that are near each other, as in a simulation. 2: bytes without order.
+std::vector<std::byte> content(int64_t kind) {
+  std::vector<std::byte> bytes(totalBytes);
+  std::mt19937_64 random(1);
+  for (size_t at = 0; kind != 0 && at < bytes.size(); at += 8) {
+    uint64_t value = random();
+    if (kind == 1) value = (value & 0x0000'0fff'0000'0fff) | 0x3f80'0000'3f80'0000;
+    std::memcpy(&bytes[at], &value, 8);
+  }
+  return bytes;
+}
+
+FileSum write(Pipeline& pipeline, NewDirectory& directory, const std::vector<std::byte>& bytes) {
+  FileWriter file = directory.create(bytesFile);
+  writeChunks(pipeline, file, ChunkPlan({bytes.size()}),
+              [&](const Piece& piece, std::byte* out) { std::memcpy(out, bytes.data() + piece.offset, piece.bytes); });
+  return file.finish();
+}
+
+void save(benchmark::State& state) {
+  auto bytes = content(state.range(0));
+  ScratchDirectory scratch;
+  Pipeline pipeline(nullptr);
+  uint64_t stored = 0;
+  for (auto _ : state) {
+    NewDirectory directory(scratch.path + "/s");  // removes what it holds
+    stored = write(pipeline, directory, bytes).bytes;
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
+  state.counters["stored"] = static_cast<double>(stored) / totalBytes;
+}
+BENCHMARK(save)->DenseRange(0, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void restore(benchmark::State& state) {
+  auto bytes = content(state.range(0));
+  ScratchDirectory scratch;
+  Pipeline pipeline(nullptr);
+  FileSum sum;
+  {
+    NewDirectory directory(scratch.path + "/s");
+    sum = write(pipeline, directory, bytes);
+    directory.publish("");
+  }
+  for (auto _ : state) {
+    FileReader file = OldDirectory(scratch.path + "/s").open(bytesFile, sum);
+    readChunks(pipeline, file, ChunkPlan({bytes.size()}), [&](const Piece& piece, const std::byte* in) {
+      if (in != nullptr) std::memcpy(bytes.data() + piece.offset, in, piece.bytes);
+    });
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
+}
+BENCHMARK(restore)->DenseRange(0, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
