@@ -10,30 +10,43 @@
 
 namespace vgpu::checkpoint {
 
-std::vector<MemoryRange> memoryOf(const stub::Execution& on) {
-  std::vector<MemoryRange> ranges;
-  // Small allocations lie side by side, each on its own 256 bytes: with those, they join.
+namespace {
+
+bool comesFirst(const MemoryRange& a, const MemoryRange& b) {
+  return std::tie(a.device, a.address, a.bytes) < std::tie(b.device, b.address, b.bytes);
+}
+
+// Small allocations lie side by side, each on its own 256 bytes: with those, they join.
+std::vector<MemoryRange> allocationsOf(const stub::Execution& on) {
+  std::vector<MemoryRange> ranges, joined;
   for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {
     uint64_t whole = roundUp(bytes, allocationAlignment);
     uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
     ranges.push_back({device, address, on.pool.ownsDevice(address, whole) ? whole : bytes});
   }
-  for (auto& [handle, variable] : on.variables)
-    ranges.push_back({handleDevice(handle), variable.address, variable.bytes});
-  std::erase_if(ranges, [](auto& range) { return range.bytes == 0; });
-  std::sort(ranges.begin(), ranges.end(),
-            [](auto& a, auto& b) { return std::tie(a.device, a.address) < std::tie(b.device, b.address); });
-  std::vector<MemoryRange> joined;
+  std::sort(ranges.begin(), ranges.end(), comesFirst);
   for (auto& range : ranges) {
     if (!joined.empty() && joined.back().device == range.device &&
         range.address <= joined.back().address + joined.back().bytes) {
       auto& last = joined.back();
       last.bytes = std::max(last.address + last.bytes, range.address + range.bytes) - last.address;
-    } else {
+    } else if (range.bytes > 0) {
       joined.push_back(range);
     }
   }
   return joined;
+}
+
+}  // namespace
+
+std::vector<MemoryRange> memoryOf(const stub::Execution& on) {
+  std::vector<MemoryRange> ranges = allocationsOf(on), variables;
+  for (auto& [handle, variable] : on.variables)
+    if (variable.bytes > 0) variables.push_back({handleDevice(handle), variable.address, variable.bytes});
+  std::sort(variables.begin(), variables.end(), comesFirst);
+  variables.erase(std::unique(variables.begin(), variables.end()), variables.end());  // several names for one
+  ranges.insert(ranges.end(), variables.begin(), variables.end());
+  return ranges;
 }
 
 std::vector<SavedVariable> variablesOf(const stub::Execution& on) {

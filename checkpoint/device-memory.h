@@ -11,7 +11,7 @@
 
 namespace vgpu::checkpoint {
 
-// Live allocations and variables, joined where they touch, by address.
+// Live allocations, joined where they touch, and each variable.
 std::vector<MemoryRange> memoryOf(const stub::Execution& on);
 
 std::vector<SavedVariable> variablesOf(const stub::Execution& on);

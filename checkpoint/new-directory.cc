@@ -46,7 +46,11 @@ NewDirectory::NewDirectory(const std::string& path) : path(path) {
   made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) cannot("make the snapshot's directory", path, errno);
   int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) cannot("open the snapshot's directory", path, errno);
+  if (fd < 0) {
+    int error = errno;
+    if (made) rmdir(path.c_str());
+    cannot("open the snapshot's directory", path, error);
+  }
   directory = kj::AutoCloseFd(fd);
   if (made) return;
   requireEmpty();

@@ -67,8 +67,9 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
-    frame->setStream(stream);
+    frame.setStream(stream);
     frame->setLine(event.line);
+    event.stream.store(stream, std::memory_order_relaxed);
     raise(event.lastWork, frame.stamp());
     return frame.post();
   });

@@ -68,7 +68,7 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
 
   Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));
   frame->setFunction(toWire(f));
-  frame->setStream(stream);
+  frame.setStream(stream);
   frame->setGridX(shape.gridX);
   frame->setGridY(shape.gridY);
   frame->setGridZ(shape.gridZ);

@@ -23,7 +23,7 @@ CUresult runInStream(CUstream hStream, std::function<void()> function) {
     auto line = thread.session.eventLines.take();
     if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
     Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
-    frame->setStream(stream);
+    frame.setStream(stream);
     frame->setLine(*line);
     thread.session.hostFunctions.add(*line, frame.stamp(), std::move(function));
     return frame.post();
@@ -82,7 +82,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
     uint64_t handle = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
     unsigned device = thread.device();
-    if (thread.session.progress[device].isIdle()) return thread.session.takeError(device);
+    if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
     Call<api::Cuda::StreamQueryParams> frame(thread, api::Method::streamQuery);
     frame->setHStream(handle);
     if (CUresult error = frame.call()) return error;

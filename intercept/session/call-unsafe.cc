@@ -35,6 +35,10 @@ kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(slot.answer), slot.answerWords);
 }
 
+void CallBase::inStream(uint64_t stream) {
+  if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) raise(entry->lastWork, stampOf);
+}
+
 void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
@@ -44,7 +48,7 @@ void CallBase::publish() {
     slot.result = CUDA_SUCCESS;
     slot.answerWords = 0;
   }
-  if (!info.reads) raise(session.progress[thread.device()].lastWork, stampOf);
+  if (!info.noWork) raise(session.progress[thread.device()].lastWork, stampOf);
   session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(thread.device()));
 }
 

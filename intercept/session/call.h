@@ -43,6 +43,9 @@ class CallBase {
 
   uint64_t stamp() const { return stampOf; }
 
+  // Says in which stream this frame is work, for the client's own knowledge of what is outstanding.
+  void inStream(uint64_t stream);
+
   // For the object list: the range of what this frame makes.
   void describe(uint64_t address, uint64_t bytes) {
     rangeAddress = address;
@@ -86,6 +89,12 @@ class Call : public CallBase {
         params(message.initRoot<Params>()) {}
 
   typename Params::Builder* operator->() { return &params; }
+
+  // Sets the parameter `stream`, in which this frame is work.
+  void setStream(uint64_t stream) {
+    params.setStream(stream);
+    inStream(stream);
+  }
 
   // The answer's results, after a successful call(). What they point into is overwritten by the thread's next call.
   template <typename Results>

@@ -41,7 +41,7 @@ CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_
   frame->setDestination(destination);
   frame->setSource(source);
   frame->setBytes(bytes);
-  frame->setStream(stream);
+  frame.setStream(stream);
   return frame.post();
 }
 
@@ -51,7 +51,7 @@ CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source,
   if (bytes <= inlineBytes) {
     Call<api::Cuda::CopyInlineParams> frame(thread, api::Method::copyInline, dataWords(bytes));
     frame->setDestination(destination);
-    frame->setStream(stream);
+    frame.setStream(stream);
     std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
     return frame.post();
   }
@@ -64,7 +64,7 @@ CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source,
     frame->setDestination(destination + done);
     frame->setSlab(*slab);
     frame->setBytes(static_cast<uint32_t>(piece));
-    frame->setStream(stream);
+    frame.setStream(stream);
     if (CUresult error = frame.post()) return error;
   }
   return CUDA_SUCCESS;
@@ -80,7 +80,7 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
   frame->setSource(source + piece.offset);
   frame->setSlab(piece.slab);
   frame->setBytes(static_cast<uint32_t>(piece.bytes));
-  frame->setStream(stream);
+  frame.setStream(stream);
   piece.stamp = frame.stamp();
   return frame.send();
 }
@@ -171,7 +171,7 @@ CUresult copyRows(Thread& thread, const RowsEnd& destination, const RowsEnd& sou
     frame->setWidthBytes(width);
     frame->setHeight(height);
     frame->setDepth(depth);
-    frame->setStream(stream);
+    frame.setStream(stream);
     if (CUresult error = frame.post()) return error;
   }
   bool touchesHost = to == Where::arena || from == Where::arena;
@@ -191,7 +191,7 @@ CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t
   frame->setElementBytes(elementBytes);
   frame->setWidth(width);
   frame->setHeight(height);
-  frame->setStream(stream);
+  frame.setStream(stream);
   return frame.post();
 }
 

@@ -31,7 +31,9 @@ struct FunctionLayout {
 
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
-  std::atomic<uint64_t> lastWork{0}; // event: stamp of its last record
+  std::atomic<uint64_t> lastWork{0}; // stamp of the stream's last frame, of the event's last record
+  std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this stamp has ended
+  std::atomic<uint64_t> stream{0};   // of an event: where it was last recorded
   uint32_t flags = 0;                // of a stream, event or context
   int32_t priority = 0;              // of a stream
   uint32_t line = 0;                 // of an event: its line in the segment
@@ -54,6 +56,8 @@ class HandleTable {
   void publish(uint64_t handle, Fill&& fill) {
     ObjectEntry& entry = entryAt(handleIndex(handle));
     entry.lastWork.store(0, std::memory_order_relaxed);
+    entry.knownDone.store(0, std::memory_order_relaxed);
+    entry.stream.store(0, std::memory_order_relaxed);
     fill(entry);
     entry.handle.store(handle, std::memory_order_release);
   }

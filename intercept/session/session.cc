@@ -71,9 +71,9 @@ void Session::start() {
                       .hostArena = &hostArenaFile};
   control = Control::open(request);
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
+  control->serve(*this);  // before the first wait: a worker that dies must end it
   describeDevices();
   for (unsigned device = 0; device < devices.size(); ++device) contexts[device] = handles.create(api::Kind::CONTEXT, device);
-  control->serve(*this);
 }
 
 void Session::describeDevices() {

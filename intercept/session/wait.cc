@@ -34,19 +34,32 @@ CUresult synchronizeDevice(Thread& thread, unsigned device) {
   return result;
 }
 
+bool isKnownIdle(Thread& thread, uint64_t stream) {
+  if (thread.session.progress[thread.device()].isIdle()) return true;
+  ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
+  return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
+}
+
 CUresult synchronizeStream(Thread& thread, uint64_t stream) {
-  Session& session = thread.session;
-  if (session.progress[thread.device()].isIdle()) return session.takeError(thread.device());
+  if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.device());
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
+  uint64_t stamp = frame.stamp();
   frame->setStream(stream);
-  return frame.signal();
+  CUresult result = frame.signal();
+  ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
+  if (result == CUDA_SUCCESS && entry != nullptr) raise(entry->knownDone, stamp);
+  return result;
 }
 
 CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
   Session& session = thread.session;
   uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
-  // The GPU's write into the line comes after everything the event stands for.
-  if (session.segment.eventLine(event.line).done.load(std::memory_order_acquire) >= wanted) return CUDA_SUCCESS;
+  // The GPU's write into the line comes after everything the event stands for: its stream has come that far.
+  if (session.segment.eventLine(event.line).done.load(std::memory_order_acquire) >= wanted) {
+    ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));
+    if (stream != nullptr) raise(stream->knownDone, wanted);
+    return CUDA_SUCCESS;
+  }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
   if (CUresult fault = session.fault(thread.device())) return fault;
   return CUDA_ERROR_NOT_READY;

@@ -9,6 +9,8 @@ namespace vgpu {
 CUresult synchronizeDevice(Thread& thread, unsigned device);
 // Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
 CUresult synchronizeStream(Thread& thread, uint64_t stream);
+// Whether the client itself knows that nothing is outstanding in a stream (a resolved handle).
+bool isKnownIdle(Thread& thread, uint64_t stream);
 // Until the event's last record has happened. `event` is the entry of a live handle.
 CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event);
 // CUDA_ERROR_NOT_READY where it has not.

@@ -27,8 +27,8 @@ HostView::~HostView() {
 }
 
 std::shared_ptr<HostView> HostView::anonymous(uint64_t bytes) {
-  return checkedView(
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+  return checkedView(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                     bytes);
 }
 
 std::shared_ptr<HostView> HostView::ofFile(int fd, uint64_t offset, uint64_t bytes) {
@@ -49,7 +49,10 @@ const RegionTable::Row* RegionTable::find(uint64_t address) const {
 }
 
 AddressSpace::AddressSpace()
-    : images(0x300000000000, 8 * TiB), heaps(0x380000000000, 8 * TiB), plain(0x400000000000, 8 * TiB), unhinted_(0x480000000000, 8 * TiB) {}
+    : images(0x300000000000, 8 * TiB),
+      heaps(0x380000000000, 8 * TiB),
+      plain(0x400000000000, 8 * TiB),
+      unhinted_(0x480000000000, 8 * TiB) {}
 
 uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted) {
   std::lock_guard lock(mutex_);
@@ -91,8 +94,7 @@ void AddressSpace::map(Mapping mapping, CUresult taken) {
   std::lock_guard lock(mutex_);
   auto next = mappings_.lower_bound(mapping.base);
   bool overlaps = (next != mappings_.end() && next->first - mapping.base < mapping.bytes) ||
-                  (next != mappings_.begin() &&
-                   mapping.base - std::prev(next)->first < std::prev(next)->second.bytes);
+                  (next != mappings_.begin() && mapping.base - std::prev(next)->first < std::prev(next)->second.bytes);
   if (overlaps) refuse(taken);
   mapping.bufferId = nextBufferId_++;
   dropFreed(mapping.base, mapping.bytes);
@@ -127,8 +129,7 @@ std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) 
   std::vector<Mapping> unmapped;
   uint64_t end = base + bytes, covered = base;
   auto first = mappings_.find(base), at = first;
-  while (at != mappings_.end() && covered < end && at->first == covered &&
-         at->second.kind == MappingKind::physical) {
+  while (at != mappings_.end() && covered < end && at->first == covered && at->second.kind == MappingKind::physical) {
     covered += at->second.bytes;
     ++at;
   }
@@ -264,7 +265,8 @@ void AddressSpace::rememberFreed(uint64_t base, uint64_t bytes, std::string owne
 
 // What lay in the range before is no longer what an address there means. The mutex is held.
 void AddressSpace::dropFreed(uint64_t base, uint64_t bytes) {
-  std::erase_if(freed_, [&](const Freed& freed) { return freed.base < base + bytes && base < freed.base + freed.bytes; });
+  std::erase_if(freed_,
+                [&](const Freed& freed) { return freed.base < base + bytes && base < freed.base + freed.bytes; });
 }
 
 std::optional<Memory::Region> KernelMemory::find(uint64_t address) const {

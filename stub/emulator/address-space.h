@@ -1,8 +1,8 @@
 // The device's address space: which address is what, and where this process sees it.
 //
-// Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host view),
-// so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations and managed
-// memory are the exception that CUDA asks for: their device address is their host address.
+// Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host
+// view), so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations
+// and managed memory are the exception that CUDA asks for: their device address is their host address.
 //
 // Fixed places, chosen clear of what Linux, ASan and TSan use for the process itself:
 //   0x200000000000  left to callers of cuMemAddressReserve with an address
@@ -23,15 +23,17 @@
 #include <string>
 #include <vector>
 
-#include "ptx/interpreter.h"
 #include "cuda-api.h"
 #include "device.h"
+#include "ptx/interpreter.h"
 #include "va-range.h"
 
 namespace vgpu::emulator::api {
 
 constexpr uint64_t pieceBytes = uint64_t{2} << 20;  // the granularity of device memory, as on hardware
-constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 // Bytes mapped into this process. Unmapped with the last holder, so work in flight keeps what it uses.
 class HostView {
@@ -39,7 +41,7 @@ class HostView {
   HostView(std::byte* base, uint64_t bytes, bool owned) : base_(base), bytes_(bytes), owned_(owned) {}
   HostView(const HostView&) = delete;
   ~HostView();
-  static std::shared_ptr<HostView> anonymous(uint64_t bytes);           // zeroed
+  static std::shared_ptr<HostView> anonymous(uint64_t bytes);  // zeroed
   static std::shared_ptr<HostView> ofFile(int fd, uint64_t offset, uint64_t bytes);
   static std::shared_ptr<HostView> borrowed(std::byte* base, uint64_t bytes);
   std::byte* base() const { return base_; }
@@ -75,17 +77,17 @@ struct Mapping {
   uint64_t base = 0, bytes = 0;
   MappingKind kind = MappingKind::plain;
   std::shared_ptr<HostView> view;
-  std::byte* host = nullptr;      // where this process sees `base`
+  std::byte* host = nullptr;  // where this process sees `base`
   Device* device = nullptr;
-  Context* context = nullptr;     // that made it; null for physical memory
+  Context* context = nullptr;         // that made it; null for physical memory
   uint64_t readers = 0, writers = 0;  // masks of devices; plain memory: its own device, peers are the context's matter
-  unsigned flags = 0;             // of cuMemHostAlloc and its like
+  unsigned flags = 0;                 // of cuMemHostAlloc and its like
   uint64_t bufferId = 0;
   std::shared_ptr<Physical> physical;
   uint64_t physicalOffset = 0;
-  bool noted = false;             // somebody has said what is allocated in it
-  CUmemoryPool pool = nullptr;    // that it was allocated from
-  bool freeing = false;           // a stream will free it
+  bool noted = false;           // somebody has said what is allocated in it
+  CUmemoryPool pool = nullptr;  // that it was allocated from
+  bool freeing = false;         // a stream will free it
   bool hostKind() const {
     return kind == MappingKind::registered || kind == MappingKind::hostAllocation || kind == MappingKind::managed;
   }

@@ -43,14 +43,18 @@ unsigned elementBytes(CUarray_format format, unsigned channels) {
   if (channels != 1 && channels != 2 && channels != 4) return 0;
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return channels;
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return channels;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return 2 * channels;
+    case CU_AD_FORMAT_HALF:
+      return 2 * channels;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4 * channels;
-    default: return 0;
+    case CU_AD_FORMAT_FLOAT:
+      return 4 * channels;
+    default:
+      return 0;
   }
 }
 
@@ -109,8 +113,12 @@ CUresult CUDAAPI cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPT
 
 CUresult CUDAAPI cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
   if (descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_ARRAY3D_DESCRIPTOR full{.Width = descriptor->Width, .Height = descriptor->Height, .Depth = 0,
-                               .Format = descriptor->Format, .NumChannels = descriptor->NumChannels, .Flags = 0};
+  CUDA_ARRAY3D_DESCRIPTOR full{.Width = descriptor->Width,
+                               .Height = descriptor->Height,
+                               .Depth = 0,
+                               .Format = descriptor->Format,
+                               .NumChannels = descriptor->NumChannels,
+                               .Flags = 0};
   return cuArray3DCreate_v2(handle, &full);
 }
 

@@ -1,5 +1,5 @@
-// CUDA arrays: memory of one to three dimensions, layers and faces, whose layout is the device's own. Here it is rows of
-// elements, a whole number of bytes apart, slice after slice.
+// CUDA arrays: memory of one to three dimensions, layers and faces, whose layout is the device's own. Here it is rows
+// of elements, a whole number of bytes apart, slice after slice.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
 // The figures that an emulated device reports, in one table.
 //
-// The common column is an H200 as driver 580 reports it; where architectures differ, a row of `differences` says how, after
-// the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What the emulator lacks says so.
+// The common column is an H200 as driver 580 reports it; where architectures differ, a row of `differences` says how,
+// after the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What the emulator lacks says
+// so.
 #include "device.h"
 
 namespace vgpu::emulator::api {
@@ -12,7 +13,8 @@ struct Figure {
   int value;
 };
 
-#define FIGURE(name, value) {CU_DEVICE_ATTRIBUTE_##name, value}
+#define FIGURE(name, value) \
+  { CU_DEVICE_ATTRIBUTE_##name, value }
 constexpr Figure figures[] = {
     FIGURE(MAX_THREADS_PER_BLOCK, 1024),
     FIGURE(MAX_BLOCK_DIM_X, 1024),
@@ -166,7 +168,8 @@ struct Difference {
   int value;
 };
 
-#define DIFFERENCE(first, last, name, value) {first, last, CU_DEVICE_ATTRIBUTE_##name, value}
+#define DIFFERENCE(first, last, name, value) \
+  { first, last, CU_DEVICE_ATTRIBUTE_##name, value }
 constexpr Difference differences[] = {
     DIFFERENCE(75, 75, MAX_THREADS_PER_MULTIPROCESSOR, 1024),
     DIFFERENCE(75, 75, MAX_BLOCKS_PER_MULTIPROCESSOR, 16),
@@ -197,11 +200,16 @@ constexpr Difference differences[] = {
 
 int Device::attribute(CUdevice_attribute attribute) const {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return architecture() / 10;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return architecture() % 10;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0x10 + ordinal();
-    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return ordinal();
-    default: break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return architecture() / 10;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return architecture() % 10;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      return 0x10 + ordinal();
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+      return ordinal();
+    default:
+      break;
   }
   for (const Difference& row : differences) {
     if (row.attribute == attribute && architecture() >= row.first && architecture() <= row.last) return row.value;

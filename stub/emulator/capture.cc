@@ -132,8 +132,8 @@ void Stream::beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode
   std::lock_guard streams(context.streams.mutex_);
   std::lock_guard lock(context.driver.graphMutex);
   if (capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
-  capture = std::make_shared<Capture>(
-      Capture{std::move(graph), mode, std::this_thread::get_id(), this, nextCaptureId++});
+  capture =
+      std::make_shared<Capture>(Capture{std::move(graph), mode, std::this_thread::get_id(), this, nextCaptureId++});
   captureTail = std::move(after);
   std::erase_if(context.driver.captures, [](const std::weak_ptr<Capture>& gone) { return gone.expired(); });
   context.driver.captures.push_back(capture);

@@ -48,9 +48,12 @@ FatbinaryMember readMember(std::span<const std::byte> rest, uint64_t offset, uin
     refuseImage("payload of " + std::to_string(payloadBytes) + " bytes ends outside the container" + at(offset));
   }
   length = headerBytes + payloadBytes;
-  FatbinaryMember member{.kind = read<uint16_t>(rest, 0), .architecture = read<uint32_t>(rest, 28),
-                         .flags = read<uint64_t>(rest, 40), .name = nameOf(rest.first(headerBytes)),
-                         .payload = rest.subspan(headerBytes, payloadBytes), .plainBytes = payloadBytes};
+  FatbinaryMember member{.kind = read<uint16_t>(rest, 0),
+                         .architecture = read<uint32_t>(rest, 28),
+                         .flags = read<uint64_t>(rest, 40),
+                         .name = nameOf(rest.first(headerBytes)),
+                         .payload = rest.subspan(headerBytes, payloadBytes),
+                         .plainBytes = payloadBytes};
   if (!(member.flags & (Flag::lz4 | Flag::zstd))) return member;
   uint32_t compressedBytes = read<uint32_t>(rest, 16);
   member.plainBytes = read<uint64_t>(rest, 56);
@@ -65,13 +68,15 @@ FatbinaryMember readMember(std::span<const std::byte> rest, uint64_t offset, uin
 }
 
 std::string label(const FatbinaryMember& member) {
-  std::string kind = member.kind == 1 ? "PTX compute_" : member.kind == 2 ? "SASS sm_" : "kind " + std::to_string(member.kind) + " sm_";
+  std::string kind = member.kind == 1   ? "PTX compute_"
+                     : member.kind == 2 ? "SASS sm_"
+                                        : "kind " + std::to_string(member.kind) + " sm_";
   const char* suffix = member.flags & Flag::architectureSpecific ? "a" : member.flags & Flag::familySpecific ? "f" : "";
   return kind + std::to_string(member.architecture) + suffix;
 }
 
-// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f` on those of the
-// same major version from it on (PTX ISA, ".target").
+// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f` on those of
+// the same major version from it on (PTX ISA, ".target").
 bool runsOn(const FatbinaryMember& member, int architecture) {
   auto device = static_cast<uint32_t>(architecture);
   if (member.kind != 1 || member.architecture > device) return false;
@@ -86,14 +91,16 @@ std::string ptxOfFatbinary(std::span<const std::byte> container, int architectur
   for (const FatbinaryMember& member : members) {
     if (!runsOn(member, architecture)) continue;
     // Of two for one architecture the specific one is meant for it.
-    auto rank = [](const FatbinaryMember& m) { return std::pair(m.architecture, m.flags & (Flag::architectureSpecific | Flag::familySpecific)); };
+    auto rank = [](const FatbinaryMember& m) {
+      return std::pair(m.architecture, m.flags & (Flag::architectureSpecific | Flag::familySpecific));
+    };
     if (!best || rank(member) > rank(*best)) best = &member;
   }
   if (best) return plainPayload(*best);
   std::string there;
   for (const FatbinaryMember& member : members) there += (there.empty() ? "" : ", ") + label(member);
-  refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) + "; it has: " +
-                                           (there.empty() ? "nothing" : there) +
+  refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
+                                           "; it has: " + (there.empty() ? "nothing" : there) +
                                            ". Compile with -gencode arch=compute_75,code=compute_75 or the like.");
 }
 
@@ -158,7 +165,8 @@ std::string textOf(std::span<const std::byte> image) {
 }  // namespace
 
 std::vector<FatbinaryMember> readFatbinary(std::span<const std::byte> container) {
-  if (container.size() < containerHeaderBytes) refuseImage("a fatbinary of " + std::to_string(container.size()) + " bytes has no header");
+  if (container.size() < containerHeaderBytes)
+    refuseImage("a fatbinary of " + std::to_string(container.size()) + " bytes has no header");
   if (magicOf(container) != containerMagic) refuseImage("the fatbinary's magic number is wrong");
   uint64_t headerBytes = read<uint16_t>(container, 6), bytes = read<uint64_t>(container, 8);
   if (headerBytes < containerHeaderBytes || headerBytes > container.size() || bytes > container.size() - headerBytes) {
@@ -187,11 +195,12 @@ std::string plainPayload(const FatbinaryMember& member) {
   if (member.flags & Flag::zstd) {
     whole = ZSTD_decompress(text.data(), text.size(), stored, member.payload.size()) == text.size();
   } else {
-    int got = LZ4_decompress_safe(static_cast<const char*>(stored), text.data(), static_cast<int>(member.payload.size()),
-                                  static_cast<int>(text.size()));
+    int got = LZ4_decompress_safe(static_cast<const char*>(stored), text.data(),
+                                  static_cast<int>(member.payload.size()), static_cast<int>(text.size()));
     whole = got >= 0 && static_cast<size_t>(got) == text.size();
   }
-  if (!whole) refuseImage("the " + label(member) + " member is damaged: it does not decompress to what its header says");
+  if (!whole)
+    refuseImage("the " + label(member) + " member is damaged: it does not decompress to what its header says");
   return text.substr(0, text.find('\0'));
 }
 

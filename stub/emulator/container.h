@@ -15,12 +15,12 @@ namespace vgpu::emulator::api {
 
 struct FatbinaryMember {
   enum class Kind : uint16_t { ptx = 1, elf = 2 };
-  uint16_t kind;              // of `Kind`, or one that we do not know
-  uint32_t architecture;      // 75 for compute_75
+  uint16_t kind;          // of `Kind`, or one that we do not know
+  uint32_t architecture;  // 75 for compute_75
   uint64_t flags;
-  std::string_view name;      // the source file, where the compiler left it
+  std::string_view name;               // the source file, where the compiler left it
   std::span<const std::byte> payload;  // as stored
-  uint64_t plainBytes;        // what decompression gives; the payload's own size where it is stored plain
+  uint64_t plainBytes;                 // what decompression gives; the payload's own size where it is stored plain
 };
 
 // The members in file order. Throws Refusal (CUDA_ERROR_INVALID_IMAGE) naming offset and field where one is wrong.

@@ -89,7 +89,8 @@ Context::Heap Context::heap() {
 
 Context::~Context() = default;
 
-// Everything of the context goes; the registry's references are the last ones but for work in flight, and there is none.
+// Everything of the context goes; the registry's references are the last ones but for work in flight, and there is
+// none.
 void Context::destroy() {
   alive = false;
   streams.waitForAll();
@@ -126,6 +127,10 @@ Context& currentContext() {
   initializedDriver();
   auto& stack = contextStack();
   if (stack.empty() || !stack.back()) refuse(CUDA_ERROR_INVALID_CONTEXT);
+  // A primary context that was ended and made again is the same to whoever has it current.
+  if (!stack.back()->alive && stack.back()->primary) {
+    stack.back() = stack.back()->driver.contexts.get(stack.back()->handle);
+  }
   stack.back()->check();
   return *stack.back();
 }

@@ -40,7 +40,9 @@ Side arraySide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) 
   require(place.z <= array->slices && copy.Depth <= array->slices - place.z);
   return {.span = MemorySpan::ofDevice(context.driver.space, array->address, array->bytes()),
           .start = (place.z * array->rows + place.y) * array->rowBytes + place.xBytes,
-          .pitch = array->rowBytes, .slicePitch = array->rowBytes * array->rows, .array = array};
+          .pitch = array->rowBytes,
+          .slicePitch = array->rowBytes * array->rows,
+          .array = array};
 }
 
 Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
@@ -62,10 +64,12 @@ Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy)
 
 Side sideOf(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
   switch (place.type) {
-    case CU_MEMORYTYPE_ARRAY: return arraySide(context, place, copy);
+    case CU_MEMORYTYPE_ARRAY:
+      return arraySide(context, place, copy);
     case CU_MEMORYTYPE_HOST:
     case CU_MEMORYTYPE_DEVICE:
-    case CU_MEMORYTYPE_UNIFIED: return linearSide(context, place, copy);
+    case CU_MEMORYTYPE_UNIFIED:
+      return linearSide(context, place, copy);
   }
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
@@ -77,22 +81,27 @@ struct Plan {
 
 Plan planOf(Context& context, const CUDA_MEMCPY3D& copy) {
   require(copy.srcLOD == 0 && copy.dstLOD == 0);
-  Side from = sideOf(context, {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
-                               copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight}, copy);
-  Side to = sideOf(context, {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
-                             copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight}, copy);
+  Side from = sideOf(context,
+                     {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes, copy.srcY,
+                      copy.srcZ, copy.srcPitch, copy.srcHeight},
+                     copy);
+  Side to = sideOf(context,
+                   {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes, copy.dstY,
+                    copy.dstZ, copy.dstPitch, copy.dstHeight},
+                   copy);
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
             .deviceOnly = from.span.onDevice() && to.span.onDevice()};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
   plan.operation = {.weight = width * height * depth <= lightBytes ? Weight::light : Weight::heavy,
-                    .action = [from = std::move(from), to = std::move(to), width, height, depth] {
-                      for (uint64_t z = 0; z < depth; ++z) {
-                        for (uint64_t y = 0; y < height; ++y) {
-                          copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);
-                        }
-                      }
-                      return Outcome::finished;
-                    },
+                    .action =
+                        [from = std::move(from), to = std::move(to), width, height, depth] {
+                          for (uint64_t z = 0; z < depth; ++z) {
+                            for (uint64_t y = 0; y < height; ++y) {
+                              copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);
+                            }
+                          }
+                          return Outcome::finished;
+                        },
                     .type = CU_GRAPH_NODE_TYPE_MEMCPY,
                     .description = std::make_shared<const CUDA_MEMCPY3D>(copy)};
   return plan;

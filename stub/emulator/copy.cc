@@ -13,10 +13,11 @@ constexpr uint64_t stagedBytes = 64 << 10;
 
 Operation copyOperation(MemorySpan to, MemorySpan from) {
   return {.weight = from.bytes() <= lightBytes ? Weight::light : Weight::heavy,
-          .action = [to = std::move(to), from = std::move(from)] {
-            copyBytes(to, 0, from, 0, from.bytes());
-            return Outcome::finished;
-          },
+          .action =
+              [to = std::move(to), from = std::move(from)] {
+                copyBytes(to, 0, from, 0, from.bytes());
+                return Outcome::finished;
+              },
           .type = CU_GRAPH_NODE_TYPE_MEMCPY};
 }
 

@@ -18,12 +18,18 @@ std::string hex(uint64_t value) {
 
 const char* nameOf(MappingKind kind) {
   switch (kind) {
-    case MappingKind::physical: return "mapped device memory";
-    case MappingKind::plain: return "allocation";
-    case MappingKind::image: return "module image";
-    case MappingKind::registered: return "registered host memory";
-    case MappingKind::hostAllocation: return "pinned host allocation";
-    case MappingKind::managed: return "managed allocation";
+    case MappingKind::physical:
+      return "mapped device memory";
+    case MappingKind::plain:
+      return "allocation";
+    case MappingKind::image:
+      return "module image";
+    case MappingKind::registered:
+      return "registered host memory";
+    case MappingKind::hostAllocation:
+      return "pinned host allocation";
+    case MappingKind::managed:
+      return "managed allocation";
   }
   return "memory";
 }

@@ -47,11 +47,17 @@ uint64_t DevicePool::allocate(uint64_t bytes, Context* context, CUmemoryPool poo
   if (chunkBase == 0) chunkBase = addChunk(rounded);
   Chunk& chunk = chunks_.at(chunkBase);
   chunk.taken[offset] = rounded;
-  space_.map(
-      Mapping{.base = chunkBase + offset, .bytes = bytes, .kind = MappingKind::plain, .view = chunk.view,
-              .host = chunk.view->base() + offset, .device = &device_, .context = context, .readers = device_.bit(),
-              .writers = device_.bit(), .pool = pool},
-      CUDA_ERROR_UNKNOWN);
+  space_.map(Mapping{.base = chunkBase + offset,
+                     .bytes = bytes,
+                     .kind = MappingKind::plain,
+                     .view = chunk.view,
+                     .host = chunk.view->base() + offset,
+                     .device = &device_,
+                     .context = context,
+                     .readers = device_.bit(),
+                     .writers = device_.bit(),
+                     .pool = pool},
+             CUDA_ERROR_UNKNOWN);
   return chunkBase + offset;
 }
 

@@ -19,9 +19,7 @@ MemoryLease::~MemoryLease() {
   if (device_) device_->used_.fetch_sub(bytes_);
 }
 
-std::string Device::name() const {
-  return "vgpu emulated device sm_" + std::to_string(architecture());
-}
+std::string Device::name() const { return "vgpu emulated device sm_" + std::to_string(architecture()); }
 
 // Stable from run to run, different for every ordinal: "vgpu-emulated" and the ordinal.
 CUuuid Device::uuid() const {
@@ -150,7 +148,8 @@ CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t* elements, CUarray_fo
                                                     CUdevice device) {
   return enterDriver([&](Driver& driver) {
     require(elements != nullptr && format != 0 && (channels == 1 || channels == 2 || channels == 4));
-    *elements = static_cast<size_t>(driver.device(device).attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH));
+    *elements =
+        static_cast<size_t>(driver.device(device).attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH));
   });
 }
 

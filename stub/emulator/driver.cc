@@ -30,6 +30,7 @@ Device& Driver::device(CUdevice ordinal) {
 std::shared_ptr<Context> Driver::createContext(Device& device, unsigned flags, bool primary, CUcontext handle) {
   auto context = std::make_shared<Context>(*this, device, flags, primary);
   if (handle) {
+    formerPrimaries_.push_back(contexts.get(handle));
     contexts.revive(handle, context);
   } else {
     contexts.add(context);

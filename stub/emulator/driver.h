@@ -1,7 +1,7 @@
 // The process's emulated driver: its devices, its address space, its scheduler and what it has handed out.
 //
-// There is one, made by cuInit and kept until the process ends: executor threads and the program's own exit handlers may
-// still call while static objects are destroyed.
+// There is one, made by cuInit and kept until the process ends: executor threads and the program's own exit handlers
+// may still call while static objects are destroyed.
 #pragma once
 
 #include <memory>
@@ -79,6 +79,7 @@ class Driver {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<DevicePool>> pools_;
   std::vector<Primary> primaries_;
+  std::vector<std::shared_ptr<Context>> formerPrimaries_;  // shells whose handle has a successor; see context.h
   struct PoolState {
     std::shared_ptr<MemoryPool> fallback, current;
   };

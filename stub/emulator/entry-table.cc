@@ -18,9 +18,10 @@ struct PerThread<function> {
 };
 
 // An entry is a row: base name, version suffix, the version of CUDA that it came with (cudaTypedefs.h).
-#define ENTRY(name, suffix, since) {#name, since, asAddress(&name##suffix), nullptr}
+#define ENTRY(name, suffix, since) \
+  { #name, since, asAddress(&name##suffix), nullptr }
 #define STREAM_ENTRY(name, suffix, since) \
-  {#name, since, asAddress(&name##suffix), asAddress(&PerThread<&name##suffix>::call)}
+  { #name, since, asAddress(&name##suffix), asAddress(&PerThread <&name##suffix>::call) }
 
 // The deprecated ones are entries like any other.
 #pragma GCC diagnostic push

@@ -12,7 +12,8 @@ struct ErrorRow {
   const char *name, *text;
 };
 
-#define ROW(code, text) {code, #code, text}
+#define ROW(code, text) \
+  { code, #code, text }
 // Names from cuda.h; the texts are those that the driver answers.
 constexpr ErrorRow rows[] = {
     ROW(CUDA_SUCCESS, "no error"),
@@ -99,14 +100,16 @@ constexpr ErrorRow rows[] = {
         "the hardware resources required to support device connections have been exhausted"),
     ROW(CUDA_ERROR_MPS_CLIENT_TERMINATED, "the MPS client has been terminated by the server"),
     ROW(CUDA_ERROR_CDP_NOT_SUPPORTED, "is a CUDA dynamic parallelism call that is not supported"),
-    ROW(CUDA_ERROR_CDP_VERSION_MISMATCH, "unsupported interaction between different versions of CUDA dynamic parallelism"),
+    ROW(CUDA_ERROR_CDP_VERSION_MISMATCH,
+        "unsupported interaction between different versions of CUDA dynamic parallelism"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would result in a merge of separate capture sequences"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"),
-    ROW(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"),
+    ROW(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        "operation would make the legacy stream depend on a capturing blocking stream"),
     ROW(CUDA_ERROR_CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"),
     ROW(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
         "attempt to terminate a thread-local capture sequence from another thread"),
@@ -116,8 +119,10 @@ constexpr ErrorRow rows[] = {
         "instantiated graph update"),
     ROW(CUDA_ERROR_EXTERNAL_DEVICE, "an async error has occurred in external entity outside of CUDA"),
     ROW(CUDA_ERROR_INVALID_CLUSTER_SIZE, "a kernel launch error has occurred due to cluster misconfiguration"),
-    ROW(CUDA_ERROR_FUNCTION_NOT_LOADED, "the function handle is not loaded when calling API that requires a loaded function"),
-    ROW(CUDA_ERROR_INVALID_RESOURCE_TYPE, "one or more resources passed in are not valid resource types for the operation"),
+    ROW(CUDA_ERROR_FUNCTION_NOT_LOADED,
+        "the function handle is not loaded when calling API that requires a loaded function"),
+    ROW(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+        "one or more resources passed in are not valid resource types for the operation"),
     ROW(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
         "one or more resources are insufficient or non-applicable for the operation"),
     ROW(CUDA_ERROR_KEY_ROTATION, "a key rotation error occurred"),

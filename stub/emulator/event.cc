@@ -8,9 +8,9 @@ namespace {
 void record(Stream& stream, Event& event) {
   auto recording = std::make_shared<Event::Recording>();
   TaskRef task = stream.submit({.weight = Weight::light, .action = [recording] {
-    recording->passed = std::chrono::steady_clock::now();
-    return Outcome::finished;
-  }});
+                                  recording->passed = std::chrono::steady_clock::now();
+                                  return Outcome::finished;
+                                }});
   event.replace(std::move(recording), std::move(task));
 }
 

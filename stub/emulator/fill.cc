@@ -34,12 +34,13 @@ Operation fillOperation(Context& context, const Fill& request) {
   uint64_t bytes = (request.height - 1) * pitch + rowBytes;
   MemorySpan span = MemorySpan::ofDevice(context.driver.space, request.address, bytes);
   return {.weight = bytes <= lightBytes ? Weight::light : Weight::heavy,
-          .action = [span = std::move(span), request, rowBytes, pitch] {
-            for (uint64_t row = 0; row < request.height; ++row) {
-              fillBytes(span, row * pitch, rowBytes, request.value, request.valueBytes);
-            }
-            return Outcome::finished;
-          },
+          .action =
+              [span = std::move(span), request, rowBytes, pitch] {
+                for (uint64_t row = 0; row < request.height; ++row) {
+                  fillBytes(span, row * pitch, rowBytes, request.value, request.valueBytes);
+                }
+                return Outcome::finished;
+              },
           .type = CU_GRAPH_NODE_TYPE_MEMSET,
           .description = std::make_shared<const CUDA_MEMSET_NODE_PARAMS>(CUDA_MEMSET_NODE_PARAMS{
               request.address, request.pitch, request.value, request.valueBytes, request.width, request.height})};
@@ -49,20 +50,20 @@ Operation fillOperation(Context& context, const Fill& request) {
 
 using namespace vgpu::emulator::api;
 
-#define FILL_ENTRIES(bits, Value)                                                                                    \
-  CUresult CUDAAPI cuMemsetD##bits##_v2(CUdeviceptr address, Value value, size_t count) {                            \
-    return fill(Waiting::sync, {address, 0, value, sizeof value, count, 1}, nullptr);                                \
-  }                                                                                                                  \
-  CUresult CUDAAPI cuMemsetD##bits##Async(CUdeviceptr address, Value value, size_t count, CUstream stream) {         \
-    return fill(Waiting::async, {address, 0, value, sizeof value, count, 1}, stream);                                \
-  }                                                                                                                  \
-  CUresult CUDAAPI cuMemsetD2D##bits##_v2(CUdeviceptr address, size_t pitch, Value value, size_t width,              \
-                                          size_t height) {                                                           \
-    return fill(Waiting::sync, {address, pitch, value, sizeof value, width, height}, nullptr);                       \
-  }                                                                                                                  \
-  CUresult CUDAAPI cuMemsetD2D##bits##Async(CUdeviceptr address, size_t pitch, Value value, size_t width,            \
-                                            size_t height, CUstream stream) {                                        \
-    return fill(Waiting::async, {address, pitch, value, sizeof value, width, height}, stream);                       \
+#define FILL_ENTRIES(bits, Value)                                                                            \
+  CUresult CUDAAPI cuMemsetD##bits##_v2(CUdeviceptr address, Value value, size_t count) {                    \
+    return fill(Waiting::sync, {address, 0, value, sizeof value, count, 1}, nullptr);                        \
+  }                                                                                                          \
+  CUresult CUDAAPI cuMemsetD##bits##Async(CUdeviceptr address, Value value, size_t count, CUstream stream) { \
+    return fill(Waiting::async, {address, 0, value, sizeof value, count, 1}, stream);                        \
+  }                                                                                                          \
+  CUresult CUDAAPI cuMemsetD2D##bits##_v2(CUdeviceptr address, size_t pitch, Value value, size_t width,      \
+                                          size_t height) {                                                   \
+    return fill(Waiting::sync, {address, pitch, value, sizeof value, width, height}, nullptr);               \
+  }                                                                                                          \
+  CUresult CUDAAPI cuMemsetD2D##bits##Async(CUdeviceptr address, size_t pitch, Value value, size_t width,    \
+                                            size_t height, CUstream stream) {                                \
+    return fill(Waiting::async, {address, pitch, value, sizeof value, width, height}, stream);               \
   }
 
 FILL_ENTRIES(8, unsigned char)

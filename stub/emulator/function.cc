@@ -35,23 +35,34 @@ uint32_t Function::dynamicSharedLimit() {
 int Function::attribute(CUfunction_attribute which) {
   KernelAttributes known = attributesOf(kernel());
   switch (which) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(known.maxThreadsPerBlock);
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(known.staticSharedBytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(known.constantBytes);
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(known.localBytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(known.registers);
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: return static_cast<int>(known.ptxVersion);
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return context.device.architecture();
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return static_cast<int>(dynamicSharedLimit());
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return carveout;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      return static_cast<int>(known.maxThreadsPerBlock);
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      return static_cast<int>(known.staticSharedBytes);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+      return static_cast<int>(known.constantBytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      return static_cast<int>(known.localBytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      return static_cast<int>(known.registers);
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      return static_cast<int>(known.ptxVersion);
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      return context.device.architecture();
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return static_cast<int>(dynamicSharedLimit());
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return carveout;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return 0;
-    default: refuse(CUDA_ERROR_INVALID_VALUE);
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return 0;
+    default:
+      refuse(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -68,8 +79,10 @@ void Function::setAttribute(CUfunction_attribute which, int value) {
       carveout = value;
       return;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: refuse(CUDA_ERROR_NOT_SUPPORTED);
-    default: refuse(CUDA_ERROR_INVALID_VALUE);
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      refuse(CUDA_ERROR_NOT_SUPPORTED);
+    default:
+      refuse(CUDA_ERROR_INVALID_VALUE);
   }
 }
 

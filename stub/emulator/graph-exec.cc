@@ -49,7 +49,8 @@ bool sameShape(const GraphExec::Step& a, const GraphExec::Step& b) {
 
 }  // namespace
 
-GraphExec::GraphExec(const Graph& graph, unsigned long long flags) : driver(graph.driver), flags(flags), source(graph.clone()) {
+GraphExec::GraphExec(const Graph& graph, unsigned long long flags)
+    : driver(graph.driver), flags(flags), source(graph.clone()) {
   flatten(graph, {}, {}, steps);
   collectMemory(graph, memory);
 }
@@ -65,7 +66,8 @@ void GraphExec::launch(Stream& stream) {
   std::lock_guard lock(mutex);
   std::vector<GroupMember> members;
   for (const Step& step : steps) {
-    GroupMember member{.operation = step.enabled ? step.operation : Operation{.weight = Weight::light}, .before = step.before};
+    GroupMember member{.operation = step.enabled ? step.operation : Operation{.weight = Weight::light},
+                       .before = step.before};
     if (step.enabled && step.event) {
       if (step.operation.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
         member.recorded = std::make_shared<Event::Recording>();
@@ -157,7 +159,8 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graphHandle, C
     for (size_t i = 0; i < fresh.steps.size(); ++i) {
       if (sameShape(fresh.steps[i], exec->steps[i])) continue;
       bool kind = fresh.steps[i].operation.type != exec->steps[i].operation.type;
-      result->result = kind ? CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+      result->result =
+          kind ? CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
       result->errorNode = fresh.steps[i].path.back();
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
@@ -176,7 +179,8 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, uns
     std::lock_guard lock(exec->mutex);
     GraphExec::Step& step = exec->stepOf(node);
     CUgraphNodeType type = step.operation.type;
-    require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET);
+    require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+            type == CU_GRAPH_NODE_TYPE_MEMSET);
     step.enabled = enabled != 0;
   });
 }

@@ -30,16 +30,16 @@ Operation makeMemcpy(Context& context, const CUDA_MEMCPY3D& given) { return copy
 Operation makeMemset(Context& context, const CUDA_MEMSET_NODE_PARAMS& given) {
   require(given.elementSize == 1 || given.elementSize == 2 || given.elementSize == 4);
   require(given.width != 0 && given.height != 0);
-  return fillOperation(context,
-                       {given.dst, given.pitch, given.value, given.elementSize, given.width, given.height});
+  return fillOperation(context, {given.dst, given.pitch, given.value, given.elementSize, given.width, given.height});
 }
 
 Operation makeHost(const CUDA_HOST_NODE_PARAMS& given) {
   require(given.fn != nullptr);
-  return {.action = [given] {
-            given.fn(given.userData);
-            return Outcome::finished;
-          },
+  return {.action =
+              [given] {
+                given.fn(given.userData);
+                return Outcome::finished;
+              },
           .type = CU_GRAPH_NODE_TYPE_HOST,
           .description = std::make_shared<const CUDA_HOST_NODE_PARAMS>(given)};
 }

@@ -1,5 +1,5 @@
-// What a node does, from the parameters that CUDA gives it: each make…() answers the operation, whose description is the
-// parameters' own type, so that they can be asked for again.
+// What a node does, from the parameters that CUDA gives it: each make…() answers the operation, whose description is
+// the parameters' own type, so that they can be asked for again.
 #pragma once
 
 #include "graph.h"
@@ -7,10 +7,10 @@
 
 namespace vgpu::emulator::api {
 
-Operation makeKernel(Context&, const CUDA_KERNEL_NODE_PARAMS&);   // description: LaunchRequest
-Operation makeMemcpy(Context&, const CUDA_MEMCPY3D&);             // description: CUDA_MEMCPY3D
-Operation makeMemset(Context&, const CUDA_MEMSET_NODE_PARAMS&);   // description: CUDA_MEMSET_NODE_PARAMS
-Operation makeHost(const CUDA_HOST_NODE_PARAMS&);                 // description: CUDA_HOST_NODE_PARAMS
+Operation makeKernel(Context&, const CUDA_KERNEL_NODE_PARAMS&);        // description: LaunchRequest
+Operation makeMemcpy(Context&, const CUDA_MEMCPY3D&);                  // description: CUDA_MEMCPY3D
+Operation makeMemset(Context&, const CUDA_MEMSET_NODE_PARAMS&);        // description: CUDA_MEMSET_NODE_PARAMS
+Operation makeHost(const CUDA_HOST_NODE_PARAMS&);                      // description: CUDA_HOST_NODE_PARAMS
 Operation makeMemOps(Context&, const CUDA_BATCH_MEM_OP_NODE_PARAMS&);  // description: MemOps
 
 struct MemOps {

@@ -40,9 +40,8 @@ std::shared_ptr<GraphNode> nodeOf(Driver& driver, CUgraphNode handle, CUgraphNod
 
 CUresult addEventNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count, CUgraphNodeType type,
                       CUevent event) {
-  return addSpecial(node, graph, before, count, type, [&](Context& context, Graph&, GraphNode& made) {
-    made.event = context.driver.events.get(event);
-  });
+  return addSpecial(node, graph, before, count, type,
+                    [&](Context& context, Graph&, GraphNode& made) { made.event = context.driver.events.get(event); });
 }
 
 CUresult askEvent(CUgraphNode handle, CUgraphNodeType type, CUevent* event) {
@@ -91,8 +90,10 @@ CUresult addAny(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, siz
       CUDA_HOST_NODE_PARAMS host{given.host.fn, given.host.userData};
       return cuGraphAddHostNode(node, graph, before, count, &host);
     }
-    case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(node, graph, before, count, given.graph.graph);
-    case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(node, graph, before, count);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return cuGraphAddChildGraphNode(node, graph, before, count, given.graph.graph);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return cuGraphAddEmptyNode(node, graph, before, count);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
       return cuGraphAddEventWaitNode(node, graph, before, count, given.eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -107,8 +108,10 @@ CUresult addAny(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, siz
       given.alloc.dptr = wanted.dptr;
       return added;
     }
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphAddMemFreeNode(node, graph, before, count, given.free.dptr);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return cuGraphAddMemFreeNode(node, graph, before, count, given.free.dptr);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 
@@ -174,26 +177,25 @@ CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode 
 CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
                                         CUDA_MEM_ALLOC_NODE_PARAMS* given) {
   if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return addSpecial(node, graph, before, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                    [&](Context& context, Graph& owner, GraphNode& made) {
-                      const CUmemPoolProps& pool = given->poolProps;
-                      require(pool.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && given->bytesize != 0);
-                      require(pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                              pool.handleTypes == CU_MEM_HANDLE_TYPE_NONE);
-                      Driver& driver = context.driver;
-                      Device& device = driver.device(pool.location.id);
-                      given->dptr = driver.pool(device).allocate(given->bytesize, &context);
-                      owner.memory.push_back(std::make_shared<GraphMemory>(driver, given->dptr));
-                      made.operation.description = std::make_shared<const CUDA_MEM_ALLOC_NODE_PARAMS>(*given);
-                    });
+  return addSpecial(
+      node, graph, before, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](Context& context, Graph& owner, GraphNode& made) {
+        const CUmemPoolProps& pool = given->poolProps;
+        require(pool.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && given->bytesize != 0);
+        require(pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE && pool.handleTypes == CU_MEM_HANDLE_TYPE_NONE);
+        Driver& driver = context.driver;
+        Device& device = driver.device(pool.location.id);
+        given->dptr = driver.pool(device).allocate(given->bytesize, &context);
+        owner.memory.push_back(std::make_shared<GraphMemory>(driver, given->dptr));
+        made.operation.description = std::make_shared<const CUDA_MEM_ALLOC_NODE_PARAMS>(*given);
+      });
 }
 
 CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* answer) {
   return enterDriver([&](Driver& driver) {
     require(answer != nullptr);
     std::lock_guard lock(driver.graphMutex);
-    *answer = describedAs<CUDA_MEM_ALLOC_NODE_PARAMS>(driver.graphNodes.get(handle)->operation,
-                                                      CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    *answer =
+        describedAs<CUDA_MEM_ALLOC_NODE_PARAMS>(driver.graphNodes.get(handle)->operation, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
   });
 }
 

@@ -1,7 +1,8 @@
-// Graphs: operations and the order between them, made by hand or recorded from streams, and what is instantiated of them.
+// Graphs: operations and the order between them, made by hand or recorded from streams, and what is instantiated of
+// them.
 //
-// All graphs of the process share one lock (Driver::graphMutex): they are built seldom and are small. A launch works on the
-// executable form, which nobody else sees change while its own lock is held.
+// All graphs of the process share one lock (Driver::graphMutex): they are built seldom and are small. A launch works on
+// the executable form, which nobody else sees change while its own lock is held.
 #pragma once
 
 #include <list>
@@ -21,10 +22,10 @@ struct Graph;
 struct GraphNode {
   CUgraphNode handle = nullptr;
   Graph* graph = nullptr;
-  Operation operation;              // its type says what `description` is; see graph-node.cc
-  std::shared_ptr<Graph> child;     // of a child-graph node: its own copy
-  std::shared_ptr<Event> event;     // of event nodes
-  std::vector<GraphNode*> before;   // those that it depends on
+  Operation operation;                // its type says what `description` is; see graph-node.cc
+  std::shared_ptr<Graph> child;       // of a child-graph node: its own copy
+  std::shared_ptr<Event> event;       // of event nodes
+  std::vector<GraphNode*> before;     // those that it depends on
   const GraphNode* origin = nullptr;  // the node of which this is the clone
 };
 
@@ -59,8 +60,8 @@ struct GraphExec {
   struct Step {
     Operation operation;
     std::shared_ptr<Event> event;
-    std::vector<size_t> before;      // earlier steps
-    std::vector<CUgraphNode> path;   // the node that it came from, child-graph nodes first
+    std::vector<size_t> before;     // earlier steps
+    std::vector<CUgraphNode> path;  // the node that it came from, child-graph nodes first
     bool enabled = true;
   };
   GraphExec(const Graph&, unsigned long long flags);

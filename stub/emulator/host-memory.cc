@@ -18,9 +18,16 @@ bool isMapped(const std::byte* base, uint64_t bytes) {
 }
 
 Mapping hostMapping(Context& context, std::shared_ptr<HostView> view, MappingKind kind, unsigned flags) {
-  return Mapping{.base = asNumber(view->base()), .bytes = view->bytes(), .kind = kind, .view = view,
-                 .host = view->base(), .device = &context.device, .context = &context, .readers = everyDevice,
-                 .writers = everyDevice, .flags = flags};
+  return Mapping{.base = asNumber(view->base()),
+                 .bytes = view->bytes(),
+                 .kind = kind,
+                 .view = view,
+                 .host = view->base(),
+                 .device = &context.device,
+                 .context = &context,
+                 .readers = everyDevice,
+                 .writers = everyDevice,
+                 .flags = flags};
 }
 
 std::byte* allocateHost(Context& context, uint64_t bytes, MappingKind kind, unsigned flags) {
@@ -37,8 +44,8 @@ using namespace vgpu::emulator::api;
 
 CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
   return enterContext([&](Context& context) {
-    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-                               CU_MEMHOSTREGISTER_READ_ONLY;
+    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                               CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) refuse(CUDA_ERROR_NOT_SUPPORTED);
     auto* base = static_cast<std::byte*>(pointer);

@@ -11,8 +11,12 @@ JitLog::JitLog(unsigned count, CUjit_option* options, void** values) {
   require(count == 0 || (options != nullptr && values != nullptr));
   for (unsigned i = 0; i < count; ++i) {
     switch (options[i]) {
-      case CU_JIT_ERROR_LOG_BUFFER: errorBuffer_ = static_cast<char*>(values[i]); break;
-      case CU_JIT_INFO_LOG_BUFFER: infoBuffer_ = static_cast<char*>(values[i]); break;
+      case CU_JIT_ERROR_LOG_BUFFER:
+        errorBuffer_ = static_cast<char*>(values[i]);
+        break;
+      case CU_JIT_INFO_LOG_BUFFER:
+        infoBuffer_ = static_cast<char*>(values[i]);
+        break;
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
         errorBytes_ = static_cast<unsigned>(asNumber(values[i]));
         errorBytesOut_ = &values[i];

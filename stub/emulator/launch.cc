@@ -11,18 +11,30 @@ namespace {
 
 CUresult codeOf(Fault::Kind kind) {
   switch (kind) {
-    case Fault::Kind::illegalAddress: return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case Fault::Kind::sharedOutOfRange: return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case Fault::Kind::misalignedAddress: return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case Fault::Kind::illegalInstruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case Fault::Kind::invalidAddressSpace: return CUDA_ERROR_INVALID_ADDRESS_SPACE;
-    case Fault::Kind::invalidPc: return CUDA_ERROR_INVALID_PC;
-    case Fault::Kind::stackOverflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
-    case Fault::Kind::assertion: return CUDA_ERROR_ASSERT;
-    case Fault::Kind::trap: return CUDA_ERROR_LAUNCH_FAILED;
-    case Fault::Kind::timeout: return CUDA_ERROR_LAUNCH_TIMEOUT;
-    case Fault::Kind::notSupported: return CUDA_ERROR_NOT_SUPPORTED;
-    case Fault::Kind::divergentBarrier: return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::illegalAddress:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::sharedOutOfRange:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::misalignedAddress:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case Fault::Kind::illegalInstruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case Fault::Kind::invalidAddressSpace:
+      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+    case Fault::Kind::invalidPc:
+      return CUDA_ERROR_INVALID_PC;
+    case Fault::Kind::stackOverflow:
+      return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case Fault::Kind::assertion:
+      return CUDA_ERROR_ASSERT;
+    case Fault::Kind::trap:
+      return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::timeout:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case Fault::Kind::notSupported:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    case Fault::Kind::divergentBarrier:
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -53,13 +65,20 @@ void runKernel(const LaunchRequest& request) {
   const Settings& settings = context.driver.settings;
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
-  Launch launch{.kernel = &function.kernel(), .grid = request.grid, .block = request.block,
-                .dynamicSharedBytes = request.dynamicSharedBytes, .cooperative = request.cooperative,
-                .parameters = request.parameters, .memory = &memory, .workers = settings.workers,
-                .schedule = settings.schedule, .cancelled = limit.cancelled(),
-                .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
-                .warpsPerSm =
-                    static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};
+  Launch launch{
+      .kernel = &function.kernel(),
+      .grid = request.grid,
+      .block = request.block,
+      .dynamicSharedBytes = request.dynamicSharedBytes,
+      .cooperative = request.cooperative,
+      .parameters = request.parameters,
+      .memory = &memory,
+      .workers = settings.workers,
+      .schedule = settings.schedule,
+      .cancelled = limit.cancelled(),
+      .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
+      .warpsPerSm =
+          static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};
   launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
   Context::Heap heap = context.heap();
   launch.heapBase = heap.base;
@@ -119,12 +138,10 @@ void checkLaunch(const LaunchRequest& request) {
     uint32_t value;
     CUdevice_attribute most;
   };
-  const Dimension dimensions[] = {{request.grid[0], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X},
-                                  {request.grid[1], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
-                                  {request.grid[2], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z},
-                                  {request.block[0], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X},
-                                  {request.block[1], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y},
-                                  {request.block[2], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}};
+  const Dimension dimensions[] = {
+      {request.grid[0], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X},   {request.grid[1], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
+      {request.grid[2], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z},   {request.block[0], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X},
+      {request.block[1], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y}, {request.block[2], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}};
   for (const Dimension& each : dimensions) {
     require(each.value != 0 && each.value <= static_cast<uint32_t>(device.attribute(each.most)));
   }
@@ -147,10 +164,11 @@ Operation launchOperation(LaunchRequest request) {
     kept->pointers.push_back(kept->parameters.data() + each.offset);
   }
   return {.weight = Weight::heavy,
-          .action = [kept] {
-            runKernel(*kept);
-            return Outcome::finished;
-          },
+          .action =
+              [kept] {
+                runKernel(*kept);
+                return Outcome::finished;
+              },
           .type = CU_GRAPH_NODE_TYPE_KERNEL,
           .description = kept};
 }
@@ -168,8 +186,11 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream streamHandle, vo
     std::shared_ptr<Function> function = functionFor(context, handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
     if (&function->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
-    LaunchRequest request{.function = function, .grid = shape.grid, .block = shape.block,
-                          .dynamicSharedBytes = shape.dynamicSharedBytes, .cooperative = shape.cooperative};
+    LaunchRequest request{.function = function,
+                          .grid = shape.grid,
+                          .block = shape.block,
+                          .dynamicSharedBytes = shape.dynamicSharedBytes,
+                          .cooperative = shape.cooperative};
     checkLaunch(request);
     request.parameters = readParameters(function->kernel(), kernelParams, extra);
     stream->submit(launchOperation(std::move(request)));
@@ -187,14 +208,18 @@ void applyAttribute(const CUlaunchAttribute& attribute, Shape& shape) {
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     // The next kernel may start early; starting it later is always right.
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: return;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; return;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      return;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      shape.cooperative = attribute.value.cooperative != 0;
+      return;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const auto& cluster = attribute.value.clusterDim;
       if (cluster.x == 1 && cluster.y == 1 && cluster.z == 1) return;
       refuse(CUDA_ERROR_NOT_SUPPORTED);  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0
     }
-    default: refuse(CUDA_ERROR_NOT_SUPPORTED);
+    default:
+      refuse(CUDA_ERROR_NOT_SUPPORTED);
   }
 }
 

@@ -43,8 +43,8 @@ std::shared_ptr<Function> LibraryKernel::functionIn(Context& context) const {
 
 namespace {
 
-CUresult loadLibrary(CUlibrary* handle, const void* image, unsigned jitCount, CUjit_option* jitOptions, void** jitValues,
-                     CUlibraryOption* options, void** values, unsigned count) {
+CUresult loadLibrary(CUlibrary* handle, const void* image, unsigned jitCount, CUjit_option* jitOptions,
+                     void** jitValues, CUlibraryOption* options, void** values, unsigned count) {
   return enterContext([&](Context& context) {
     require(handle != nullptr && image != nullptr);
     JitLog log(jitCount, jitOptions, jitValues);

@@ -49,10 +49,16 @@ PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes)
   }
   base_ = *base;
   if (bytes_ == 0) return;
-  driver_.space.map(Mapping{.base = base_, .bytes = bytes, .kind = MappingKind::image, .view = view_,
-                           .host = view_->base(), .device = &context.device, .context = &context,
-                           .readers = context.device.bit(), .writers = context.device.bit()},
-                   CUDA_ERROR_UNKNOWN);
+  driver_.space.map(Mapping{.base = base_,
+                            .bytes = bytes,
+                            .kind = MappingKind::image,
+                            .view = view_,
+                            .host = view_->base(),
+                            .device = &context.device,
+                            .context = &context,
+                            .readers = context.device.bit(),
+                            .writers = context.device.bit()},
+                    CUDA_ERROR_UNKNOWN);
 }
 
 void PlacedRange::release() {

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "ptx/interpreter.h"
 #include "address-space.h"
 #include "context.h"
 #include "jit-options.h"
+#include "ptx/interpreter.h"
 
 namespace vgpu::emulator::api {
 
-// Device memory of a context's own, at an address that depends on nothing but the ranges placed there before: the images
-// of modules and the heap.
+// Device memory of a context's own, at an address that depends on nothing but the ranges placed there before: the
+// images of modules and the heap.
 class PlacedRange {
  public:
   PlacedRange(Context&, VaRange& place, uint64_t bytes);

@@ -27,10 +27,14 @@ template <class Value>
 bool holds(Value now, Value wanted, unsigned condition) {
   using Signed = std::make_signed_t<Value>;
   switch (condition) {
-    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<Signed>(now - wanted) >= 0;  // cyclic, as cuda.h says
-    case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
-    case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
-    default: return static_cast<Value>(~(now | wanted)) != 0;  // CU_STREAM_WAIT_VALUE_NOR
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<Signed>(now - wanted) >= 0;  // cyclic, as cuda.h says
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return now == wanted;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (now & wanted) != 0;
+    default:
+      return static_cast<Value>(~(now | wanted)) != 0;  // CU_STREAM_WAIT_VALUE_NOR
   }
 }
 
@@ -68,8 +72,10 @@ Action batchedAction(Context& context, const CUstreamBatchMemOpParams& operation
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
       return waitAction<cuuint64_t>(context, operation.waitValue.address, operation.waitValue.value64,
                                     operation.waitValue.flags);
-    case CU_STREAM_MEM_OP_BARRIER: return {};
-    default: refuse(CUDA_ERROR_NOT_SUPPORTED);
+    case CU_STREAM_MEM_OP_BARRIER:
+      return {};
+    default:
+      refuse(CUDA_ERROR_NOT_SUPPORTED);
   }
 }
 
@@ -77,7 +83,8 @@ Action batchedAction(Context& context, const CUstreamBatchMemOpParams& operation
 
 Operation makeMemOps(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& given) {
   require(given.paramArray != nullptr && given.count <= mostBatched && given.flags == 0);
-  auto known = std::make_shared<MemOps>(MemOps{given.ctx, given.flags, {given.paramArray, given.paramArray + given.count}});
+  auto known =
+      std::make_shared<MemOps>(MemOps{given.ctx, given.flags, {given.paramArray, given.paramArray + given.count}});
   std::vector<Action> actions;
   for (const CUstreamBatchMemOpParams& each : known->operations) {
     if (Action action = batchedAction(context, each)) actions.push_back(std::move(action));
@@ -85,13 +92,14 @@ Operation makeMemOps(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& give
   // A wait that does not hold yet is asked again from where it was.
   auto next = std::make_shared<size_t>(0);
   return {.weight = Weight::light,
-          .action = [actions, next] {
-            for (; *next < actions.size(); ++*next) {
-              if (actions[*next]() == Outcome::waiting) return Outcome::waiting;
-            }
-            *next = 0;
-            return Outcome::finished;
-          },
+          .action =
+              [actions, next] {
+                for (; *next < actions.size(); ++*next) {
+                  if (actions[*next]() == Outcome::waiting) return Outcome::waiting;
+                }
+                *next = 0;
+                return Outcome::finished;
+              },
           .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
           .description = known};
 }

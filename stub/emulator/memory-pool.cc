@@ -32,8 +32,8 @@ CUresult allocateAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool poolHand
   return enterContext([&](Context& context) {
     require(address != nullptr);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
-    std::shared_ptr<MemoryPool> pool = poolHandle ? context.driver.memoryPools.get(poolHandle)
-                                                  : context.driver.currentPool(stream->context.device);
+    std::shared_ptr<MemoryPool> pool =
+        poolHandle ? context.driver.memoryPools.get(poolHandle) : context.driver.currentPool(stream->context.device);
     require(bytes != 0);
     *address = allocate(stream->context, *pool, bytes);
   });
@@ -41,10 +41,14 @@ CUresult allocateAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool poolHand
 
 std::atomic<int>* findReuse(MemoryPool& pool, CUmemPool_attribute attribute) {
   switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: return &pool.reuse[0];
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: return &pool.reuse[1];
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return &pool.reuse[2];
-    default: return nullptr;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      return &pool.reuse[0];
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      return &pool.reuse[1];
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      return &pool.reuse[2];
+    default:
+      return nullptr;
   }
 }
 
@@ -67,10 +71,13 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     Driver& driver = context.driver;
     Mapping mapping = driver.space.beginFree(address);  // a second free of the same range is refused here
-    stream->submit({.weight = Weight::light, .action = [&driver, mapping] {
-      driver.freePlain(mapping);
-      return Outcome::finished;
-    }, .type = CU_GRAPH_NODE_TYPE_MEM_FREE});
+    stream->submit({.weight = Weight::light,
+                    .action =
+                        [&driver, mapping] {
+                          driver.freePlain(mapping);
+                          return Outcome::finished;
+                        },
+                    .type = CU_GRAPH_NODE_TYPE_MEM_FREE});
   });
 }
 
@@ -149,12 +156,19 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute 
     }
     cuuint64_t number = 0;
     switch (attribute) {
-      case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = pool->releaseThreshold; break;
+      case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        number = pool->releaseThreshold;
+        break;
       case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-      case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number = pool->used; break;
+      case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        number = pool->used;
+        break;
       case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-      case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number = pool->usedHigh; break;
-      default: refuse(CUDA_ERROR_INVALID_VALUE);
+      case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        number = pool->usedHigh;
+        break;
+      default:
+        refuse(CUDA_ERROR_INVALID_VALUE);
     }
     std::memcpy(value, &number, sizeof number);
   });
@@ -164,7 +178,8 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* 
   return enterDriver([&](Driver& driver) {
     driver.memoryPools.get(handle);
     require(descriptions != nullptr && count != 0);
-    // Peers see plain memory where their context has enabled access; the pool adds nothing to that and takes nothing away.
+    // Peers see plain memory where their context has enabled access; the pool adds nothing to that and takes nothing
+    // away.
     for (size_t i = 0; i < count; ++i) driver.device(descriptions[i].location.id);
   });
 }

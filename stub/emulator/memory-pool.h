@@ -1,5 +1,5 @@
-// Stream-ordered memory: pools that cuMemAllocAsync takes from. Memory is taken when the call is made and given back when
-// the stream reaches the free, so no range is handed out again before its last use has ended.
+// Stream-ordered memory: pools that cuMemAllocAsync takes from. Memory is taken when the call is made and given back
+// when the stream reaches the free, so no range is handed out again before its last use has ended.
 #pragma once
 
 #include <array>

@@ -70,8 +70,9 @@ CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunc
 }
 
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int* leastGrid, int* bestBlock, CUfunction handle,
-                                                           CUoccupancyB2DSize dynamicSharedOf, size_t dynamicSharedBytes,
-                                                           int mostBlockThreads, unsigned flags) {
+                                                           CUoccupancyB2DSize dynamicSharedOf,
+                                                           size_t dynamicSharedBytes, int mostBlockThreads,
+                                                           unsigned flags) {
   return enterContext([&](Context& context) {
     require(leastGrid != nullptr && bestBlock != nullptr && mostBlockThreads >= 0);
     require((flags & ~unsigned{CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) == 0);

@@ -98,10 +98,15 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUme
     require(driver.space.reserved(address, bytes));
     std::shared_ptr<HostView> view = HostView::ofFile(physical->fd, offset, bytes);
     std::byte* host = view->base();
-    driver.space.map(
-        Mapping{.base = address, .bytes = bytes, .kind = MappingKind::physical, .view = std::move(view), .host = host,
-                .device = &physical->device, .physical = physical, .physicalOffset = offset},
-        CUDA_ERROR_INVALID_VALUE);
+    driver.space.map(Mapping{.base = address,
+                             .bytes = bytes,
+                             .kind = MappingKind::physical,
+                             .view = std::move(view),
+                             .host = host,
+                             .device = &physical->device,
+                             .physical = physical,
+                             .physicalOffset = offset},
+                     CUDA_ERROR_INVALID_VALUE);
   });
 }
 
@@ -187,7 +192,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* ha
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device.ordinal()};
-    *handle = driver.physical.add(
-        std::make_shared<Physical>(device, properties, static_cast<uint64_t>(status.st_size), fd));
+    *handle =
+        driver.physical.add(std::make_shared<Physical>(device, properties, static_cast<uint64_t>(status.st_size), fd));
   });
 }

@@ -1,5 +1,5 @@
-// Handles: numbers given to the caller for objects that the driver owns. A number is never given twice, so a handle that
-// outlives its object is found dead instead of meaning another one.
+// Handles: numbers given to the caller for objects that the driver owns. A number is never given twice, so a handle
+// that outlives its object is found dead instead of meaning another one.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// How often a stream's wait on a memory word is looked at. The word may be written by another process, which cannot tell.
+// How often a stream's wait on a memory word is looked at. The word may be written by another process, which cannot
+// tell.
 constexpr std::chrono::microseconds pollInterval{50};
 
 // As many kernels as the largest devices run at a time (CUDA C++ Programming Guide, technical specifications).

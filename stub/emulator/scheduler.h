@@ -1,9 +1,9 @@
 // What runs the device's work. Streams, events and graphs all become one thing here: tasks with tasks before them.
 //
 // A task whose predecessors are done is run: a light one at once on the thread that found it ready, any other by an
-// executor thread. Executors sleep while nothing is ready; one more is started when something is ready and all are busy,
-// so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. One clock
-// thread exists while stream waits on memory or kernel deadlines are pending; it is the only thing that polls.
+// executor thread. Executors sleep while nothing is ready; one more is started when something is ready and all are
+// busy, so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. One
+// clock thread exists while stream waits on memory or kernel deadlines are pending; it is the only thing that polls.
 //
 // Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls nobody's code
 // (host functions, kernels, actions) while it holds one:
@@ -109,7 +109,7 @@ class Scheduler {
   std::condition_variable work_, clock_, alarmDone_;
   std::deque<TaskRef> ready_;
   int executors_ = 0, idle_ = 0, woken_ = 0;  // woken_: idle ones that were called and have not come yet
-  std::vector<TaskRef> waiters_;  // tasks whose action said `waiting`
+  std::vector<TaskRef> waiters_;              // tasks whose action said `waiting`
   std::vector<Alarm> alarms_;
   uint64_t nextAlarm_ = 1, ringing_ = 0;
   bool clockRuns_ = false;

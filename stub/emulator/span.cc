@@ -34,7 +34,8 @@ MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uin
 MemorySpan MemorySpan::ofCopy(const MemorySpan& source) {
   auto buffer = std::make_shared<std::vector<std::byte>>(source.bytes());
   struct Keeper : HostView {
-    Keeper(std::shared_ptr<std::vector<std::byte>> bytes) : HostView(bytes->data(), bytes->size(), false), bytes(bytes) {}
+    Keeper(std::shared_ptr<std::vector<std::byte>> bytes)
+        : HostView(bytes->data(), bytes->size(), false), bytes(bytes) {}
     std::shared_ptr<std::vector<std::byte>> bytes;
   };
   MemorySpan span;

@@ -145,7 +145,8 @@ std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
   std::vector<TaskRef> before;
   collectPredecessors(stream, before);
   // What orders later work of a stream behind the default stream is no part of the stream itself.
-  if (stream.kind != Stream::Kind::legacy) std::erase_if(before, [&](const TaskRef& task) { return task != stream.tail; });
+  if (stream.kind != Stream::Kind::legacy)
+    std::erase_if(before, [&](const TaskRef& task) { return task != stream.tail; });
   return before;
 }
 
@@ -180,7 +181,8 @@ using namespace vgpu::emulator::api;
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
   return enterContext([&](Context& context) {
     require(handle != nullptr && (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) == 0);
-    std::shared_ptr<Stream> stream = context.streams.create(flags, std::clamp(priority, greatestPriority, leastPriority));
+    std::shared_ptr<Stream> stream =
+        context.streams.create(flags, std::clamp(priority, greatestPriority, leastPriority));
     *handle = context.driver.streams.add(stream);
   });
 }
@@ -255,9 +257,7 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice* device) {
 }
 
 CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-  return enterContext([&](Context& context) {
-    streamOf(context, handle)->submit(makeHost({function, data}));
-  });
+  return enterContext([&](Context& context) { streamOf(context, handle)->submit(makeHost({function, data})); });
 }
 
 CUresult CUDAAPI cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {

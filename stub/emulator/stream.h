@@ -28,7 +28,7 @@ struct GraphNode;
 // A piece of work that can be run once from a stream or many times from a graph.
 struct Operation {
   Weight weight = Weight::heavy;
-  Action action;                 // empty: a mere point in the order
+  Action action;  // empty: a mere point in the order
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::shared_ptr<const void> description;  // what a graph's query answers, of the type that `type` says
 };
@@ -78,13 +78,14 @@ void refuseDuringCapture(Driver&);
 // One of several tasks that enter a stream together: an executable graph's step.
 struct GroupMember {
   Operation operation;
-  std::vector<size_t> before;  // earlier members
-  TaskRef after;               // something else that it waits for
-  std::shared_ptr<Event> event;             // that it records, as
+  std::vector<size_t> before;    // earlier members
+  TaskRef after;                 // something else that it waits for
+  std::shared_ptr<Event> event;  // that it records, as
   std::shared_ptr<EventRecording> recorded;
 };
 
-// The stream that a handle means to the calling thread, the default ones included; refuses where its context has failed.
+// The stream that a handle means to the calling thread, the default ones included; refuses where its context has
+// failed.
 std::shared_ptr<Stream> streamOf(Context& current, CUstream handle);
 
 // The streams of one context.

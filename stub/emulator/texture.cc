@@ -45,7 +45,9 @@ void checkLinear(Context& context, CUdeviceptr address, CUarray_format format, u
 void checkResource(Context& context, const CUDA_RESOURCE_DESC& resource) {
   require(resource.flags == 0);
   switch (resource.resType) {
-    case CU_RESOURCE_TYPE_ARRAY: context.driver.arrays.get(resource.res.array.hArray); return;
+    case CU_RESOURCE_TYPE_ARRAY:
+      context.driver.arrays.get(resource.res.array.hArray);
+      return;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
       context.driver.mipmappedArrays.get(resource.res.mipmap.hMipmappedArray);
       return;
@@ -79,8 +81,8 @@ CUresult CUDAAPI cuTexObjectCreate(CUtexObject* handle, const CUDA_RESOURCE_DESC
     require(view == nullptr || isArray);
     for (CUaddress_mode mode : texture->addressMode) require(mode >= 0 && mode <= CU_TR_ADDRESS_MODE_BORDER);
     require(texture->filterMode == CU_TR_FILTER_MODE_POINT || texture->filterMode == CU_TR_FILTER_MODE_LINEAR);
-    *handle = context.driver.textures.add(
-        {&context, false, *resource, *texture, view ? std::optional(*view) : std::nullopt});
+    *handle =
+        context.driver.textures.add({&context, false, *resource, *texture, view ? std::optional(*view) : std::nullopt});
   });
 }
 

@@ -1,5 +1,5 @@
-// Texture and surface objects: what they read from and how. Their handles are small numbers, the lowest free one first, so
-// that the same calls give the same handles in another process.
+// Texture and surface objects: what they read from and how. Their handles are small numbers, the lowest free one first,
+// so that the same calls give the same handles in another process.
 #pragma once
 
 #include <map>

@@ -134,7 +134,7 @@ void Worker::Impl::run(const Frame& frame) {
   auto& info = api::infoOf(frame.method);
   SegmentHeader& shared = execution->shared().header();
   if (isSticky(result)) shared.fault[frame.device].store(result);
-  if (!info.reads) busyDevices |= 1u << frame.device;
+  if (!info.noWork) busyDevices |= 1u << frame.device;
   if (info.route == api::Route::POST) {
     int32_t none = 0;
     if (result != CUDA_SUCCESS) shared.deferred[frame.device].compare_exchange_strong(none, result);

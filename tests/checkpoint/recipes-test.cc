@@ -62,3 +62,18 @@ TEST_CASE("records cut off anywhere but between two are refused") {
   }
   CHECK(whole == 3);  // none, one, two of three
 }
+
+TEST_CASE("records with any bit changed are refused, or are other records") {
+  auto good = encodeRecords(sample());
+  size_t refused = 0;
+  for (size_t bit = 0; bit < good.size() * 8; bit++) {
+    auto bad = good;
+    bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    try {
+      for (auto& record : decodeRecords(bad, 256)) CHECK(record.recipe.front().position < 256);
+    } catch (const kj::Exception&) {
+      refused++;
+    }
+  }
+  CHECK(refused > good.size());
+}

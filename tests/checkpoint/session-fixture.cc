@@ -14,12 +14,14 @@ namespace vgpu::test {
 namespace {
 
 constexpr uint16_t slotIndex = 5;
+constexpr uint32_t noteSlab = 61;
 constexpr const char* image = R"(
 .version 8.0
 .target sm_75
 .address_size 64
 
 .visible .global .align 4 .u32 total;
+.visible .global .align 4 .u32 seen;
 
 .visible .entry add(.param .u64 p, .param .u32 v)
 {
@@ -84,6 +86,14 @@ RecordedFrame copyFromSlab(uint64_t destination, uint32_t slab, uint32_t bytes) 
     p.setDestination(destination);
     p.setSlab(slab);
     p.setBytes(bytes);
+  });
+}
+
+RecordedFrame moduleVariable(uint64_t variable, const char* name) {
+  return makeFrame<api::Cuda::ModuleVariableParams>(0, api::Method::moduleVariable, 0, [&](auto p) {
+    p.setVariable(variable);
+    p.setModule(made::module);
+    p.setName(name);
   });
 }
 
@@ -210,11 +220,10 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.post(blobWrite(0, static_cast<uint32_t>(strlen(image) + 1)));
   session.require(moduleLoad(0, module, 1));
   session.require(moduleFunction(0, addFunction, module, "add"));
-  session.require(makeFrame<api::Cuda::ModuleVariableParams>(0, api::Method::moduleVariable, 0, [](auto p) {
-    p.setVariable(totalVariable);
-    p.setModule(module);
-    p.setName("total");
-  }));
+  session.require(moduleVariable(totalVariable, "total"));
+  // The program remembers where it lies.
+  std::memcpy(session.segment().slab(noteSlab), session.segment().slot(slotIndex).answer + 8, sizeof(uint64_t));
+  session.require(moduleVariable(seenVariable, "seen"));
   session.require(lease());
   session.post(memAlloc(0, counters, 256));
   session.post(memAlloc(0, large, largeBytes));
@@ -251,6 +260,10 @@ void requireFinished(TestSession& session) {
   KJ_REQUIRE(deferred == 0, "a posted call failed", deferred);
   uint32_t counter = session.readWord(counters);
   KJ_REQUIRE(counter == 12, counter);
+  uint64_t totalAddress;
+  std::memcpy(&totalAddress, session.segment().slab(noteSlab), sizeof totalAddress);
+  uint32_t total = session.readWord(totalAddress);
+  KJ_REQUIRE(total == 12, total);
   uint32_t words[] = {session.readWord(large), session.readWord(large + 64), session.readWord(large + 5 * MiB),
                       session.readWord(large + 8 * MiB - 4), session.readWord(large + 8 * MiB)};
   KJ_REQUIRE(

@@ -52,7 +52,7 @@ constexpr uint64_t arena = 0x2000'0000'0000;
 constexpr uint64_t leaseBytes = 32 * MiB;
 constexpr uint64_t counters = arena, large = arena + 4096, gone = arena + 16 * MiB;
 constexpr uint64_t largeBytes = 9 * MiB + 300;  // several chunks, the last not whole
-constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, stream = 401, event = 501;
+constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, seenVariable = 302, stream = 401, event = 501;
 }  // namespace made
 
 // add(p, v): *p += v and total += v.

@@ -10,7 +10,8 @@ namespace {
 
 // A module whose one variable tells which of several was chosen.
 std::string marked(const char* variable) {
-  return std::string(".version 8.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 ") + variable + ";\n";
+  return std::string(".version 8.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 ") + variable +
+         ";\n";
 }
 
 bool has(CUmodule module, const char* variable) {
@@ -40,8 +41,12 @@ TEST_CASE("PTX is found in a fatbinary however it is packed") {
 
 TEST_CASE("the newest PTX that the device can run is taken") {
   Device device;
-  std::string members = member(2, 75, "\x7f" "ELF", Packing::plain) + member(1, 75, marked("old"), Packing::zstd) +
-                        member(1, 90, marked("best"), Packing::lz4) + member(1, 80, marked("middle"), Packing::zstd) +
+  std::string members = member(2, 75,
+                               "\x7f"
+                               "ELF",
+                               Packing::plain) +
+                        member(1, 75, marked("old"), Packing::zstd) + member(1, 90, marked("best"), Packing::lz4) +
+                        member(1, 80, marked("middle"), Packing::zstd) +
                         member(1, 100, marked("future"), Packing::zstd);
   CUmodule module = loaded(fatbinary(members));
   CHECK(has(module, "best"));
@@ -63,7 +68,10 @@ TEST_CASE("PTX for one architecture alone is taken on that one alone") {
 TEST_CASE("a fatbinary without PTX for the device is refused") {
   Device device;
   CUmodule module = nullptr;
-  std::string machineCode = fatbinary(member(2, 90, "\x7f" "ELF", Packing::plain));
+  std::string machineCode = fatbinary(member(2, 90,
+                                             "\x7f"
+                                             "ELF",
+                                             Packing::plain));
   CHECK_ANSWER(cuModuleLoadData(&module, machineCode.data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
   std::string future = fatbinary(member(1, 100, kernels, Packing::zstd));
   CHECK_ANSWER(cuModuleLoadData(&module, future.data()), CUDA_ERROR_NO_BINARY_FOR_GPU);

@@ -73,7 +73,8 @@ TEST_CASE("entries are found by base name, version and flavour") {
   CHECK_CUDA(cuGetProcAddress("cuCtxCreate", &old, 4000, CU_GET_PROC_ADDRESS_DEFAULT, &result));
   CHECK_NE(newest, old);
   CHECK_CUDA(cuGetProcAddress("cuLaunchKernel", &old, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &result));
-  CHECK_CUDA(cuGetProcAddress("cuLaunchKernel", &perThread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &result));
+  CHECK_CUDA(
+      cuGetProcAddress("cuLaunchKernel", &perThread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &result));
   CHECK_NE(old, perThread);
   CHECK_CUDA(cuGetProcAddress("cuNoSuchThing", &none, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &result));
   CHECK_EQ(result, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);

@@ -127,7 +127,9 @@ TEST_CASE("a capture is spoilt by what cannot be captured") {
   REQUIRE_CUDA(cuCtxSynchronize());
   REQUIRE_CUDA(cuStreamBeginCapture(streams.first, CU_STREAM_CAPTURE_MODE_GLOBAL));
   SUBCASE("waiting for it") { CHECK_ANSWER(cuStreamSynchronize(streams.first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); }
-  SUBCASE("asking whether it is done") { CHECK_ANSWER(cuStreamQuery(streams.first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); }
+  SUBCASE("asking whether it is done") {
+    CHECK_ANSWER(cuStreamQuery(streams.first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
   SUBCASE("allocating") {
     CUdeviceptr other = 0;
     CHECK_ANSWER(cuMemAlloc(&other, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -166,7 +166,8 @@ TEST_CASE("copies stay inside their allocations") {
 TEST_CASE("host memory is registered at its own address") {
   Device device;
   alignas(4096) static std::array<uint32_t, 2048> memory;
-  REQUIRE_CUDA(cuMemHostRegister(memory.data(), sizeof memory, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE));
+  REQUIRE_CUDA(
+      cuMemHostRegister(memory.data(), sizeof memory, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE));
   CHECK_ANSWER(cuMemHostRegister(memory.data() + 4, 16, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   CUdeviceptr address = 0;
   CHECK_CUDA(cuMemHostGetDevicePointer(&address, memory.data(), 0));

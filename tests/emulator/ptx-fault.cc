@@ -87,6 +87,8 @@ TEST_CASE("a barrier that some threads never reach is reported, not waited at") 
 TEST_CASE("launches that the device cannot hold are refused") {
   Device device(kernelText("", "ret;"));
   CHECK(device.tryLaunch("k", {{1, 1, 1}, {2000, 1, 1}})->kind == Fault::Kind::notSupported);
+  device.launch.dynamicSharedBytes = 300 * 1024;
+  CHECK(device.tryLaunch("k", {})->kind == Fault::Kind::notSupported);
 }
 
 TEST_CASE("text that is wrong or unknown is refused with its line, function and instruction") {

@@ -37,8 +37,11 @@ class DeviceArray {
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
 
+  // Waits, because a copy of few pageable bytes may still be on its way when cudaMemcpy returns, and streams that do not
+  // block would overtake it.
   void upload(const std::vector<T>& values) {
     CHECK(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    CHECK(cudaStreamSynchronize(cudaStreamLegacy));
   }
   std::vector<T> download() const {
     std::vector<T> values(count);

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "intercept/session/control.h"
+#include "vgpu/objects/object-list.h"
 #include "vgpu/wire/segment.h"
 
 namespace {
@@ -50,6 +51,8 @@ void run(const char* name) {
   MemoryFile segment = Segment::create(), arena = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
   Double served;
   auto control = Control::open({node, name, "session-double", &segment, &arena});
+  auto objects = ObjectList::open(control->directory());
+  objects->commit();  // an empty list, as a program has that has made nothing yet
   Double::say("opened " + control->session() + " " + control->directory());
   control->serve(served);
   if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) pause();

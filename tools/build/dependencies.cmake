@@ -30,7 +30,7 @@ add_library(vgpu_xxhash INTERFACE)
 target_include_directories(vgpu_xxhash SYSTEM INTERFACE "${VGPU_XXHASH_INCLUDE}")
 target_compile_definitions(vgpu_xxhash INTERFACE XXH_INLINE_ALL)
 
-# The CUDA toolkit: headers for us, nvcc for the test programs.
+# The CUDA toolkit: headers for us, nvcc for the test programs. tools/setup has put one into .deps where it found none.
 if(EXISTS "${VGPU_DEPS}/cuda/bin/nvcc")
   set(VGPU_NVCC "${VGPU_DEPS}/cuda/bin/nvcc")
 else()

@@ -62,9 +62,21 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take() {
   kj::Own<Waiting> taken = kj::mv(KJ_ASSERT_NONNULL(waiting));
   waiting = nullptr;
   auto ready = taken->ready.addBranch();
-  return ready.then([this, taken = kj::mv(taken)]() mutable {
-    if (waiting == nullptr && !closed) prepare();
-    return kj::mv(taken->worker);
+  return ready.then([this, taken = kj::mv(taken)]() mutable { return greetAgain(kj::mv(taken->worker)); });
+}
+
+// A worker may have died since it was ready, without our having been told yet. Then another one takes its place.
+kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker) {
+  if (waiting == nullptr && !closed) prepare();
+  auto answered = worker->remote().helloRequest().send().then(
+      [](capnp::Response<control::Worker::HelloResults>&&) { return true; },
+      [](kj::Exception&& exception) -> kj::Promise<bool> {
+        if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
+        return false;
+      });
+  return answered.then([this, worker = kj::mv(worker)](bool lives) mutable -> kj::Promise<kj::Own<WorkerProcess>> {
+    if (lives) return kj::mv(worker);
+    return take();
   });
 }
 

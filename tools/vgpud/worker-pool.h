@@ -42,6 +42,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
     bool isReady = false;
   };
 
+  kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker);
   Waiting& prepare();
   void learnDevices(capnp::List<control::Device>::Reader devices);
   void replace(Waiting* dead);

@@ -44,7 +44,7 @@ annotation replay @0xe2b0c9a4d1f35706 (method) :Replay;
 annotation reason @0xe2b0c9a4d1f35707 (method) :Text;
 annotation clientByHand @0xe2b0c9a4d1f35708 (method) :Text;  # people write the client's half, because …
 annotation workerByHand @0xe2b0c9a4d1f35709 (method) :Text;  # people write the worker's half, because …
-annotation reads @0xe2b0c9a4d1f3570a (method) :Void;      # asks, and leaves no work on the GPU
+annotation noWork @0xe2b0c9a4d1f3570a (method) :Void;     # leaves nothing for the GPU to do
 
 # Of a parameter: what happens to the object that it names.
 annotation creates @0xe2b0c9a4d1f35711 (param, field) :Kind;

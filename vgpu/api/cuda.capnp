@@ -19,19 +19,19 @@ struct DeviceDescription {
 interface Cuda {
   # ------------------------------------------------------------------ the session's own
   describe @0 (device :UInt32) -> (count :UInt32, driverVersion :Int32, device :DeviceDescription)
-      $A.route(call) $A.replay(query) $A.reads $A.workerByHand("gathers many driver calls into one answer");
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("gathers many driver calls into one answer");
   lease @1 (address :UInt64 $A.creates(lease), bytes :UInt64) -> ()
-      $A.route(call) $A.replay(build) $A.workerByHand("maps physical memory at the arena's address");
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("maps physical memory at the arena's address");
   endLease @2 (address :UInt64 $A.destroys(lease)) -> ()
-      $A.route(call) $A.replay(build) $A.workerByHand("unmaps it");
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("unmaps it");
   hostLease @3 (address :UInt64 $A.creates(hostLease), bytes :UInt64) -> ()
-      $A.route(call) $A.replay(build) $A.workerByHand("registers a part of the shared host arena");
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("registers a part of the shared host arena");
   endHostLease @4 (address :UInt64 $A.destroys(hostLease)) -> ()
-      $A.route(call) $A.replay(build) $A.workerByHand("gives its pages back too");
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("gives its pages back too");
   blobWrite @5 (blob :UInt64, offset :UInt64, totalBytes :UInt64, slab :UInt32, bytes :UInt32) -> ()
-      $A.route(post) $A.replay(query) $A.workerByHand("the worker keeps blobs, and a snapshot stores them");
+      $A.route(post) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps blobs, and a snapshot stores them");
   blobDrop @6 (blob :UInt64) -> ()
-      $A.route(post) $A.replay(query) $A.workerByHand("as blobWrite");
+      $A.route(post) $A.replay(query) $A.noWork $A.workerByHand("as blobWrite");
 
   # ------------------------------------------------------------------ devices and contexts
   init @7 () $A.entry("cuInit") $A.since(2000) $A.route(local) $A.reason("opens the session");
@@ -69,50 +69,50 @@ interface Cuda {
   ctxGetFlags @31 () $A.entry("cuCtxGetFlags") $A.since(7000) $A.route(local) $A.reason("as primaryCtxSetFlags");
   ctxGetStreamPriorityRange @32 () $A.entry("cuCtxGetStreamPriorityRange") $A.since(5050) $A.route(local)
       $A.reason("described once");
-  ctxSynchronize @33 () -> () $A.entry("cuCtxSynchronize") $A.since(2000) $A.route(signal) $A.replay(query)
+  ctxSynchronize @33 () -> () $A.entry("cuCtxSynchronize") $A.since(2000) $A.route(signal) $A.replay(query) $A.noWork
       $A.clientByHand("nothing outstanding is answered at once")
       $A.workerByHand("the GPU answers, after every stream of the device");
   ctxGetLimit @34 (limit :UInt32) -> (pvalue :UInt64) $A.entry("cuCtxGetLimit") $A.since(3010)
-      $A.signature("size_t* pvalue, CUlimit limit") $A.route(call) $A.replay(query) $A.reads;
+      $A.signature("size_t* pvalue, CUlimit limit") $A.route(call) $A.replay(query) $A.noWork;
   ctxSetLimit @35 (limit :UInt32, value :UInt64) -> () $A.entry("cuCtxSetLimit") $A.since(3010)
-      $A.signature("CUlimit limit, size_t value") $A.route(call) $A.replay(build) $A.reads;
+      $A.signature("CUlimit limit, size_t value") $A.route(call) $A.replay(build) $A.noWork;
   ctxGetCacheConfig @36 () -> (config :UInt32) $A.entry("cuCtxGetCacheConfig") $A.since(3020)
-      $A.signature("CUfunc_cache* config") $A.route(call) $A.replay(query) $A.reads;
+      $A.signature("CUfunc_cache* config") $A.route(call) $A.replay(query) $A.noWork;
   ctxSetCacheConfig @37 (config :UInt32) -> () $A.entry("cuCtxSetCacheConfig") $A.since(3020)
-      $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.reads;
+      $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork;
 
   # ------------------------------------------------------------------ modules and functions
   moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text)
-      $A.entry("cuModuleLoadData") $A.since(2000) $A.route(call) $A.replay(build)
+      $A.entry("cuModuleLoadData") $A.since(2000) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("the image travels as a blob") $A.workerByHand("the image is a blob; the JIT's log comes back");
   moduleLoadEx @39 () $A.entry("cuModuleLoadDataEx") $A.since(2010) $A.route(local) $A.reason("moduleLoad with options");
   moduleLoadFat @40 () $A.entry("cuModuleLoadFatBinary") $A.since(2000) $A.route(local) $A.reason("moduleLoad");
   moduleLoadFile @41 () $A.entry("cuModuleLoad") $A.since(2000) $A.route(local) $A.reason("reads the file, then moduleLoad");
   moduleUnload @42 (hmod :UInt64 $A.destroys(module)) -> () $A.entry("cuModuleUnload") $A.since(2000)
-      $A.signature("CUmodule hmod") $A.route(post) $A.replay(build)
+      $A.signature("CUmodule hmod") $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("the module's functions and variables end with it, and its blob")
       $A.workerByHand("as above");
   moduleFunction @43 (function :UInt64 $A.creates(function), module :UInt64 $A.uses(module) $A.parent, name :Text)
       -> (attributes :List(Int32), offsets :List(UInt32), sizes :List(UInt32))
-      $A.entry("cuModuleGetFunction") $A.since(2000) $A.route(call) $A.replay(build) $A.reads
+      $A.entry("cuModuleGetFunction") $A.since(2000) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("one handle a name") $A.workerByHand("brings what a launch must know in one answer");
   moduleVariable @44 (variable :UInt64 $A.creates(variable), module :UInt64 $A.uses(module) $A.parent, name :Text)
       -> (address :UInt64, bytes :UInt64)
-      $A.entry("cuModuleGetGlobal_v2") $A.since(3020) $A.route(call) $A.replay(build) $A.reads
+      $A.entry("cuModuleGetGlobal_v2") $A.since(3020) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("the list keeps the address, for the comparison at restore")
       $A.workerByHand("a variable has no handle of the driver's");
   moduleGetLoadingMode @45 () $A.entry("cuModuleGetLoadingMode") $A.since(11070) $A.route(local)
       $A.reason("modules are loaded at once");
   funcGetAttribute @46 (attrib :Int32, hfunc :UInt64 $A.uses(function)) -> (pi :Int32) $A.entry("cuFuncGetAttribute")
       $A.since(2020) $A.signature("int* pi, CUfunction_attribute attrib, CUfunction hfunc")
-      $A.route(call) $A.replay(query) $A.reads;
+      $A.route(call) $A.replay(query) $A.noWork;
   funcSetAttribute @47 (hfunc :UInt64 $A.changes(function), attrib :Int32, value :Int32) -> ()
       $A.entry("cuFuncSetAttribute") $A.since(9000)
       $A.signature("CUfunction hfunc, CUfunction_attribute attrib, int value")
-      $A.route(call) $A.replay(build) $A.reads
+      $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("the client checks launches against what is set here");
   funcSetCacheConfig @48 (hfunc :UInt64 $A.changes(function), config :UInt32) -> () $A.entry("cuFuncSetCacheConfig")
-      $A.since(3000) $A.signature("CUfunction hfunc, CUfunc_cache config") $A.route(call) $A.replay(build) $A.reads;
+      $A.since(3000) $A.signature("CUfunction hfunc, CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork;
   funcGetParamInfo @49 () $A.entry("cuFuncGetParamInfo") $A.since(12040) $A.route(local) $A.reason("told by moduleFunction");
   funcGetName @50 () $A.entry("cuFuncGetName") $A.since(12030) $A.route(local) $A.reason("told by the program");
   funcGetModule @51 () $A.entry("cuFuncGetModule") $A.since(11000) $A.route(local) $A.reason("told by the program");
@@ -129,22 +129,22 @@ interface Cuda {
 
   # ------------------------------------------------------------------ memory
   memAlloc @55 (address :UInt64 $A.creates(memory), bytes :UInt64) -> () $A.entry("cuMemAlloc_v2") $A.since(3020)
-      $A.route(post) $A.replay(build)
+      $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("the address is chosen by the client's arena, not by the driver") $A.workerByHand("as above");
   memAllocPitch @56 () $A.entry("cuMemAllocPitch_v2") $A.since(3020) $A.route(local) $A.reason("memAlloc with rounded rows");
   memFree @57 (address :UInt64 $A.destroys(memory)) -> () $A.entry("cuMemFree_v2") $A.since(3020)
-      $A.route(post) $A.replay(build) $A.clientByHand("as memAlloc") $A.workerByHand("as memAlloc");
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("as memAlloc") $A.workerByHand("as memAlloc");
   memGetInfo @58 () -> (free :UInt64, total :UInt64) $A.entry("cuMemGetInfo_v2") $A.since(3020)
-      $A.route(call) $A.replay(query) $A.reads
+      $A.route(call) $A.replay(query) $A.noWork
       $A.clientByHand("what the session has leased and not given out is free too") $A.driver("cuMemGetInfo_v2")
       $A.workerByHand("reads one device");
   memGetAddressRange @59 () $A.entry("cuMemGetAddressRange_v2") $A.since(3020) $A.route(local) $A.reason("the client's arena");
   hostAlloc @60 (address :UInt64 $A.creates(hostMemory), bytes :UInt64, flags :UInt32) -> ()
-      $A.entry("cuMemHostAlloc") $A.since(2020) $A.route(post) $A.replay(build)
+      $A.entry("cuMemHostAlloc") $A.since(2020) $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("pinned memory is a piece of the host arena") $A.workerByHand("a list entry");
   hostAllocPlain @61 () $A.entry("cuMemAllocHost_v2") $A.since(3020) $A.route(local) $A.reason("hostAlloc");
   hostFree @62 (address :UInt64 $A.destroys(hostMemory)) -> () $A.entry("cuMemFreeHost") $A.since(2000)
-      $A.route(post) $A.replay(build) $A.clientByHand("as hostAlloc") $A.workerByHand("as hostAlloc");
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("as hostAlloc") $A.workerByHand("as hostAlloc");
   hostGetDevicePointer @63 () $A.entry("cuMemHostGetDevicePointer_v2") $A.since(3020) $A.route(local)
       $A.reason("one address on all sides");
   hostGetFlags @64 () $A.entry("cuMemHostGetFlags") $A.since(2030) $A.route(local) $A.reason("told by the program");
@@ -172,20 +172,20 @@ interface Cuda {
   # ------------------------------------------------------------------ streams
   streamCreate @74 (phStream :UInt64 $A.creates(stream), flags :UInt32, priority :Int32) -> ()
       $A.entry("cuStreamCreateWithPriority") $A.since(5050)
-      $A.signature("CUstream* phStream, unsigned int flags, int priority") $A.route(post) $A.replay(build)
+      $A.signature("CUstream* phStream, unsigned int flags, int priority") $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("the client remembers flags and priority");
   streamCreatePlain @75 () $A.entry("cuStreamCreate") $A.since(2000) $A.route(local) $A.reason("streamCreate");
   streamDestroy @76 (hStream :UInt64 $A.destroys(stream)) -> () $A.entry("cuStreamDestroy_v2") $A.since(4000)
-      $A.signature("CUstream hStream") $A.route(post) $A.replay(build)
+      $A.signature("CUstream hStream") $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("the built-in streams cannot be destroyed");
   streamWaitEvent @77 (hStream :UInt64 $A.uses(stream) $A.nullable, hEvent :UInt64 $A.uses(event), Flags :UInt32) -> ()
       $A.entry("cuStreamWaitEvent") $A.since(3020)
       $A.signature("CUstream hStream, CUevent hEvent, unsigned int Flags") $A.route(post) $A.replay(work);
   streamSynchronize @78 (stream :UInt64 $A.uses(stream) $A.nullable) -> () $A.entry("cuStreamSynchronize") $A.since(2000)
-      $A.route(signal) $A.replay(query) $A.clientByHand("nothing outstanding is answered at once")
+      $A.route(signal) $A.replay(query) $A.noWork $A.clientByHand("nothing outstanding is answered at once")
       $A.workerByHand("the GPU answers");
   streamQuery @79 (hStream :UInt64 $A.uses(stream) $A.nullable) -> () $A.entry("cuStreamQuery") $A.since(2000)
-      $A.signature("CUstream hStream") $A.route(call) $A.replay(query) $A.reads
+      $A.signature("CUstream hStream") $A.route(call) $A.replay(query) $A.noWork
       $A.clientByHand("nothing outstanding is answered at once");
   streamGetPriority @80 () $A.entry("cuStreamGetPriority") $A.since(5050) $A.route(local) $A.reason("told by the program");
   streamGetFlags @81 () $A.entry("cuStreamGetFlags") $A.since(5050) $A.route(local) $A.reason("told by the program");
@@ -194,7 +194,7 @@ interface Cuda {
 
   # ------------------------------------------------------------------ events
   eventCreate @84 (phEvent :UInt64 $A.creates(event), Flags :UInt32) -> () $A.entry("cuEventCreate") $A.since(2000)
-      $A.signature("CUevent* phEvent, unsigned int Flags") $A.route(post) $A.replay(build)
+      $A.signature("CUevent* phEvent, unsigned int Flags") $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("takes an event line of the segment");
   eventRecord @85 (event :UInt64 $A.uses(event), stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
       $A.entry("cuEventRecord") $A.since(2000) $A.route(post) $A.replay(work)
@@ -203,11 +203,11 @@ interface Cuda {
   eventQuery @87 () $A.entry("cuEventQuery") $A.since(2000) $A.route(local) $A.reason("reads the event's line");
   eventSynchronize @88 () $A.entry("cuEventSynchronize") $A.since(2000) $A.route(local) $A.reason("waits on the event's line");
   eventElapsedTime @89 (start :UInt64 $A.uses(event), end :UInt64 $A.uses(event)) -> (milliseconds :Float32)
-      $A.entry("cuEventElapsedTime_v2") $A.since(12080) $A.route(call) $A.replay(query) $A.reads
+      $A.entry("cuEventElapsedTime_v2") $A.since(12080) $A.route(call) $A.replay(query) $A.noWork
       $A.clientByHand("one frame for two entries") $A.workerByHand("events recorded before a restore keep their times");
   eventElapsedTimeV1 @90 () $A.entry("cuEventElapsedTime") $A.since(2000) $A.route(local) $A.reason("eventElapsedTime");
   eventDestroy @91 (hEvent :UInt64 $A.destroys(event)) -> () $A.entry("cuEventDestroy_v2") $A.since(4000)
-      $A.signature("CUevent hEvent") $A.route(post) $A.replay(build)
+      $A.signature("CUevent hEvent") $A.route(post) $A.replay(build) $A.noWork
       $A.clientByHand("gives its line back") $A.workerByHand("forgets its saved time");
 
   # ------------------------------------------------------------------ occupancy
@@ -215,7 +215,7 @@ interface Cuda {
       -> (numBlocks :Int32)
       $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags") $A.since(7000)
       $A.signature("int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags")
-      $A.route(call) $A.replay(query) $A.reads;
+      $A.route(call) $A.replay(query) $A.noWork;
   occupancyBlocksPlain @93 () $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessor") $A.since(6050) $A.route(local)
       $A.reason("occupancyBlocks");
   occupancyBlockSize @94 () $A.entry("cuOccupancyMaxPotentialBlockSize") $A.since(6050) $A.route(local)
@@ -223,16 +223,16 @@ interface Cuda {
   occupancyShared @95 (func :UInt64 $A.uses(function), numBlocks :Int32, blockSize :Int32) -> (dynamicSmemSize :UInt64)
       $A.entry("cuOccupancyAvailableDynamicSMemPerBlock") $A.since(10020)
       $A.signature("size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize")
-      $A.route(call) $A.replay(query) $A.reads;
+      $A.route(call) $A.replay(query) $A.noWork;
 
   # ------------------------------------------------------------------ peers and hints
   canAccessPeer @96 (dev :Int32, peerDev :Int32) -> (canAccessPeer :Int32) $A.entry("cuDeviceCanAccessPeer")
       $A.since(4000) $A.signature("int* canAccessPeer, CUdevice dev, CUdevice peerDev")
-      $A.route(call) $A.replay(query) $A.reads;
+      $A.route(call) $A.replay(query) $A.noWork;
   p2pAttribute @97 (attrib :Int32, srcDevice :Int32, dstDevice :Int32) -> (value :Int32)
       $A.entry("cuDeviceGetP2PAttribute") $A.since(8000)
       $A.signature("int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice")
-      $A.route(call) $A.replay(query) $A.reads;
+      $A.route(call) $A.replay(query) $A.noWork;
 
   # ------------------------------------------------------------------ answered without a GPU
   getErrorName @98 () $A.entry("cuGetErrorName") $A.since(6000) $A.route(local) $A.reason("a table");

@@ -16,7 +16,7 @@ struct MethodInfo {
   uint32_t since;     // CUDA version of it: 12040 is 12.4
   Route route;
   Replay replay;
-  bool reads;         // leaves no work on the GPU
+  bool noWork;        // leaves nothing for the GPU to do
 };
 extern const MethodInfo methods[methodCount];
 

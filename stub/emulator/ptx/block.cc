@@ -4,12 +4,6 @@
 #include <numeric>
 
 namespace vgpu::emulator {
-namespace {
-
-constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of compute capability 9.0, the largest known here
-
-}  // namespace
-
 void Grid::report(Fault what) {
   const std::lock_guard lock(mutex);
   if (!fault) fault = std::move(what);
@@ -24,7 +18,7 @@ void Block::begin(Grid& grid, uint64_t index) {
             static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
   threads_ = living_ = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, at the alignment that any type needs.
-  sharedBytes_ = std::min<uint64_t>(kernel().sharedBytes(launch.dynamicSharedBytes), kMostSharedBytes);
+  sharedBytes_ = kernel().sharedBytes(launch.dynamicSharedBytes);
   shared_.assign(sharedBytes_, std::byte{0});
   barriers_.fill({});
   output.clear();

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kPatience = 64;           // turns of a block that only spins before one more block is started beside it
 constexpr size_t kMostResident = 64;    // blocks that one worker runs in turn
+constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
 constexpr size_t kMostOutput = 1 << 20;  // bytes of printf output that a launch keeps: cudaLimitPrintfFifoSize's default
 
 // Gives out block numbers in order, or in an order shuffled by the launch's seed.
@@ -135,6 +136,9 @@ std::optional<Fault> refuse(const Launch& launch) {
   const auto fault = [&](std::string what) { return Fault{Fault::Kind::notSupported, "kernel " + launch.kernel->name + ": " + what}; };
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (threads == 0 || threads > 1024) return fault("blocks of " + std::to_string(threads) + " threads; 1 to 1024 are possible");
+  const uint64_t shared = launch.kernel->sharedBytes(launch.dynamicSharedBytes);
+  if (shared > kMostSharedBytes)
+    return fault(std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kMostSharedBytes));
   if (launch.parameters.size() < launch.kernel->parameterBytes)
     return fault(std::to_string(launch.parameters.size()) + " bytes of parameters, " + std::to_string(launch.kernel->parameterBytes) + " are needed");
   return std::nullopt;

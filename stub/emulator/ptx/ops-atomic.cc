@@ -24,11 +24,13 @@ uint32_t inc(uint32_t old, uint32_t b) { return old >= b ? 0 : old + 1; }
 uint32_t dec(uint32_t old, uint32_t b) { return old == 0 || old > b ? b : old - 1; }
 
 float canonical(float value) { return std::isnan(value) ? __builtin_bit_cast(float, 0x7fffffffu) : value; }
-// atom.add.f32 on global memory flushes subnormals (PTX ISA, atom); so does the hardware, of operands and result.
 uint32_t addFloat(uint32_t old, uint32_t b) {
+  return __builtin_bit_cast(uint32_t, canonical(__builtin_bit_cast(float, old) + __builtin_bit_cast(float, b)));
+}
+// On global memory, unlike shared, subnormal operands and results are flushed (PTX ISA, atom).
+uint32_t addFlushed(uint32_t old, uint32_t b) {
   const auto flush = [](uint32_t bits) { return (bits & 0x7f800000) ? bits : bits & 0x80000000; };
-  const float sum = canonical(__builtin_bit_cast(float, flush(old)) + __builtin_bit_cast(float, flush(b)));
-  return flush(__builtin_bit_cast(uint32_t, sum));
+  return flush(addFloat(flush(old), flush(b)));
 }
 uint64_t addDouble(uint64_t old, uint64_t b) {
   return __builtin_bit_cast(uint64_t, __builtin_bit_cast(double, old) + __builtin_bit_cast(double, b));
@@ -64,6 +66,23 @@ const Inst* atomic(Warp& warp, const Inst* inst) {
     const int lane = __builtin_ctz(left);
     std::byte* const place = pattern == Pattern::contiguous ? host[0] + sizeof(T) * lane : host[lane];
     out[lane] = static_cast<Lane<T>>(apply<T, F>(place, static_cast<T>(b[lane])));
+  }
+  return inst + 1;
+}
+
+const Inst* addFloats(Warp& warp, const Inst* inst) {
+  std::byte* host[kLanes];
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 4, true, host);
+  if (pattern == Pattern::failed) return nullptr;
+  spinning(warp);
+  auto* const out = warp.lanes<uint32_t>(inst->op[0]);
+  const auto* const b = warp.lanes<uint32_t>(inst->op[2]);
+  std::byte* const shared = warp.block().shared();
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    std::byte* const place = pattern == Pattern::contiguous ? host[0] + 4 * lane : host[lane];
+    const bool isShared = place >= shared && place < shared + warp.block().sharedBytes();
+    out[lane] = isShared ? apply<uint32_t, addFloat>(place, b[lane]) : apply<uint32_t, addFlushed>(place, b[lane]);
   }
   return inst + 1;
 }
@@ -122,7 +141,7 @@ constexpr AtomicRow row(std::string_view name) { return {name, sizeof(T), 1, ato
 constexpr AtomicRow kAtomics[] = {
     row<uint32_t, add<uint32_t>>("add.u32"),        row<uint32_t, add<uint32_t>>("add.s32"),
     row<uint64_t, add<uint64_t>>("add.u64"),        row<uint64_t, add<uint64_t>>("add.s64"),
-    row<uint32_t, addFloat>("add.f32"),             row<uint64_t, addDouble>("add.f64"),
+    {"add.f32", 4, 1, addFloats},                   row<uint64_t, addDouble>("add.f64"),
     row<uint16_t, addHalf>("add.f16"),              row<uint16_t, addBrain>("add.bf16"),
     row<uint32_t, each<addHalf>>("add.f16x2"),      row<uint32_t, each<addBrain>>("add.bf16x2"),
     row<uint32_t, least<uint32_t>>("min.u32"),      row<int32_t, least<int32_t>>("min.s32"),

@@ -41,6 +41,7 @@ std::string clientEntry(const Method& m) {
                             "    if (CUresult bad = thread.resolve({1}, {2}, {0}Handle)) return bad;\n",
                             p.name, kindName(parameter->kind), parameter->nullable);
       sets += fmt::format("    frame->set{}({}Handle);\n", parameter->accessor, p.name);
+      if (parameter->kind == "stream" && !m.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
       if (parameter->effect == Effect::destroys)
         returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindName(parameter->kind), p.name);
     } else {

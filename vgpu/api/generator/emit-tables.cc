@@ -46,7 +46,7 @@ std::string emitMethodsSource(const std::vector<Method>& methods) {
   out += "const MethodInfo methods[methodCount] = {\n";
   for (auto& m : methods) {
     out += fmt::format("  {{\"{}\", {}, {}, Route::{}, Replay::{}, {}}},\n", m.name, quoted(m.entry), m.since,
-                       enumerantOf(routeName(m.route)), enumerantOf(replayName(m.replay)), m.reads);
+                       enumerantOf(routeName(m.route)), enumerantOf(replayName(m.replay)), m.noWork);
   }
   out += "};\n\nvoid visitEffects(Method method, capnp::MessageReader& frame, const EffectVisitor& visit) {\n";
   out += "  switch (method) {\n";

@@ -17,7 +17,7 @@ std::string capitalised(std::string text) {
 // Annotation ids, as annotations.capnp gives them.
 enum : uint64_t {
   entryId = 0xe2b0c9a4d1f35701, sinceId, signatureId, driverId, routeId, replayId, reasonId, clientByHandId,
-  workerByHandId, readsId,
+  workerByHandId, noWorkId,
   createsId = 0xe2b0c9a4d1f35711, usesId, changesId, destroysId, parentId, nullableId
 };
 
@@ -145,7 +145,7 @@ std::vector<Method> readMethods(capnp::SchemaLoader& loader, uint64_t fileId) {
           case reasonId: method.reason = value.getText().cStr(); break;
           case clientByHandId: method.clientByHand = value.getText().cStr(); break;
           case workerByHandId: method.workerByHand = value.getText().cStr(); break;
-          case readsId: method.reads = true; break;
+          case noWorkId: method.noWork = true; break;
         }
       }
       if (method.driver.empty()) method.driver = method.entry;

@@ -35,7 +35,7 @@ struct Method {
   uint32_t since = 0;
   api::Route route = api::Route::CALL;
   api::Replay replay = api::Replay::QUERY;
-  bool reads = false, hasResults = false;
+  bool noWork = false, hasResults = false;
   unsigned parameterWords = 0;
   std::vector<Field> parameters, results;
   std::vector<CParameter> signature;

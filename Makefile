@@ -1,0 +1,50 @@
+# make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
+# make check    all tests
+# make stage    a release, installed into build/stage
+# make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
+# make format   clang-format over the sources                 make clean    removes build/, keeps .deps/
+#
+# Every target first installs what is missing (tools/setup) and uses the presets of CMakePresets.json.
+
+DEVICE ?= emulated
+JOBS ?= $(shell nproc)
+stage := build/stage
+installed := vgpud vgpuctl vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator
+shown := linked-list linked-list-shared
+
+# $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
+build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
+
+.PHONY: all setup build stage check demo asan tsan bench format clean
+all: build
+
+setup:
+	@tools/setup
+
+build: setup
+	@$(call build,release)
+
+stage: setup
+	@$(call build,release,$(installed))
+	@rm -rf $(stage)
+	@cmake --install build/release --prefix $(stage) >/dev/null
+
+check: build
+	@ctest --preset release --parallel 2
+
+demo: stage
+	@$(call build,release,$(shown:%=tests/programs/%))
+	@tools/demo $(stage) build/release/tests/programs $(DEVICE)
+
+asan tsan: setup
+	@$(call build,$@)
+	@ctest --preset $@ --parallel 2
+
+bench: build
+	@for bench in build/release/tests/bench/*-bench; do echo "$$bench"; "$$bench" || exit 1; done
+
+format:
+	@git ls-files '*.h' '*.cc' '*.cu' '*.c' | xargs clang-format -i
+
+clean:
+	@rm -rf build
