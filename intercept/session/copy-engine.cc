@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/copy-crew.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu {
@@ -15,6 +16,9 @@ namespace {
 constexpr uint64_t inlineBytes = 4 * KiB;
 // Pieces on their way from the device at once: one is copied out while the next ones arrive.
 constexpr unsigned piecesInFlight = 4;
+
+// From here on a copy is worth several threads.
+constexpr uint64_t sharedBytes = 4 * MiB;
 
 enum class Where { device, arena, pageable, nowhere };
 
@@ -45,6 +49,19 @@ CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_
   return frame.post();
 }
 
+CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  Session& session = thread.session;
+  auto slab = session.slabs.take(session.lost);
+  if (!slab) return session.lossResult();
+  std::memcpy(session.segment.slab(*slab), hostPointer(source), bytes);
+  Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
+  frame->setDestination(destination);
+  frame->setSlab(*slab);
+  frame->setBytes(static_cast<uint32_t>(bytes));
+  frame.setStream(stream);
+  return frame.post();
+}
+
 // The program's bytes are taken before this returns, as CUDA promises for pageable memory.
 CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
   Session& session = thread.session;
@@ -55,18 +72,14 @@ CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source,
     std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
     return frame.post();
   }
-  for (uint64_t done = 0; done < bytes; done += slabBytes) {
-    uint64_t piece = std::min(slabBytes, bytes - done);
-    auto slab = session.slabs.take(session.lost);
-    if (!slab) return session.lossResult();
-    std::memcpy(session.segment.slab(*slab), hostPointer(source + done), piece);
-    Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
-    frame->setDestination(destination + done);
-    frame->setSlab(*slab);
-    frame->setBytes(static_cast<uint32_t>(piece));
-    frame.setStream(stream);
-    if (CUresult error = frame.post()) return error;
-  }
+  auto copyPiece = [&](Thread& helper, uint64_t index) {
+    uint64_t done = index * slabBytes;
+    return copyPieceFromPageable(helper, destination + done, source + done, std::min(slabBytes, bytes - done), stream);
+  };
+  uint64_t pieces = (bytes + slabBytes - 1) / slabBytes;
+  if (bytes >= sharedBytes) return session.copyCrew->share(thread, pieces, copyPiece);
+  for (uint64_t index = 0; index < pieces; ++index)
+    if (CUresult error = copyPiece(thread, index)) return error;
   return CUDA_SUCCESS;
 }
 
@@ -85,8 +98,8 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
   return frame.send();
 }
 
-// Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on their way have come or failed.
-CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on their way have come or failed.
+CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
   Session& session = thread.session;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
@@ -109,6 +122,15 @@ CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, u
     session.slabs.give(piece.slab);
   }
   return result != CUDA_SUCCESS ? result : session.takeError(thread.device());
+}
+
+CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  if (bytes < sharedBytes) return copyPartToPageable(thread, destination, source, bytes, stream);
+  constexpr uint64_t part = piecesInFlight * slabBytes;
+  return thread.session.copyCrew->share(thread, (bytes + part - 1) / part, [&](Thread& helper, uint64_t index) {
+    uint64_t done = index * part;
+    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), stream);
+  });
 }
 
 }  // namespace

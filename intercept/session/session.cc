@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "intercept/session/call.h"
+#include "intercept/session/copy-crew.h"
 
 namespace vgpu {
 
@@ -57,6 +58,7 @@ Session::Session(MemoryFile segmentFileIn, MemoryFile hostArenaIn)
       ring(segment),
       slabs(segment),
       hostFunctions(segment, eventLines, lost),
+      copyCrew(std::make_unique<CopyCrew>()),
       segmentFile(std::move(segmentFileIn)),
       hostArenaFile(std::move(hostArenaIn)),
       hostArena(hostArenaFile, fromWire<void*>(hostArenaBase)) {}

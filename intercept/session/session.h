@@ -29,6 +29,8 @@
 
 namespace vgpu {
 
+class CopyCrew;
+
 class Session final : public SessionControl {
  public:
   // Opens it where that has not been done. Throws kj::Exception (no daemon, refused, …), every time again.
@@ -45,6 +47,7 @@ class Session final : public SessionControl {
   Slabs slabs;
   EventLines eventLines;
   HostFunctions hostFunctions;
+  const std::unique_ptr<CopyCrew> copyCrew;
   std::unique_ptr<Recorder> recorder;
   std::vector<DeviceInfo> devices;
   int driverVersion = 0;

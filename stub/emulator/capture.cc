@@ -84,6 +84,18 @@ void Stream::refuseCapturing() {
   refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
+void Event::refuseCaptured() {
+  std::shared_ptr<Capture> captured;
+  {
+    std::lock_guard lock(mutex);
+    captured = capture.lock();
+  }
+  if (!captured) return;
+  std::lock_guard lock(context.driver.graphMutex);
+  captured->invalidated = true;
+  refuse(CUDA_ERROR_CAPTURED_EVENT);
+}
+
 bool Stream::recordCaptured(const std::shared_ptr<Event>& event, bool external) {
   if (activeCaptures == 0) return false;
   std::lock_guard streams(context.streams.mutex_);

@@ -24,7 +24,7 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
               {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},
               {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
               {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
-              {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0},
+              {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 11796480},
               {CU_LIMIT_SHMEM_SIZE, 232448},
               {CU_LIMIT_CIG_ENABLED, 0}} {}
 

@@ -128,6 +128,7 @@ const Entry table[] = {
     ENTRY(cuEventQuery, , 2000),
     ENTRY(cuEventSynchronize, , 2000),
     ENTRY(cuEventElapsedTime, _v2, 12080),
+    ENTRY(cuEventElapsedTime, , 2000),
     // fill.cc
     STREAM_ENTRY(cuMemsetD8, _v2, 3020),
     STREAM_ENTRY(cuMemsetD8Async, , 3020),

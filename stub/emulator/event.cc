@@ -63,7 +63,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     std::shared_ptr<Event> event = driver.events.get(handle);
     std::shared_ptr<Event::Recording> recording = event->recording();
     event->context.check();
-    if (event->captured()) return CUDA_ERROR_CAPTURED_EVENT;
+    event->refuseCaptured();
     return !recording || recording->task->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
@@ -71,7 +71,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
 CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   return enterDriver([&](Driver& driver) {
     std::shared_ptr<Event> event = driver.events.get(handle);
-    if (event->captured()) refuse(CUDA_ERROR_CAPTURED_EVENT);
+    event->refuseCaptured();
     if (std::shared_ptr<Event::Recording> recording = event->recording()) recording->task->wait();
     event->context.flushOutput();
     event->context.check();
@@ -90,4 +90,9 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent from, CUeven
     *milliseconds = std::chrono::duration<float, std::milli>(stop->passed - start->passed).count();
     return CUDA_SUCCESS;
   });
+}
+
+// The form before CUDA 12.8.
+CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
+  return cuEventElapsedTime_v2(milliseconds, from, to);
 }

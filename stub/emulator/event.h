@@ -32,10 +32,8 @@ struct Event {
     capture.reset();
     captureNodes.clear();
   }
-  bool captured() {
-    std::lock_guard lock(mutex);
-    return !capture.expired();
-  }
+  // Refuses where it was recorded in a capture last, and spoils that capture.
+  void refuseCaptured();
   std::mutex mutex;
   std::shared_ptr<Recording> current;  // null: never recorded
   std::weak_ptr<Capture> capture;      // in which it was recorded last, behind these nodes

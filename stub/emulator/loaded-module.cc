@@ -19,16 +19,24 @@ Refusal refusalFor(const PtxError& error) {
   return {codeOf(error), error.what()};  // it names the line
 }
 
-// PTX newer than the toolkit this was written for has an answer of its own.
-void checkVersion(std::string_view ptx) {
+// What the driver answers before it looks at the code: text that is no PTX, a version or a target that is too new.
+void checkHeader(std::string_view ptx, int architecture) {
   constexpr int newest = 90;  // PTX ISA 9.0, CUDA 13.0
   size_t at = ptx.find(".version");
-  if (at == std::string_view::npos) return;
+  if (at == std::string_view::npos) refuse(CUDA_ERROR_INVALID_IMAGE, "the text has no .version: it is not PTX");
   std::string number(ptx.substr(at + 8, 16));
   int major = 0, minor = 0;
-  if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) != 2 || major * 10 + minor <= newest) return;
-  refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-         "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+  if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) == 2 && major * 10 + minor > newest) {
+    refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+           "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+  }
+  size_t target = ptx.find(".target"), sm = ptx.find("sm_", target == std::string_view::npos ? 0 : target);
+  int wanted = 0;
+  if (target == std::string_view::npos || sm == std::string_view::npos) return;
+  std::string digits(ptx.substr(sm + 3, 8));
+  if (std::sscanf(digits.c_str(), "%d", &wanted) != 1 || wanted <= architecture) return;
+  refuse(CUDA_ERROR_INVALID_PTX, "the PTX is for sm_" + std::to_string(wanted) + ", newer than this device, sm_" +
+                                     std::to_string(architecture));
 }
 
 void report(const Refusal& refusal, JitLog& log) {
@@ -69,7 +77,7 @@ void PlacedRange::release() {
 }
 
 LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
-  checkVersion(ptx);
+  checkHeader(ptx, owner.device.architecture());
   try {
     module = Module::parse(ptx, owner.device.architecture());
   } catch (const PtxError& error) {

@@ -82,7 +82,7 @@ Action batchedAction(Context& context, const CUstreamBatchMemOpParams& operation
 }  // namespace
 
 Operation makeMemOps(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& given) {
-  require(given.paramArray != nullptr && given.count <= mostBatched && given.flags == 0);
+  require((given.paramArray != nullptr || given.count == 0) && given.count <= mostBatched && given.flags == 0);
   auto known =
       std::make_shared<MemOps>(MemOps{given.ctx, given.flags, {given.paramArray, given.paramArray + given.count}});
   std::vector<Action> actions;

@@ -112,7 +112,7 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfuncti
       refuse(CUDA_ERROR_INVALID_VALUE);
     }
     uint64_t each = limits.sharedBytes / static_cast<uint32_t>(blocks) / sharedUnit * sharedUnit;
-    uint64_t fixed = uint64_t{kernel.staticSharedBytes} + limits.reservedSharedBytes;
+    uint64_t fixed = kernel.staticSharedBytes;  // what the system reserves is not taken off, as with the driver
     *bytes = each > fixed ? std::min<uint64_t>(each - fixed, function->dynamicSharedLimit()) : 0;
   });
 }

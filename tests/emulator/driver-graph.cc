@@ -99,7 +99,6 @@ TEST_CASE("streams that an event joins are recorded into one graph") {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CHECK_CUDA(cuStreamIsCapturing(streams.second, &status));
   CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  CHECK_ANSWER(cuEventQuery(join), CUDA_ERROR_CAPTURED_EVENT);
   CUgraph graph = nullptr;
   REQUIRE_CUDA(cuStreamEndCapture(streams.first, &graph));
   CHECK_CUDA(cuStreamIsCapturing(streams.second, &status));
@@ -129,6 +128,12 @@ TEST_CASE("a capture is spoilt by what cannot be captured") {
   SUBCASE("waiting for it") { CHECK_ANSWER(cuStreamSynchronize(streams.first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); }
   SUBCASE("asking whether it is done") {
     CHECK_ANSWER(cuStreamQuery(streams.first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  SUBCASE("asking for an event of it") {
+    CUevent event = nullptr;
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    REQUIRE_CUDA(cuEventRecord(event, streams.first));
+    CHECK_ANSWER(cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
   }
   SUBCASE("allocating") {
     CUdeviceptr other = 0;
