@@ -74,7 +74,10 @@ unsigned channelsOf(const cudaChannelFormatDesc& d) {
 std::optional<ElementFormat> toDriver(const cudaChannelFormatDesc& d) {
   for (const Row& row : rows) {
     if (row.kind != d.f) continue;
-    if (row.channels != 0) return ElementFormat{row.format, row.channels};
+    if (row.channels != 0) {
+      bool sameBits = row.bits[0] == d.x && row.bits[1] == d.y && row.bits[2] == d.z && row.bits[3] == d.w;
+      return sameBits ? std::optional(ElementFormat{row.format, row.channels}) : std::nullopt;
+    }
     unsigned channels = channelsOf(d);
     if (row.bits[0] == d.x && channels != 0) return ElementFormat{row.format, channels};
   }

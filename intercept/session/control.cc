@@ -55,6 +55,15 @@ std::string sessionSocket(std::string node) {
   return node + std::string(ours);
 }
 
+// The program's standard output as it was when the session opened; nowhere where it has none.
+kj::AutoCloseFd ownOutput() {
+  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) {
+    KJ_SYSCALL(fd = open("/dev/null", O_WRONLY | O_CLOEXEC));
+  }
+  return kj::AutoCloseFd(fd);
+}
+
 kj::AutoCloseFd wakeDescriptor() {
   int fd;
   KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -67,7 +76,7 @@ enum class Phase { running, gateClosed, suspended, lost };
 class ProgramControl final : public Control {
  public:
   explicit ProgramControl(const OpenRequest& request)
-      : name(request.name), program(request.program), descriptors{request.segment->fd(), request.hostArena->fd()},
+      : name(request.name), program(request.program), descriptors{request.segment->fd(), request.hostArena->fd()}, output(ownOutput()),
         wake(wakeDescriptor()), reattach(reattachName()), listener(listenAbstract(reattach)) {
     connection.emplace(connectUnix(sessionSocket(request.node)), wake);
     KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own", request.node.c_str());
@@ -109,6 +118,7 @@ class ProgramControl final : public Control {
 
   const std::string name, program;
   const int descriptors[2];  // the session's; it outlives us
+  const kj::AutoCloseFd output;
   const kj::AutoCloseFd wake;
   const std::string reattach;
   const kj::AutoCloseFd listener;
@@ -140,7 +150,8 @@ void ProgramControl::sendOpen(ControlChannel& channel) {
   open.setReattach(reader(reattach));
   open.setSession(reader(id));
   open.setObjects(reader(stateDirectory));
-  channel.send(builder, descriptors, within(messageLimit));
+  const int all[] = {descriptors[0], descriptors[1], output};
+  channel.send(builder, all, within(messageLimit));
 }
 
 // The program's signals are the program's: the thread starts with all of them blocked.

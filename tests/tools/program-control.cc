@@ -127,13 +127,13 @@ struct Program {
   Program() {
     std::thread opener([this] { control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p", &segment, &arena}); });
     daemon.emplace(node.accept());
-    auto open = daemon->hear(2).getOpen();
+    auto open = daemon->hear(3).getOpen();
     CHECK(open.getVersion() == control::VERSION);
     CHECK(open.getPid() == getpid());
     CHECK(std::string(open.getName().cStr()) == "n");
     CHECK(open.getSession().size() == 0);
     reattach = open.getReattach().cStr();
-    REQUIRE(daemon->heard->descriptors.size() == 2);
+    REQUIRE(daemon->heard->descriptors.size() == 3);
     CHECK(MemoryFile::adopt(daemon->heard->descriptors[0].release(), 1, 1 << 20).bytes() == 4096);
     CHECK(MemoryFile::adopt(daemon->heard->descriptors[1].release(), 1, 1 << 20).bytes() == 8192);
     daemon->sayOpened("s1", "/state");
@@ -162,7 +162,7 @@ TEST_CASE("a daemon's refusal is the program's error, word for word") {
   MemoryFile memory = MemoryFile::create("memory", 4096);
   std::thread daemon([&] {
     Daemon refusing = node.accept();
-    refusing.hear(2);
+    refusing.hear(3);
     refusing.say([](control::ToSession::Builder message) { message.setRefused("no room in here"); });
   });
   auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p", &memory, &memory}); });
@@ -217,10 +217,10 @@ TEST_CASE("a suspended program goes on under the daemon that finds it, and leave
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
-  auto open = other.hear(2).getOpen();
+  auto open = other.hear(3).getOpen();
   CHECK(std::string(open.getSession().cStr()) == "s1");
   CHECK(std::string(open.getObjects().cStr()) == "/state");
-  CHECK(other.heard->descriptors.size() == 2);
+  CHECK(other.heard->descriptors.size() == 3);
   other.sayOpened("s1", "");
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
   CHECK(program.daemon->hear().isMoved());
@@ -228,7 +228,7 @@ TEST_CASE("a suspended program goes on under the daemon that finds it, and leave
 
   other.suspendTo("/snapshot-2");
   Daemon third = program.find("s1");
-  CHECK(third.hear(2).isOpen());
+  CHECK(third.hear(3).isOpen());
 }
 
 TEST_CASE("a suspended program needs no daemon and waits through failed resumes") {
@@ -237,13 +237,13 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   program.daemon.reset();
   {
     Daemon refusing = program.find("s1");
-    CHECK(refusing.hear(2).isOpen());
+    CHECK(refusing.hear(3).isOpen());
     refusing.say([](control::ToSession::Builder message) { message.setRefused("a chunk is damaged"); });
     CHECK(refusing.isClosed());
   }
   {
     Daemon dying = program.find("s1");
-    CHECK(dying.hear(2).isOpen());
+    CHECK(dying.hear(3).isOpen());
   }
   {
     kj::AutoCloseFd garbage = connectAbstract(program.reattach);
@@ -252,7 +252,7 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   Daemon wrong = program.find("s2");
   CHECK(std::string(wrong.hear().getRefused().cStr()).find("session is s1, not s2") != std::string::npos);
   Daemon right = program.find("s1");
-  CHECK(right.hear(2).isOpen());
+  CHECK(right.hear(3).isOpen());
   right.sayOpened("s1", "");
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
@@ -269,7 +269,7 @@ TEST_CASE("a program that ends in the middle of a conversation ends it") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
-  CHECK(other.hear(2).isOpen());
+  CHECK(other.hear(3).isOpen());
   program.control.reset();
   CHECK(other.isClosed());
 }

@@ -29,9 +29,10 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
     fail(fmt::format("the program's vgpu speaks control version {}, this vgpud version {}: use the same vgpu for both",
                      open.getVersion(), control::VERSION));
   }
-  if (descriptors.size() != 2) fail("a program must send its segment and its host arena along");
+  if (descriptors.size() != 3) fail("a program must send its segment, its host arena and its output along");
   return {text(open.getName()),    text(open.getProgram()), text(open.getReattach()),  text(open.getSession()),
-          text(open.getObjects()), open.getPid(),           kj::mv(descriptors[0]),  kj::mv(descriptors[1])};
+          text(open.getObjects()), open.getPid(),           kj::mv(descriptors[0]),  kj::mv(descriptors[1]),
+          kj::mv(descriptors[2])};
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ ProgramLink::ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
       writes(kj::Promise<void>(kj::READY_NOW).fork()) {}
 
 kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
-  auto space = kj::heapArray<kj::AutoCloseFd>(2);
+  auto space = kj::heapArray<kj::AutoCloseFd>(3);
   auto read = capnp::tryReadMessage(*stream, space, messageLimits());
   return read
       .then([](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> ProgramOpen {

@@ -19,7 +19,7 @@ namespace vgpu {
 struct ProgramOpen {
   std::string name, program, reattach, session, objects;
   pid_t pid = 0;  // as the program sees itself, which is another number in another pid namespace
-  kj::AutoCloseFd segment, hostArena;
+  kj::AutoCloseFd segment, hostArena, output;
 };
 
 class ProgramLink {

@@ -81,6 +81,7 @@ class Resumption {
       request.setDirectory(reader(directory));
       request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
+      request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
       request.setProgress(progress);
       auto answer = worker->orExit(request.send().then(
           [this](capnp::Response<control::Worker::RestoreResults>&& results) { report.take(results.getReport()); }));

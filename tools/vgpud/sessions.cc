@@ -61,6 +61,7 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
   auto request = worker->remote().attachRequest();
   request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
   request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
+  request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
   auto answer = worker->orExit(request.send().ignoreResult());
   return answer.then([worker = kj::mv(worker)]() mutable { return kj::mv(worker); });
 }

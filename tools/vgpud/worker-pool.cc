@@ -69,7 +69,7 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take() {
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker) {
   if (waiting == nullptr && !closed) prepare();
   auto answered = worker->remote().helloRequest().send().then(
-      [](capnp::Response<control::Worker::HelloResults>&&) { return true; },
+      [](capnp::Response<control::Worker::HelloResults>&&) -> kj::Promise<bool> { return true; },
       [](kj::Exception&& exception) -> kj::Promise<bool> {
         if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
         return false;

@@ -17,9 +17,9 @@ struct Done {};  // the result of work that has none
 
 std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
-// The two halves of a session's memory, ours to keep: what the message carried ends with the message.
+// What a program shares, ours to keep: what the message carried ends with the message.
 struct ProgramMemory {
-  kj::AutoCloseFd segment, hostArena;
+  kj::AutoCloseFd segment, hostArena, output;
 };
 
 kj::Promise<kj::AutoCloseFd> receive(control::Descriptor::Client descriptor) {
@@ -34,14 +34,19 @@ kj::Promise<kj::AutoCloseFd> receive(control::Descriptor::Client descriptor) {
   }).attach(kj::mv(descriptor));
 }
 
-kj::Promise<ProgramMemory> receive(control::Descriptor::Client segment, control::Descriptor::Client hostArena) {
-  auto second = receive(kj::mv(hostArena));
-  return receive(kj::mv(segment)).then([second = kj::mv(second)](kj::AutoCloseFd first) mutable {
-    return second.then([first = kj::mv(first)](kj::AutoCloseFd fd) mutable {
-      return ProgramMemory{kj::mv(first), kj::mv(fd)};
-    });
+template <typename Params>
+kj::Promise<ProgramMemory> receiveMemory(Params params) {
+  auto descriptors = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(3);
+  descriptors.add(receive(params.getSegment()));
+  descriptors.add(receive(params.getHostArena()));
+  descriptors.add(receive(params.getOutput()));
+  return kj::joinPromises(descriptors.finish()).then([](kj::Array<kj::AutoCloseFd>&& all) {
+    return ProgramMemory{kj::mv(all[0]), kj::mv(all[1]), kj::mv(all[2])};
   });
 }
+
+// What kernels print is the program's output. This process has one session, so its own standard output can be that.
+void printTo(const kj::AutoCloseFd& output) { KJ_SYSCALL(dup2(output, STDOUT_FILENO)); }
 
 // The bounds of what a session may share are stub::Worker's to know; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
@@ -100,7 +105,8 @@ stub::Worker& WorkerServer::running() {
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
   auto params = context.getParams();
-  return receive(params.getSegment(), params.getHostArena()).then([this](ProgramMemory&& memory) {
+  return receiveMemory(params).then([this](ProgramMemory&& memory) {
+    printTo(memory.output);
     return thread.run([this, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       running().proceed();
@@ -141,8 +147,9 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   std::string directory = text(params.getDirectory());
-  auto memory = receive(params.getSegment(), params.getHostArena());
+  auto memory = receiveMemory(params);
   auto restored = memory.then([this, relay, directory](ProgramMemory&& memory) {
+    printTo(memory.output);
     return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       checkpoint::Report report = checkpoint::restore(running(), directory, progressTo(relay));

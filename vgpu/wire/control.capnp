@@ -28,8 +28,8 @@ struct ToNode {
 }
 
 struct Open {
-  # With two descriptors beside it, in this order: the segment (ring, slots, staging) and the host arena, both memfds
-  # sealed against resizing.
+  # With three descriptors beside it, in this order: the segment (ring, slots, staging) and the host arena, both memfds
+  # sealed against resizing; and the program's standard output, where its kernels' printf goes.
   version @0 :UInt32;
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
@@ -113,7 +113,7 @@ interface Descriptor {
 
 interface Worker {
   hello @0 () -> (devices :List(Device), driverVersion :Int32);
-  attach @1 (segment :Descriptor, hostArena :Descriptor) -> ();
+  attach @1 (segment :Descriptor, hostArena :Descriptor, output :Descriptor) -> ();
   # Maps and checks a new session's memory and begins to consume.
   quiesce @2 () -> (position :UInt64);
   # Stops between frames and waits for the GPU.
@@ -121,6 +121,7 @@ interface Worker {
   # Goes on after a quiesce.
   save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
   # Writes a snapshot of a quiet session. On error nothing is left in `directory` that was not there.
-  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress) -> (report :Report);
+  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, output :Descriptor)
+    -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, attaches the program's memory and begins to consume.
 }
