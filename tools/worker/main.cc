@@ -19,7 +19,7 @@ namespace vgpu {
 namespace {
 
 constexpr int controlSocket = 3;
-constexpr uint descriptorsPerMessage = 2;
+constexpr uint descriptorsPerMessage = 3;
 
 // What dlopen() is to load for --device.
 std::string driverLibrary(std::string_view device) {

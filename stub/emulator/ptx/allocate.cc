@@ -11,7 +11,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t kMostBits = uint64_t{1} << 31;  // of liveness sets; larger functions get a place for each register
+constexpr uint64_t kMostBits = uint64_t{1} << 28;  // of liveness sets; larger functions get a place for each register
 
 struct Interval {
   int begin = -1, end = -1;

@@ -41,6 +41,8 @@ class Assembler {
   }
 
   void layOutFrame(uint32_t registerBytes) {
+    if (ir_.constants.size() > (1u << 20))
+      throw PtxError(PtxError::Kind::unsupported, 0, "'" + function_.name + "' has more than a million constants");
     uint32_t at = 0;
     for (FrameConstant& constant : ir_.constants) {
       constant.offset = static_cast<int32_t>(at);
@@ -50,6 +52,8 @@ class Assembler {
     fixedBase_ = static_cast<int32_t>(at);
     at += ir_.fixedBytes;
     registerBase_ = static_cast<int32_t>(at);
+    if (uint64_t{at} + registerBytes > (1u << 30))
+      throw PtxError(PtxError::Kind::unsupported, 0, "'" + function_.name + "' needs more than 1 GiB for the registers of a warp");
     function_.frameBytes = at + registerBytes;
     for (Slot& slot : function_.parameters) slot.offset += fixedBase_;
     for (Slot& slot : function_.results) slot.offset += fixedBase_;

@@ -1,5 +1,3 @@
-#include <stdexcept>
-
 #include "handlers.h"
 #include "ir.h"
 
@@ -30,6 +28,7 @@ uint32_t Builder::reserveFixed(uint32_t words) {
   const uint32_t offset = fixedTop_;
   fixedTop_ += words * 4 * kLanes;
   ir_.fixedBytes = std::max(ir_.fixedBytes, fixedTop_);
+  if (fixedTop_ > (1u << 28)) throw PtxError(PtxError::Kind::unsupported, line.ptx, "more than 2 MiB of parameters of calls in one scope");
   return offset;
 }
 
@@ -81,7 +80,9 @@ void Builder::row(const Row& row, Value out, const Value* in) {
 
 void Builder::lane(std::string_view name, Value out, std::initializer_list<Value> ins) {
   const Row* found = registry().find(name);
-  if (!found || found->inputs != ins.size()) throw std::logic_error("no such lane operation: " + std::string(name));
+  // Names are put together from an instruction's modifiers: one that does not exist is an instruction that does not.
+  if (!found || found->inputs != ins.size())
+    throw PtxError(PtxError::Kind::unsupported, line.ptx, "operation '" + std::string(name) + "' is not known to the emulated device");
   row(*found, out, ins.begin());
 }
 

@@ -46,7 +46,7 @@ void multiplyAdd(Decoder& decoder, const Statement& statement) {
     return;
   }
   decoder.operandCount(statement, 4, 4);
-  const std::string_view half = statement.parts[1];
+  const std::string_view half = statement.parts.size() > 1 ? statement.parts[1] : "";
   if (half != "lo" && half != "hi") decoder.unsupported(statement);
   const uint32_t bytes = statement.last().ends_with("64") ? 8 : 4;
   const Value product = decoder.build().reg(bytes);
@@ -86,6 +86,7 @@ template <char As>
 void retyped(Decoder& decoder, const Statement& statement) {
   if (decodeLane(decoder, statement)) return;
   Statement plain = statement;
+  if (statement.last().size() < 2) decoder.unsupported(statement);
   const std::string type = std::string(1, As) + std::string(statement.last().substr(1));
   plain.parts.back() = type;
   if (!decodeLane(decoder, plain)) decoder.unsupported(statement);

@@ -88,7 +88,7 @@ Value wholeAddress(Decoder& decoder, const Operand& operand, bool shared) {
 void bulkCopy(Decoder& decoder, const Statement& statement) {
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("prefetch")) return;
   if (statement.has("tensor") || statement.has("multicast::cluster")) decoder.unsupported(statement);
-  const bool toShared = statement.parts.size() > 3 && statement.parts[3].starts_with("shared");
+  const bool toShared = statement.parts.size() > 4 && statement.parts[3].starts_with("shared");
   const bool toGlobal = statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
   if ((!toShared && !toGlobal) || (toShared && statement.parts[4] != "global")) decoder.unsupported(statement);
   decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);

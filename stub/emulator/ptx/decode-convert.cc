@@ -15,7 +15,7 @@ bool isRounding(std::string_view part) {
   return false;
 }
 
-bool isWhole(std::string_view type) { return type[0] == 'u' || type[0] == 's'; }
+bool isWhole(std::string_view type) { return type.starts_with('u') || type.starts_with('s'); }
 bool isHalf(std::string_view type) { return type == "f16" || type == "bf16"; }
 
 Conversion parse(Decoder& decoder, const Statement& statement) {
@@ -29,6 +29,7 @@ Conversion parse(Decoder& decoder, const Statement& statement) {
     else if (part == "relu") found.relu = true;
     else decoder.unsupported(statement);
   }
+  if (!findType(found.to) || !findType(found.from)) decoder.unsupported(statement);
   return found;
 }
 
@@ -46,7 +47,7 @@ class Converter {
     if (wanted_.to.ends_with("x2")) return pair();
     decoder_.operandCount(statement_, 2, 2);
     const Value result = finish(convert(source(statement_.operands[1], wanted_.from), wanted_.to, wanted_.from), wanted_.to);
-    decoder_.build().move(decoder_.target(statement_.operands[0], result.bytes, wanted_.to[0] == 's'), result);
+    decoder_.build().move(decoder_.target(statement_.operands[0], result.bytes, wanted_.to.starts_with('s')), result);
   }
 
  private:

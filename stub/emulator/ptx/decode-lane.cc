@@ -83,7 +83,7 @@ bool decodeLane(Decoder& decoder, const Statement& statement) {
     if (wrap.ftz && narrow(row.in[i])) in[i] = apply(decoder, "flush." + type, in[i]);
   }
   const std::string_view resultType = statement.last();
-  const Value target = decoder.target(statement.operands[0], row.out.registerBytes, resultType[0] == 's');
+  const Value target = decoder.target(statement.operands[0], row.out.registerBytes, resultType.starts_with('s'));
   if (!wrap.ftz && !wrap.sat && !wrap.relu) {
     decoder.build().row(row, target, in);
     return true;

@@ -94,6 +94,7 @@ void select(Decoder& decoder, const Statement& statement) {
 // slct: a where c >= 0, else b; a NaN is not.
 void selectBySign(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
+  if (statement.parts.size() < 3) decoder.unsupported(statement);
   const auto type = findType(statement.parts[statement.parts.size() - 2]);
   const bool byFloat = statement.last() == "f32";
   if (!type || (!byFloat && statement.last() != "s32")) decoder.unsupported(statement);
@@ -120,6 +121,7 @@ uint64_t windowFor(std::string_view space) {
 void convertAddress(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const bool toSpace = statement.has("to");
+  if (statement.parts.size() < (toSpace ? 4 : 3)) decoder.unsupported(statement);
   const std::string_view space = statement.parts[toSpace ? 2 : 1];
   if (statement.last() != "u64") decoder.unsupported(statement);
   const Value from = decoder.source(statement.operands[1], 8);

@@ -150,9 +150,10 @@ bool Decoder::directive(Lexer& lexer, const Token& token) {
   }
   if (token.is(".branchtargets") || token.is(".calltargets") || token.is(".callprototype"))
     invalid(token.line, "'" + std::string(token.text) + "' needs a label");
-  if (token.is(".extern") || token.is(".visible") || token.is(".weak")) return directive(lexer, lexer.next());
-  const auto space = findSpace(token.text);
-  if (!space) return false;
+  Token word = token;
+  while (word.is(".extern") || word.is(".visible") || word.is(".weak")) word = lexer.next();
+  const auto space = findSpace(word.text);
+  if (!space || *space == Space::reg || *space == Space::param) return false;
   variables(lexer, *space, token.line);
   return true;
 }

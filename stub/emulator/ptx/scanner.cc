@@ -49,6 +49,7 @@ class Scanner {
     const size_t point = number.text.find('.');
     if (point == std::string_view::npos)
       throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
+    if (number.text.size() > 8) throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
     found_.version = parseDecimal(number.text.substr(0, point), number.line) * 10 +
                      parseDecimal(number.text.substr(point + 1), number.line);
   }

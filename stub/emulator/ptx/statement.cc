@@ -84,7 +84,11 @@ class OperandParser {
       Operand pair;
       pair.kind = Operand::Kind::pair;
       pair.line = token.line;
-      pair.parts = {operand, name()};
+      Operand second;
+      second.line = lexer_.peek().line;
+      second.negated = lexer_.accept("!");
+      second.name = lexer_.expectWord("a register").text;
+      pair.parts = {operand, second};
       return pair;
     }
     operand.offset = offset();
