@@ -38,7 +38,7 @@ extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t,
                                                  CUdriverProcAddressQueryResult* symbolStatus) {
-  static const auto entries = collectEntries();
+  static const auto& entries = *new auto(collectEntries());  // never destroyed: static destructors may still ask
   if (symbol == nullptr || pfn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pfn = nullptr;
   auto [first, last] = entries.equal_range(symbol);

@@ -10,8 +10,9 @@ namespace vgpu {
 Session* initializedSession() { return Session::find(); }
 
 CUresult reportFailure(const kj::Exception& failure) {
-  static std::mutex mutex;
-  static std::set<std::string> said;  // each text once: a program may call again and again
+  // Each text once: a program may call again and again. Never destroyed: static destructors may still call.
+  static auto& mutex = *new std::mutex;
+  static auto& said = *new std::set<std::string>;
   std::string text = failure.getDescription().cStr();
   std::lock_guard lock(mutex);
   if (said.size() < 100 && said.insert(text).second) fprintf(stderr, "vgpu: %s\n", text.c_str());

@@ -58,6 +58,7 @@ class Execution {
   std::unordered_map<uint64_t, ModuleVariable> variables;     // by virtual handle
   std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
   std::array<Throttle, maxDevices> throttles;
+  bool prints = false;  // a module that may print has been loaded: see image-prints.h
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
   uint64_t ringPosition = 0;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "cuda-handlers.h"
+#include "stub/worker/image-prints.h"
 
 namespace vgpu::stub {
 
@@ -19,8 +20,10 @@ CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer
   image.pop_back();
   log.back() = 0;
   answer.init<api::Cuda::ModuleLoadResults>().setLog(log.data());
-  if (result == CUDA_SUCCESS) on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
+  on.prints = on.prints || mayPrint(image);
+  return CUDA_SUCCESS;
 }
 
 CUresult moduleUnload(Execution& on, api::Cuda::ModuleUnloadParams::Reader p, Answer&) {

@@ -4,12 +4,14 @@
 namespace vgpu::stub {
 
 CUresult streamSynchronize(Execution& on, api::Cuda::StreamSynchronizeParams::Reader p, Answer& answer) {
+  if (on.prints) return on.driver.cuStreamSynchronize(on.stream(p.getStream()));
   answer.leaveToGpu();
   return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
 // The legacy default stream comes after all work of blocking streams by itself; the others are joined to it.
 CUresult ctxSynchronize(Execution& on, api::Cuda::CtxSynchronizeParams::Reader, Answer& answer) {
+  if (on.prints) return on.driver.cuCtxSynchronize();
   CUevent joined = nullptr;
   for (auto& [handle, real] : on.handles.of(api::Kind::STREAM)) {
     unsigned flags = 0;

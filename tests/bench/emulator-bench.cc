@@ -30,12 +30,17 @@ constexpr std::string_view kHeader = ".version 9.0\n.target sm_75\n.address_size
 std::string fmaLoop(const char* type, const char* half) {
   std::string text(kHeader);
   const std::string t = type;
-  text += ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n.reg .pred %p;\n.reg .b32 %r<4>;\n.reg ." + t + " %f<3>;\n.reg .b64 %rd<4>;\n"
-          "ld.param.u64 %rd1, [out];\nld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;\ncvt.rn." + t + ".u32 %f0, %r2;\nmov." + t + " %f1, " + half + ";\n"
+  text += ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n.reg .pred %p;\n.reg .b32 %r<4>;\n.reg ." + t +
+          " %f<3>;\n.reg .b64 %rd<4>;\n"
+          "ld.param.u64 %rd1, [out];\nld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;\ncvt.rn." +
+          t + ".u32 %f0, %r2;\nmov." + t + " %f1, " + half +
+          ";\n"
           "mov.u32 %r3, 0;\nL:\n";
   for (int i = 0; i < 16; ++i) text += "fma.rn." + t + " %f0, %f0, %f1, %f1;\n";
-  text += "add.s32 %r3, %r3, 16;\nsetp.lt.s32 %p, %r3, %r1;\n@%p bra L;\n"
-          "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\nst.global." + t + " [%rd3], %f0;\nret;\n}\n";
+  text +=
+      "add.s32 %r3, %r3, 16;\nsetp.lt.s32 %p, %r3, %r1;\n@%p bra L;\n"
+      "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\nst.global." +
+      t + " [%rd3], %f0;\nret;\n}\n";
   return text;
 }
 
@@ -64,18 +69,24 @@ void fmaBench(benchmark::State& state, const char* type, const char* half) {
   std::memcpy(parameters + 8, &kSteps, 4);
   prepared.launch.block = {1024, 1, 1};
   for (auto _ : state) prepared.run(parameters);
-  state.counters["thread-FMAs"] = benchmark::Counter(1024.0 * kSteps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["thread-FMAs"] =
+      benchmark::Counter(1024.0 * kSteps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(fmaBench, float, "f32", "0f3F000000")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(fmaBench, double, "f64", "0d3FE0000000000000")->Unit(benchmark::kMillisecond);
 
 constexpr std::string_view kVectorAdd =
-    ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .f32 %f<4>;\n"
+    ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .f32 "
+    "%f<4>;\n"
     ".reg .b32 %r<6>;\n.reg .b64 %rd<11>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u64 %rd3, [c];\n"
-    "ld.param.u32 %r2, [n];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmad.lo.s32 %r1, %r3, %r4, %r5;\n"
-    "setp.ge.s32 %p1, %r1, %r2;\n@%p1 bra OUT;\ncvta.to.global.u64 %rd4, %rd1;\nmul.wide.s32 %rd5, %r1, 4;\nadd.s64 %rd6, %rd4, %rd5;\n"
-    "cvta.to.global.u64 %rd7, %rd2;\nadd.s64 %rd8, %rd7, %rd5;\nld.global.f32 %f1, [%rd8];\nld.global.f32 %f2, [%rd6];\n"
-    "add.f32 %f3, %f2, %f1;\ncvta.to.global.u64 %rd9, %rd3;\nadd.s64 %rd10, %rd9, %rd5;\nst.global.f32 [%rd10], %f3;\nOUT:\nret;\n}\n";
+    "ld.param.u32 %r2, [n];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmad.lo.s32 %r1, %r3, "
+    "%r4, %r5;\n"
+    "setp.ge.s32 %p1, %r1, %r2;\n@%p1 bra OUT;\ncvta.to.global.u64 %rd4, %rd1;\nmul.wide.s32 %rd5, %r1, 4;\nadd.s64 "
+    "%rd6, %rd4, %rd5;\n"
+    "cvta.to.global.u64 %rd7, %rd2;\nadd.s64 %rd8, %rd7, %rd5;\nld.global.f32 %f1, [%rd8];\nld.global.f32 %f2, "
+    "[%rd6];\n"
+    "add.f32 %f3, %f2, %f1;\ncvta.to.global.u64 %rd9, %rd3;\nadd.s64 %rd10, %rd9, %rd5;\nst.global.f32 [%rd10], "
+    "%f3;\nOUT:\nret;\n}\n";
 
 void vectorAdd(benchmark::State& state) {
   Prepared prepared(std::string(kHeader) + std::string(kVectorAdd), 1 << 20);

@@ -20,7 +20,10 @@ uint64_t fold(uint64_t initial, const std::vector<uint64_t>& values, F f) {
   return static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(result));
 }
 
-#define FOLD(T, expression) [](uint64_t initial, const std::vector<uint64_t>& values) { return fold<T>(initial, values, [](T a, T b) -> T { return expression; }); }
+#define FOLD(T, expression)                                                    \
+  [](uint64_t initial, const std::vector<uint64_t>& values) {                  \
+    return fold<T>(initial, values, [](T a, T b) -> T { return expression; }); \
+  }
 
 const Case kCases[] = {
     {"add", "u32", 5, FOLD(uint32_t, a + b)},          {"add", "s32", 5, FOLD(uint32_t, a + b)},
@@ -28,9 +31,9 @@ const Case kCases[] = {
     {"max", "u32", 0, FOLD(uint32_t, std::max(a, b))}, {"min", "s32", 0, FOLD(int32_t, std::min(a, b))},
     {"max", "s32", 0, FOLD(int32_t, std::max(a, b))},  {"min", "u64", ~0ull, FOLD(uint64_t, std::min(a, b))},
     {"max", "u64", 0, FOLD(uint64_t, std::max(a, b))}, {"min", "s64", 0, FOLD(int64_t, std::min(a, b))},
-    {"max", "s64", 0, FOLD(int64_t, std::max(a, b))},  {"and", "b32", ~0u, FOLD(uint32_t, a & b)},
+    {"max", "s64", 0, FOLD(int64_t, std::max(a, b))},  {"and", "b32", ~0u, FOLD(uint32_t, a& b)},
     {"or", "b32", 0, FOLD(uint32_t, a | b)},           {"xor", "b32", 9, FOLD(uint32_t, a ^ b)},
-    {"and", "b64", ~0ull, FOLD(uint64_t, a & b)},      {"or", "b64", 0, FOLD(uint64_t, a | b)},
+    {"and", "b64", ~0ull, FOLD(uint64_t, a& b)},       {"or", "b64", 0, FOLD(uint64_t, a | b)},
     {"xor", "b64", 9, FOLD(uint64_t, a ^ b)},
 };
 
@@ -49,16 +52,25 @@ TEST_CASE("atomics of many blocks at once add up") {
       CAPTURE(each.type);
       CAPTURE(kind);
       const std::string type = each.type, bits = bitsType(type), op = std::string(each.operation) + "." + type;
-      std::string body = ".reg ." + bits + " %v<3>; .reg .b64 %d<6>; .reg .b32 %r<4>; .reg .pred %p; .shared .align 8 .b64 s;\n"
-                         "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
-                         "mad.lo.u32 %r1, %r1, %r2, %r0; mul.wide.u32 %d2, %r1, 8; add.s64 %d3, %d0, %d2; ld.global." + bits + " %v0, [%d3];\n";
-      if (kind == "atom") body += "atom.global." + op + " %v1, [%d1], %v0; ret;";
-      else if (kind == "red") body += "red.relaxed.gpu." + op + " [%d1], %v0; ret;";
+      std::string body = ".reg ." + bits +
+                         " %v<3>; .reg .b64 %d<6>; .reg .b32 %r<4>; .reg .pred %p; .shared .align 8 .b64 s;\n"
+                         "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; "
+                         "mov.u32 %r2, %ntid.x;\n"
+                         "mad.lo.u32 %r1, %r1, %r2, %r0; mul.wide.u32 %d2, %r1, 8; add.s64 %d3, %d0, %d2; ld.global." +
+                         bits + " %v0, [%d3];\n";
+      if (kind == "atom")
+        body += "atom.global." + op + " %v1, [%d1], %v0; ret;";
+      else if (kind == "red")
+        body += "red.relaxed.gpu." + op + " [%d1], %v0; ret;";
       else
-        body += "setp.eq.u32 %p, %r0, 0; ld.global." + bits + " %v2, [%d1+8]; @%p st.shared." + bits + " [s], %v2; bar.sync 0;\n"
-                "atom.shared." + op + " %v1, [s], %v0; bar.sync 0; ld.shared." + bits + " %v1, [s]; @!%p bra OUT; atom.global." + op + " %v1, [%d1], %v1; OUT: ret;";
+        body += "setp.eq.u32 %p, %r0, 0; ld.global." + bits + " %v2, [%d1+8]; @%p st.shared." + bits +
+                " [s], %v2; bar.sync 0;\n"
+                "atom.shared." +
+                op + " %v1, [s], %v0; bar.sync 0; ld.shared." + bits + " %v1, [s]; @!%p bra OUT; atom.global." + op +
+                " %v1, [%d1], %v1; OUT: ret;";
       Device device(kernelText(".param .u64 in, .param .u64 out", body));
-      const uint64_t neutral = each.operation == std::string("add") || each.operation == std::string("xor") ? 0 : each.initial;
+      const uint64_t neutral =
+          each.operation == std::string("add") || each.operation == std::string("xor") ? 0 : each.initial;
       const uint64_t in = device.upload(values), out = device.upload(std::vector<uint64_t>{each.initial, neutral});
       device.launch.workers = 2;
       device("k", {{40, 1, 1}, {96, 1, 1}}, in, out);

@@ -45,7 +45,8 @@ TEST_CASE("lanes that take different numbers of turns in a loop leave it each wi
     or.b32 %r2, %r2, %r5;
     st.global.u32 [%rd1], %r2;
     ret;
-  )", 64);
+  )",
+                                 64);
   for (uint32_t t = 0; t < 64; ++t) {
     CHECK((result[t] & 0xffff) == std::min((t + 1) / 2, 21u));
     CHECK((result[t] >> 16) == 32);  // all together again behind the loop
@@ -69,7 +70,8 @@ TEST_CASE("lanes that return early leave the others whole") {
     st.global.u32 [%rd1], %r2;
   OUT:
     ret;
-  )", 32);
+  )",
+                                 32);
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == (t < 3 ? 0u : t < 10 ? 129u : 229u));
 }
 
@@ -107,7 +109,8 @@ TEST_CASE("a lane may wait for a value that another lane writes behind the branc
   DONE:
     st.volatile.global.u32 [%rd1], %r2;
     ret;
-  )", 32);
+  )",
+                                 32);
   for (const uint32_t value : result) CHECK(value == 5);
 }
 
@@ -122,7 +125,8 @@ TEST_CASE("brx.idx sends each lane to its target") {
   DONE:
     activemask.b32 %r3; popc.b32 %r3, %r3; add.u32 %r2, %r2, %r3;
     st.global.u32 [%rd1], %r2; ret;
-  )", 32);
+  )",
+                                 32);
   constexpr uint32_t kExpected[] = {42, 52, 62, 52};
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == kExpected[t & 3]);
 }
@@ -132,7 +136,8 @@ TEST_CASE("recursion gives each lane its own frames") {
     { .param .b32 a; .param .b32 r;
       st.param.b32 [a], %r0; call.uni (r), ack, (a); ld.param.b32 %r1, [r]; }
     st.global.u32 [%rd1], %r1; ret;
-  )", 20, R"(
+  )",
+                                 20, R"(
   .func (.param .b32 r) ack(.param .b32 n) {
     .local .align 4 .b8 frame[16];
     .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<3>;
@@ -170,7 +175,8 @@ TEST_CASE("an indirect call whose lanes name different functions calls each, and
       call (q), %rd5, (a), P; ld.param.b32 %r2, [q]; }
     activemask.b32 %r3; popc.b32 %r3, %r3; mad.lo.u32 %r2, %r3, 1000, %r2;
     st.global.u32 [%rd1], %r2; ret;
-  )", 32, R"(
+  )",
+                                 32, R"(
   .func (.param .b32 r) plus(.param .b32 n) { .reg .b32 %r<3>; ld.param.u32 %r1, [n]; add.u32 %r1, %r1, 7; st.param.b32 [r], %r1; ret; }
   .func (.param .b32 r) twice(.param .b32 n) { .reg .b32 %r<3>; ld.param.u32 %r1, [n]; shl.b32 %r1, %r1, 1; st.param.b32 [r], %r1; ret; }
   .global .u64 table[2] = {plus, twice};)");
@@ -188,7 +194,8 @@ TEST_CASE("a struct travels to a function and back, byte by byte") {
     cvt.u32.u64 %r5, %rd5; shr.u64 %rd5, %rd5, 32; cvt.u32.u64 %r6, %rd5;
     add.s32 %r1, %r1, %r2; add.s32 %r1, %r1, %r3; add.s32 %r1, %r1, %r4; add.s32 %r1, %r1, %r5; mad.lo.s32 %r1, %r6, 1000000, %r1;
     st.global.u32 [%rd1], %r1; ret;
-  )", 32, R"(
+  )",
+                                 32, R"(
   .func (.param .align 8 .b8 r[16]) mirror(.param .align 8 .b8 s[16]) {
     .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
     ld.param.u8 %h1, [s]; add.u16 %h1, %h1, 1; st.param.b8 [r], %h1;
@@ -221,7 +228,8 @@ TEST_CASE("a barrier orders the warps of a block, threads that ended are not wai
     selp.u32 %r7, 1000, 0, %p3; selp.u32 %r8, 2000, 0, %p4;
     mad.lo.u32 %r5, %r6, 10000, %r5; add.u32 %r5, %r5, %r7; add.u32 %r5, %r5, %r8;
     st.global.u32 [%rd1], %r5; ret;
-  )", 256);
+  )",
+                                 256);
   for (uint32_t t = 0; t < 256; ++t) CHECK(result[t] == (t >= 200 ? 0 : 199 - t + 99 * 10000 + 3000));
 }
 
@@ -244,7 +252,8 @@ TEST_CASE("bar.arrive and bar.sync make a producer and a consumer of warps") {
     st.shared.u32 [%r3], %r4;
     bar.arrive 2, 64;
     ret;
-  )", 64);
+  )",
+                                 64);
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == t + 100);
 }
 
@@ -258,7 +267,8 @@ TEST_CASE("a guard makes of any instruction one for the lanes it holds for") {
     @%p1 ret;
     cvt.u32.u64 %r2, %rd5; add.u32 %r1, %r1, %r2;
     st.global.u32 [%rd1], %r1; ret;
-  )", 32);
+  )",
+                                 32);
   for (uint32_t t = 0; t < 32; ++t) CHECK(result[t] == (t < 3 ? 0 : t < 7 ? 12 : 1 + 3 * t));
 }
 

@@ -30,7 +30,8 @@ bool says(const Fault& fault, std::string_view what) {
 }  // namespace
 
 TEST_CASE("an access out of bounds names kernel, block, thread, line and address") {
-  const Fault fault = faultOf("\n\n.loc 1 77 3\nst.global.u32 [%d2+96], %r0; ret;", {{3, 1, 1}, {32, 1, 1}}, ".file 1 \"some.cu\"");
+  const Fault fault =
+      faultOf("\n\n.loc 1 77 3\nst.global.u32 [%d2+96], %r0; ret;", {{3, 1, 1}, {32, 1, 1}}, ".file 1 \"some.cu\"");
   CHECK(fault.kind == Fault::Kind::illegalAddress);
   says(fault, "kernel k, block (0, 0, 0), thread (8, 0, 0)");
   says(fault, "some.cu:77");
@@ -41,7 +42,8 @@ TEST_CASE("an access out of bounds names kernel, block, thread, line and address
 TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are faults of their kinds") {
   CHECK(faultOf("ld.global.u32 %r1, [%d2+2]; ret;").kind == Fault::Kind::misalignedAddress);
   CHECK(faultOf("ld.global.v2.u32 {%r1, %r2}, [%d0+4]; ret;").kind == Fault::Kind::misalignedAddress);
-  says(faultOf(".shared .b32 s; mov.u32 %r1, s; st.shared.u32 [%r1+4], %r0; ret;"), "shared memory offset 0x4 of 4 bytes");
+  says(faultOf(".shared .b32 s; mov.u32 %r1, s; st.shared.u32 [%r1+4], %r0; ret;"),
+       "shared memory offset 0x4 of 4 bytes");
   CHECK(faultOf("mov.u64 %d3, 1000000; st.local.u32 [%d3], %r0; ret;").kind == Fault::Kind::illegalAddress);
   CHECK(faultOf("mov.u64 %d3, 0; ld.u32 %r1, [%d3]; ret;").kind == Fault::Kind::illegalAddress);
   CHECK(faultOf("mov.u64 %d3, 0; atom.add.u32 %r1, [%d3], 1; ret;").kind == Fault::Kind::illegalAddress);
@@ -60,7 +62,8 @@ TEST_CASE("trap, assert, and a call to no function") {
 }
 
 TEST_CASE("recursion without end overflows the stack") {
-  const Fault fault = faultOf("{ call.uni f; } ret;", {}, ".func f() { .local .b32 x; .reg .b64 %d; mov.u64 %d, x; call.uni f; ret; }");
+  const Fault fault =
+      faultOf("{ call.uni f; } ret;", {}, ".func f() { .local .b32 x; .reg .b64 %d; mov.u64 %d, x; call.uni f; ret; }");
   CHECK(fault.kind == Fault::Kind::stackOverflow);
   says(fault, "'f'");
 }
@@ -78,10 +81,12 @@ TEST_CASE("a kernel that never ends is stopped by its budget or by its launcher"
 }
 
 TEST_CASE("a barrier that some threads never reach is reported, not waited at") {
-  const Fault fault = faultOf("setp.lt.u32 %p0, %r0, 32; @%p0 bra A; bar.sync 1; ret; A: bar.sync 2; ret;", {{1, 1, 1}, {64, 1, 1}});
+  const Fault fault =
+      faultOf("setp.lt.u32 %p0, %r0, 32; @%p0 bra A; bar.sync 1; ret; A: bar.sync 2; ret;", {{1, 1, 1}, {64, 1, 1}});
   CHECK(fault.kind == Fault::Kind::divergentBarrier);
   says(fault, "barrier");
-  CHECK(faultOf("setp.lt.u32 %p0, %r0, 5; @%p0 bra A; bar.sync 0; ret; A: bar.warp.sync -1; ret;").kind == Fault::Kind::divergentBarrier);
+  CHECK(faultOf("setp.lt.u32 %p0, %r0, 5; @%p0 bra A; bar.sync 0; ret; A: bar.warp.sync -1; ret;").kind ==
+        Fault::Kind::divergentBarrier);
 }
 
 TEST_CASE("launches that the device cannot hold are refused") {
@@ -124,7 +129,8 @@ TEST_CASE("a function that cannot be decoded is refused when it is called throug
   Device device(kernelText(".param .u32 call", R"(
     .reg .pred %p; .reg .b32 %r; .reg .b64 %d; ld.param.u32 %r, [call]; setp.eq.u32 %p, %r, 0; @%p ret;
     ld.global.u64 %d, [table]; { P: .callprototype _ (); call %d, (), P; } ret;
-  )", ".func strange() { frobnicate; ret; }\n.global .u64 table = strange;"));
+  )",
+                           ".func strange() { frobnicate; ret; }\n.global .u64 table = strange;"));
   device("k", {}, 0u);
   const auto fault = device.tryLaunch("k", {}, 1u);
   REQUIRE(fault);
@@ -139,9 +145,11 @@ TEST_CASE("printf formats as the host does, in block order") {
     st.local.u32 [%d0], %r0; st.local.u64 [%d0+8], 0xfffffffffffffffe; st.local.f64 [%d0+16], 0d4004000000000000; st.local.u64 [%d0+24], word; st.local.u32 [%d0+32], 65;
     { .param .b64 a; .param .b64 b; .param .b32 q; st.param.b64 [a], text; st.param.b64 [b], %d1; call.uni (q), vprintf, (a, b); ld.param.b32 %r1, [q]; }
     ret;
-  )", ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
-      ".global .align 1 .b8 word[3] = {104, 105, 0};\n"
-      ".global .align 1 .b8 text[30] = {37,48,51,100,32,37,108,108,100,32,37,46,49,102,32,37,115,32,37,99,32,37,37,10,0};"));
+  )",
+                           ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+                           ".global .align 1 .b8 word[3] = {104, 105, 0};\n"
+                           ".global .align 1 .b8 text[30] = "
+                           "{37,48,51,100,32,37,108,108,100,32,37,46,49,102,32,37,115,32,37,99,32,37,37,10,0};"));
   device.launch.workers = 2;
   device("k", {{12, 1, 1}, {1, 1, 1}});
   std::string expected;

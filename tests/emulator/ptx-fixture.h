@@ -30,7 +30,8 @@ class FlatMemory : public Memory {
     if (region == regions_.begin()) return std::nullopt;
     --region;
     if (address - region->first >= region->second.size()) return std::nullopt;
-    return Region{region->first, region->second.size(), const_cast<std::byte*>(region->second.data()), region->first != readOnly_};
+    return Region{region->first, region->second.size(), const_cast<std::byte*>(region->second.data()),
+                  region->first != readOnly_};
   }
   std::string describe(uint64_t) const override { return "no allocation near"; }
 
@@ -107,8 +108,8 @@ class Device {
 
 // PTX of one kernel `k` around `body`, with the header that every module needs.
 inline std::string kernelText(std::string_view parameters, std::string_view body, std::string_view before = "") {
-  return ".version 9.0\n.target sm_75\n.address_size 64\n" + std::string(before) + "\n.visible .entry k(" + std::string(parameters) + ")\n{\n" +
-         std::string(body) + "\n}\n";
+  return ".version 9.0\n.target sm_75\n.address_size 64\n" + std::string(before) + "\n.visible .entry k(" +
+         std::string(parameters) + ")\n{\n" + std::string(body) + "\n}\n";
 }
 
 }  // namespace vgpu::emulator

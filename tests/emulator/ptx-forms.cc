@@ -29,7 +29,9 @@ class Forms {
   void same(const std::string& op, const std::string& type, int operands) {
     add(op + "." + type, type, Names(static_cast<size_t>(operands), type));
   }
-  void raw(const std::string& text, const std::string& result, const Names& operands) { list.push_back({text, bits(result), operands}); }
+  void raw(const std::string& text, const std::string& result, const Names& operands) {
+    list.push_back({text, bits(result), operands});
+  }
 };
 
 void integers(Forms& forms) {
@@ -41,7 +43,8 @@ void integers(Forms& forms) {
       forms.same("sad", t, 3);
       const std::string b = std::string("b").append(t, 1);
       forms.add("shr." + t, t, {t, "shift"});
-      for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge"}) forms.add("setp." + std::string(c) + "." + t, "pred", {t, t});
+      for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge"})
+        forms.add("setp." + std::string(c) + "." + t, "pred", {t, t});
       if (t[0] == 's') {
         forms.same("neg", t, 1);
         forms.same("abs", t, 1);
@@ -69,10 +72,13 @@ void integers(Forms& forms) {
     const std::string type = t, zero = type == "u32" ? "b32" : "b64";
     forms.raw("add.cc." + type + " D, A, B; addc." + type + " D, A, C", type, {type, type, type});
     forms.raw("sub.cc." + type + " D, A, B; subc." + type + " D, A, C", type, {type, type, type});
-    forms.raw("add.cc." + type + " D, A, B; addc.cc." + type + " D, A, C; addc." + type + " D, B, C", type, {type, type, type});
-    forms.raw("sub.cc." + type + " D, A, B; subc.cc." + type + " D, C, B; subc." + type + " D, A, C", type, {type, type, type});
+    forms.raw("add.cc." + type + " D, A, B; addc.cc." + type + " D, A, C; addc." + type + " D, B, C", type,
+              {type, type, type});
+    forms.raw("sub.cc." + type + " D, A, B; subc.cc." + type + " D, C, B; subc." + type + " D, A, C", type,
+              {type, type, type});
     forms.raw("mad.lo.cc." + type + " D, A, B, C; madc.hi." + type + " D, A, B, C", type, {type, type, type});
-    forms.raw("mad.hi.cc." + type + " D, A, B, C; madc.lo.cc." + type + " D, A, B, C; addc." + type + " D, A, B", type, {type, type, type});
+    forms.raw("mad.hi.cc." + type + " D, A, B, C; madc.lo.cc." + type + " D, A, B, C; addc." + type + " D, A, B", type,
+              {type, type, type});
   }
   for (const std::string a : {"u32", "s32"})
     for (const std::string b : {"u32", "s32"}) {
@@ -94,16 +100,20 @@ void bitOperations(Forms& forms) {
     forms.raw("bfi.b" + w + " D, A, 5, B, C", "b" + w, {"b" + w, "field", "field"});
   }
   for (const char* d : {"l", "r"})
-    for (const char* m : {"wrap", "clamp"}) forms.add(std::string("shf.") + d + "." + m + ".b32", "b32", {"b32", "b32", "shift"});
+    for (const char* m : {"wrap", "clamp"})
+      forms.add(std::string("shf.") + d + "." + m + ".b32", "b32", {"b32", "b32", "shift"});
   forms.add("prmt.b32", "b32", {"b32", "b32", "b32"});
-  for (const char* m : {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}) forms.add(std::string("prmt.b32.") + m, "b32", {"b32", "b32", "b32"});
+  for (const char* m : {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"})
+    forms.add(std::string("prmt.b32.") + m, "b32", {"b32", "b32", "b32"});
   for (const int table : {0x00, 0x1b, 0x80, 0x96, 0xca, 0xe8, 0xff})
     forms.raw("lop3.b32 D, A, B, C, " + std::to_string(table), "b32", {"b32", "b32", "b32"});
   for (const std::string op : {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"})
     for (const std::string parts : {"2", "4"})
-      for (const std::string& t : kInts32) forms.raw(op + parts + "." + t + "." + t + "." + t + " D, A, B, C", t, {"b32", "b32", "b32"});
+      for (const std::string& t : kInts32)
+        forms.raw(op + parts + "." + t + "." + t + "." + t + " D, A, B, C", t, {"b32", "b32", "b32"});
   for (const std::string parts : {"2", "4"})
-    for (const std::string& t : kInts32) forms.raw("vabsdiff" + parts + ".u32." + t + "." + t + ".add D, A, B, C", "u32", {"b32", "b32", "b32"});
+    for (const std::string& t : kInts32)
+      forms.raw("vabsdiff" + parts + ".u32." + t + "." + t + ".add D, A, B, C", "u32", {"b32", "b32", "b32"});
   for (const char* t : {"u16x2", "s16x2"})
     for (const char* op : {"add.", "min.", "max."}) forms.add(std::string(op) + t, "b32", {"b32", "b32"});
   for (const char* op : {"bmsk.clamp.b32", "bmsk.wrap.b32"}) forms.add(op, "b32", {"shift", "shift"});
@@ -114,7 +124,8 @@ void bitOperations(Forms& forms) {
   forms.raw("slct.u32.s32 D, A, B, C", "b32", {"b32", "b32", "s32"});
   forms.raw("slct.b64.f32 D, A, B, C", "b64", {"b64", "b64", "f32"});
   forms.raw("slct.ftz.u32.f32 D, A, B, C", "b32", {"b32", "b32", "f32"});
-  for (const char* op : {"and", "or", "xor"}) forms.add(std::string("setp.lt.") + op + ".s32", "pred", {"s32", "s32", "pred"});
+  for (const char* op : {"and", "or", "xor"})
+    forms.add(std::string("setp.lt.") + op + ".s32", "pred", {"s32", "s32", "pred"});
   forms.raw("mov.b64 D, {A, B}", "b64", {"b32", "b32"});
   forms.raw("mov.b32 D, {A, B}", "b32", {"b16", "b16"});
 }
@@ -130,9 +141,11 @@ void floats(Forms& forms) {
     for (const char* op : {"neg", "abs"}) forms.same(op, t, 1);
     for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})
       forms.add("setp." + std::string(c) + "." + t, "pred", {t, t});
-    for (const char* c : {"finite", "infinite", "number", "notanumber", "normal", "subnormal"}) forms.add("testp." + std::string(c) + "." + t, "pred", {t});
+    for (const char* c : {"finite", "infinite", "number", "notanumber", "normal", "subnormal"})
+      forms.add("testp." + std::string(c) + "." + t, "pred", {t});
   }
-  for (const char* op : {"add.ftz", "sub.ftz", "mul.ftz", "add.sat", "sub.sat", "mul.sat", "add.ftz.sat", "min.ftz", "max.ftz", "div.rn.ftz", "add.rz.ftz"})
+  for (const char* op : {"add.ftz", "sub.ftz", "mul.ftz", "add.sat", "sub.sat", "mul.sat", "add.ftz.sat", "min.ftz",
+                         "max.ftz", "div.rn.ftz", "add.rz.ftz"})
     forms.same(op, "f32", 2);
   for (const char* op : {"fma.rn.ftz", "fma.rn.sat", "fma.rn.ftz.sat", "fma.rp.ftz"}) forms.same(op, "f32", 3);
   for (const char* op : {"rcp.rn.ftz", "sqrt.rn.ftz", "neg.ftz", "abs.ftz"}) forms.same(op, "f32", 1);
@@ -151,7 +164,8 @@ void halves(Forms& forms) {
       for (const char* op : {"add.ftz", "mul.ftz", "add.sat", "sub.sat", "mul.sat", "min.ftz"}) forms.same(op, t, 2);
   }
   for (const std::string t : {"f16", "bf16"})
-    for (const char* c : {"eq", "ne", "lt", "geu", "nan"}) forms.add("setp." + std::string(c) + "." + t, "pred", {t, t});
+    for (const char* c : {"eq", "ne", "lt", "geu", "nan"})
+      forms.add("setp." + std::string(c) + "." + t, "pred", {t, t});
   for (const char* d : {"u32", "f16"}) forms.add(std::string("set.lt.") + d + ".f16", d, {"f16", "f16"});
   forms.add("set.ge.f16x2.f16x2", "f16x2", {"f16x2", "f16x2"});
   forms.add("set.gtu.u32.bf16x2", "u32", {"bf16x2", "bf16x2"});
@@ -165,8 +179,10 @@ void conversions(Forms& forms) {
     for (const std::string& from : whole) {
       if (to != from) forms.add("cvt." + to + "." + from, to, {from});
       // Only where a value may be out of range: ptxas takes `.sat` nowhere else.
-      const bool bothSigned = to[0] == from[0], wider = sizeOfName(to) > sizeOfName(from), same = sizeOfName(to) == sizeOfName(from);
-      if (!(bothSigned && (wider || same)) && !(to[0] == 's' && wider)) forms.add("cvt.sat." + to + "." + from, to, {from});
+      const bool bothSigned = to[0] == from[0], wider = sizeOfName(to) > sizeOfName(from),
+                 same = sizeOfName(to) == sizeOfName(from);
+      if (!(bothSigned && (wider || same)) && !(to[0] == 's' && wider))
+        forms.add("cvt.sat." + to + "." + from, to, {from});
     }
   for (const std::string& w : whole) {
     for (const std::string f : {"f32", "f64"}) {
@@ -218,9 +234,32 @@ uint64_t next(uint64_t& state) {
 uint64_t pick(std::span<const uint64_t> edges, uint64_t& state) { return edges[next(state) % edges.size()]; }
 
 uint64_t wholeValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0, 1, 2, ~0ull, ~1ull, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000,
-                                        0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffff80000000, 0xffffffffffff8000,
-                                        0xffffffffffffff80, 0x1000001, 0x20000000000001, 10, 3};
+  static constexpr uint64_t kEdges[] = {0,
+                                        1,
+                                        2,
+                                        ~0ull,
+                                        ~1ull,
+                                        0x7f,
+                                        0x80,
+                                        0xff,
+                                        0x100,
+                                        0x7fff,
+                                        0x8000,
+                                        0xffff,
+                                        0x10000,
+                                        0x7fffffff,
+                                        0x80000000,
+                                        0xffffffff,
+                                        0x100000000,
+                                        0x7fffffffffffffff,
+                                        0x8000000000000000,
+                                        0xffffffff80000000,
+                                        0xffffffffffff8000,
+                                        0xffffffffffffff80,
+                                        0x1000001,
+                                        0x20000000000001,
+                                        10,
+                                        3};
   const uint64_t choice = next(state) % 4;
   if (choice == 0) return pick(kEdges, state);
   const uint64_t value = next(state);
@@ -228,10 +267,11 @@ uint64_t wholeValue(uint64_t& state) {
 }
 
 uint64_t floatValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x80800000, 0x3f800000, 0xbf800000, 0x3effffff,
-                                        0x3f000000, 0x3fc00000, 0x40200000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001,
-                                        0x7f800001, 0x4b000000, 0x4effffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x5f000000, 0x477fe000, 0x477ff000,
-                                        0x33800000, 0x33000001, 0x38800000, 0x7e967699, 0x00ffffff};
+  static constexpr uint64_t kEdges[] = {
+      0,          0x80000000, 1,          0x80000001, 0x7fffff,   0x807fffff, 0x800000,   0x80800000, 0x3f800000,
+      0xbf800000, 0x3effffff, 0x3f000000, 0x3fc00000, 0x40200000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000,
+      0x7fc00000, 0xffc00001, 0x7f800001, 0x4b000000, 0x4effffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x5f000000,
+      0x477fe000, 0x477ff000, 0x33800000, 0x33000001, 0x38800000, 0x7e967699, 0x00ffffff};
   const uint64_t choice = next(state) % 4, value = next(state);
   if (choice == 0) return pick(kEdges, state);
   if (choice == 1) return value & 0xffffffff;
@@ -240,11 +280,32 @@ uint64_t floatValue(uint64_t& state) {
 }
 
 uint64_t doubleValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0, 0x8000000000000000, 1, 0x8000000000000001, 0xfffffffffffff, 0x10000000000000, 0x3ff0000000000000,
-                                        0xbff0000000000000, 0x3fe0000000000000, 0x4004000000000000, 0x7fefffffffffffff, 0x7ff0000000000000,
-                                        0xfff0000000000000, 0x41dfffffffc00000, 0x41e0000000000000, 0xc1e0000000000000, 0x43e0000000000000,
-                                        0x43f0000000000000, 0x47efffffe0000000, 0x47efffffefffffff, 0x47effffff0000000, 0x380fffffffffffff,
-                                        0x36a0000000000000, 0x3690000000000001, 0x40effc0000000000, 0x7ff8000000000000};
+  static constexpr uint64_t kEdges[] = {0,
+                                        0x8000000000000000,
+                                        1,
+                                        0x8000000000000001,
+                                        0xfffffffffffff,
+                                        0x10000000000000,
+                                        0x3ff0000000000000,
+                                        0xbff0000000000000,
+                                        0x3fe0000000000000,
+                                        0x4004000000000000,
+                                        0x7fefffffffffffff,
+                                        0x7ff0000000000000,
+                                        0xfff0000000000000,
+                                        0x41dfffffffc00000,
+                                        0x41e0000000000000,
+                                        0xc1e0000000000000,
+                                        0x43e0000000000000,
+                                        0x43f0000000000000,
+                                        0x47efffffe0000000,
+                                        0x47efffffefffffff,
+                                        0x47effffff0000000,
+                                        0x380fffffffffffff,
+                                        0x36a0000000000000,
+                                        0x3690000000000001,
+                                        0x40effc0000000000,
+                                        0x7ff8000000000000};
   const uint64_t choice = next(state) % 4, value = next(state);
   if (choice == 0) return pick(kEdges, state);
   if (choice == 1 && (value & 0x7ff0000000000000) != 0x7ff0000000000000) return value;
@@ -253,8 +314,9 @@ uint64_t doubleValue(uint64_t& state) {
 }
 
 uint64_t halfValueOf(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x3c00, 0xbc00, 0x3800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01,
-                                        0x3f80, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4100, 0x3e00};
+  static constexpr uint64_t kEdges[] = {0,      0x8000, 1,      0x8001, 0x3ff,  0x400,  0x3c00, 0xbc00, 0x3800,
+                                        0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3f80, 0x7f7f,
+                                        0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4100, 0x3e00};
   return next(state) % 3 == 0 ? pick(kEdges, state) : next(state) & 0xffff;
 }
 
@@ -269,7 +331,9 @@ uint64_t value(const std::string& type, uint64_t& state) {
   return wholeValue(state);
 }
 
-std::string bitsOf(const std::string& operand) { return operand == "shift" || operand == "field" ? "b32" : bits(operand); }
+std::string bitsOf(const std::string& operand) {
+  return operand == "shift" || operand == "field" ? "b32" : bits(operand);
+}
 
 }  // namespace
 
@@ -284,20 +348,27 @@ std::vector<Form> allForms() {
 }
 
 std::string formKernel(const Form& form) {
-  std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-                     ".reg .b64 %p<8>;\n.reg .b32 %t<8>;\n"
-                     "mov.u32 %t0, %tid.x;\nmov.u32 %t1, %ctaid.x;\nmov.u32 %t2, %ntid.x;\nmad.lo.s32 %t0, %t1, %t2, %t0;\n"
-                     "ld.param.u64 %p0, [in];\nld.param.u64 %p1, [out];\nmul.wide.u32 %p2, %t0, 24;\nadd.s64 %p0, %p0, %p2;\n"
-                     "mul.wide.u32 %p2, %t0, 8;\nadd.s64 %p1, %p1, %p2;\n.reg ." + form.result + " D;\n";
+  std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b64 %p<8>;\n.reg .b32 %t<8>;\n"
+      "mov.u32 %t0, %tid.x;\nmov.u32 %t1, %ctaid.x;\nmov.u32 %t2, %ntid.x;\nmad.lo.s32 %t0, %t1, %t2, %t0;\n"
+      "ld.param.u64 %p0, [in];\nld.param.u64 %p1, [out];\nmul.wide.u32 %p2, %t0, 24;\nadd.s64 %p0, %p0, %p2;\n"
+      "mul.wide.u32 %p2, %t0, 8;\nadd.s64 %p1, %p1, %p2;\n.reg ." +
+      form.result + " D;\n";
   for (size_t i = 0; i < form.operands.size(); ++i) {
-    const std::string name(1, static_cast<char>('A' + i)), type = bitsOf(form.operands[i]), from = "[%p0+" + std::to_string(i * 8) + "];\n";
+    const std::string name(1, static_cast<char>('A' + i)), type = bitsOf(form.operands[i]),
+                                                           from = "[%p0+" + std::to_string(i * 8) + "];\n";
     text += ".reg ." + type + " " + name + ";\n";
-    if (type == "pred") text += "ld.global.b32 %t3, " + from + "setp.ne.u32 " + name + ", %t3, 0;\n";
-    else text += "ld.global." + type + " " + name + ", " + from;
+    if (type == "pred")
+      text += "ld.global.b32 %t3, " + from + "setp.ne.u32 " + name + ", %t3, 0;\n";
+    else
+      text += "ld.global." + type + " " + name + ", " + from;
   }
   text += form.text + ";\n";
-  if (form.result == "pred") text += "selp.u32 %t4, 1, 0, D;\nst.global.b32 [%p1], %t4;\n";
-  else text += "st.global." + form.result + " [%p1], D;\n";
+  if (form.result == "pred")
+    text += "selp.u32 %t4, 1, 0, D;\nst.global.b32 [%p1], %t4;\n";
+  else
+    text += "st.global." + form.result + " [%p1], D;\n";
   return text + "ret;\n}\n";
 }
 

@@ -10,9 +10,10 @@
 namespace vgpu::emulator {
 
 struct Form {
-  std::string text;                  // `D`, `A`, `B`, `C` stand for operands: "add.s32 D, A, B"
-  std::string result;                // type of D: b16, b32, b64 or pred
-  std::vector<std::string> operands;  // what A, B and C are: a type, `shift` (a 32-bit amount around a width) or `field` (the same, below 256)
+  std::string text;                   // `D`, `A`, `B`, `C` stand for operands: "add.s32 D, A, B"
+  std::string result;                 // type of D: b16, b32, b64 or pred
+  std::vector<std::string> operands;  // what A, B and C are: a type, `shift` (a 32-bit amount around a width) or
+                                      // `field` (the same, below 256)
 };
 
 std::vector<Form> allForms();
@@ -21,9 +22,9 @@ constexpr int kFormThreads = 2048;
 // The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.
 std::string formKernel(const Form&);
 std::vector<uint64_t> formInputs(const Form&);  // 3 for each thread
-// Instructions of a whole warp: `body` runs in a block of 32 threads with %r0..%r15 (32-bit) or %q0..%q7 (64-bit) filled
-// from the thread's 64 bytes of input, %t0 the lane and a 2048-byte shared variable `s`; it leaves its results in %o0..%o7
-// (or %w0..%w7).
+// Instructions of a whole warp: `body` runs in a block of 32 threads with %r0..%r15 (32-bit) or %q0..%q7 (64-bit)
+// filled from the thread's 64 bytes of input, %t0 the lane and a 2048-byte shared variable `s`; it leaves its results
+// in %o0..%o7 (or %w0..%w7).
 struct WarpForm {
   std::string body;
   std::string inputs;  // what the input words hold: f16, bf16, f32, f64, b32, or `f16/6`

@@ -49,7 +49,9 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
     .global .b8 parts[8] = {0xFF(words), 0xFF00(words), 0xFF0000(words), 0xFF000000(words), 0xFF00000000(words), 0xFF0000000000(words), 0, 0};
     .func f() { ret; }
   )"));
-  const auto at = [&](const char* name, int offset = 0) { return device.download<uint64_t>(device.variable(name) + static_cast<uint64_t>(offset), 1)[0]; };
+  const auto at = [&](const char* name, int offset = 0) {
+    return device.download<uint64_t>(device.variable(name) + static_cast<uint64_t>(offset), 1)[0];
+  };
   CHECK(at("bytes") == 0xff0201);
   CHECK(at("words", 8) == 0x400000003);
   CHECK((at("half") & 0xffffffff) == 0x3f000000);
@@ -82,7 +84,8 @@ TEST_CASE("shared and local variables have generic addresses that isspacep tells
     selp.u32 %r7, 1, 0, %p1; selp.u32 %r8, 2, 0, %p2; selp.u32 %r9, 4, 0, %p3; selp.u32 %r10, 8, 0, %p4; selp.u32 %r11, 16, 0, %p5; 
     add.u32 %r7, %r7, %r8; add.u32 %r7, %r7, %r9; add.u32 %r7, %r7, %r10; add.u32 %r7, %r7, %r11; selp.u32 %r8, 32, 0, %p6; add.u32 %r7, %r7, %r8;
     add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5; add.u32 %r3, %r3, %r6; sub.u32 %r12, %r12, %r1; add.u32 %r3, %r3, %r12; mad.lo.u32 %r3, %r7, 1000, %r3; st.global.u32 [%d2], %r3; ret;
-  )", ".const .u32 c = 5;"));
+  )",
+                           ".const .u32 c = 5;"));
   const uint64_t out = device.upload(std::vector<uint32_t>(64));
   device("k", {{1, 1, 1}, {64, 1, 1}}, out);
   const auto result = device.download<uint32_t>(out, 64);
@@ -98,7 +101,8 @@ TEST_CASE("extern shared memory begins behind the static variables, at the launc
     shl.b32 %r4, %r0, 2; add.u32 %r5, %r2, %r4; st.shared.u32 [%r5], %r3; bar.sync 0; ld.shared.u32 %r6, [%r5];
     ld.shared.u32 %r7, [dynamic+4]; add.u32 %r6, %r6, %r7; mov.u32 %r7, %dynamic_smem_size; add.u32 %r6, %r6, %r7;
     st.global.u32 [%d2], %r6; ret;
-  )", ".extern .shared .align 16 .b8 dynamic[];"));
+  )",
+                           ".extern .shared .align 16 .b8 dynamic[];"));
   const uint64_t out = device.upload(std::vector<uint32_t>(32));
   device.launch.dynamicSharedBytes = 128;
   device("k", {{2, 1, 1}, {32, 1, 1}}, out);
@@ -118,7 +122,9 @@ TEST_CASE("kernel parameters are read at their offsets, by address too") {
     add.u32 %r0, %r0, %r1; add.u32 %r0, %r0, %r2; add.u32 %r0, %r0, %r3; add.u32 %r0, %r0, %r5; add.u32 %r0, %r0, %r6;
     add.s64 %d5, %d0, %d1; st.global.u32 [%d5], %r0; ret;
   )"));
-  struct { uint32_t v[6]; } s{{1, 2, 3, 4, 5, 6}};
+  struct {
+    uint32_t v[6];
+  } s{{1, 2, 3, 4, 5, 6}};
   const uint64_t out = device.upload(std::vector<uint32_t>(6));
   device("k", {{1, 1, 1}, {6, 1, 1}}, uint8_t{200}, s, 9.5f, out);
   const auto result = device.download<uint32_t>(out, 6);
@@ -150,7 +156,8 @@ TEST_CASE("malloc gives each thread memory of its own, free takes it back, the h
     st.u32 [%d3], %r0; and.b32 %r1, %r0, 1; setp.eq.u32 %p, %r1, 0; @%p ret;
     { .param .b64 a; st.param.b64 [a], %d3; call.uni free, (a); }
     ret;
-  )", ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);"));
+  )",
+                           ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);"));
   const uint64_t out = device.upload(std::vector<uint64_t>(64));
   device("k", {{1, 1, 1}, {64, 1, 1}}, out, uint64_t{40});
   CHECK(device.download<uint64_t>(out, 1)[0] == 0);  // no heap

@@ -13,33 +13,41 @@ std::string registers(const char* prefix, int first, int count) {
   return text + "}";
 }
 
-WarpForm mma(const std::string& shape, const std::string& types, const std::string& inputs, int a, int b, int c, int d) {
-  return {"mma.sync.aligned." + shape + ".row.col." + types + " " + registers("%o", 0, d) + ", " + registers("%r", 0, a) + ", " + registers("%r", a, b) + ", " +
-              registers("%r", a + b, c) + ";",
+WarpForm mma(const std::string& shape, const std::string& types, const std::string& inputs, int a, int b, int c,
+             int d) {
+  return {"mma.sync.aligned." + shape + ".row.col." + types + " " + registers("%o", 0, d) + ", " +
+              registers("%r", 0, a) + ", " + registers("%r", a, b) + ", " + registers("%r", a + b, c) + ";",
           inputs};
 }
 
 WarpForm mmaDouble(const std::string& shape, int a, int b, int c) {
-  return {"mma.sync.aligned." + shape + ".row.col.f64.f64.f64.f64 " + registers("%w", 0, c) + ", " + registers("%q", 0, a) + ", " + registers("%q", a, b) + ", " +
-              registers("%q", a + b, c) + ";",
+  return {"mma.sync.aligned." + shape + ".row.col.f64.f64.f64.f64 " + registers("%w", 0, c) + ", " +
+              registers("%q", 0, a) + ", " + registers("%q", a, b) + ", " + registers("%q", a + b, c) + ";",
           "f64", true};
 }
 
 // Stores the input words to shared memory, so that `s` holds 32 rows of 64 bytes.
 const char* const kFillShared =
-    "shl.b32 %t1, %t0, 6; mov.u32 %t2, s; add.u32 %t1, %t1, %t2; st.shared.v4.b32 [%t1], {%r0, %r1, %r2, %r3}; st.shared.v4.b32 [%t1+16], {%r4, %r5, %r6, %r7};"
-    " st.shared.v4.b32 [%t1+32], {%r8, %r9, %r10, %r11}; st.shared.v4.b32 [%t1+48], {%r12, %r13, %r14, %r15}; bar.sync 0; ";
+    "shl.b32 %t1, %t0, 6; mov.u32 %t2, s; add.u32 %t1, %t1, %t2; st.shared.v4.b32 [%t1], {%r0, %r1, %r2, %r3}; "
+    "st.shared.v4.b32 [%t1+16], {%r4, %r5, %r6, %r7};"
+    " st.shared.v4.b32 [%t1+32], {%r8, %r9, %r10, %r11}; st.shared.v4.b32 [%t1+48], {%r12, %r13, %r14, %r15}; bar.sync "
+    "0; ";
 
 // Loads A and B from shared memory as fragments, multiplies, stores the product there, and gives it back.
-WarpForm wmma(const std::string& shape, const std::string& layoutA, const std::string& layoutB, const std::string& layoutD, const std::string& type,
-              const std::string& accumulator, const std::string& multiply, int a, int b, int c, int strideA, int strideB, int strideD, int offsetB) {
-  return {std::string(kFillShared) + "wmma.load.a.sync.aligned." + layoutA + "." + shape + ".shared." + type + " " + registers("%a", 0, a) + ", [s], " +
-              std::to_string(strideA) + "; wmma.load.b.sync.aligned." + layoutB + "." + shape + ".shared." + type + " " + registers("%b", 0, b) + ", [s+" +
-              std::to_string(offsetB) + "], " + std::to_string(strideB) + "; wmma.load.c.sync.aligned.row." + shape + ".shared." + accumulator + " " +
-              registers("%c", 0, c) + ", [s], " + std::to_string(strideD) + "; wmma.mma.sync.aligned." + layoutA + "." + layoutB + "." + shape + "." + multiply +
-              " " + registers("%d", 0, c) + ", " + registers("%a", 0, a) + ", " + registers("%b", 0, b) + ", " + registers("%c", 0, c) +
-              "; bar.sync 0; wmma.store.d.sync.aligned." + layoutD + "." + shape + ".shared." + accumulator + " [s], " + registers("%d", 0, c) + ", " +
-              std::to_string(strideD) + "; bar.sync 0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%t1]; ld.shared.v4.b32 {%o4, %o5, %o6, %o7}, [%t1+16];",
+WarpForm wmma(const std::string& shape, const std::string& layoutA, const std::string& layoutB,
+              const std::string& layoutD, const std::string& type, const std::string& accumulator,
+              const std::string& multiply, int a, int b, int c, int strideA, int strideB, int strideD, int offsetB) {
+  return {std::string(kFillShared) + "wmma.load.a.sync.aligned." + layoutA + "." + shape + ".shared." + type + " " +
+              registers("%a", 0, a) + ", [s], " + std::to_string(strideA) + "; wmma.load.b.sync.aligned." + layoutB +
+              "." + shape + ".shared." + type + " " + registers("%b", 0, b) + ", [s+" + std::to_string(offsetB) +
+              "], " + std::to_string(strideB) + "; wmma.load.c.sync.aligned.row." + shape + ".shared." + accumulator +
+              " " + registers("%c", 0, c) + ", [s], " + std::to_string(strideD) + "; wmma.mma.sync.aligned." + layoutA +
+              "." + layoutB + "." + shape + "." + multiply + " " + registers("%d", 0, c) + ", " +
+              registers("%a", 0, a) + ", " + registers("%b", 0, b) + ", " + registers("%c", 0, c) +
+              "; bar.sync 0; wmma.store.d.sync.aligned." + layoutD + "." + shape + ".shared." + accumulator + " [s], " +
+              registers("%d", 0, c) + ", " + std::to_string(strideD) +
+              "; bar.sync 0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%t1]; ld.shared.v4.b32 {%o4, %o5, %o6, %o7}, "
+              "[%t1+16];",
           type == "s8" || type == "u8" ? "b32" : type};
 }
 
@@ -70,7 +78,8 @@ void matrices(std::vector<WarpForm>& list) {
   for (const std::string layoutA : {"row", "col"})
     for (const std::string layoutB : {"row", "col"}) {
       list.push_back(wmma("m16n16k16", layoutA, layoutB, "row", "f16", "f16", "f16.f16", 8, 8, 4, 16, 16, 16, 512));
-      list.push_back(wmma("m16n16k16", layoutA, layoutB, "col", "s8", "s32", "s32.s8.s8.s32", 2, 2, 8, 16, 16, 16, 256));
+      list.push_back(
+          wmma("m16n16k16", layoutA, layoutB, "col", "s8", "s32", "s32.s8.s8.s32", 2, 2, 8, 16, 16, 16, 256));
     }
   list.push_back(wmma("m32n8k16", "row", "col", "row", "f16", "f16", "f16.f16", 8, 8, 4, 16, 16, 8, 1024));
   list.push_back(wmma("m8n32k16", "row", "row", "row", "f16", "f16", "f16.f16", 8, 8, 4, 16, 32, 32, 256));
@@ -79,19 +88,29 @@ void matrices(std::vector<WarpForm>& list) {
 void movements(std::vector<WarpForm>& list) {
   const std::string address = "shl.b32 %t3, %t0, 4; add.u32 %t3, %t3, %t2; ";
   for (const std::string trans : {"", ".trans"}) {
-    list.push_back({kFillShared + address + "ldmatrix.sync.aligned.m8n8.x4" + trans + ".shared.b16 {%o0, %o1, %o2, %o3}, [%t3];", "b32"});
-    list.push_back({kFillShared + address + "ldmatrix.sync.aligned.m8n8.x2" + trans + ".shared.b16 {%o0, %o1}, [%t3+16];", "b32"});
-    list.push_back({kFillShared + address + "ldmatrix.sync.aligned.m8n8.x1" + trans + ".shared.b16 {%o0}, [%t3];", "b32"});
-    list.push_back({kFillShared + address + "stmatrix.sync.aligned.m8n8.x4" + trans +
-                        ".shared.b16 [%t3], {%r0, %r1, %r2, %r3}; bar.sync 0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%t1];",
-                    "b32"});
+    list.push_back(
+        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x4" + trans + ".shared.b16 {%o0, %o1, %o2, %o3}, [%t3];",
+         "b32"});
+    list.push_back(
+        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x2" + trans + ".shared.b16 {%o0, %o1}, [%t3+16];", "b32"});
+    list.push_back(
+        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x1" + trans + ".shared.b16 {%o0}, [%t3];", "b32"});
+    list.push_back(
+        {kFillShared + address + "stmatrix.sync.aligned.m8n8.x4" + trans +
+             ".shared.b16 [%t3], {%r0, %r1, %r2, %r3}; bar.sync 0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%t1];",
+         "b32"});
   }
   list.push_back({"movmatrix.sync.aligned.m8n8.trans.b16 %o0, %r0;", "b32"});
   for (const std::string mode : {"up", "down", "bfly", "idx"})
     for (const std::string clamp : {"0", "31", "0x1c1f", "0x1800", "0x101f"})
-      list.push_back({"shfl.sync." + mode + ".b32 %o0|%p0, %r0, %r1, " + clamp + ", -1; selp.u32 %o1, 1, 0, %p0;", "b32shift"});
-  list.push_back({"and.b32 %t1, %r0, 3; match.any.sync.b32 %o0, %t1, -1; setp.lt.s32 %p0, %r1, 0; vote.sync.ballot.b32 %o1, %p0, -1;", "b32"});
-  for (const char* op : {"add.u32", "min.u32", "max.s32", "and.b32", "xor.b32"}) list.push_back({"redux.sync." + std::string(op) + " %o0, %r0, -1;", "b32"});
+      list.push_back(
+          {"shfl.sync." + mode + ".b32 %o0|%p0, %r0, %r1, " + clamp + ", -1; selp.u32 %o1, 1, 0, %p0;", "b32shift"});
+  list.push_back(
+      {"and.b32 %t1, %r0, 3; match.any.sync.b32 %o0, %t1, -1; setp.lt.s32 %p0, %r1, 0; vote.sync.ballot.b32 %o1, %p0, "
+       "-1;",
+       "b32"});
+  for (const char* op : {"add.u32", "min.u32", "max.s32", "and.b32", "xor.b32"})
+    list.push_back({"redux.sync." + std::string(op) + " %o0, %r0, -1;", "b32"});
 }
 
 uint64_t next(uint64_t& state) {
@@ -101,7 +120,9 @@ uint64_t next(uint64_t& state) {
 }
 
 // A whole number from -4 to 4 as a float of `bits` explicit bits of significand, in the upper bits of a word.
-uint32_t smallFloat(uint64_t& state) { return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(next(state) % 9) - 4)); }
+uint32_t smallFloat(uint64_t& state) {
+  return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(next(state) % 9) - 4));
+}
 uint32_t smallHalf(uint64_t& state) {
   static constexpr uint16_t kHalves[] = {0, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4200, 0xc200, 0x4400, 0xc400};
   return kHalves[next(state) % 9];
@@ -117,7 +138,8 @@ uint32_t word(const std::string& kind, int index, uint64_t& state) {
   if (kind == "f64") {
     // Two words are one double: the upper one of a small whole number says it all.
     if (index % 2 == 0) return 0;
-    return static_cast<uint32_t>(std::bit_cast<uint64_t>(static_cast<double>(static_cast<int>(next(state) % 9) - 4)) >> 32);
+    return static_cast<uint32_t>(std::bit_cast<uint64_t>(static_cast<double>(static_cast<int>(next(state) % 9) - 4)) >>
+                                 32);
   }
   if (kind == "b32shift") return static_cast<uint32_t>(next(state) % 40);
   return static_cast<uint32_t>(next(state));
@@ -133,14 +155,20 @@ std::vector<WarpForm> allWarpForms() {
 }
 
 std::string warpFormKernel(const WarpForm& form) {
-  std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared .align 128 .b8 s[2048];\n"
-                     ".reg .pred %p<2>; .reg .b64 %x<4>; .reg .b32 %t<8>; .reg .b32 %r<16>; .reg .b32 %o<8>; .reg .b64 %q<8>; .reg .b64 %w<8>;\n"
-                     ".reg .b32 %a<8>; .reg .b32 %b<8>; .reg .b32 %c<8>; .reg .b32 %d<8>;\n"
-                     "mov.u32 %t0, %tid.x; ld.param.u64 %x0, [in]; ld.param.u64 %x1, [out]; mul.wide.u32 %x2, %t0, 64; add.s64 %x0, %x0, %x2; add.s64 %x1, %x1, %x2;\n";
-  for (int i = 0; i < 16; ++i) text += "ld.global.b32 %r" + std::to_string(i) + ", [%x0+" + std::to_string(i * 4) + "];\n";
+  std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared "
+      ".align 128 .b8 s[2048];\n"
+      ".reg .pred %p<2>; .reg .b64 %x<4>; .reg .b32 %t<8>; .reg .b32 %r<16>; .reg .b32 %o<8>; .reg .b64 %q<8>; .reg "
+      ".b64 %w<8>;\n"
+      ".reg .b32 %a<8>; .reg .b32 %b<8>; .reg .b32 %c<8>; .reg .b32 %d<8>;\n"
+      "mov.u32 %t0, %tid.x; ld.param.u64 %x0, [in]; ld.param.u64 %x1, [out]; mul.wide.u32 %x2, %t0, 64; add.s64 %x0, "
+      "%x0, %x2; add.s64 %x1, %x1, %x2;\n";
+  for (int i = 0; i < 16; ++i)
+    text += "ld.global.b32 %r" + std::to_string(i) + ", [%x0+" + std::to_string(i * 4) + "];\n";
   for (int i = 0; i < 8; ++i) {
     const std::string n = std::to_string(i);
-    text += "ld.global.b64 %q" + n + ", [%x0+" + std::to_string(i * 8) + "]; mov.b32 %o" + n + ", 0; mov.b64 %w" + n + ", 0;\n";
+    text += "ld.global.b64 %q" + n + ", [%x0+" + std::to_string(i * 8) + "]; mov.b32 %o" + n + ", 0; mov.b64 %w" + n +
+            ", 0;\n";
   }
   text += form.body + "\n";
   for (int i = 0; i < 8; ++i) {

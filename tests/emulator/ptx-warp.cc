@@ -37,9 +37,11 @@ TEST_CASE("shfl in its four modes, with segments") {
         CAPTURE(width);
         CAPTURE(by);
         const int c = ((32 - width) << 8) | (mode.name == std::string("up") ? 0 : 31);
-        const auto result = runWarp("mul.lo.u32 %r1, %r0, 10; shfl.sync." + std::string(mode.name) + ".b32 %r1|%p1, %r1, " + std::to_string(by) + ", " +
-                                    std::to_string(c) + ", -1; st.global.u32 [%rd1], %r1; ret;");
-        for (int lane = 0; lane < 32; ++lane) CHECK(result[static_cast<size_t>(lane)] == static_cast<uint32_t>(10 * mode.source(lane, by, width)));
+        const auto result =
+            runWarp("mul.lo.u32 %r1, %r0, 10; shfl.sync." + std::string(mode.name) + ".b32 %r1|%p1, %r1, " +
+                    std::to_string(by) + ", " + std::to_string(c) + ", -1; st.global.u32 [%rd1], %r1; ret;");
+        for (int lane = 0; lane < 32; ++lane)
+          CHECK(result[static_cast<size_t>(lane)] == static_cast<uint32_t>(10 * mode.source(lane, by, width)));
       }
 }
 
@@ -61,7 +63,8 @@ TEST_CASE("vote, match, redux, elect and activemask over some of the lanes") {
   for (uint32_t lane = 0; lane < 20; ++lane) all ^= lane;
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const uint32_t matching = lane % 3 == 2 ? 6 : 7;
-    const uint32_t expected = 7 + matching + 20 + 190 + 0 + 19 + all + 0 + 20 + 10000 * (2 + 4 + 16 + (lane == 0 ? 32 : 0));
+    const uint32_t expected =
+        7 + matching + 20 + 190 + 0 + 19 + all + 0 + 20 + 10000 * (2 + 4 + 16 + (lane == 0 ? 32 : 0));
     CHECK(result[lane] == (lane < 20 ? expected : 0));
   }
 }

@@ -1,6 +1,7 @@
 // Records what a real GPU answers to every form of ptx-forms.h: one line `digest form` each, on standard output. With a
 // folder as its argument it also writes each form's results there, for a look at differences. Not part of the build:
-//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/record-golden.cc tests/emulator/ptx-forms.cc -ldl -o record-golden
+//   g++ -std=c++20 -O1 -I<cuda>/include tests/emulator/record-golden.cc tests/emulator/ptx-forms.cc -ldl -o
+//   record-golden
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -40,8 +41,8 @@ int main(int count, char** arguments) {
   CUcontext context;
   CUdeviceptr in, out;
   constexpr size_t kIn = size_t{24} * vgpu::emulator::kFormThreads, kOut = kIn / 3;
-  if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) || cuMemAlloc(&in, kIn) ||
-      cuMemAlloc(&out, kOut))
+  if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
+      cuMemAlloc(&in, kIn) || cuMemAlloc(&out, kOut))
     return std::fprintf(stderr, "no device\n"), 1;
   int number = 0;
   for (const auto& form : vgpu::emulator::allForms()) {
@@ -60,7 +61,8 @@ int main(int count, char** arguments) {
         cuMemcpyDtoH(results.data(), out, kOut))
       return std::fprintf(stderr, "cannot run %s\n", form.text.c_str()), 1;
     cuModuleUnload(module);
-    std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)), form.text.c_str());
+    std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)),
+                form.text.c_str());
     if (count > 1) {
       std::ofstream file(std::string(arguments[1]) + "/" + std::to_string(number) + ".bin", std::ios::binary);
       file.write(static_cast<const char*>(static_cast<const void*>(results.data())), kOut);
@@ -77,10 +79,12 @@ int main(int count, char** arguments) {
       continue;
     }
     void* parameters[] = {&in, &out};
-    if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inputs.size() * 4) || cuMemsetD8(out, 0, kOut) ||
-        cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr) || cuMemcpyDtoH(results.data(), out, results.size() * 8))
+    if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inputs.size() * 4) ||
+        cuMemsetD8(out, 0, kOut) || cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr) ||
+        cuMemcpyDtoH(results.data(), out, results.size() * 8))
       return std::fprintf(stderr, "cannot run %s\n", form.body.c_str()), 1;
     cuModuleUnload(module);
-    std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)), form.body.c_str());
+    std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)),
+                form.body.c_str());
   }
 }

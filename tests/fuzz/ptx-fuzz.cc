@@ -30,8 +30,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const PtxError&) {
   }
   try {
-    decodeAll(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; "
-              ".reg .b64 %d<4>;\n" + text + "\n}\n");
+    decodeAll(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>; .reg "
+        ".b16 %h<4>; .reg .b32 %r<4>; "
+        ".reg .b64 %d<4>;\n" +
+        text + "\n}\n");
   } catch (const PtxError&) {
   }
   return 0;

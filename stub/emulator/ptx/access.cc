@@ -36,18 +36,24 @@ void collect(Warp& warp, const Inst* inst, AccessForm form, Addresses& found) {
   constexpr uint64_t kOffset = (uint64_t{1} << kWindowShift) - 1;
   const int32_t slot = inst->op[form.address];
   switch (form.kind) {
-    case AddressKind::generic: return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, ~uint64_t{0}, 0, found);
-    case AddressKind::shared: return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kSharedWindow, found);
-    case AddressKind::shared32: return collect(warp, warp.lanes<uint32_t>(slot), inst->imm, 0xffffffff, kSharedWindow, found);
-    case AddressKind::local: return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kLocalWindow, found);
-    case AddressKind::param: return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kParamWindow, found);
+    case AddressKind::generic:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, ~uint64_t{0}, 0, found);
+    case AddressKind::shared:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kSharedWindow, found);
+    case AddressKind::shared32:
+      return collect(warp, warp.lanes<uint32_t>(slot), inst->imm, 0xffffffff, kSharedWindow, found);
+    case AddressKind::local:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kLocalWindow, found);
+    case AddressKind::param:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kParamWindow, found);
   }
 }
 
 bool contiguous(const Addresses& addresses, uint32_t bytes) {
   if (addresses.high - addresses.low != uint64_t{bytes} * (kLanes - 1)) return false;
   uint64_t different = 0;
-  for (int lane = 0; lane < kLanes; ++lane) different |= addresses.at[lane] ^ (addresses.low + static_cast<uint64_t>(lane) * bytes);
+  for (int lane = 0; lane < kLanes; ++lane)
+    different |= addresses.at[lane] ^ (addresses.low + static_cast<uint64_t>(lane) * bytes);
   return different == 0;
 }
 

@@ -22,8 +22,8 @@ struct AccessForm {
 
 enum class Pattern { failed, contiguous, scattered };
 
-// Fills `host` for the active lanes with where each one's `bytes` lie; where all 32 lie side by side, in lane order, only
-// host[0] is filled and the answer is `contiguous`. After `failed` a fault has been reported.
+// Fills `host` for the active lanes with where each one's `bytes` lie; where all 32 lie side by side, in lane order,
+// only host[0] is filled and the answer is `contiguous`. After `failed` a fault has been reported.
 Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, bool write, std::byte* (&host)[kLanes]);
 
 // A program that reads the same place again and again may wait for another thread: it gets its turn sooner.

@@ -1,4 +1,5 @@
-// Where each state space lies among generic addresses. Device and host memory stay below 2^47, so these cannot meet them.
+// Where each state space lies among generic addresses. Device and host memory stay below 2^47, so these cannot meet
+// them.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Places for virtual registers: liveness over basic blocks, then one scan over the intervals (Poletto and Sarkar, "Linear
-// Scan Register Allocation"). It keeps a warp's frame within the host's caches; nothing depends on it for correctness but
-// that two values which live at once never share a place. Lanes own their columns of every register, so a thread's own
-// control flow is all that counts, however its warp diverges.
+// Places for virtual registers: liveness over basic blocks, then one scan over the intervals (Poletto and Sarkar,
+// "Linear Scan Register Allocation"). It keeps a warp's frame within the host's caches; nothing depends on it for
+// correctness but that two values which live at once never share a place. Lanes own their columns of every register, so
+// a thread's own control flow is all that counts, however its warp diverges.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -23,7 +23,8 @@ struct Interval {
 
 class Liveness {
  public:
-  Liveness(const Ir& ir, const std::vector<BasicBlock>& blocks) : ir_(ir), blocks_(blocks), intervals(ir.registers.size()) {
+  Liveness(const Ir& ir, const std::vector<BasicBlock>& blocks)
+      : ir_(ir), blocks_(blocks), intervals(ir.registers.size()) {
     findGlobals();
     local();
     if (!globals_.empty()) acrossBlocks();
@@ -46,7 +47,8 @@ class Liveness {
       for (int i = blocks_[b].begin; i < blocks_[b].end; ++i) {
         const IrInst& inst = ir_.code[i];
         const auto exposed = [&](const Value& value) {
-          if (value.kind != Value::Kind::reg || writtenIn[value.id] == static_cast<int>(b) || dense_[value.id] >= 0) return;
+          if (value.kind != Value::Kind::reg || writtenIn[value.id] == static_cast<int>(b) || dense_[value.id] >= 0)
+            return;
           dense_[value.id] = static_cast<int>(globals_.size());
           globals_.push_back(value.id);
         };
@@ -73,7 +75,9 @@ class Liveness {
       return;
     }
     std::vector<uint64_t> in(words * blocks_.size()), kill(words * blocks_.size());
-    const auto set = [words](std::vector<uint64_t>& bits, size_t block, int id) { bits[block * words + id / 64] |= uint64_t{1} << (id % 64); };
+    const auto set = [words](std::vector<uint64_t>& bits, size_t block, int id) {
+      bits[block * words + id / 64] |= uint64_t{1} << (id % 64);
+    };
     for (size_t b = 0; b < blocks_.size(); ++b)
       for (int i = blocks_[b].end - 1; i >= blocks_[b].begin; --i) {
         const IrInst& inst = ir_.code[i];
@@ -114,24 +118,26 @@ class Liveness {
 
   void extendAll(const std::vector<uint64_t>& in, size_t block, size_t words, int at) {
     for (size_t w = 0; w < words; ++w)
-      for (uint64_t bits = in[block * words + w]; bits; bits &= bits - 1)
+      for (uint64_t bits = in [block * words + w]; bits; bits &= bits - 1)
         intervals[globals_[w * 64 + static_cast<size_t>(__builtin_ctzll(bits))]].extend(at);
   }
 
-  std::vector<int> dense_;    // register -> its number among globals_
+  std::vector<int> dense_;  // register -> its number among globals_
   std::vector<int> globals_;
 };
 
 }  // namespace
 
-uint32_t allocateRegisters(const Ir& ir, const std::vector<BasicBlock>& blocks, std::vector<int32_t>& offsets, uint32_t& words) {
+uint32_t allocateRegisters(const Ir& ir, const std::vector<BasicBlock>& blocks, std::vector<int32_t>& offsets,
+                           uint32_t& words) {
   Liveness liveness(ir, blocks);
   if (!liveness.feasible)
     for (Interval& interval : liveness.intervals) interval = {0, static_cast<int>(ir.code.size())};
   std::vector<int> order;
   for (size_t r = 0; r < ir.registers.size(); ++r)
     if (liveness.intervals[r].begin >= 0) order.push_back(static_cast<int>(r));
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return liveness.intervals[a].begin < liveness.intervals[b].begin; });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return liveness.intervals[a].begin < liveness.intervals[b].begin; });
 
   offsets.assign(ir.registers.size(), 0);
   std::map<uint32_t, std::vector<int32_t>> free;  // by bytes of a lane
@@ -150,7 +156,8 @@ uint32_t allocateRegisters(const Ir& ir, const std::vector<BasicBlock>& blocks, 
     if (spare.empty()) {
       offsets[r] = static_cast<int32_t>(top);
       top += ir.registers[r] * uint32_t{kLanes};
-      if (top > (1u << 30)) throw PtxError(PtxError::Kind::unsupported, 0, "a function of more than 8 million live registers");
+      if (top > (1u << 30))
+        throw PtxError(PtxError::Kind::unsupported, 0, "a function of more than 8 million live registers");
     } else {
       offsets[r] = spare.back();
       spare.pop_back();

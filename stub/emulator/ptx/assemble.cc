@@ -53,7 +53,8 @@ class Assembler {
     at += ir_.fixedBytes;
     registerBase_ = static_cast<int32_t>(at);
     if (uint64_t{at} + registerBytes > (1u << 30))
-      throw PtxError(PtxError::Kind::unsupported, 0, "'" + function_.name + "' needs more than 1 GiB for the registers of a warp");
+      throw PtxError(PtxError::Kind::unsupported, 0,
+                     "'" + function_.name + "' needs more than 1 GiB for the registers of a warp");
     function_.frameBytes = at + registerBytes;
     for (Slot& slot : function_.parameters) slot.offset += fixedBase_;
     for (Slot& slot : function_.results) slot.offset += fixedBase_;
@@ -65,10 +66,14 @@ class Assembler {
 
   int32_t offsetOf(const Value& value) const {
     switch (value.kind) {
-      case Value::Kind::reg: return registerBase_ + offsets_[value.id];
-      case Value::Kind::constant: return ir_.constants[value.id].offset;
-      case Value::Kind::fixed: return fixedBase_ + value.id;
-      default: return 0;
+      case Value::Kind::reg:
+        return registerBase_ + offsets_[value.id];
+      case Value::Kind::constant:
+        return ir_.constants[value.id].offset;
+      case Value::Kind::fixed:
+        return fixedBase_ + value.id;
+      default:
+        return 0;
     }
   }
 
@@ -124,12 +129,16 @@ class Assembler {
     }
     const Inst* join = block.join >= 0 ? startOf(block.join) : nullptr;
     switch (from.flow) {
-      case Flow::guard: inst.op[1] = from.raw1; break;
+      case Flow::guard:
+        inst.op[1] = from.raw1;
+        break;
       case Flow::jumpIf:
         inst.op[1] = from.raw1;
         inst.join = join;
         [[fallthrough]];
-      case Flow::jump: inst.target = targetOf(from.label); break;
+      case Flow::jump:
+        inst.target = targetOf(from.label);
+        break;
       case Flow::jumpIndexed: {
         auto targets = std::make_unique<IndexedTargets>();
         for (const int label : ir_.tables[from.table]) targets->targets.push_back(targetOf(label));
@@ -138,7 +147,8 @@ class Assembler {
         function_.tables.push_back(std::move(targets));
         break;
       }
-      default: break;
+      default:
+        break;
     }
     if (from.flow >= Flow::jump || from.joinAfter) inst.op[7] = block.end - block.begin + 3;
     if (from.aux && from.whole == callIndirect) findSite(from.aux)->target = offsetOf(from.op[0]);

@@ -14,7 +14,8 @@ void Block::begin(Grid& grid, uint64_t index) {
   grid_ = &grid;
   linear_ = index;
   const Launch& launch = grid.launch;
-  index_ = {static_cast<uint32_t>(index % launch.grid[0]), static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
+  index_ = {static_cast<uint32_t>(index % launch.grid[0]),
+            static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
             static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
   threads_ = living_ = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, at the alignment that any type needs.

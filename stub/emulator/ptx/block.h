@@ -1,4 +1,5 @@
-// A block: its warps, shared memory and barriers, and a launch as its blocks see it. One host thread runs a block at a time.
+// A block: its warps, shared memory and barriers, and a launch as its blocks see it. One host thread runs a block at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@ struct Grid {
   explicit Grid(const Launch& l) : launch(l), serial(nextSerial()) {}
 
   const Launch& launch;
-  const uint64_t serial;  // tells launches apart: warps are used again, and addresses of kernels come back
+  const uint64_t serial;              // tells launches apart: warps are used again, and addresses of kernels come back
   std::vector<std::byte> parameters;  // padded to what the kernel reads
   std::array<std::byte, 4096> workspace{};  // cooperative groups' grid barrier
   std::atomic<bool> stopped{false};         // a fault elsewhere, or cancelled
@@ -35,9 +36,9 @@ struct Grid {
 constexpr int kClusterBarrier = 16, kBarriers = 17;
 
 struct Barrier {
-  uint32_t arrived = 0;   // threads
-  uint32_t expected = 0;  // 0: every thread of the block that still lives
-  uint32_t waiting = 0;   // threads that wait (bar.arrive does not)
+  uint32_t arrived = 0;                    // threads
+  uint32_t expected = 0;                   // 0: every thread of the block that still lives
+  uint32_t waiting = 0;                    // threads that wait (bar.arrive does not)
   uint32_t count = 0, all = ~0u, any = 0;  // bar.red
 };
 
@@ -59,8 +60,8 @@ class Block {
   uint64_t sharedBytes() const { return sharedBytes_; }
   uint32_t threads() const { return threads_; }
 
-  // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true where that completed
-  // the barrier: results are in red(), and those who waited are ready.
+  // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true where that
+  // completed the barrier: results are in red(), and those who waited are ready.
   bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
   const Barrier& red(int barrier) const { return results_[barrier]; }
   void threadsExited(uint32_t count);

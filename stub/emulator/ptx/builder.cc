@@ -16,7 +16,8 @@ Value Builder::constant(uint32_t bytes, uint64_t lo, uint64_t hi) {
 }
 
 Value Builder::dynamicShared(uint32_t bytes, uint64_t addend) {
-  const auto [entry, added] = knownDynamic_.emplace(std::make_pair(bytes, addend), static_cast<int>(ir_.constants.size()));
+  const auto [entry, added] =
+      knownDynamic_.emplace(std::make_pair(bytes, addend), static_cast<int>(ir_.constants.size()));
   if (added) {
     ir_.dynamicShared.push_back(static_cast<int>(ir_.constants.size()));
     ir_.constants.push_back({0, bytes, addend, 0});
@@ -28,7 +29,8 @@ uint32_t Builder::reserveFixed(uint32_t words) {
   const uint32_t offset = fixedTop_;
   fixedTop_ += words * 4 * kLanes;
   ir_.fixedBytes = std::max(ir_.fixedBytes, fixedTop_);
-  if (fixedTop_ > (1u << 28)) throw PtxError(PtxError::Kind::unsupported, line.ptx, "more than 2 MiB of parameters of calls in one scope");
+  if (fixedTop_ > (1u << 28))
+    throw PtxError(PtxError::Kind::unsupported, line.ptx, "more than 2 MiB of parameters of calls in one scope");
   return offset;
 }
 
@@ -71,7 +73,9 @@ IrInst& Builder::wide(Handler handler, std::vector<Value> outs, std::vector<Valu
 }
 
 void Builder::row(const Row& row, Value out, const Value* in) {
-  IrInst& inst = push(row.handler, row.out.registerBytes == 4 ? masked4 : row.out.registerBytes == 8 ? masked8 : masked16);
+  IrInst& inst = push(row.handler, row.out.registerBytes == 4   ? masked4
+                                   : row.out.registerBytes == 8 ? masked8
+                                                                : masked16);
   inst.op[0] = out;
   inst.outs = 1;
   for (int i = 0; i < row.inputs; ++i) inst.op[i + 1] = in[i];
@@ -82,7 +86,8 @@ void Builder::lane(std::string_view name, Value out, std::initializer_list<Value
   const Row* found = registry().find(name);
   // Names are put together from an instruction's modifiers: one that does not exist is an instruction that does not.
   if (!found || found->inputs != ins.size())
-    throw PtxError(PtxError::Kind::unsupported, line.ptx, "operation '" + std::string(name) + "' is not known to the emulated device");
+    throw PtxError(PtxError::Kind::unsupported, line.ptx,
+                   "operation '" + std::string(name) + "' is not known to the emulated device");
   row(*found, out, ins.begin());
 }
 

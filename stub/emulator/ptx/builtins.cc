@@ -12,7 +12,9 @@ namespace vgpu::emulator {
 namespace {
 
 // A parameter is rows of 4-byte lanes.
-uint32_t word(Warp& warp, const Slot& slot, int lane, int index = 0) { return warp.lanes<uint32_t>(slot.offset)[index * kLanes + lane]; }
+uint32_t word(Warp& warp, const Slot& slot, int lane, int index = 0) {
+  return warp.lanes<uint32_t>(slot.offset)[index * kLanes + lane];
+}
 uint64_t argument64(Warp& warp, const CallSite& site, size_t index, int lane) {
   const Slot& slot = site.arguments[index];
   return word(warp, slot, lane) | (slot.bytes > 4 * kLanes ? uint64_t{word(warp, slot, lane, 1)} << 32 : 0);
@@ -40,12 +42,15 @@ std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint
 
 class LaneArguments : public FormatArguments {
  public:
-  LaneArguments(Warp& warp, const Inst* inst, int lane, uint64_t address) : warp_(warp), inst_(inst), lane_(lane), address_(address) {}
+  LaneArguments(Warp& warp, const Inst* inst, int lane, uint64_t address)
+      : warp_(warp), inst_(inst), lane_(lane), address_(address) {}
   uint64_t next(uint32_t bytes) override {
     address_ = (address_ + bytes - 1) / bytes * bytes;
     uint64_t value = 0;
-    if (const std::byte* at = failed ? nullptr : warp_.locate(inst_, lane_, address_, bytes, 1, false)) std::memcpy(&value, at, bytes);
-    else failed = true;
+    if (const std::byte* at = failed ? nullptr : warp_.locate(inst_, lane_, address_, bytes, 1, false))
+      std::memcpy(&value, at, bytes);
+    else
+      failed = true;
     address_ += bytes;
     return value;
   }
@@ -102,7 +107,8 @@ const Inst* release(Warp& warp, const Inst* inst) {
     const int lane = __builtin_ctz(left);
     const uint64_t address = argument64(warp, site, 0, lane);
     if (address == 0) continue;
-    if (!span || !Heap(span->host + (launch.heapBase - span->base), launch.heapBytes).release(address - launch.heapBase))
+    if (!span ||
+        !Heap(span->host + (launch.heapBase - span->base), launch.heapBytes).release(address - launch.heapBase))
       return warp.fault(Fault::Kind::illegalAddress, inst, lane, "free() of an address that malloc() did not give");
   }
   return inst + 1;
@@ -118,7 +124,8 @@ const Inst* assertFail(Warp& warp, const Inst* inst) {
   const auto function = file ? readText(warp, inst, lane, argument64(warp, site, 3, lane), charBytes) : std::nullopt;
   if (!function) return nullptr;
   return warp.fault(Fault::Kind::assertion, inst, lane,
-                    *file + ":" + std::to_string(argument64(warp, site, 2, lane)) + ": " + *function + ": assertion `" + *message + "` failed");
+                    *file + ":" + std::to_string(argument64(warp, site, 2, lane)) + ": " + *function + ": assertion `" +
+                        *message + "` failed");
 }
 
 struct BuiltinRow {

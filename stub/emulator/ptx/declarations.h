@@ -56,8 +56,8 @@ struct FunctionDecl {
 };
 
 struct Declarations {
-  int version = 0;       // 90 for 9.0
-  int target = 0;        // 75 for sm_75
+  int version = 0;  // 90 for 9.0
+  int target = 0;   // 75 for sm_75
   std::vector<VariableDecl> variables;
   std::vector<FunctionDecl> functions;
   std::unordered_map<std::string_view, size_t> variableIndex, functionIndex;

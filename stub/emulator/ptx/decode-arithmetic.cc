@@ -4,9 +4,6 @@
 namespace vgpu::emulator {
 namespace {
 
-
-
-
 std::string unsignedName(Decoder& decoder, const Statement& statement) {
   const std::string_view type = statement.last();
   if (type.ends_with("32")) return "u32";
@@ -36,7 +33,8 @@ void add(Decoder& decoder, const Statement& statement) {
   }
   decoder.operandCount(statement, 3, 3);
   const uint32_t bytes = statement.last().ends_with("64") ? 8 : 4;
-  sumWithCarry(decoder, statement, Subtract, ReadsCarry, decoder.source(statement.operands[1], bytes), decoder.source(statement.operands[2], bytes));
+  sumWithCarry(decoder, statement, Subtract, ReadsCarry, decoder.source(statement.operands[1], bytes),
+               decoder.source(statement.operands[2], bytes));
 }
 
 template <bool ReadsCarry>
@@ -99,25 +97,47 @@ void video(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
   const std::string_view type = statement.parts.size() > 3 ? statement.parts[3] : "";
   const bool accumulates = statement.parts.size() == 5 && statement.parts[4] == "add";
-  const bool uniform = statement.parts.size() > 3 && statement.parts[2] == type && (statement.parts[1] == type || accumulates);
+  const bool uniform =
+      statement.parts.size() > 3 && statement.parts[2] == type && (statement.parts[1] == type || accumulates);
   const std::string_view name = statement.parts[0].substr(0, statement.parts[0].size() - 1);
-  if (!uniform || (type != "u32" && type != "s32") || (statement.parts.size() == 5) != accumulates || statement.parts.size() > 5 ||
-      (accumulates && name != "vabsdiff"))
+  if (!uniform || (type != "u32" && type != "s32") || (statement.parts.size() == 5) != accumulates ||
+      statement.parts.size() > 5 || (accumulates && name != "vabsdiff"))
     decoder.unsupported(statement);
   const std::string suffix = Parts == 4 ? "8x4" : "16x2";
   Builder& build = decoder.build();
   const Value a = decoder.source(statement.operands[1], 4), b = decoder.source(statement.operands[2], 4);
   const Value parts = accumulates ? build.reg(4) : decoder.target(statement.operands[0], 4);
   build.lane(std::string(name).append(".").append(type.substr(0, 1)).append(suffix), parts, {a, b});
-  if (accumulates) build.lane("vsum.u" + suffix, decoder.target(statement.operands[0], 4), {parts, decoder.source(statement.operands[3], 4)});
+  if (accumulates)
+    build.lane("vsum.u" + suffix, decoder.target(statement.operands[0], 4),
+               {parts, decoder.source(statement.operands[3], 4)});
 }
 
 constexpr DecodeRow kRows[] = {
-    {"vadd4", video<4>}, {"vsub4", video<4>}, {"vavrg4", video<4>}, {"vabsdiff4", video<4>}, {"vmin4", video<4>}, {"vmax4", video<4>},
-    {"vadd2", video<2>}, {"vsub2", video<2>}, {"vavrg2", video<2>}, {"vabsdiff2", video<2>}, {"vmin2", video<2>}, {"vmax2", video<2>},
-    {"add", add<false, false>}, {"sub", add<true, false>}, {"addc", add<false, true>}, {"subc", add<true, true>},
-    {"mad", multiplyAdd<false>}, {"madc", multiplyAdd<true>},
-    {"and", logic}, {"or", logic}, {"xor", logic}, {"not", logic}, {"shl", retyped<'b'>}, {"shr", retyped<'u'>},
+    {"vadd4", video<4>},
+    {"vsub4", video<4>},
+    {"vavrg4", video<4>},
+    {"vabsdiff4", video<4>},
+    {"vmin4", video<4>},
+    {"vmax4", video<4>},
+    {"vadd2", video<2>},
+    {"vsub2", video<2>},
+    {"vavrg2", video<2>},
+    {"vabsdiff2", video<2>},
+    {"vmin2", video<2>},
+    {"vmax2", video<2>},
+    {"add", add<false, false>},
+    {"sub", add<true, false>},
+    {"addc", add<false, true>},
+    {"subc", add<true, true>},
+    {"mad", multiplyAdd<false>},
+    {"madc", multiplyAdd<true>},
+    {"and", logic},
+    {"or", logic},
+    {"xor", logic},
+    {"not", logic},
+    {"shl", retyped<'b'>},
+    {"shr", retyped<'u'>},
     {"lop3", lop3},
 };
 

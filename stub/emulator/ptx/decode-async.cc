@@ -18,7 +18,8 @@ Decoder::Address barrierAddress(Decoder& decoder, const Operand& operand, Addres
   return address;
 }
 
-void emit(Decoder& decoder, const Statement& statement, Handler handler, Value out, const Operand& memory, Value operand) {
+void emit(Decoder& decoder, const Statement& statement, Handler handler, Value out, const Operand& memory,
+          Value operand) {
   AddressKind kind = kindOf(statement);
   const Decoder::Address address = barrierAddress(decoder, memory, kind);
   IrInst& inst = decoder.build().add(handler, {out}, {address.base, operand});
@@ -34,21 +35,28 @@ void arriveOn(Decoder& decoder, const Statement& statement, bool drop) {
   const bool expects = statement.has("expect_tx");
   if (expects) decoder.operandCount(statement, at + 2, at + 2);
   const Value out = hasState ? decoder.target(statement.operands[0], 8) : decoder.build().reg(8);
-  const Value operand = statement.operands.size() > at + 1 ? decoder.source(statement.operands[at + 1], 4) : decoder.build().constant(4, 1);
+  const Value operand = statement.operands.size() > at + 1 ? decoder.source(statement.operands[at + 1], 4)
+                                                           : decoder.build().constant(4, 1);
   if (expects && drop) decoder.unsupported(statement);
-  emit(decoder, statement, expects ? mbarrierArriveExpect : drop ? mbarrierArriveDrop : mbarrierArrive, out, statement.operands[at], operand);
+  emit(decoder, statement,
+       expects ? mbarrierArriveExpect
+       : drop  ? mbarrierArriveDrop
+               : mbarrierArrive,
+       out, statement.operands[at], operand);
 }
 
 void waitOn(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 3, 4);
   const bool parity = statement.has("parity");
   const Value operand = decoder.source(statement.operands[2], parity ? 4 : 8);
-  emit(decoder, statement, parity ? mbarrierTestParity : mbarrierTestState, decoder.target(statement.operands[0], 4), statement.operands[1], operand);
+  emit(decoder, statement, parity ? mbarrierTestParity : mbarrierTestState, decoder.target(statement.operands[0], 4),
+       statement.operands[1], operand);
 }
 
 void transaction(Decoder& decoder, const Statement& statement, Handler handler) {
   decoder.operandCount(statement, 2, 2);
-  emit(decoder, statement, handler, decoder.build().reg(8), statement.operands[0], decoder.source(statement.operands[1], 4));
+  emit(decoder, statement, handler, decoder.build().reg(8), statement.operands[0],
+       decoder.source(statement.operands[1], 4));
 }
 
 void mbarrier(Decoder& decoder, const Statement& statement) {
@@ -84,15 +92,18 @@ Value wholeAddress(Decoder& decoder, const Operand& operand, bool shared) {
   return generic;
 }
 
-// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; and back to global.
+// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; and back to
+// global.
 void bulkCopy(Decoder& decoder, const Statement& statement) {
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("prefetch")) return;
   if (statement.has("tensor") || statement.has("multicast::cluster")) decoder.unsupported(statement);
   const bool toShared = statement.parts.size() > 4 && statement.parts[3].starts_with("shared");
-  const bool toGlobal = statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
+  const bool toGlobal =
+      statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
   if ((!toShared && !toGlobal) || (toShared && statement.parts[4] != "global")) decoder.unsupported(statement);
   decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);
-  const Value to = wholeAddress(decoder, statement.operands[0], toShared), from = wholeAddress(decoder, statement.operands[1], toGlobal);
+  const Value to = wholeAddress(decoder, statement.operands[0], toShared),
+              from = wholeAddress(decoder, statement.operands[1], toGlobal);
   const Value bytes = decoder.source(statement.operands[2], 4);
   decoder.build().add(copyAsync, {}, {to, from, bytes, bytes});
   if (toShared) emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), statement.operands[3], bytes);
@@ -106,12 +117,14 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
   if (statement.has("mbarrier")) {
     // Without .noinc the arrival is one more that the phase expects: nothing is left of the two.
     decoder.operandCount(statement, 1, 1);
-    if (statement.has("noinc")) emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
+    if (statement.has("noinc"))
+      emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
     return;
   }
   if (statement.has("reduce")) decoder.unsupported(statement);
   decoder.operandCount(statement, 3, 5);
-  const Value to = wholeAddress(decoder, statement.operands[0], true), from = wholeAddress(decoder, statement.operands[1], false);
+  const Value to = wholeAddress(decoder, statement.operands[0], true),
+              from = wholeAddress(decoder, statement.operands[1], false);
   const Value bytes = decoder.source(statement.operands[2], 4);
   Value reads = bytes;
   if (statement.operands.size() > 3 && !statement.has("L2::cache_hint")) {
@@ -139,7 +152,8 @@ void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.build().move(decoder.target(statement.operands[0], 4), decoder.build().constant(4, 0));
 }
 
-constexpr DecodeRow kRows[] = {{"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}};
+constexpr DecodeRow kRows[] = {
+    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}};
 
 }  // namespace
 

@@ -18,12 +18,16 @@ Comparison parse(Decoder& decoder, const Statement& statement, std::string_view 
   if (statement.parts.size() < 3) decoder.unsupported(statement);
   for (size_t i = 2; i + 1 < statement.parts.size(); ++i) {
     const std::string_view part = statement.parts[i];
-    if (isCombiner(part)) found.combine = part;
-    else if (part == "ftz") found.ftz = true;
-    else if (statement.parts[0] == "setp" || i + 2 < statement.parts.size()) decoder.unsupported(statement);
+    if (isCombiner(part))
+      found.combine = part;
+    else if (part == "ftz")
+      found.ftz = true;
+    else if (statement.parts[0] == "setp" || i + 2 < statement.parts.size())
+      decoder.unsupported(statement);
   }
   found.packed = type.ends_with("x2");
-  found.name = "setp." + std::string(statement.parts[1]) + "." + std::string(found.packed ? type.substr(0, type.size() - 2) : type);
+  found.name = "setp." + std::string(statement.parts[1]) + "." +
+               std::string(found.packed ? type.substr(0, type.size() - 2) : type);
   return found;
 }
 
@@ -35,7 +39,8 @@ Value flushed(Decoder& decoder, const Comparison& comparison, const std::string&
 }
 
 // p = (a cmp b) combine c
-Value compare(Decoder& decoder, const Statement& statement, const Comparison& comparison, Value a, Value b, const Operand* c, bool negateResult = false) {
+Value compare(Decoder& decoder, const Statement& statement, const Comparison& comparison, Value a, Value b,
+              const Operand* c, bool negateResult = false) {
   const Row* row = registry().find(comparison.name);
   if (!row) decoder.unsupported(statement);
   const std::string type = comparison.name.substr(comparison.name.rfind('.') + 1);
@@ -73,12 +78,14 @@ void setPredicate(Decoder& decoder, const Statement& statement) {
   if (!row) decoder.unsupported(statement);
   const Operand& to = statement.operands[0];
   const Operand* c = statement.operands.size() > 3 ? &statement.operands[3] : nullptr;
-  const Value a = decoder.source(statement.operands[1], row->in[0]), b = decoder.source(statement.operands[2], row->in[1]);
+  const Value a = decoder.source(statement.operands[1], row->in[0]),
+              b = decoder.source(statement.operands[2], row->in[1]);
   Builder& build = decoder.build();
   if (comparison.packed) {
     if (to.kind != Operand::Kind::pair) decoder.invalid(statement.line, "two predicates are needed");
     const Halves x = split(decoder, a), y = split(decoder, b);
-    const Value lo = compare(decoder, statement, comparison, x.lo, y.lo, c), hi = compare(decoder, statement, comparison, x.hi, y.hi, c);
+    const Value lo = compare(decoder, statement, comparison, x.lo, y.lo, c),
+                hi = compare(decoder, statement, comparison, x.hi, y.hi, c);
     build.move(decoder.target(to.parts[0], 4), lo);
     build.move(decoder.target(to.parts[1], 4), hi);
     return;
@@ -117,7 +124,8 @@ void set(Decoder& decoder, const Statement& statement) {
   const Row* row = registry().find(comparison.name);
   if (!row) decoder.unsupported(statement);
   const Operand* c = statement.operands.size() > 3 ? &statement.operands[3] : nullptr;
-  const Value a = decoder.source(statement.operands[1], row->in[0]), b = decoder.source(statement.operands[2], row->in[1]);
+  const Value a = decoder.source(statement.operands[1], row->in[0]),
+              b = decoder.source(statement.operands[2], row->in[1]);
   Builder& build = decoder.build();
   const auto choose = [&](Value p, uint64_t yes) {
     const Value chosen = build.reg(4);

@@ -16,14 +16,17 @@ const Operand& nameOperand(Decoder& decoder, const Statement& statement, size_t 
 void bra(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 1, 1);
   const int label = decoder.labelOf(nameOperand(decoder, statement, 0).name, statement.line);
-  if (const Value guard = decoder.controlGuard()) decoder.build().jumpIf(guard, decoder.controlGuardNegated(), label);
-  else decoder.build().jump(label);
+  if (const Value guard = decoder.controlGuard())
+    decoder.build().jumpIf(guard, decoder.controlGuardNegated(), label);
+  else
+    decoder.build().jump(label);
 }
 
 void brx(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const Symbol* targets = decoder.find(nameOperand(decoder, statement, 1).name);
-  if (!targets || targets->kind != Symbol::Kind::targets) decoder.invalid(statement.line, "brx.idx needs a .branchtargets label");
+  if (!targets || targets->kind != Symbol::Kind::targets)
+    decoder.invalid(statement.line, "brx.idx needs a .branchtargets label");
   const int table = static_cast<int>(decoder.ir().tables.size());
   decoder.ir().tables.push_back(targets->labels);
   IrInst& inst = decoder.build().add(branchIndexed, {}, {decoder.source(statement.operands[0], 4)});
@@ -33,8 +36,10 @@ void brx(Decoder& decoder, const Statement& statement) {
 
 void ret(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 0, 0);
-  if (decoder.decl().isKernel) decoder.build().add(exitThread, {}, {}).flow = IrInst::Flow::exit;
-  else decoder.build().jump(decoder.epilogue());
+  if (decoder.decl().isKernel)
+    decoder.build().add(exitThread, {}, {}).flow = IrInst::Flow::exit;
+  else
+    decoder.build().jump(decoder.epilogue());
 }
 
 void exitNow(Decoder& decoder, const Statement& statement) {
@@ -55,9 +60,12 @@ struct CallText {
 CallText split(Decoder& decoder, const Statement& statement) {
   CallText text;
   for (const Operand& operand : statement.operands) {
-    if (operand.kind == Operand::Kind::list) (text.target ? text.arguments : text.results) = &operand;
-    else if (operand.kind == Operand::Kind::name && !text.target) text.target = &operand;
-    else if (operand.kind != Operand::Kind::name) decoder.invalid(statement.line, "a call with an operand of another kind");
+    if (operand.kind == Operand::Kind::list)
+      (text.target ? text.arguments : text.results) = &operand;
+    else if (operand.kind == Operand::Kind::name && !text.target)
+      text.target = &operand;
+    else if (operand.kind != Operand::Kind::name)
+      decoder.invalid(statement.line, "a call with an operand of another kind");
   }
   if (!text.target) decoder.invalid(statement.line, "a call without a target");
   return text;
@@ -68,7 +76,8 @@ std::vector<Slot> slotsOf(Decoder& decoder, const Operand* list) {
   if (!list) return slots;
   for (const Operand& operand : list->parts) {
     const Symbol* symbol = operand.kind == Operand::Kind::name ? decoder.find(operand.name) : nullptr;
-    if (!symbol || symbol->kind != Symbol::Kind::parameter) decoder.unsupported(operand.line, "a call whose arguments are not .param variables");
+    if (!symbol || symbol->kind != Symbol::Kind::parameter)
+      decoder.unsupported(operand.line, "a call whose arguments are not .param variables");
     slots.push_back({static_cast<int32_t>(symbol->offset), (symbol->bytes + 3) / 4 * 4 * kLanes});
   }
   return slots;
@@ -105,7 +114,8 @@ void emitCall(Decoder& decoder, const Statement& statement, const Operand& targe
     return;
   }
   const Handler builtin = findBuiltin(callee->name, site.arguments.size(), site.results.size());
-  if (!builtin) decoder.unsupported(statement.line, "function '" + callee->name + "', which is declared but not defined,");
+  if (!builtin)
+    decoder.unsupported(statement.line, "function '" + callee->name + "', which is declared but not defined,");
   decoder.build().add(builtin, {}, {}).aux = &site;
 }
 
@@ -128,10 +138,14 @@ BarrierForm parseBarrier(Decoder& decoder, const Statement& statement) {
   BarrierForm form;
   for (size_t i = 1; i < statement.parts.size(); ++i) {
     const std::string_view part = statement.parts[i];
-    if (part == "arrive") form.arrives = true;
-    else if (part == "red") form.reduces = true;
-    else if (part == "popc" || part == "and" || part == "or") form.reduction = part;
-    else if (part != "sync" && part != "cta" && part != "aligned" && part != "u32" && part != "pred") decoder.unsupported(statement);
+    if (part == "arrive")
+      form.arrives = true;
+    else if (part == "red")
+      form.reduces = true;
+    else if (part == "popc" || part == "and" || part == "or")
+      form.reduction = part;
+    else if (part != "sync" && part != "cta" && part != "aligned" && part != "u32" && part != "pred")
+      decoder.unsupported(statement);
   }
   return form;
 }
@@ -152,19 +166,23 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
   const Value index = decoder.source(operands[first], 4);
   const Value count = counted ? decoder.source(operands[first + 1], 4) : build.constant(4, 0);
   Value predicate = build.constant(4, 0);
-  uint64_t bits = (counted ? kBarrierHasCount : 0) | (form.arrives ? kBarrierArrives : 0) | (form.reduces ? kBarrierReduces : 0);
+  uint64_t bits =
+      (counted ? kBarrierHasCount : 0) | (form.arrives ? kBarrierArrives : 0) | (form.reduces ? kBarrierReduces : 0);
   if (form.reduces) predicate = decoder.predicate(operands.back());
   build.add(barrier, {}, {index, count, predicate}).imm = bits;
   if (!form.reduces) return;
-  const Handler result = form.reduction == "popc" ? barrierCount : form.reduction == "and" ? barrierAll : form.reduction == "or" ? barrierAny : nullptr;
+  const Handler result = form.reduction == "popc"  ? barrierCount
+                         : form.reduction == "and" ? barrierAll
+                         : form.reduction == "or"  ? barrierAny
+                                                   : nullptr;
   if (!result) decoder.unsupported(statement);
   build.add(result, {decoder.target(operands[0], 4)}, {index});
 }
 
 constexpr DecodeRow kRows[] = {
-    {"bra", bra, true},        {"brx", brx, true},        {"ret", ret, true},         {"exit", exitNow, true},
-    {"call", call, true},      {"trap", trapNow, true},   {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
-    {"nanosleep", ignore},     {"pmevent", ignore},       {"setmaxnreg", ignore},     {"griddepcontrol", ignore},
+    {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},       {"exit", exitNow, true},
+    {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true}, {"barrier", barrierOf, true},
+    {"nanosleep", ignore}, {"pmevent", ignore},     {"setmaxnreg", ignore},   {"griddepcontrol", ignore},
 };
 
 }  // namespace

@@ -23,11 +23,16 @@ Conversion parse(Decoder& decoder, const Statement& statement) {
   Conversion found{statement.parts[statement.parts.size() - 2], statement.last()};
   for (size_t i = 1; i + 2 < statement.parts.size(); ++i) {
     const std::string_view part = statement.parts[i];
-    if (isRounding(part)) found.rounding = part;
-    else if (part == "ftz") found.ftz = true;
-    else if (part == "sat") found.sat = true;
-    else if (part == "relu") found.relu = true;
-    else decoder.unsupported(statement);
+    if (isRounding(part))
+      found.rounding = part;
+    else if (part == "ftz")
+      found.ftz = true;
+    else if (part == "sat")
+      found.sat = true;
+    else if (part == "relu")
+      found.relu = true;
+    else
+      decoder.unsupported(statement);
   }
   if (!findType(found.to) || !findType(found.from)) decoder.unsupported(statement);
   return found;
@@ -41,12 +46,14 @@ std::string rowName(std::string_view rounding, std::string_view to, std::string_
 
 class Converter {
  public:
-  Converter(Decoder& decoder, const Statement& statement) : decoder_(decoder), statement_(statement), wanted_(parse(decoder, statement)) {}
+  Converter(Decoder& decoder, const Statement& statement)
+      : decoder_(decoder), statement_(statement), wanted_(parse(decoder, statement)) {}
 
   void run() {
     if (wanted_.to.ends_with("x2")) return pair();
     decoder_.operandCount(statement_, 2, 2);
-    const Value result = finish(convert(source(statement_.operands[1], wanted_.from), wanted_.to, wanted_.from), wanted_.to);
+    const Value result =
+        finish(convert(source(statement_.operands[1], wanted_.from), wanted_.to, wanted_.from), wanted_.to);
     decoder_.build().move(decoder_.target(statement_.operands[0], result.bytes, wanted_.to.starts_with('s')), result);
   }
 
@@ -85,7 +92,8 @@ class Converter {
   }
 
   Value convert(Value value, std::string_view to, std::string_view from) {
-    if (isWhole(to) && isWhole(from)) return apply((wanted_.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
+    if (isWhole(to) && isWhole(from))
+      return apply((wanted_.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
     if (isHalf(from) && from == to && wanted_.rounding.size() < 3) return value;  // cvt.sat.f16.f16 and the like
     if (isHalf(from) && registry().find(rowName("", to, from))) return apply(rowName("", to, from), value);
     // Halves go through f32, which holds each of them.

@@ -1,5 +1,6 @@
 // Instructions that are rows of the registry. A name is tried as written, then with modifiers that change nothing here
-// taken away (`.rn` is the default; `.approx` and `.full` allow errors that we do not make), then with `.ftz`, `.sat` and
+// taken away (`.rn` is the default; `.approx` and `.full` allow errors that we do not make), then with `.ftz`, `.sat`
+// and
 // `.relu` done by separate operations around the row.
 #include "decoder.h"
 

@@ -34,10 +34,14 @@ MatrixText parse(Decoder& decoder, const Statement& statement, size_t first) {
   for (size_t i = first; i < statement.parts.size(); ++i) {
     const std::string_view part = statement.parts[i];
     if (found.m == 0 && parseShape(part, found)) continue;
-    if (const auto element = findElement(part)) found.elements.push_back(*element);
-    else if (part == "row" || part == "col") found.layouts.push_back(part);
-    else if (part == "satfinite") found.saturate = true;
-    else if (part != "sync" && part != "aligned" && part != "rn" && !part.starts_with("shared") && part != "global") decoder.unsupported(statement);
+    if (const auto element = findElement(part))
+      found.elements.push_back(*element);
+    else if (part == "row" || part == "col")
+      found.layouts.push_back(part);
+    else if (part == "satfinite")
+      found.saturate = true;
+    else if (part != "sync" && part != "aligned" && part != "rn" && !part.starts_with("shared") && part != "global")
+      decoder.unsupported(statement);
   }
   if (found.m == 0) decoder.unsupported(statement);
   return found;
@@ -55,29 +59,38 @@ std::vector<Value> targets(Decoder& decoder, const Operand& operand, Element e) 
 
 void appendSources(Decoder& decoder, const Operand& operand, Element e, std::vector<Value>& values) {
   const Literal literal = e == Element::f32 ? Literal::f32 : e == Element::f64 ? Literal::f64 : Literal::whole;
-  for (const Operand& each : listOf(operand)) values.push_back(decoder.source(each, e == Element::f64 ? 8 : 4, literal));
+  for (const Operand& each : listOf(operand))
+    values.push_back(decoder.source(each, e == Element::f64 ? 8 : 4, literal));
 }
 
 uint8_t narrow(int value) { return static_cast<uint8_t>(value); }
 
 // What can be multiplied with what, into what.
 bool fits(const MatrixForm& form) {
-  const auto isWhole = [](Element e) { return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4; };
+  const auto isWhole = [](Element e) {
+    return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4;
+  };
   if (form.c == Element::none || form.d == Element::none) return false;
-  if (isWhole(form.a)) return isWhole(form.b) && bitsOf(form.a) == bitsOf(form.b) && form.c == Element::s32 && form.d == Element::s32;
+  if (isWhole(form.a))
+    return isWhole(form.b) && bitsOf(form.a) == bitsOf(form.b) && form.c == Element::s32 && form.d == Element::s32;
   if (form.a != form.b) return false;
   if (form.a == Element::f64) return form.c == Element::f64 && form.d == Element::f64;
-  const auto isAccumulator = [&](Element e) { return e == Element::f32 || (e == Element::f16 && form.a == Element::f16); };
-  return (form.a == Element::f16 || form.a == Element::bf16 || form.a == Element::tf32) && isAccumulator(form.c) && isAccumulator(form.d);
+  const auto isAccumulator = [&](Element e) {
+    return e == Element::f32 || (e == Element::f16 && form.a == Element::f16);
+  };
+  return (form.a == Element::f16 || form.a == Element::bf16 || form.a == Element::tf32) && isAccumulator(form.c) &&
+         isAccumulator(form.d);
 }
 
 void mma(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
   const MatrixText text = parse(decoder, statement, 1);
-  if (text.elements.size() != 4 || text.layouts.size() != 2 || text.layouts[0] != "row" || text.layouts[1] != "col") decoder.unsupported(statement);
-  const MatrixForm form{narrow(text.m), narrow(text.n), narrow(text.k), text.elements[1], text.elements[2], text.elements[3], text.elements[0],
-                        text.saturate ? kSaturate : uint8_t{0}};
-  const bool shaped = (form.m == 16 || form.m == 8) && form.n == 8 && form.k <= 64 && (form.m == 16 || form.a != Element::f16);
+  if (text.elements.size() != 4 || text.layouts.size() != 2 || text.layouts[0] != "row" || text.layouts[1] != "col")
+    decoder.unsupported(statement);
+  const MatrixForm form{narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
+                        text.elements[2], text.elements[3], text.elements[0], text.saturate ? kSaturate : uint8_t{0}};
+  const bool shaped =
+      (form.m == 16 || form.m == 8) && form.n == 8 && form.k <= 64 && (form.m == 16 || form.a != Element::f16);
   if (!shaped || !fits(form)) decoder.unsupported(statement);
   std::vector<Value> ins;
   const Element of[] = {form.a, form.b, form.c};
@@ -85,14 +98,18 @@ void mma(Decoder& decoder, const Statement& statement) {
   for (int i = 0; i < 3; ++i) {
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
-    if ((ins.size() - before) * perRegister(of[i]) * kLanes != sizes[i]) decoder.invalid(statement.line, "a fragment with another number of registers");
+    if ((ins.size() - before) * perRegister(of[i]) * kLanes != sizes[i])
+      decoder.invalid(statement.line, "a fragment with another number of registers");
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
-  if (outs.size() * perRegister(form.d) * kLanes != sizes[2]) decoder.invalid(statement.line, "a fragment with another number of registers");
+  if (outs.size() * perRegister(form.d) * kLanes != sizes[2])
+    decoder.invalid(statement.line, "a fragment with another number of registers");
   decoder.build().wide(multiplyMatrices, outs, ins).imm = bitsOf(form);
 }
 
-bool holds(size_t registers, Element e, int elements) { return registers * perRegister(e) * kLanes >= static_cast<size_t>(elements); }
+bool holds(size_t registers, Element e, int elements) {
+  return registers * perRegister(e) * kLanes >= static_cast<size_t>(elements);
+}
 
 void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 4, 4);
@@ -100,8 +117,8 @@ void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   // For half precision the operands' types are not written.
   if (text.elements.size() == 2) text.elements = {text.elements[0], Element::f16, Element::f16, text.elements[1]};
   if (text.elements.size() != 4) decoder.unsupported(statement);
-  const MatrixForm form{narrow(text.m), narrow(text.n), narrow(text.k), text.elements[1], text.elements[2], text.elements[3], text.elements[0],
-                        text.saturate ? kSaturate : uint8_t{0}};
+  const MatrixForm form{narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
+                        text.elements[2], text.elements[3], text.elements[0], text.saturate ? kSaturate : uint8_t{0}};
   if (!fits(form) || form.m > 32 || form.n > 32 || form.k > 64 || bitsOf(form.a) < 8) decoder.unsupported(statement);
   std::vector<Value> ins;
   appendSources(decoder, statement.operands[1], form.a, ins);
@@ -110,7 +127,8 @@ void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   const size_t bRegisters = ins.size() - aRegisters;
   appendSources(decoder, statement.operands[3], form.c, ins);
   const auto outs = targets(decoder, statement.operands[0], form.d);
-  if (!holds(aRegisters, form.a, text.m * text.k) || !holds(bRegisters, form.b, text.n * text.k) || !holds(outs.size(), form.d, text.m * text.n) ||
+  if (!holds(aRegisters, form.a, text.m * text.k) || !holds(bRegisters, form.b, text.n * text.k) ||
+      !holds(outs.size(), form.d, text.m * text.n) ||
       !holds(ins.size() - aRegisters - bRegisters, form.c, text.m * text.n))
     decoder.invalid(statement.line, "a fragment of too few registers");
   IrInst& inst = decoder.build().wide(multiplyFragments, outs, ins);
@@ -148,13 +166,22 @@ void wmmaAccess(Decoder& decoder, const Statement& statement, bool store) {
   const Element e = text.elements[0];
   if (rows > 64 || columns > 64 || bitsOf(e) < 8) decoder.unsupported(statement);
   const bool byColumn = text.layouts[0] == "col";
-  const MatrixForm form{narrow(rows), narrow(columns), 0, e, Element::none, Element::none, Element::none, byColumn ? kColumnMajor : uint8_t{0}};
+  const MatrixForm form{narrow(rows),
+                        narrow(columns),
+                        0,
+                        e,
+                        Element::none,
+                        Element::none,
+                        Element::none,
+                        byColumn ? kColumnMajor : uint8_t{0}};
   const Operand &memory = statement.operands[store ? 0 : 1], &fragment = statement.operands[store ? 1 : 0];
   const Value address = addressValue(decoder, statement, memory);
-  const Value stride = statement.operands.size() > 2 ? decoder.source(statement.operands[2], 4)
-                                                     : decoder.build().constant(4, static_cast<uint64_t>(byColumn ? rows : columns));
+  const Value stride = statement.operands.size() > 2
+                           ? decoder.source(statement.operands[2], 4)
+                           : decoder.build().constant(4, static_cast<uint64_t>(byColumn ? rows : columns));
   std::vector<Value> ins{address, stride};
-  if (!holds(listOf(fragment).size(), e, rows * columns)) decoder.invalid(statement.line, "a fragment of too few registers");
+  if (!holds(listOf(fragment).size(), e, rows * columns))
+    decoder.invalid(statement.line, "a fragment of too few registers");
   if (store) {
     appendSources(decoder, fragment, e, ins);
     decoder.build().wide(storeFragment, {}, ins).imm = bitsOf(form);
@@ -177,8 +204,16 @@ void matrixRows(Decoder& decoder, const Statement& statement) {
   if (!statement.has("m8n8") || statement.last() != "b16") decoder.unsupported(statement);
   const int count = statement.has("x4") ? 4 : statement.has("x2") ? 2 : 1;
   const Operand &memory = statement.operands[Store ? 0 : 1], &fragment = statement.operands[Store ? 1 : 0];
-  if (listOf(fragment).size() != static_cast<size_t>(count)) decoder.invalid(statement.line, "a fragment with another number of registers");
-  const MatrixForm form{8, 8, narrow(count), Element::f16, Element::none, Element::none, Element::none, statement.has("trans") ? kTransposed : uint8_t{0}};
+  if (listOf(fragment).size() != static_cast<size_t>(count))
+    decoder.invalid(statement.line, "a fragment with another number of registers");
+  const MatrixForm form{8,
+                        8,
+                        narrow(count),
+                        Element::f16,
+                        Element::none,
+                        Element::none,
+                        Element::none,
+                        statement.has("trans") ? kTransposed : uint8_t{0}};
   std::vector<Value> ins{addressValue(decoder, statement, memory)};
   if (Store) {
     appendSources(decoder, fragment, Element::f16, ins);
@@ -197,7 +232,11 @@ void movmatrix(Decoder& decoder, const Statement& statement) {
 }
 
 constexpr DecodeRow kRows[] = {
-    {"mma", mma, true}, {"wmma", wmma, true}, {"ldmatrix", matrixRows<false>, true}, {"stmatrix", matrixRows<true>, true}, {"movmatrix", movmatrix, true},
+    {"mma", mma, true},
+    {"wmma", wmma, true},
+    {"ldmatrix", matrixRows<false>, true},
+    {"stmatrix", matrixRows<true>, true},
+    {"movmatrix", movmatrix, true},
 };
 
 }  // namespace

@@ -12,7 +12,9 @@ Type typeOf(Decoder& decoder, const Statement& statement) {
   return *type;
 }
 
-std::string bitsName(std::string_view family, uint32_t bits) { return std::string(family) + ".b" + std::to_string(bits); }
+std::string bitsName(std::string_view family, uint32_t bits) {
+  return std::string(family) + ".b" + std::to_string(bits);
+}
 
 // Joins `count` values of `bits` each, lowest first.
 Value pack(Decoder& decoder, const Value* values, size_t count, uint32_t bits) {
@@ -86,7 +88,8 @@ void select(Decoder& decoder, const Statement& statement) {
   const Type type = typeOf(decoder, statement);
   const uint32_t bytes = registerBytes(type);
   const Literal literal = type == Type::f32 ? Literal::f32 : type == Type::f64 ? Literal::f64 : Literal::whole;
-  const Value a = decoder.source(statement.operands[1], bytes, literal), b = decoder.source(statement.operands[2], bytes, literal);
+  const Value a = decoder.source(statement.operands[1], bytes, literal),
+              b = decoder.source(statement.operands[2], bytes, literal);
   const Value p = decoder.predicate(statement.operands[3]);
   decoder.build().lane(bitsName("selp", bytes * 8), decoder.target(statement.operands[0], bytes), {a, b, p});
 }
@@ -127,20 +130,23 @@ void convertAddress(Decoder& decoder, const Statement& statement) {
   const Value from = decoder.source(statement.operands[1], 8);
   const Value to = decoder.target(statement.operands[0], 8);
   const uint64_t window = windowFor(space);
-  if (window == 0) decoder.build().move(to, from);
-  else if (toSpace) decoder.build().lane("and.b64", to, {from, decoder.build().constant(8, (uint64_t{1} << kWindowShift) - 1)});
-  else decoder.build().lane("or.b64", to, {from, decoder.build().constant(8, window)});
+  if (window == 0)
+    decoder.build().move(to, from);
+  else if (toSpace)
+    decoder.build().lane("and.b64", to, {from, decoder.build().constant(8, (uint64_t{1} << kWindowShift) - 1)});
+  else
+    decoder.build().lane("or.b64", to, {from, decoder.build().constant(8, window)});
 }
 
 void isSpace(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const std::string_view space = statement.parts.size() > 1 ? statement.parts[1] : "";
-  const Handler handler = space == "global"                                ? isGlobal
-                          : space.starts_with("shared")                    ? isShared
-                          : space == "local"                               ? isLocal
-                          : space == "const"                               ? isConstant
-                          : space.starts_with("param")                     ? isParam
-                                                                           : nullptr;
+  const Handler handler = space == "global"             ? isGlobal
+                          : space.starts_with("shared") ? isShared
+                          : space == "local"            ? isLocal
+                          : space == "const"            ? isConstant
+                          : space.starts_with("param")  ? isParam
+                                                        : nullptr;
   if (!handler) decoder.unsupported(statement);
   const Value address = decoder.source(statement.operands[1], 8);
   decoder.build().add(handler, {decoder.target(statement.operands[0], 4)}, {address});
@@ -150,7 +156,8 @@ void allocate(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 3);
   const Operand* alignment = statement.operands.size() == 3 ? &statement.operands[2] : nullptr;
   const uint64_t align = alignment ? alignment->whole : 8;
-  if (alignment && (alignment->kind != Operand::Kind::number || align == 0 || align > 4096 || (align & (align - 1)))) decoder.unsupported(statement);
+  if (alignment && (alignment->kind != Operand::Kind::number || align == 0 || align > 4096 || (align & (align - 1))))
+    decoder.unsupported(statement);
   Value bytes;
   if (statement.last() == "u32") {
     bytes = decoder.build().reg(8);
@@ -173,8 +180,8 @@ void stackRestore(Decoder& decoder, const Statement& statement) {
 }
 
 constexpr DecodeRow kRows[] = {
-    {"mov", move},          {"selp", select},      {"slct", selectBySign},      {"cvta", convertAddress},
-    {"isspacep", isSpace},  {"alloca", allocate},  {"stacksave", stackSave},    {"stackrestore", stackRestore},
+    {"mov", move},         {"selp", select},     {"slct", selectBySign},   {"cvta", convertAddress},
+    {"isspacep", isSpace}, {"alloca", allocate}, {"stacksave", stackSave}, {"stackrestore", stackRestore},
 };
 
 }  // namespace

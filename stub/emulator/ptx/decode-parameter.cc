@@ -11,7 +11,8 @@ uint32_t checked(Decoder& decoder, const Statement& statement, const Symbol& sym
   const uint32_t size = sizeOf(type);
   if (offset < 0 || static_cast<uint64_t>(offset) + size > (symbol.bytes + 3) / 4 * 4)
     decoder.invalid(statement.line, "an access past the end of a parameter");
-  if (static_cast<uint64_t>(offset) % std::min(size, 4u)) decoder.unsupported(statement.line, "a misaligned access to a parameter");
+  if (static_cast<uint64_t>(offset) % std::min(size, 4u))
+    decoder.unsupported(statement.line, "a misaligned access to a parameter");
   return static_cast<uint32_t>(offset);
 }
 
@@ -21,14 +22,16 @@ Value word(Decoder& decoder, const Symbol& symbol, uint32_t offset) {
 
 }  // namespace
 
-void decodeParameterLoad(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type, const Operand& to, int64_t at) {
+void decodeParameterLoad(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type,
+                         const Operand& to, int64_t at) {
   const uint32_t offset = checked(decoder, statement, symbol, type, at), size = sizeOf(type);
   Builder& build = decoder.build();
   const Value low = word(decoder, symbol, offset);
   const Value target = decoder.target(to, registerBytes(type), isSigned(type));
   if (size == 4) return build.move(target, low);
   if (size < 4) {
-    build.lane(isSigned(type) ? "bfe.s32" : "bfe.u32", target, {low, build.constant(4, offset % 4 * 8), build.constant(4, size * 8)});
+    build.lane(isSigned(type) ? "bfe.s32" : "bfe.u32", target,
+               {low, build.constant(4, offset % 4 * 8), build.constant(4, size * 8)});
     return;
   }
   if (size == 8) return build.lane("pack.b64", target, {low, word(decoder, symbol, offset + 4)});
@@ -38,7 +41,8 @@ void decodeParameterLoad(Decoder& decoder, const Statement& statement, const Sym
   build.lane("pack.b128", target, {halves[0], halves[1]});
 }
 
-void decodeParameterStore(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type, const Operand& from, int64_t at) {
+void decodeParameterStore(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type,
+                          const Operand& from, int64_t at) {
   const uint32_t offset = checked(decoder, statement, symbol, type, at), size = sizeOf(type);
   Builder& build = decoder.build();
   const Literal literal = type == Type::f32 ? Literal::f32 : type == Type::f64 ? Literal::f64 : Literal::whole;

@@ -33,7 +33,9 @@ void shfl(Decoder& decoder, const Statement& statement) {
   const Targets to = targetsOf(statement.operands[0]);
   Value in[4];
   for (int i = 0; i < 4; ++i) in[i] = decoder.source(statement.operands[i + 1], 4);
-  decoder.build().add(shuffle, {decoder.target(*to.value, 4), predicateTarget(decoder, to)}, {in[0], in[1], in[2], in[3]}).imm = static_cast<uint64_t>(mode);
+  decoder.build()
+      .add(shuffle, {decoder.target(*to.value, 4), predicateTarget(decoder, to)}, {in[0], in[1], in[2], in[3]})
+      .imm = static_cast<uint64_t>(mode);
 }
 
 void vote(Decoder& decoder, const Statement& statement) {
@@ -57,7 +59,9 @@ void match(Decoder& decoder, const Statement& statement) {
   if (!all && !statement.has("any")) decoder.unsupported(statement);
   const Targets to = targetsOf(statement.operands[0]);
   const Value value = decoder.source(statement.operands[1], bytes), members = decoder.source(statement.operands[2], 4);
-  decoder.build().add(all ? matchAll : matchAny, {decoder.target(*to.value, 4), predicateTarget(decoder, to)}, {value, members}).imm = bytes;
+  decoder.build()
+      .add(all ? matchAll : matchAny, {decoder.target(*to.value, 4), predicateTarget(decoder, to)}, {value, members})
+      .imm = bytes;
 }
 
 void redux(Decoder& decoder, const Statement& statement) {
@@ -89,7 +93,7 @@ void bar(Decoder& decoder, const Statement& statement) {
 
 // Guarded collectives wait, so a guard branches around them.
 constexpr DecodeRow kRows[] = {
-    {"shfl", shfl, true}, {"vote", vote, true},      {"match", match, true}, {"redux", redux, true},
+    {"shfl", shfl, true}, {"vote", vote, true},      {"match", match, true},     {"redux", redux, true},
     {"bar", bar, true},   {"elect", electOne, true}, {"activemask", activemask},
 };
 

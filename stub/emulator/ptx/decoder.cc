@@ -35,7 +35,8 @@ std::optional<std::pair<std::string_view, uint64_t>> splitNumbered(std::string_v
 const DecodeRow* findDecode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const DecodeRow*> rows;
-    for (const auto family : {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(), controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes()})
+    for (const auto family : {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
+                              controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes()})
       for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
     return rows;
   }();
@@ -66,7 +67,8 @@ void Decoder::parameters() {
     const uint32_t words = (parameter.bytes + 3) / 4;
     symbol.offset = builder_.reserveFixed(words);
     slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * kLanes});
-    if (parameter.space == Space::reg) unsupported(decl_.line, "parameter '" + std::string(parameter.name) + "' in a register");
+    if (parameter.space == Space::reg)
+      unsupported(decl_.line, "parameter '" + std::string(parameter.name) + "' in a register");
     scope().symbols[parameter.name] = symbol;
   };
   if (decl_.isKernel) {
@@ -162,8 +164,10 @@ void Decoder::registers(Lexer& lexer) {
   Type type = Type::none;
   while (lexer.peek().kind == Token::Kind::word && lexer.peek().text[0] == '.') {
     const Token token = lexer.next();
-    if (const auto found = findType(token.text.substr(1))) type = *found;
-    else invalid(token.line, "unknown register type '" + std::string(token.text) + "'");
+    if (const auto found = findType(token.text.substr(1)))
+      type = *found;
+    else
+      invalid(token.line, "unknown register type '" + std::string(token.text) + "'");
   }
   do {
     const Token name = lexer.expectWord("a register's name");
@@ -193,8 +197,10 @@ void Decoder::variables(Lexer& lexer, Space space, int line) {
       localTop_ = static_cast<uint32_t>(at + decl.bytes);
     } else if (space == Space::shared) {
       symbol.kind = decl.unsizedArray ? Symbol::Kind::dynamicShared : Symbol::Kind::shared;
-      if (decl.unsizedArray) linker_.noteDynamicShared(decl.align);
-      else symbol.offset = linker_.sharedOffset(decl_.name + "::" + decl.name, decl.bytes, decl.align);
+      if (decl.unsizedArray)
+        linker_.noteDynamicShared(decl.align);
+      else
+        symbol.offset = linker_.sharedOffset(decl_.name + "::" + decl.name, decl.bytes, decl.align);
     } else {
       symbol.offset = linker_.staticAddress(decl_, decl.name);
     }
@@ -265,7 +271,8 @@ int Decoder::labelOf(std::string_view name, int line, bool defines) {
   if (!defines)
     for (auto outer = scopes_.rbegin() + 1; outer != scopes_.rend(); ++outer) {
       const auto found = (*outer)->symbols.find(name);
-      if (found != (*outer)->symbols.end() && found->second.kind == Symbol::Kind::label && ir_.labels[found->second.label] >= 0)
+      if (found != (*outer)->symbols.end() && found->second.kind == Symbol::Kind::label &&
+          ir_.labels[found->second.label] >= 0)
         return found->second.label;
     }
   Symbol symbol{Symbol::Kind::label};
@@ -344,20 +351,25 @@ void Decoder::statement(const Statement& statement) {
     }
   }
   extensions_.clear();
-  if (row) row->decode(*this, statement);
-  else if (!decodeLane(*this, statement)) unsupported(statement);
+  if (row)
+    row->decode(*this, statement);
+  else if (!decodeLane(*this, statement))
+    unsupported(statement);
   for (const Extension& extension : extensions_) extend(extension);
   builder_.clearGuard();
   guard_ = {};
   if (skip >= 0) builder_.place(skip);
 }
 
-void Decoder::invalid(int line, const std::string& what) const { throw PtxError(PtxError::Kind::invalid, line, "in '" + decl_.name + "': " + what); }
+void Decoder::invalid(int line, const std::string& what) const {
+  throw PtxError(PtxError::Kind::invalid, line, "in '" + decl_.name + "': " + what);
+}
 void Decoder::unsupported(const Statement& statement) const {
   unsupported(statement.line, "instruction '" + std::string(statement.opcode) + "'");
 }
 void Decoder::unsupported(int line, const std::string& what) const {
-  throw PtxError(PtxError::Kind::unsupported, line, "in '" + decl_.name + "': " + what + " is not known to the emulated device");
+  throw PtxError(PtxError::Kind::unsupported, line,
+                 "in '" + decl_.name + "': " + what + " is not known to the emulated device");
 }
 
 }  // namespace vgpu::emulator

@@ -16,12 +16,24 @@ class Linker;
 
 // What a name means in a body.
 struct Symbol {
-  enum class Kind : uint8_t { reg, shared, dynamicShared, local, address, kernelParameter, parameter, function, label, prototype, targets };
+  enum class Kind : uint8_t {
+    reg,
+    shared,
+    dynamicShared,
+    local,
+    address,
+    kernelParameter,
+    parameter,
+    function,
+    label,
+    prototype,
+    targets
+  };
   Kind kind;
   Type type = Type::none;
-  Value value;             // of reg
-  uint64_t offset = 0;     // in its space; of address: the address; of parameter: in the parameter area
-  uint32_t bytes = 0;      // of parameter and kernelParameter
+  Value value;          // of reg
+  uint64_t offset = 0;  // in its space; of address: the address; of parameter: in the parameter area
+  uint32_t bytes = 0;   // of parameter and kernelParameter
   int label = -1;
   Space space = Space::none;  // of address
   std::vector<int> labels;    // of targets
@@ -41,7 +53,9 @@ class Decoder {
 
   // The lanes that an operand names or stands for, `bytes` wide. Literals are read as `literal` says.
   Value source(const Operand&, uint32_t bytes, Literal literal = Literal::whole);
-  Value source(const Operand& operand, const Shape& shape) { return source(operand, shape.registerBytes, shape.literal); }
+  Value source(const Operand& operand, const Shape& shape) {
+    return source(operand, shape.registerBytes, shape.literal);
+  }
   Value predicate(const Operand&);  // with its negation applied
   // Where a result of `bytes` goes. Where the register is wider, the result is extended once the statement is decoded.
   Value target(const Operand&, uint32_t bytes, bool isSigned = false);

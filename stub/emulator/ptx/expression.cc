@@ -1,7 +1,7 @@
 // Constant expressions over whole numbers (PTX ISA, "Constant Expressions"): 64-bit, C's precedence.
+#include "declarations.h"
 #include "lexer.h"
 #include "number.h"
-#include "declarations.h"
 
 namespace vgpu::emulator {
 namespace {

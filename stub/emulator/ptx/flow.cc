@@ -107,7 +107,8 @@ void findJoins(const Ir& ir, std::vector<BasicBlock>& blocks) {
   // survive meet earlier.
   for (size_t b = 0; b < count; ++b)
     for (const int n : blocks[b].next)
-      if (blocks[b].next.size() == 1 || !(isExitBlock(ir, blocks[n]) && blocks[n].end - blocks[n].begin == 1)) surviving[b].push_back(n);
+      if (blocks[b].next.size() == 1 || !(isExitBlock(ir, blocks[n]) && blocks[n].end - blocks[n].begin == 1))
+        surviving[b].push_back(n);
   if (last >= 0) mainExit[last] = true;
   const PostDominators survivors(count, surviving, mainExit);
   for (size_t b = 0; b < count; ++b) {

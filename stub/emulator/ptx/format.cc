@@ -16,7 +16,8 @@ class Conversion {
 
   // Parses behind the '%'; returns the characters used, 0 where this is no conversion.
   size_t run(std::string& output, int& used) {
-    while (at_ < text_.size() && std::string_view("-+ #0").find(text_[at_]) != std::string_view::npos) spec_ += text_[at_++];
+    while (at_ < text_.size() && std::string_view("-+ #0").find(text_[at_]) != std::string_view::npos)
+      spec_ += text_[at_++];
     number(used);
     if (at_ < text_.size() && text_[at_] == '.') {
       spec_ += text_[at_++];
@@ -25,8 +26,10 @@ class Conversion {
     bool wide = false;
     while (at_ < text_.size() && std::string_view("hlLjztq").find(text_[at_]) != std::string_view::npos) {
       const char c = text_[at_++];
-      if (c == 'h') narrow_ += 'h';
-      else wide = true;
+      if (c == 'h')
+        narrow_ += 'h';
+      else
+        wide = true;
     }
     if (at_ >= text_.size()) return 0;
     const char kind = text_[at_++];
@@ -49,7 +52,8 @@ class Conversion {
       if (value < 0 && spec_.back() != '.') spec_ += '-', value = -value;
     } else {
       if (at_ >= text_.size() || text_[at_] < '0' || text_[at_] > '9') return;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') value = std::min(value * 10 + (text_[at_++] - '0'), kWidest);
+      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9')
+        value = std::min(value * 10 + (text_[at_++] - '0'), kWidest);
     }
     spec_ += std::to_string(std::clamp(value, 0, kWidest));
   }
@@ -73,26 +77,46 @@ class Conversion {
 
   bool emit(char kind, bool wide, std::string& output) {
     switch (kind) {
-      case 'd': case 'i':
-        if (wide) put(std::string("ll") + kind, static_cast<long long>(arguments_.next(8)), output);
-        else put(narrow_ + kind, static_cast<int>(arguments_.next(4)), output);
+      case 'd':
+      case 'i':
+        if (wide)
+          put(std::string("ll") + kind, static_cast<long long>(arguments_.next(8)), output);
+        else
+          put(narrow_ + kind, static_cast<int>(arguments_.next(4)), output);
         return true;
-      case 'u': case 'o': case 'x': case 'X':
-        if (wide) put(std::string("ll") + kind, static_cast<unsigned long long>(arguments_.next(8)), output);
-        else put(narrow_ + kind, static_cast<unsigned>(arguments_.next(4)), output);
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X':
+        if (wide)
+          put(std::string("ll") + kind, static_cast<unsigned long long>(arguments_.next(8)), output);
+        else
+          put(narrow_ + kind, static_cast<unsigned>(arguments_.next(4)), output);
         return true;
-      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
+      case 'f':
+      case 'F':
+      case 'e':
+      case 'E':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
         put(std::string(1, kind), std::bit_cast<double>(arguments_.next(8)), output);
         return true;
-      case 'c': put("c", static_cast<int>(arguments_.next(4)), output); return true;
-      case 's': put("s", arguments_.text(arguments_.next(8)).c_str(), output); return true;
+      case 'c':
+        put("c", static_cast<int>(arguments_.next(4)), output);
+        return true;
+      case 's':
+        put("s", arguments_.text(arguments_.next(8)).c_str(), output);
+        return true;
       case 'p': {
         char text[32];
         std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(arguments_.next(8)));
         put("s", static_cast<const char*>(text), output);
         return true;
       }
-      default: return false;
+      default:
+        return false;
     }
   }
 

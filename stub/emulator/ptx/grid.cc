@@ -9,10 +9,11 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kPatience = 64;           // turns of a block that only spins before one more block is started beside it
-constexpr size_t kMostResident = 64;    // blocks that one worker runs in turn
+constexpr int kPatience = 64;         // turns of a block that only spins before one more block is started beside it
+constexpr size_t kMostResident = 64;  // blocks that one worker runs in turn
 constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
-constexpr size_t kMostOutput = 1 << 20;  // bytes of printf output that a launch keeps: cudaLimitPrintfFifoSize's default
+constexpr size_t kMostOutput =
+    1 << 20;  // bytes of printf output that a launch keeps: cudaLimitPrintfFifoSize's default
 
 // Gives out block numbers in order, or in an order shuffled by the launch's seed.
 class BlockSource {
@@ -133,14 +134,18 @@ class Worker {
 };
 
 std::optional<Fault> refuse(const Launch& launch) {
-  const auto fault = [&](std::string what) { return Fault{Fault::Kind::notSupported, "kernel " + launch.kernel->name + ": " + what}; };
+  const auto fault = [&](std::string what) {
+    return Fault{Fault::Kind::notSupported, "kernel " + launch.kernel->name + ": " + what};
+  };
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
-  if (threads == 0 || threads > 1024) return fault("blocks of " + std::to_string(threads) + " threads; 1 to 1024 are possible");
+  if (threads == 0 || threads > 1024)
+    return fault("blocks of " + std::to_string(threads) + " threads; 1 to 1024 are possible");
   const uint64_t shared = launch.kernel->sharedBytes(launch.dynamicSharedBytes);
   if (shared > kMostSharedBytes)
     return fault(std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kMostSharedBytes));
   if (launch.parameters.size() < launch.kernel->parameterBytes)
-    return fault(std::to_string(launch.parameters.size()) + " bytes of parameters, " + std::to_string(launch.kernel->parameterBytes) + " are needed");
+    return fault(std::to_string(launch.parameters.size()) + " bytes of parameters, " +
+                 std::to_string(launch.kernel->parameterBytes) + " are needed");
   return std::nullopt;
 }
 
@@ -152,11 +157,13 @@ std::optional<Fault> run(const Launch& launch, std::string& output) {
   grid.parameters.assign(launch.parameters.begin(), launch.parameters.end());
   BlockSource source(launch);
   OutputOrder texts;
-  const auto workers = static_cast<int>(std::clamp<uint64_t>(source.count(), 1, static_cast<uint64_t>(std::max(1, launch.workers))));
+  const auto workers =
+      static_cast<int>(std::clamp<uint64_t>(source.count(), 1, static_cast<uint64_t>(std::max(1, launch.workers))));
   const size_t resident = launch.cooperative ? (source.count() + workers - 1) / workers : 1;
   runOnWorkers(workers, [&](int) { Worker(grid, source, texts).run(resident); });
   texts.append(output);
-  if (!grid.fault && grid.stopped) grid.fault = Fault{Fault::Kind::timeout, "kernel " + launch.kernel->name + ": cancelled"};
+  if (!grid.fault && grid.stopped)
+    grid.fault = Fault{Fault::Kind::timeout, "kernel " + launch.kernel->name + ": cancelled"};
   return std::move(grid.fault);
 }
 

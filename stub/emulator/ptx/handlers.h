@@ -14,9 +14,9 @@ const Inst* masked16(Warp&, const Inst*);
 
 // ---- control; the cost in instructions of what led here is op[7]
 const Inst* branch(Warp&, const Inst*);
-const Inst* branchIf(Warp&, const Inst*);     // op[0]: predicate, op[1]: all ones where it is negated
+const Inst* branchIf(Warp&, const Inst*);       // op[0]: predicate, op[1]: all ones where it is negated
 const Inst* branchIndexed(Warp&, const Inst*);  // op[0]: index, aux: IndexedTargets, imm: the join
-const Inst* guard(Warp&, const Inst*);        // op[0], op[1] as for branchIf: executes the next instruction under it
+const Inst* guard(Warp&, const Inst*);          // op[0], op[1] as for branchIf: executes the next instruction under it
 const Inst* joinWhole(Warp&, const Inst*);
 const Inst* joinMasked(Warp&, const Inst*);
 const Inst* callDirect(Warp&, const Inst*);

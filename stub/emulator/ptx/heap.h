@@ -1,5 +1,5 @@
-// The device heap of malloc() and free(): first fit over blocks that lie one after the other. All its book-keeping is in
-// the heap's own bytes, so it is saved, moved and restored with the memory. All zero bytes are an empty heap.
+// The device heap of malloc() and free(): first fit over blocks that lie one after the other. All its book-keeping is
+// in the heap's own bytes, so it is saved, moved and restored with the memory. All zero bytes are an empty heap.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@ Image::Image(const Declarations& declarations) : declarations_(declarations) {
       throw PtxError(PtxError::Kind::unresolved, decl.line, "variable '" + decl.name + "' is declared but not defined");
     const uint64_t offset = place(decl);
     offsets_[decl.name] = offset;
-    variables_.push_back({decl.name, decl.space == Space::global ? VariableSpace::global : VariableSpace::constant, offset,
-                          decl.bytes, decl.managed});
+    variables_.push_back({decl.name, decl.space == Space::global ? VariableSpace::global : VariableSpace::constant,
+                          offset, decl.bytes, decl.managed});
   }
   for (const FunctionDecl& function : declarations.functions)
     for (const VariableDecl& decl : function.statics) statics_[{&function, decl.name}] = place(decl);
@@ -57,19 +57,22 @@ uint64_t Image::addressOf(const Relocation& relocation, uint64_t base) const {
   const auto plus = static_cast<uint64_t>(relocation.addend);
   if (const auto offset = findVariable(relocation.symbol)) return base + *offset + plus;
   const auto aliased = declarations_.aliases.find(relocation.symbol);
-  const auto function = declarations_.functionIndex.find(aliased == declarations_.aliases.end() ? std::string_view(relocation.symbol) : aliased->second);
+  const auto function = declarations_.functionIndex.find(
+      aliased == declarations_.aliases.end() ? std::string_view(relocation.symbol) : aliased->second);
   if (function != declarations_.functionIndex.end()) {
     const auto slot = slots_.find(&declarations_.functions[function->second]);
     if (slot != slots_.end()) return base + slot->second + plus;
   }
-  throw PtxError(PtxError::Kind::unresolved, relocation.line, "an initialiser takes the address of '" + relocation.symbol + "', which is not defined here");
+  throw PtxError(PtxError::Kind::unresolved, relocation.line,
+                 "an initialiser takes the address of '" + relocation.symbol + "', which is not defined here");
 }
 
 void Image::write(uint64_t base, std::byte* host) const {
   std::memset(host, 0, bytes_);
   for (const Placed& placed : placed_) {
     const VariableDecl& decl = *placed.decl;
-    if (!decl.initial.empty()) std::memcpy(host + placed.offset, decl.initial.data(), std::min<uint64_t>(decl.initial.size(), decl.bytes));
+    if (!decl.initial.empty())
+      std::memcpy(host + placed.offset, decl.initial.data(), std::min<uint64_t>(decl.initial.size(), decl.bytes));
     for (const Relocation& relocation : decl.relocations) {
       const uint64_t address = addressOf(relocation, base) >> relocation.shift;
       std::memcpy(host + placed.offset + relocation.offset, &address, std::min(relocation.bytes, 8u));

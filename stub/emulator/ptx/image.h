@@ -13,7 +13,7 @@ class Image {
   const std::vector<Variable>& variables() const { return variables_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t constantBytes() const { return constantBytes_; }
-  std::optional<uint64_t> findVariable(std::string_view name) const;                      // offset
+  std::optional<uint64_t> findVariable(std::string_view name) const;  // offset
   std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;
   uint64_t functionSlot(const FunctionDecl&) const;
   // [begin, end) of .const variables, as offsets.

@@ -28,25 +28,35 @@ struct Launch {
   const Kernel* kernel;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t dynamicSharedBytes = 0;
-  bool cooperative = false;                 // every block is resident: grid.sync() works
-  std::span<const std::byte> parameters;    // the parameter block, laid out as parametersOf() says
+  bool cooperative = false;               // every block is resident: grid.sync() works
+  std::span<const std::byte> parameters;  // the parameter block, laid out as parametersOf() says
   Memory* memory;
-  int workers = 1;                          // host threads to run blocks on
-  uint64_t schedule = 0;                    // 0: blocks and warps in order; else the seed of a shuffled order
-  uint64_t maxInstructions = 0;             // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
+  int workers = 1;               // host threads to run blocks on
+  uint64_t schedule = 0;         // 0: blocks and warps in order; else the seed of a shuffled order
+  uint64_t maxInstructions = 0;  // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
   const std::atomic<bool>* cancelled = nullptr;
   uint32_t smCount = 132, warpsPerSm = 64;  // %nsmid, %nwarpid
   uint32_t stackBytes = 64 * 1024;          // a thread's local memory, the kernel's own frame included
-  // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping lives
-  // inside it, so it moves with the memory). 0 bytes: malloc() returns nullptr.
+  // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping
+  // lives inside it, so it moves with the memory). 0 bytes: malloc() returns nullptr.
   uint64_t heapBase = 0, heapBytes = 0;
 };
 
 // What a kernel did wrong, as the driver would say it, with a report for a person.
 struct Fault {
   enum class Kind {
-    illegalAddress, misalignedAddress, illegalInstruction, invalidAddressSpace, invalidPc, stackOverflow,
-    assertion, trap, timeout, notSupported, divergentBarrier, sharedOutOfRange
+    illegalAddress,
+    misalignedAddress,
+    illegalInstruction,
+    invalidAddressSpace,
+    invalidPc,
+    stackOverflow,
+    assertion,
+    trap,
+    timeout,
+    notSupported,
+    divergentBarrier,
+    sharedOutOfRange
   };
   Kind kind;
   std::string report;  // kernel, block, thread, PTX line (source line where .loc knows it), address, nearest allocation

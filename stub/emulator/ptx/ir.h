@@ -29,16 +29,16 @@ struct IrInst {
 
   Handler whole = nullptr, masked = nullptr;
   Flow flow = Flow::next;
-  bool guarded = false;   // the instruction before it is its guard: its outputs may keep what they held
+  bool guarded = false;    // the instruction before it is its guard: its outputs may keep what they held
   bool joinAfter = false;  // lanes may part here and come together at the next instruction
   uint8_t outs = 0, ops = 0;
   std::array<Value, kMostOperands> op{};
   std::vector<Value> wideOuts, wideIns;  // of an instruction with WideOperands
-  int32_t form = 0;       // op[7] where it is not a value: an AccessForm
-  int32_t raw0 = 0;       // op[0] and op[1] of an instruction with WideOperands
-  int32_t raw1 = 0;       // op[1] where it is not a value: a guard's or branch's negation
-  int label = -1;         // of jump and jumpIf
-  int table = -1;         // of jumpIndexed: index into Ir::tables
+  int32_t form = 0;                      // op[7] where it is not a value: an AccessForm
+  int32_t raw0 = 0;                      // op[0] and op[1] of an instruction with WideOperands
+  int32_t raw1 = 0;                      // op[1] where it is not a value: a guard's or branch's negation
+  int label = -1;                        // of jump and jumpIf
+  int table = -1;                        // of jumpIndexed: index into Ir::tables
   uint64_t imm = 0;
   const void* aux = nullptr;
   SourceLine line;
@@ -57,7 +57,7 @@ struct Ir {
   std::vector<IrInst> code;
   std::vector<uint8_t> registers;  // bytes of each virtual register's lane
   std::vector<FrameConstant> constants;
-  std::vector<int> labels;         // label -> index into code
+  std::vector<int> labels;  // label -> index into code
   std::vector<std::vector<int>> tables;
   uint32_t fixedBytes = 0;         // the parameter area of the frame
   std::vector<int> dynamicShared;  // constants to which the dynamic shared memory's offset is still to be added
@@ -67,7 +67,7 @@ struct Ir {
 struct BasicBlock {
   int begin = 0, end = 0;  // instructions
   std::vector<int> next;
-  int join = -1;           // immediate post-dominator of a block whose lanes may part; -1: none
+  int join = -1;  // immediate post-dominator of a block whose lanes may part; -1: none
   bool isJoin = false;
 };
 
@@ -89,7 +89,9 @@ class Builder {
   Value reg(uint32_t bytes);
   Value constant(uint32_t bytes, uint64_t lo, uint64_t hi = 0);
   Value dynamicShared(uint32_t bytes, uint64_t addend);
-  Value fixed(uint32_t offset, uint32_t bytes) { return {Value::Kind::fixed, static_cast<uint8_t>(bytes), static_cast<int32_t>(offset)}; }
+  Value fixed(uint32_t offset, uint32_t bytes) {
+    return {Value::Kind::fixed, static_cast<uint8_t>(bytes), static_cast<int32_t>(offset)};
+  }
   // Room for `words` 4-byte lanes in the parameter area; returns its offset.
   uint32_t reserveFixed(uint32_t words);
   void releaseFixed(uint32_t mark) { fixedTop_ = mark; }

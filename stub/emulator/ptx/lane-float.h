@@ -5,15 +5,39 @@
 
 namespace vgpu::emulator::VGPU_ISA {
 
-template <class T> struct BitsOf;
-template <> struct BitsOf<float> { using Type = uint32_t; static constexpr Type kNan = 0x7fffffff, kSign = 0x80000000, kQuiet = 0x00400000; };
-template <> struct BitsOf<double> { using Type = uint64_t; static constexpr Type kNan = 0x7fffffffffffffff, kSign = 0x8000000000000000, kQuiet = 0x0008000000000000; };
+template <class T>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using Type = uint32_t;
+  static constexpr Type kNan = 0x7fffffff, kSign = 0x80000000, kQuiet = 0x00400000;
+};
+template <>
+struct BitsOf<double> {
+  using Type = uint64_t;
+  static constexpr Type kNan = 0x7fffffffffffffff, kSign = 0x8000000000000000, kQuiet = 0x0008000000000000;
+};
 
-template <class T> inline typename BitsOf<T>::Type bitsOf(T value) { return __builtin_bit_cast(typename BitsOf<T>::Type, value); }
-template <class T> inline T fromBits(typename BitsOf<T>::Type bits) { return __builtin_bit_cast(T, bits); }
-template <class T> inline bool isNan(T value) { return value != value; }
-template <class T> inline T nan() { return fromBits<T>(BitsOf<T>::kNan); }
-template <class T> inline bool signOf(T value) { return (bitsOf(value) & BitsOf<T>::kSign) != 0; }
+template <class T>
+inline typename BitsOf<T>::Type bitsOf(T value) {
+  return __builtin_bit_cast(typename BitsOf<T>::Type, value);
+}
+template <class T>
+inline T fromBits(typename BitsOf<T>::Type bits) {
+  return __builtin_bit_cast(T, bits);
+}
+template <class T>
+inline bool isNan(T value) {
+  return value != value;
+}
+template <class T>
+inline T nan() {
+  return fromBits<T>(BitsOf<T>::kNan);
+}
+template <class T>
+inline bool signOf(T value) {
+  return (bitsOf(value) & BitsOf<T>::kSign) != 0;
+}
 
 inline float canonical(float value) { return isNan(value) ? nan<float>() : value; }
 // f64 instructions keep a NaN operand's payload, as the host's do; the host's own NaN has the sign set, PTX's has not.
@@ -60,7 +84,8 @@ inline uint16_t narrow(double value) {
   const int shortfall = exponent < 1 - kBias ? 1 - kBias - exponent : 0;
   const int drop = 52 - Mantissa + shortfall;
   if (drop > 60) return static_cast<uint16_t>(sign | (away ? 1 : 0));
-  const uint64_t kept = significand >> drop, rest = significand & ((uint64_t{1} << drop) - 1), half = uint64_t{1} << (drop - 1);
+  const uint64_t kept = significand >> drop, rest = significand & ((uint64_t{1} << drop) - 1),
+                 half = uint64_t{1} << (drop - 1);
   const bool up = Mode == Rounding::nearest ? rest > half || (rest == half && (kept & 1)) : away && rest != 0;
   // A carry out of the significand moves into the exponent field, which is what is wanted.
   const uint64_t field = (shortfall ? 0 : static_cast<uint64_t>(exponent + kBias - 1) << Mantissa) + kept + up;
@@ -71,14 +96,24 @@ inline uint16_t narrow(double value) {
   return static_cast<uint16_t>(sign | field);
 }
 
-template <Rounding Mode = Rounding::nearest> inline Half toHalf(double value) { return {narrow<10, 5, Mode>(value)}; }
-template <Rounding Mode = Rounding::nearest> inline Brain toBrain(double value) { return {narrow<7, 8, Mode>(value)}; }
-template <class H> inline H fromFloat(double value) {
-  if constexpr (std::is_same_v<H, Half>) return toHalf(value);
-  else return toBrain(value);
+template <Rounding Mode = Rounding::nearest>
+inline Half toHalf(double value) {
+  return {narrow<10, 5, Mode>(value)};
+}
+template <Rounding Mode = Rounding::nearest>
+inline Brain toBrain(double value) {
+  return {narrow<7, 8, Mode>(value)};
+}
+template <class H>
+inline H fromFloat(double value) {
+  if constexpr (std::is_same_v<H, Half>)
+    return toHalf(value);
+  else
+    return toBrain(value);
 }
 
-// a + b rounded to odd, so that a second rounding to a narrower format is as if it were the only one (Boldo, Melquiond).
+// a + b rounded to odd, so that a second rounding to a narrower format is as if it were the only one (Boldo,
+// Melquiond).
 inline double addToOdd(double a, double b) {
   const double sum = a + b;
   const double back = sum - a;

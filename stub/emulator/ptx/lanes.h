@@ -1,4 +1,5 @@
-// Turns a function of one lane's values into a row of the registry: one loop over 32 lanes that the compiler vectorises.
+// Turns a function of one lane's values into a row of the registry: one loop over 32 lanes that the compiler
+// vectorises.
 //
 // Included only by files that are compiled once for each instruction set (VGPU_ISA names it). Nothing here may call an
 // inline function of the standard library: the linker would keep one copy of it, perhaps the one with instructions that
@@ -26,30 +27,48 @@ namespace vgpu::emulator {
 
 namespace VGPU_ISA {
 
-struct Half { uint16_t bits; };
-struct Brain { uint16_t bits; };
-struct Half2 { uint32_t bits; };
-struct Brain2 { uint32_t bits; };
-struct Wide { uint64_t lo, hi; };  // b128
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
+struct Half2 {
+  uint32_t bits;
+};
+struct Brain2 {
+  uint32_t bits;
+};
+struct Wide {
+  uint64_t lo, hi;
+};  // b128
 
 template <class T>
 struct Cell {
   using Store = std::conditional_t<(sizeof(T) > 8), Wide, std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>>;
 
   static T load(Store stored) {
-    if constexpr (std::is_same_v<T, bool>) return stored != 0;
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(stored);
-    else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(T, static_cast<uint16_t>(stored));
-    else return __builtin_bit_cast(T, stored);
+    if constexpr (std::is_same_v<T, bool>)
+      return stored != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(stored);
+    else if constexpr (sizeof(T) == 2)
+      return __builtin_bit_cast(T, static_cast<uint16_t>(stored));
+    else
+      return __builtin_bit_cast(T, stored);
   }
   // Narrow values are extended to the register's width by their signedness, as cvt and ld ask.
   static Store store(T value) {
-    if constexpr (std::is_same_v<T, bool>) return value ? ~0u : 0u;
+    if constexpr (std::is_same_v<T, bool>)
+      return value ? ~0u : 0u;
     else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
       return static_cast<Store>(static_cast<std::make_signed_t<Store>>(value));
-    else if constexpr (std::is_integral_v<T>) return static_cast<Store>(value);
-    else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(uint16_t, value);
-    else return __builtin_bit_cast(Store, value);
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<Store>(value);
+    else if constexpr (sizeof(T) == 2)
+      return __builtin_bit_cast(uint16_t, value);
+    else
+      return __builtin_bit_cast(Store, value);
   }
 };
 
@@ -88,7 +107,9 @@ struct LaneOp<F> {
 };
 
 template <auto F>
-constexpr Row row() { return LaneOp<F>::row(); }
+constexpr Row row() {
+  return LaneOp<F>::row();
+}
 
 }  // namespace VGPU_ISA
 }  // namespace vgpu::emulator

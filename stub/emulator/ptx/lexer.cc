@@ -76,7 +76,8 @@ Token Lexer::next() {
     end = endOfWord();
   } else if (classOf(c) == kDigit || c == '.') {
     token.kind = Token::Kind::number;
-    const bool hexadecimal = c == '0' && end < text_.size() && std::string_view("xXfFdD").find(text_[end]) != std::string_view::npos;
+    const bool hexadecimal =
+        c == '0' && end < text_.size() && std::string_view("xXfFdD").find(text_[end]) != std::string_view::npos;
     while (end < text_.size()) {
       const char d = text_[end], before = text_[end - 1];
       const bool exponentSign = !hexadecimal && (d == '-' || d == '+') && (before == 'e' || before == 'E');
@@ -116,7 +117,8 @@ bool Lexer::accept(std::string_view what) {
 Token Lexer::expect(std::string_view what) {
   const Token token = next();
   if (token.is(what)) return token;
-  const std::string found = token.kind == Token::Kind::end ? "the end of the text" : "'" + std::string(token.text) + "'";
+  const std::string found =
+      token.kind == Token::Kind::end ? "the end of the text" : "'" + std::string(token.text) + "'";
   throw PtxError(PtxError::Kind::invalid, token.line, "expected '" + std::string(what) + "', found " + found);
 }
 
@@ -141,8 +143,12 @@ std::string_view Lexer::skipBlock() {
   const int beginLine = line_;
   for (int depth = 1; at_ < text_.size(); ++at_) {
     switch (text_[at_]) {
-      case '\n': ++line_; break;
-      case '{': ++depth; break;
+      case '\n':
+        ++line_;
+        break;
+      case '{':
+        ++depth;
+        break;
       case '}':
         if (--depth == 0) return text_.substr(begin, at_++ - begin);
         break;
@@ -155,7 +161,8 @@ std::string_view Lexer::skipBlock() {
         next();
         --at_;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   unterminated(beginLine, "block");

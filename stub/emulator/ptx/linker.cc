@@ -17,7 +17,8 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
     kernel_->parameters.push_back({parameter.offset, parameter.bytes});
     kernel_->parameterBytes = parameter.offset + parameter.bytes;
   }
-  for (const auto& [begin, end] : image_.constantRanges()) kernel_->constantRanges.push_back({base_ + begin, base_ + end});
+  for (const auto& [begin, end] : image_.constantRanges())
+    kernel_->constantRanges.push_back({base_ + begin, base_ + end});
   kernel_->entry = function(decl.name, decl.line);
   decodePending();
   if (callsIndirectly_) {
@@ -28,8 +29,11 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
 
   uint32_t registers = 0;
   for (const auto& each : kernel_->functions) registers = std::max(registers, each->registers);
-  kernel_->attributes = {decl.maxThreads ? decl.maxThreads : 1024, static_cast<uint32_t>(sharedTop_), kernel_->entry->localBytes,
-                         static_cast<uint32_t>(image_.constantBytes()), std::clamp<uint32_t>(registers, 16, 255),
+  kernel_->attributes = {decl.maxThreads ? decl.maxThreads : 1024,
+                         static_cast<uint32_t>(sharedTop_),
+                         kernel_->entry->localBytes,
+                         static_cast<uint32_t>(image_.constantBytes()),
+                         std::clamp<uint32_t>(registers, 16, 255),
                          static_cast<uint32_t>(declarations_.target)};
   return std::move(kernel_);
 }
@@ -60,7 +64,8 @@ const FunctionDecl* Linker::findFunction(std::string_view name) const {
 
 const Function* Linker::function(std::string_view name, int line) {
   const FunctionDecl* decl = findFunction(name);
-  if (!decl || !decl->hasBody) throw PtxError(PtxError::Kind::unresolved, line, "function '" + std::string(name) + "' is not defined");
+  if (!decl || !decl->hasBody)
+    throw PtxError(PtxError::Kind::unresolved, line, "function '" + std::string(name) + "' is not defined");
   if (const auto known = functions_.find(decl); known != functions_.end()) return known->second;
   auto made = std::make_unique<Function>();
   Function* function = made.get();
@@ -109,7 +114,9 @@ uint64_t Linker::variableAddress(std::string_view name) const { return base_ + i
 
 uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name) const {
   const auto offset = image_.findStatic(decl, name);
-  if (!offset) throw PtxError(PtxError::Kind::unsupported, decl.bodyLine, "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");
+  if (!offset)
+    throw PtxError(PtxError::Kind::unsupported, decl.bodyLine,
+                   "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");
   return base_ + *offset;
 }
 
@@ -118,7 +125,9 @@ uint64_t Linker::sharedOffset(const std::string& uniqueName, uint64_t bytes, uin
   if (added) {
     entry->second = (sharedTop_ + align - 1) / align * align;
     sharedTop_ = entry->second + bytes;
-    if (sharedTop_ > (1u << 24)) throw PtxError(PtxError::Kind::invalid, 0, "kernel '" + kernel_->name + "' has more than 16 MiB of shared variables");
+    if (sharedTop_ > (1u << 24))
+      throw PtxError(PtxError::Kind::invalid, 0,
+                     "kernel '" + kernel_->name + "' has more than 16 MiB of shared variables");
   }
   return entry->second;
 }

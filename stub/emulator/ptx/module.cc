@@ -16,10 +16,12 @@ class ParsedModule : public Module {
   ParsedModule(std::string_view text, int architecture)
       : text_(text), architecture_(architecture), declarations_(scan(text_)), image_(declarations_) {
     if (declarations_.version > kNewestVersion)
-      throw PtxError(PtxError::Kind::unsupported, 1, ".version " + std::to_string(declarations_.version / 10) + ".x is newer than 9");
+      throw PtxError(PtxError::Kind::unsupported, 1,
+                     ".version " + std::to_string(declarations_.version / 10) + ".x is newer than 9");
     if (declarations_.target > architecture)
       throw PtxError(PtxError::Kind::unsupported, 1,
-                     ".target sm_" + std::to_string(declarations_.target) + " is newer than this device's sm_" + std::to_string(architecture));
+                     ".target sm_" + std::to_string(declarations_.target) + " is newer than this device's sm_" +
+                         std::to_string(architecture));
   }
 
   std::span<const Variable> variables() const override { return image_.variables(); }
@@ -46,7 +48,9 @@ class ParsedModule : public Module {
     if (found == declarations_.functionIndex.end()) return nullptr;
     const FunctionDecl& decl = declarations_.functions[found->second];
     if (!decl.isKernel || !decl.hasBody) return nullptr;
-    if (!placed_) throw PtxError(PtxError::Kind::invalid, decl.line, "kernel '" + decl.name + "' was asked for before the module had an address");
+    if (!placed_)
+      throw PtxError(PtxError::Kind::invalid, decl.line,
+                     "kernel '" + decl.name + "' was asked for before the module had an address");
     const std::lock_guard lock(mutex_);
     auto& kernel = kernels_[&decl];
     if (!kernel) kernel = Linker(declarations_, image_, base_, architecture_).link(decl);

@@ -1,7 +1,8 @@
 // A PTX module: parsed text, its kernels and variables, and the image that the device places in memory.
 //
-// Owned by whoever loaded it (shared_ptr: a running kernel keeps its module). Immutable once placed; any thread may read.
-// Text is parsed once at load; a kernel's body is decoded at its first use, once, so unused kernels cost their text only.
+// Owned by whoever loaded it (shared_ptr: a running kernel keeps its module). Immutable once placed; any thread may
+// read. Text is parsed once at load; a kernel's body is decoded at its first use, once, so unused kernels cost their
+// text only.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +41,10 @@ struct Parameter {
 struct KernelAttributes {
   uint32_t maxThreadsPerBlock;  // from .maxntid/.reqntid, else 1024
   uint32_t staticSharedBytes;
-  uint32_t localBytes;      // a thread's stack frame
-  uint32_t constantBytes;   // the module's constant bank
-  uint32_t registers;       // an estimate, stable for a given text
-  uint32_t ptxVersion;      // 75 for compute_75
+  uint32_t localBytes;     // a thread's stack frame
+  uint32_t constantBytes;  // the module's constant bank
+  uint32_t registers;      // an estimate, stable for a given text
+  uint32_t ptxVersion;     // 75 for compute_75
 };
 
 struct Kernel;  // interpreter.h

@@ -52,9 +52,12 @@ uint64_t parseWhole(const Token& token) {
 
 double parseFloat(const Token& token) {
   switch (bitPattern(token)) {
-    case 'f': return std::bit_cast<float>(static_cast<uint32_t>(parsePattern(token, 8)));
-    case 'd': return std::bit_cast<double>(parsePattern(token, 16));
-    default: break;
+    case 'f':
+      return std::bit_cast<float>(static_cast<uint32_t>(parsePattern(token, 8)));
+    case 'd':
+      return std::bit_cast<double>(parsePattern(token, 16));
+    default:
+      break;
   }
   double value = 0;
   const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);

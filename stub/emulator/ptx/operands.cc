@@ -23,7 +23,9 @@ uint32_t Decoder::operandCount(const Statement& statement, size_t least, size_t 
 // A register of more bytes gives its low ones, as ld, st and cvt allow.
 Value Decoder::fit(Value value, uint32_t bytes, int line) {
   if (value.bytes == bytes) return value;
-  if (value.bytes < bytes) invalid(line, "a register of " + std::to_string(value.bytes * 8) + " bits where " + std::to_string(bytes * 8) + " are needed");
+  if (value.bytes < bytes)
+    invalid(line, "a register of " + std::to_string(value.bytes * 8) + " bits where " + std::to_string(bytes * 8) +
+                      " are needed");
   const Value narrow = builder_.reg(value.bytes / 2);
   builder_.lane(value.bytes == 16 ? "lo.b128" : "lo.b64", narrow, {value});
   return fit(narrow, bytes, line);
@@ -37,9 +39,12 @@ Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal lite
     return builder_.constant(bytes, floatBits(operand.token) ^ (uint32_t{operand.minus} << 31));
   }
   // A whole number for a float operand is its value.
-  if (literal == Literal::f32) return builder_.constant(4, __builtin_bit_cast(uint32_t, static_cast<float>(static_cast<int64_t>(operand.whole))));
-  if (literal == Literal::f64) return builder_.constant(8, __builtin_bit_cast(uint64_t, static_cast<double>(static_cast<int64_t>(operand.whole))));
-  return builder_.constant(bytes, operand.whole, bytes == 16 && static_cast<int64_t>(operand.whole) < 0 ? ~uint64_t{0} : 0);
+  if (literal == Literal::f32)
+    return builder_.constant(4, __builtin_bit_cast(uint32_t, static_cast<float>(static_cast<int64_t>(operand.whole))));
+  if (literal == Literal::f64)
+    return builder_.constant(8, __builtin_bit_cast(uint64_t, static_cast<double>(static_cast<int64_t>(operand.whole))));
+  return builder_.constant(bytes, operand.whole,
+                           bytes == 16 && static_cast<int64_t>(operand.whole) < 0 ? ~uint64_t{0} : 0);
 }
 
 Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
@@ -59,7 +64,8 @@ Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
     }
     return addressOf(*symbol, operand.offset, bytes, operand.line);
   }
-  if (const Value special = readSpecial(*this, operand.name)) return special.bytes < bytes ? widenSpecial(*this, special) : fit(special, bytes, operand.line);
+  if (const Value special = readSpecial(*this, operand.name))
+    return special.bytes < bytes ? widenSpecial(*this, special) : fit(special, bytes, operand.line);
   if (const auto symbol = findGlobal(operand.name)) return addressOf(*symbol, operand.offset, bytes, operand.line);
   invalid(operand.line, "'" + std::string(operand.name) + "' is not declared");
 }
@@ -71,8 +77,10 @@ std::optional<Symbol> Decoder::findGlobal(std::string_view name) {
     symbol.space = variable->space;
     if (variable->space == Space::shared) {
       symbol.kind = variable->unsizedArray || variable->isExtern ? Symbol::Kind::dynamicShared : Symbol::Kind::shared;
-      if (symbol.kind == Symbol::Kind::dynamicShared) linker_.noteDynamicShared(variable->align);
-      else symbol.offset = linker_.sharedOffset(variable->name, variable->bytes, variable->align);
+      if (symbol.kind == Symbol::Kind::dynamicShared)
+        linker_.noteDynamicShared(variable->align);
+      else
+        symbol.offset = linker_.sharedOffset(variable->name, variable->bytes, variable->align);
     } else if (variable->space == Space::global || variable->space == Space::constant) {
       symbol.offset = linker_.variableAddress(name);
     } else {
@@ -95,14 +103,17 @@ Value Decoder::addressOf(const Symbol& symbol, int64_t offset, uint32_t bytes, i
     case Symbol::Kind::shared:
     case Symbol::Kind::address:
     case Symbol::Kind::function:
-    case Symbol::Kind::kernelParameter: return builder_.constant(bytes, plus);
-    case Symbol::Kind::dynamicShared: return builder_.dynamicShared(bytes, plus);
+    case Symbol::Kind::kernelParameter:
+      return builder_.constant(bytes, plus);
+    case Symbol::Kind::dynamicShared:
+      return builder_.dynamicShared(bytes, plus);
     case Symbol::Kind::local: {
       const Value address = builder_.reg(8);
       builder_.add(localAddress, {address}, {}).imm = plus;
       return fit(address, bytes, line);
     }
-    default: unsupported(line, "taking the address of a parameter");
+    default:
+      unsupported(line, "taking the address of a parameter");
   }
 }
 
@@ -125,7 +136,8 @@ Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {
   if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is no register");
   if (symbol->value.bytes == bytes) return symbol->value;
   if (symbol->value.bytes < bytes)
-    invalid(operand.line, "'" + std::string(operand.name) + "' is too narrow for a result of " + std::to_string(bytes * 8) + " bits");
+    invalid(operand.line,
+            "'" + std::string(operand.name) + "' is too narrow for a result of " + std::to_string(bytes * 8) + " bits");
   const Value narrow = builder_.reg(bytes);
   extensions_.push_back({symbol->value, narrow, isSigned});
   return narrow;

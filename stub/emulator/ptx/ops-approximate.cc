@@ -1,4 +1,5 @@
-// The fast approximations. Each is computed in double precision and rounded once, well inside the bounds that PTX states.
+// The fast approximations. Each is computed in double precision and rounded once, well inside the bounds that PTX
+// states.
 #include "lane-float.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -13,7 +14,8 @@ float rsqrtApprox(float a) { return canonical(static_cast<float>(1.0 / __builtin
 // 2^a = 2^n * 2^f with |f| <= 1/2; the polynomial is the series of exp(f ln 2), its remainder below 2^-44.
 float ex2Approx(float a) {
   const float clamped = a > 200.0f ? 200.0f : a < -200.0f ? -200.0f : a;
-  const double whole = __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, static_cast<double>(clamped) + 0x1.8p52)) - 0x1.8p52;
+  const double whole =
+      __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, static_cast<double>(clamped) + 0x1.8p52)) - 0x1.8p52;
   const double x = (static_cast<double>(clamped) - whole) * 0x1.62e42fefa39efp-1;
   double sum = 1.0 / 3628800;
   sum = sum * x + 1.0 / 362880;
@@ -26,7 +28,8 @@ float ex2Approx(float a) {
   sum = sum * x + 0.5;
   sum = sum * x + 1.0;
   sum = sum * x + 1.0;
-  const double scale = __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(isNan(whole) ? 0 : whole) + 1023) << 52);
+  const double scale =
+      __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(isNan(whole) ? 0 : whole) + 1023) << 52);
   return canonical(static_cast<float>(sum * scale));
 }
 

@@ -10,15 +10,38 @@ namespace vgpu::emulator {
 namespace {
 
 template <class T>
-T* at(std::byte* host) { return static_cast<T*>(static_cast<void*>(host)); }
+T* at(std::byte* host) {
+  return static_cast<T*>(static_cast<void*>(host));
+}
 
-template <class T> T add(T old, T b) { return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b)); }
-template <class T> T least(T old, T b) { return b < old ? b : old; }
-template <class T> T most(T old, T b) { return b > old ? b : old; }
-template <class T> T bitAnd(T old, T b) { return old & b; }
-template <class T> T bitOr(T old, T b) { return old | b; }
-template <class T> T bitXor(T old, T b) { return old ^ b; }
-template <class T> T exchange(T, T b) { return b; }
+template <class T>
+T add(T old, T b) {
+  return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b));
+}
+template <class T>
+T least(T old, T b) {
+  return b < old ? b : old;
+}
+template <class T>
+T most(T old, T b) {
+  return b > old ? b : old;
+}
+template <class T>
+T bitAnd(T old, T b) {
+  return old & b;
+}
+template <class T>
+T bitOr(T old, T b) {
+  return old | b;
+}
+template <class T>
+T bitXor(T old, T b) {
+  return old ^ b;
+}
+template <class T>
+T exchange(T, T b) {
+  return b;
+}
 // inc wraps past b to 0; dec wraps from 0, and from above b, to b (PTX ISA, atom).
 uint32_t inc(uint32_t old, uint32_t b) { return old >= b ? 0 : old + 1; }
 uint32_t dec(uint32_t old, uint32_t b) { return old == 0 || old > b ? b : old - 1; }
@@ -37,7 +60,8 @@ uint64_t addDouble(uint64_t old, uint64_t b) {
 }
 uint16_t addHalf(uint16_t old, uint16_t b) { return halfBits(halfValue(old) + halfValue(b)); }
 uint16_t addBrain(uint16_t old, uint16_t b) { return brainSum(old, b); }
-template <uint16_t (*F)(uint16_t, uint16_t)> uint32_t each(uint32_t old, uint32_t b) {
+template <uint16_t (*F)(uint16_t, uint16_t)>
+uint32_t each(uint32_t old, uint32_t b) {
   const uint32_t hi = F(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(b >> 16));
   return F(static_cast<uint16_t>(old), static_cast<uint16_t>(b)) | hi << 16;
 }
@@ -100,7 +124,8 @@ const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
     const int lane = __builtin_ctz(left);
     std::byte* const place = pattern == Pattern::contiguous ? host[0] + sizeof(T) * lane : host[lane];
     auto expected = static_cast<T>(b[lane]);
-    __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
     out[lane] = static_cast<Lane<T>>(expected);
   }
   return inst + 1;
@@ -128,33 +153,53 @@ const Inst* swapWide(Warp& warp, const Inst* inst) {
     const std::lock_guard lock(wideMutex());
     Wide old;
     std::memcpy(&old, place, sizeof old);
-    if (!Compare) std::memcpy(place, &b, sizeof b);
-    else if (old.lo == b.lo && old.hi == b.hi) std::memcpy(place, &warp.lanes<Wide>(inst->op[3])[lane], sizeof(Wide));
+    if (!Compare)
+      std::memcpy(place, &b, sizeof b);
+    else if (old.lo == b.lo && old.hi == b.hi)
+      std::memcpy(place, &warp.lanes<Wide>(inst->op[3])[lane], sizeof(Wide));
     warp.lanes<Wide>(inst->op[0])[lane] = old;
   }
   return inst + 1;
 }
 
 template <class T, T (*F)(T, T)>
-constexpr AtomicRow row(std::string_view name) { return {name, sizeof(T), 1, atomic<T, F>}; }
+constexpr AtomicRow row(std::string_view name) {
+  return {name, sizeof(T), 1, atomic<T, F>};
+}
 
 constexpr AtomicRow kAtomics[] = {
-    row<uint32_t, add<uint32_t>>("add.u32"),        row<uint32_t, add<uint32_t>>("add.s32"),
-    row<uint64_t, add<uint64_t>>("add.u64"),        row<uint64_t, add<uint64_t>>("add.s64"),
-    {"add.f32", 4, 1, addFloats},                   row<uint64_t, addDouble>("add.f64"),
-    row<uint16_t, addHalf>("add.f16"),              row<uint16_t, addBrain>("add.bf16"),
-    row<uint32_t, each<addHalf>>("add.f16x2"),      row<uint32_t, each<addBrain>>("add.bf16x2"),
-    row<uint32_t, least<uint32_t>>("min.u32"),      row<int32_t, least<int32_t>>("min.s32"),
-    row<uint64_t, least<uint64_t>>("min.u64"),      row<int64_t, least<int64_t>>("min.s64"),
-    row<uint32_t, most<uint32_t>>("max.u32"),       row<int32_t, most<int32_t>>("max.s32"),
-    row<uint64_t, most<uint64_t>>("max.u64"),       row<int64_t, most<int64_t>>("max.s64"),
-    row<uint32_t, inc>("inc.u32"),                  row<uint32_t, dec>("dec.u32"),
-    row<uint32_t, bitAnd<uint32_t>>("and.b32"),     row<uint64_t, bitAnd<uint64_t>>("and.b64"),
-    row<uint32_t, bitOr<uint32_t>>("or.b32"),       row<uint64_t, bitOr<uint64_t>>("or.b64"),
-    row<uint32_t, bitXor<uint32_t>>("xor.b32"),     row<uint64_t, bitXor<uint64_t>>("xor.b64"),
-    row<uint32_t, exchange<uint32_t>>("exch.b32"),  row<uint64_t, exchange<uint64_t>>("exch.b64"),
-    {"exch.b128", 16, 1, swapWide<false>},          {"cas.b16", 2, 2, compareAndSwap<uint16_t>},
-    {"cas.b32", 4, 2, compareAndSwap<uint32_t>},    {"cas.b64", 8, 2, compareAndSwap<uint64_t>},
+    row<uint32_t, add<uint32_t>>("add.u32"),
+    row<uint32_t, add<uint32_t>>("add.s32"),
+    row<uint64_t, add<uint64_t>>("add.u64"),
+    row<uint64_t, add<uint64_t>>("add.s64"),
+    {"add.f32", 4, 1, addFloats},
+    row<uint64_t, addDouble>("add.f64"),
+    row<uint16_t, addHalf>("add.f16"),
+    row<uint16_t, addBrain>("add.bf16"),
+    row<uint32_t, each<addHalf>>("add.f16x2"),
+    row<uint32_t, each<addBrain>>("add.bf16x2"),
+    row<uint32_t, least<uint32_t>>("min.u32"),
+    row<int32_t, least<int32_t>>("min.s32"),
+    row<uint64_t, least<uint64_t>>("min.u64"),
+    row<int64_t, least<int64_t>>("min.s64"),
+    row<uint32_t, most<uint32_t>>("max.u32"),
+    row<int32_t, most<int32_t>>("max.s32"),
+    row<uint64_t, most<uint64_t>>("max.u64"),
+    row<int64_t, most<int64_t>>("max.s64"),
+    row<uint32_t, inc>("inc.u32"),
+    row<uint32_t, dec>("dec.u32"),
+    row<uint32_t, bitAnd<uint32_t>>("and.b32"),
+    row<uint64_t, bitAnd<uint64_t>>("and.b64"),
+    row<uint32_t, bitOr<uint32_t>>("or.b32"),
+    row<uint64_t, bitOr<uint64_t>>("or.b64"),
+    row<uint32_t, bitXor<uint32_t>>("xor.b32"),
+    row<uint64_t, bitXor<uint64_t>>("xor.b64"),
+    row<uint32_t, exchange<uint32_t>>("exch.b32"),
+    row<uint64_t, exchange<uint64_t>>("exch.b64"),
+    {"exch.b128", 16, 1, swapWide<false>},
+    {"cas.b16", 2, 2, compareAndSwap<uint16_t>},
+    {"cas.b32", 4, 2, compareAndSwap<uint32_t>},
+    {"cas.b64", 8, 2, compareAndSwap<uint64_t>},
     {"cas.b128", 16, 2, swapWide<true>},
 };
 

@@ -4,35 +4,80 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T> bool eq(T a, T b) { return a == b; }
-template <class T> bool ne(T a, T b) { return !isNan(a) && !isNan(b) && a != b; }
-template <class T> bool lt(T a, T b) { return a < b; }
-template <class T> bool le(T a, T b) { return a <= b; }
-template <class T> bool gt(T a, T b) { return a > b; }
-template <class T> bool ge(T a, T b) { return a >= b; }
+template <class T>
+bool eq(T a, T b) {
+  return a == b;
+}
+template <class T>
+bool ne(T a, T b) {
+  return !isNan(a) && !isNan(b) && a != b;
+}
+template <class T>
+bool lt(T a, T b) {
+  return a < b;
+}
+template <class T>
+bool le(T a, T b) {
+  return a <= b;
+}
+template <class T>
+bool gt(T a, T b) {
+  return a > b;
+}
+template <class T>
+bool ge(T a, T b) {
+  return a >= b;
+}
 // The unordered forms hold where an operand is a NaN.
-template <class T> bool equ(T a, T b) { return !ne(a, b); }
-template <class T> bool neu(T a, T b) { return a != b; }
-template <class T> bool ltu(T a, T b) { return !(a >= b); }
-template <class T> bool leu(T a, T b) { return !(a > b); }
-template <class T> bool gtu(T a, T b) { return !(a <= b); }
-template <class T> bool geu(T a, T b) { return !(a < b); }
-template <class T> bool ordered(T a, T b) { return !isNan(a) && !isNan(b); }
-template <class T> bool unordered(T a, T b) { return isNan(a) || isNan(b); }
+template <class T>
+bool equ(T a, T b) {
+  return !ne(a, b);
+}
+template <class T>
+bool neu(T a, T b) {
+  return a != b;
+}
+template <class T>
+bool ltu(T a, T b) {
+  return !(a >= b);
+}
+template <class T>
+bool leu(T a, T b) {
+  return !(a > b);
+}
+template <class T>
+bool gtu(T a, T b) {
+  return !(a <= b);
+}
+template <class T>
+bool geu(T a, T b) {
+  return !(a < b);
+}
+template <class T>
+bool ordered(T a, T b) {
+  return !isNan(a) && !isNan(b);
+}
+template <class T>
+bool unordered(T a, T b) {
+  return isNan(a) || isNan(b);
+}
 
-template <class T> void equality(Registry& r, const char* t) {
+template <class T>
+void equality(Registry& r, const char* t) {
   r.add("setp.eq", t, row<eq<T>>());
   r.add("setp.ne", t, row<neu<T>>());
 }
 
-template <class T> void order(Registry& r, const char* t) {
+template <class T>
+void order(Registry& r, const char* t) {
   r.add("setp.lt", t, row<lt<T>>());
   r.add("setp.le", t, row<le<T>>());
   r.add("setp.gt", t, row<gt<T>>());
   r.add("setp.ge", t, row<ge<T>>());
 }
 
-template <class T> void integers(Registry& r, const char* t) {
+template <class T>
+void integers(Registry& r, const char* t) {
   equality<T>(r, t);
   order<T>(r, t);
   if constexpr (!std::is_signed_v<T>) {
@@ -43,7 +88,8 @@ template <class T> void integers(Registry& r, const char* t) {
   }
 }
 
-template <class T> void floats(Registry& r, const char* t) {
+template <class T>
+void floats(Registry& r, const char* t) {
   r.add("setp.eq", t, row<eq<T>>());
   r.add("setp.ne", t, row<ne<T>>());
   order<T>(r, t);

@@ -68,9 +68,12 @@ const Inst* branchIf(Warp& warp, const Inst* inst) {
   const uint32_t taken = (maskOf(warp.lanes<uint32_t>(inst->op[0])) ^ static_cast<uint32_t>(inst->op[1])) & warp.active;
   const bool ended = spend(warp, inst);
   const Inst* next;
-  if (taken == 0) next = inst + 1;
-  else if (taken == warp.active) next = inst->target;
-  else next = warp.diverge(inst, inst->target, taken);
+  if (taken == 0)
+    next = inst + 1;
+  else if (taken == warp.active)
+    next = inst->target;
+  else
+    next = warp.diverge(inst, inst->target, taken);
   return ended && next ? warp.sliceEnded(next) : next;
 }
 
@@ -83,8 +86,9 @@ const Inst* branchIndexed(Warp& warp, const Inst* inst) {
   for (uint32_t left = warp.active; left;) {
     const int lane = __builtin_ctz(left);
     if (index[lane] >= table.size())
-      return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
-                        "brx.idx with index " + std::to_string(index[lane]) + " of " + std::to_string(table.size()) + " targets");
+      return warp.fault(
+          Fault::Kind::illegalInstruction, inst, lane,
+          "brx.idx with index " + std::to_string(index[lane]) + " of " + std::to_string(table.size()) + " targets");
     const Inst* target = table[index[lane]];
     uint32_t same = 0;
     for (uint32_t others = left; others; others &= others - 1) {
@@ -139,7 +143,8 @@ const Inst* callIndirect(Warp& warp, const Inst* inst) {
   const auto found = known.find(address);
   if (found == known.end()) {
     char text[64];
-    std::snprintf(text, sizeof text, "a call to 0x%llx, where no function is", static_cast<unsigned long long>(address));
+    std::snprintf(text, sizeof text, "a call to 0x%llx, where no function is",
+                  static_cast<unsigned long long>(address));
     return warp.fault(Fault::Kind::invalidPc, inst, first, text);
   }
   return warp.call(inst, site, *found->second);
@@ -149,10 +154,13 @@ const Inst* returnCall(Warp& warp, const Inst*) { return warp.returnFromCall(); 
 const Inst* exitThread(Warp& warp, const Inst* inst) { return warp.exitLanes(warp.active, inst + 1); }
 const Inst* nothing(Warp&, const Inst* inst) { return inst + 1; }
 
-const Inst* trap(Warp& warp, const Inst* inst) { return warp.fault(Fault::Kind::trap, inst, warp.firstActive(), "trap"); }
+const Inst* trap(Warp& warp, const Inst* inst) {
+  return warp.fault(Fault::Kind::trap, inst, warp.firstActive(), "trap");
+}
 
 const Inst* offTheEnd(Warp& warp, const Inst* inst) {
-  return warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(), "the function's end was reached without ret");
+  return warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(),
+                    "the function's end was reached without ret");
 }
 
 // A locked instruction orders everything before it, and every thread that fences meets the others there.
@@ -165,14 +173,17 @@ const Inst* fence(Warp&, const Inst* inst) {
 const Inst* barrier(Warp& warp, const Inst* inst) {
   const int lane = warp.firstActive();
   const uint32_t index = warp.lanes<uint32_t>(inst->op[0])[lane];
-  if (index > 15) return warp.fault(Fault::Kind::illegalInstruction, inst, lane, "barrier " + std::to_string(index) + "; there are 16");
+  if (index > 15)
+    return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
+                      "barrier " + std::to_string(index) + "; there are 16");
   const bool waits = !(inst->imm & kBarrierArrives);
   uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0, truths = 0;
   if (inst->imm & kBarrierHasCount) {
     // A count is of whole warps, so the last warp of a block counts as 32 though fewer of it live.
     expected = warp.lanes<uint32_t>(inst->op[1])[lane];
     if (expected % kLanes)
-      return warp.fault(Fault::Kind::illegalInstruction, inst, lane, "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
+      return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
+                        "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
     if (warp.active == warp.live()) threads = kLanes;
   }
   if (inst->imm & kBarrierReduces) {

@@ -6,30 +6,47 @@ namespace {
 
 enum class Whole { nearest, zero, down, up };
 
-template <Whole Mode> double toWhole(double a) {
-  if constexpr (Mode == Whole::nearest) return __builtin_nearbyint(a);  // the host rounds to nearest even
-  else if constexpr (Mode == Whole::zero) return __builtin_trunc(a);
-  else if constexpr (Mode == Whole::down) return __builtin_floor(a);
-  else return __builtin_ceil(a);
+template <Whole Mode>
+double toWhole(double a) {
+  if constexpr (Mode == Whole::nearest)
+    return __builtin_nearbyint(a);  // the host rounds to nearest even
+  else if constexpr (Mode == Whole::zero)
+    return __builtin_trunc(a);
+  else if constexpr (Mode == Whole::down)
+    return __builtin_floor(a);
+  else
+    return __builtin_ceil(a);
 }
-template <Whole Mode> float toWhole(float a) {
-  if constexpr (Mode == Whole::nearest) return __builtin_nearbyintf(a);
-  else if constexpr (Mode == Whole::zero) return __builtin_truncf(a);
-  else if constexpr (Mode == Whole::down) return __builtin_floorf(a);
-  else return __builtin_ceilf(a);
+template <Whole Mode>
+float toWhole(float a) {
+  if constexpr (Mode == Whole::nearest)
+    return __builtin_nearbyintf(a);
+  else if constexpr (Mode == Whole::zero)
+    return __builtin_truncf(a);
+  else if constexpr (Mode == Whole::down)
+    return __builtin_floorf(a);
+  else
+    return __builtin_ceilf(a);
 }
 
 // The range of To as powers of two, which every float format holds exactly.
-template <class To> constexpr double kLimit = std::is_signed_v<To> ? static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1))
-                                                                   : 2.0 * static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1));
-template <class To> constexpr To kMost = static_cast<To>(~(std::is_signed_v<To> ? std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1) : std::make_unsigned_t<To>{0}));
-template <class To> constexpr To kLeast = std::is_signed_v<To> ? static_cast<To>(-kMost<To> - 1) : To{0};
+template <class To>
+constexpr double kLimit = std::is_signed_v<To> ? static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1))
+                                               : 2.0 * static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1));
+template <class To>
+constexpr To kMost = static_cast<To>(~(std::is_signed_v<To> ? std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1)
+                                                            : std::make_unsigned_t<To>{0}));
+template <class To>
+constexpr To kLeast = std::is_signed_v<To> ? static_cast<To>(-kMost<To> - 1) : To{0};
 // A NaN becomes 0 in 32 bits and fewer from f32; the most negative (or highest bit) otherwise, as the hardware does.
-template <class To, class From> constexpr To kFromNan =
-    sizeof(To) == 8 || sizeof(From) == 8 ? static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1)) : To{0};
+template <class To, class From>
+constexpr To kFromNan = sizeof(To) == 8 || sizeof(From) == 8
+                            ? static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1))
+                            : To{0};
 
 // Values out of range become the nearest in range.
-template <Whole Mode, class To, class From> To toInteger(From a) {
+template <Whole Mode, class To, class From>
+To toInteger(From a) {
   const From whole = toWhole<Mode>(a);
   if (isNan(a)) return kFromNan<To, From>;
   if (whole >= static_cast<From>(kLimit<To>)) return kMost<To>;
@@ -37,19 +54,27 @@ template <Whole Mode, class To, class From> To toInteger(From a) {
   return static_cast<To>(whole);
 }
 
-template <class T> T keepNan(T result) { return canonical(result); }
-template <Whole Mode, class T> T round(T a) { return keepNan(toWhole<Mode>(a)); }
+template <class T>
+T keepNan(T result) {
+  return canonical(result);
+}
+template <Whole Mode, class T>
+T round(T a) {
+  return keepNan(toWhole<Mode>(a));
+}
 float narrow64(double a) { return static_cast<float>(a); }  // a NaN keeps the upper part of its payload
 double widen32(float a) { return a; }
 float copy32(float a) { return a; }
 double copy64(double a) { return a; }
 
-template <Whole Mode, class To> void integer(Registry& r, const char* family, const char* from32, const char* from64) {
+template <Whole Mode, class To>
+void integer(Registry& r, const char* family, const char* from32, const char* from64) {
   r.add(family, from32, row<toInteger<Mode, To, float>>());
   r.add(family, from64, row<toInteger<Mode, To, double>>());
 }
 
-template <Whole Mode> void mode(Registry& r, const char* family) {
+template <Whole Mode>
+void mode(Registry& r, const char* family) {
   integer<Mode, uint8_t>(r, family, "u8.f32", "u8.f64");
   integer<Mode, uint16_t>(r, family, "u16.f32", "u16.f64");
   integer<Mode, uint32_t>(r, family, "u32.f32", "u32.f64");
@@ -63,12 +88,16 @@ template <Whole Mode> void mode(Registry& r, const char* family) {
 }
 
 // Half and bfloat16, from floats with each rounding and to floats exactly.
-template <Rounding Mode, class T> Half halfFrom(T a) {
+template <Rounding Mode, class T>
+Half halfFrom(T a) {
   if constexpr (sizeof(T) == 8)
     if (isNan(a)) return {static_cast<uint16_t>((bitsOf(a) >> 48 & 0x8000) | 0x7e00 | (bitsOf(a) >> 42 & 0x3ff))};
   return toHalf<Mode>(a);
 }
-template <Rounding Mode, class T> Brain brainFrom(T a) { return toBrain<Mode>(a); }
+template <Rounding Mode, class T>
+Brain brainFrom(T a) {
+  return toBrain<Mode>(a);
+}
 float floatFromHalf(Half a) { return canonical(toFloat(a)); }
 double doubleFromHalf(Half a) { return toFloat(a); }
 float floatFromBrain(Brain a) { return toFloat(a); }
@@ -92,12 +121,25 @@ double oddDouble(uint64_t a) {
   if (a >> 53) a = (a & ~uint64_t{0x7ff}) | uint64_t{(a & 0x7ff) != 0} << 11;
   return static_cast<double>(a);
 }
-template <Rounding Mode> Half halfFromU64(uint64_t a) { return toHalf<Mode>(oddDouble(a)); }
-template <Rounding Mode> Half halfFromS64(int64_t a) { return toHalf<Mode>(a < 0 ? -oddDouble(0 - static_cast<uint64_t>(a)) : oddDouble(static_cast<uint64_t>(a))); }
-template <Rounding Mode> Brain brainFromU64(uint64_t a) { return toBrain<Mode>(oddDouble(a)); }
-template <Rounding Mode> Brain brainFromS64(int64_t a) { return toBrain<Mode>(a < 0 ? -oddDouble(0 - static_cast<uint64_t>(a)) : oddDouble(static_cast<uint64_t>(a))); }
+template <Rounding Mode>
+Half halfFromU64(uint64_t a) {
+  return toHalf<Mode>(oddDouble(a));
+}
+template <Rounding Mode>
+Half halfFromS64(int64_t a) {
+  return toHalf<Mode>(a < 0 ? -oddDouble(0 - static_cast<uint64_t>(a)) : oddDouble(static_cast<uint64_t>(a)));
+}
+template <Rounding Mode>
+Brain brainFromU64(uint64_t a) {
+  return toBrain<Mode>(oddDouble(a));
+}
+template <Rounding Mode>
+Brain brainFromS64(int64_t a) {
+  return toBrain<Mode>(a < 0 ? -oddDouble(0 - static_cast<uint64_t>(a)) : oddDouble(static_cast<uint64_t>(a)));
+}
 
-template <Rounding Mode> void halves(Registry& r, const char* family) {
+template <Rounding Mode>
+void halves(Registry& r, const char* family) {
   r.add(family, "f16.f32", row<halfFrom<Mode, float>>());
   r.add(family, "f16.f64", row<halfFrom<Mode, double>>());
   r.add(family, "bf16.f32", row<brainFrom<Mode, float>>());

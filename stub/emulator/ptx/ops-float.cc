@@ -4,12 +4,30 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T> T add(T a, T b) { return canonical(a + b); }
-template <class T> T sub(T a, T b) { return canonical(a - b); }
-template <class T> T mul(T a, T b) { return canonical(a * b); }
-template <class T> T fma(T a, T b, T c) { return canonical(fusedMulAdd(a, b, c)); }
-template <class T> T div(T a, T b) { return canonical(a / b); }
-template <class T> T rcp(T a) { return canonical(T{1} / a); }
+template <class T>
+T add(T a, T b) {
+  return canonical(a + b);
+}
+template <class T>
+T sub(T a, T b) {
+  return canonical(a - b);
+}
+template <class T>
+T mul(T a, T b) {
+  return canonical(a * b);
+}
+template <class T>
+T fma(T a, T b, T c) {
+  return canonical(fusedMulAdd(a, b, c));
+}
+template <class T>
+T div(T a, T b) {
+  return canonical(a / b);
+}
+template <class T>
+T rcp(T a) {
+  return canonical(T{1} / a);
+}
 float sqrtFloat(float a) { return canonical(__builtin_sqrtf(a)); }
 double sqrtDouble(double a) { return canonical(__builtin_sqrt(a)); }
 
@@ -19,44 +37,77 @@ float mulFlushed(float a, float b) { return flush(mul(flush(a), flush(b))); }
 float fmaFlushed(float a, float b, float c) { return flush(fma(flush(a), flush(b), flush(c))); }
 
 // A NaN becomes the canonical one in f32 and stays what it is in f64, as the hardware's additions have it.
-template <class T> T flip(T a) { return fromBits<T>(bitsOf(a) ^ BitsOf<T>::kSign); }
-template <class T> T magnitude(T a) { return fromBits<T>(bitsOf(a) & ~BitsOf<T>::kSign); }
+template <class T>
+T flip(T a) {
+  return fromBits<T>(bitsOf(a) ^ BitsOf<T>::kSign);
+}
+template <class T>
+T magnitude(T a) {
+  return fromBits<T>(bitsOf(a) & ~BitsOf<T>::kSign);
+}
 float negFloat(float a) { return canonical(flip(a)); }
 double negDouble(double a) { return isNan(a) ? a + a : flip(a); }
 float absFloat(float a) { return canonical(magnitude(a)); }
-template <class T> T copysign(T a, T b) { return fromBits<T>((bitsOf(b) & ~BitsOf<T>::kSign) | (bitsOf(a) & BitsOf<T>::kSign)); }
+template <class T>
+T copysign(T a, T b) {
+  return fromBits<T>((bitsOf(b) & ~BitsOf<T>::kSign) | (bitsOf(a) & BitsOf<T>::kSign));
+}
 
 // Flushing alone, as cvt.ftz does to its operand, is an addition on the hardware: NaNs become canonical.
 float flushed(float a) { return canonical(flush(a)); }
 
 // A NaN loses against a number, and -0 is less than +0.
-template <class T> T min(T a, T b) {
+template <class T>
+T min(T a, T b) {
   if (isNan(a)) return isNan(b) ? nan<T>() : b;
   if (isNan(b)) return a;
   return a < b || (a == b && signOf(a)) ? a : b;
 }
-template <class T> T max(T a, T b) {
+template <class T>
+T max(T a, T b) {
   if (isNan(a)) return isNan(b) ? nan<T>() : b;
   if (isNan(b)) return a;
   return a > b || (a == b && !signOf(a)) ? a : b;
 }
 float minNan(float a, float b) { return isNan(a) || isNan(b) ? nan<float>() : min(a, b); }
 float maxNan(float a, float b) { return isNan(a) || isNan(b) ? nan<float>() : max(a, b); }
-template <float (*F)(float, float)> float xorSign(float a, float b) {
+template <float (*F)(float, float)>
+float xorSign(float a, float b) {
   const float found = F(magnitude(a), magnitude(b));
-  return isNan(found) ? nan<float>() : fromBits<float>((bitsOf(found) & 0x7fffffff) | ((bitsOf(a) ^ bitsOf(b)) & 0x80000000));
+  return isNan(found) ? nan<float>()
+                      : fromBits<float>((bitsOf(found) & 0x7fffffff) | ((bitsOf(a) ^ bitsOf(b)) & 0x80000000));
 }
 
-template <class T> T saturate(T a) { return a > 0 ? (a < 1 ? a : T{1}) : T{0}; }  // a NaN becomes 0
+template <class T>
+T saturate(T a) {
+  return a > 0 ? (a < 1 ? a : T{1}) : T{0};
+}  // a NaN becomes 0
 // Bit tests by class (PTX ISA, testp).
-template <class T> bool finite(T a) { return a - a == 0; }
-template <class T> bool infinite(T a) { return !finite(a) && !isNan(a); }
-template <class T> bool number(T a) { return !isNan(a); }
-template <class T> constexpr T kLeastNormal = sizeof(T) == 8 ? static_cast<T>(0x1p-1022) : static_cast<T>(0x1p-126);
-template <class T> bool subnormal(T a) { return a != 0 && magnitude(a) < kLeastNormal<T>; }
-template <class T> bool normal(T a) { return finite(a) && !subnormal(a); }  // zero counts, on the hardware
+template <class T>
+bool finite(T a) {
+  return a - a == 0;
+}
+template <class T>
+bool infinite(T a) {
+  return !finite(a) && !isNan(a);
+}
+template <class T>
+bool number(T a) {
+  return !isNan(a);
+}
+template <class T>
+constexpr T kLeastNormal = sizeof(T) == 8 ? static_cast<T>(0x1p-1022) : static_cast<T>(0x1p-126);
+template <class T>
+bool subnormal(T a) {
+  return a != 0 && magnitude(a) < kLeastNormal<T>;
+}
+template <class T>
+bool normal(T a) {
+  return finite(a) && !subnormal(a);
+}  // zero counts, on the hardware
 
-template <class T> void arithmetic(Registry& r, const char* t) {
+template <class T>
+void arithmetic(Registry& r, const char* t) {
   r.add("add", t, row<add<T>>());
   r.add("sub", t, row<sub<T>>());
   r.add("mul", t, row<mul<T>>());

@@ -35,33 +35,45 @@ void putRaw(Warp& warp, const int32_t* slots, Element e, int lane, uint32_t inde
 
 double decode(Element e, uint64_t raw) {
   switch (e) {
-    case Element::f16: return halfValue(static_cast<uint16_t>(raw));
-    case Element::bf16: return brainValue(static_cast<uint16_t>(raw));
-    case Element::tf32: return std::bit_cast<float>(static_cast<uint32_t>(raw) & 0xffffe000);
-    case Element::f32: return std::bit_cast<float>(static_cast<uint32_t>(raw));
-    case Element::f64: return std::bit_cast<double>(raw);
-    case Element::s8: return static_cast<int8_t>(raw);
-    case Element::s4: return static_cast<int8_t>(raw << 4) >> 4;
-    case Element::s32: return static_cast<int32_t>(raw);
-    default: return static_cast<double>(raw);
+    case Element::f16:
+      return halfValue(static_cast<uint16_t>(raw));
+    case Element::bf16:
+      return brainValue(static_cast<uint16_t>(raw));
+    case Element::tf32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw) & 0xffffe000);
+    case Element::f32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw));
+    case Element::f64:
+      return std::bit_cast<double>(raw);
+    case Element::s8:
+      return static_cast<int8_t>(raw);
+    case Element::s4:
+      return static_cast<int8_t>(raw << 4) >> 4;
+    case Element::s32:
+      return static_cast<int32_t>(raw);
+    default:
+      return static_cast<double>(raw);
   }
 }
 
 // Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
 uint64_t encode(Element e, double value, bool saturate) {
   switch (e) {
-    case Element::f16: return halfBits(value);
-    case Element::f32: return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Element::f16:
+      return halfBits(value);
+    case Element::f32:
+      return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(static_cast<float>(value));
     case Element::s32: {
       if (saturate) value = std::fmin(std::fmax(value, -2147483648.0), 2147483647.0);
       return static_cast<uint32_t>(static_cast<int64_t>(value));
     }
-    default: return std::bit_cast<uint64_t>(value);
+    default:
+      return std::bit_cast<uint64_t>(value);
   }
 }
 
-// The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products are
-// exact here, and sums are those of doubles, rounded once at the end.
+// The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products
+// are exact here, and sums are those of doubles, rounded once at the end.
 struct Matrices {
   double a[32][64], b[64][32], c[32][32];
   void multiply(const MatrixForm& form) {
@@ -76,7 +88,8 @@ struct Matrices {
 
 bool wholeWarp(Warp& warp, const Inst* inst) {
   if (warp.active == warp.live()) return true;
-  warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(), "a matrix instruction that not all threads of the warp execute");
+  warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(),
+             "a matrix instruction that not all threads of the warp execute");
   return false;
 }
 
@@ -89,7 +102,8 @@ struct Registers {
 // between the upper and the lower eight rows, then go on along k.
 Registers split(const Inst* inst, uint32_t aRegisters, uint32_t bRegisters) {
   const WideOperands& operands = operandsOf(inst);
-  return {operands.ins.data(), operands.ins.data() + aRegisters, operands.ins.data() + aRegisters + bRegisters, operands.outs.data()};
+  return {operands.ins.data(), operands.ins.data() + aRegisters, operands.ins.data() + aRegisters + bRegisters,
+          operands.outs.data()};
 }
 
 void takeMma(Warp& warp, const Inst* inst, uint32_t) {
@@ -97,23 +111,28 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   if (!wholeWarp(warp, inst)) return;
   Matrices matrices;
   const uint32_t perA = perRegister(form.a), perB = perRegister(form.b), halves = form.m / 8;
-  const uint32_t aRegisters = form.m * form.k / (32 * perA), bRegisters = form.n * form.k / (32 * perB), accumulators = form.m * form.n / 32;
+  const uint32_t aRegisters = form.m * form.k / (32 * perA), bRegisters = form.n * form.k / (32 * perB),
+                 accumulators = form.m * form.n / 32;
   const Registers registers = split(inst, aRegisters, bRegisters);
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint32_t group = lane / 4, member = lane % 4;
     for (uint32_t i = 0; i < aRegisters * perA; ++i) {
-      const uint32_t r = i / perA, row = group + 8 * (r % halves), column = r / halves * 4 * perA + member * perA + i % perA;
+      const uint32_t r = i / perA, row = group + 8 * (r % halves),
+                     column = r / halves * 4 * perA + member * perA + i % perA;
       matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, i));
     }
     for (uint32_t i = 0; i < bRegisters * perB; ++i)
-      matrices.b[i / perB * 4 * perB + member * perB + i % perB][group] = decode(form.b, rawElement(warp, registers.b, form.b, lane, i));
+      matrices.b[i / perB * 4 * perB + member * perB + i % perB][group] =
+          decode(form.b, rawElement(warp, registers.b, form.b, lane, i));
     for (uint32_t i = 0; i < accumulators; ++i)
-      matrices.c[group + 8 * (i / 2)][member * 2 + i % 2] = decode(form.c, rawElement(warp, registers.c, form.c, lane, i));
+      matrices.c[group + 8 * (i / 2)][member * 2 + i % 2] =
+          decode(form.c, rawElement(warp, registers.c, form.c, lane, i));
   }
   matrices.multiply(form);
   for (int lane = 0; lane < kLanes; ++lane)
     for (uint32_t i = 0; i < accumulators; ++i)
-      putRaw(warp, registers.d, form.d, lane, i, encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & kSaturate));
+      putRaw(warp, registers.d, form.d, lane, i,
+             encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & kSaturate));
 }
 
 // ---- wmma
@@ -133,16 +152,23 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   if (!wholeWarp(warp, inst)) return;
   Matrices matrices;
   const Registers registers = split(inst, static_cast<uint32_t>(inst->op[0]), static_cast<uint32_t>(inst->op[1]));
-  forFragment(form.m, form.k, [&](int lane, uint32_t e, uint32_t row, uint32_t column) { matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, e)); });
-  forFragment(form.k, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) { matrices.b[row][column] = decode(form.b, rawElement(warp, registers.b, form.b, lane, e)); });
-  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) { matrices.c[row][column] = decode(form.c, rawElement(warp, registers.c, form.c, lane, e)); });
+  forFragment(form.m, form.k, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, e));
+  });
+  forFragment(form.k, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.b[row][column] = decode(form.b, rawElement(warp, registers.b, form.b, lane, e));
+  });
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.c[row][column] = decode(form.c, rawElement(warp, registers.c, form.c, lane, e));
+  });
   matrices.multiply(form);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     putRaw(warp, registers.d, form.d, lane, e, encode(form.d, matrices.c[row][column], form.flags & kSaturate));
   });
 }
 
-std::byte* fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column, bool write) {
+std::byte* fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column,
+                      bool write) {
   const WideOperands& operands = operandsOf(inst);
   const uint64_t base = warp.lanes<uint64_t>(operands.ins[0])[lane];
   const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bytes = bitsOf(form.a) / 8;
@@ -159,12 +185,14 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
     const std::byte* from = fragmentAt(warp, inst, lane, form, row, column, false);
-    if (from) std::memcpy(&values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e], from, bitsOf(form.a) / 8);
+    if (from)
+      std::memcpy(&values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e], from, bitsOf(form.a) / 8);
   });
   if (form.a != Element::f64)
     for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * kLanes);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t, uint32_t) {
-    putRaw(warp, operands.outs.data(), form.a, lane, e, values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e]);
+    putRaw(warp, operands.outs.data(), form.a, lane, e,
+           values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e]);
   });
 }
 
@@ -198,8 +226,11 @@ void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
     for (int lane = 0; lane < kLanes; ++lane)
       for (int h = 0; h < 2; ++h) {
         const int row = transposed ? lane % 4 * 2 + h : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + h;
-        if (store) rows[i][row][column] = static_cast<uint16_t>(rawElement(warp, operands.ins.data() + 1 + i, Element::f16, lane, static_cast<uint32_t>(h)));
-        else putRaw(warp, operands.outs.data() + i, Element::f16, lane, static_cast<uint32_t>(h), rows[i][row][column]);
+        if (store)
+          rows[i][row][column] = static_cast<uint16_t>(
+              rawElement(warp, operands.ins.data() + 1 + i, Element::f16, lane, static_cast<uint32_t>(h)));
+        else
+          putRaw(warp, operands.outs.data() + i, Element::f16, lane, static_cast<uint32_t>(h), rows[i][row][column]);
       }
   for (int i = 0; i < form.k && store; ++i)
     for (int r = 0; r < 8; ++r) std::memcpy(places[i][r], rows[i][r], 16);
@@ -212,9 +243,12 @@ void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
   const WideOperands& operands = operandsOf(inst);
   uint16_t matrix[8][8];
   for (int lane = 0; lane < kLanes; ++lane)
-    for (uint32_t h = 0; h < 2; ++h) matrix[lane / 4][lane % 4 * 2 + h] = static_cast<uint16_t>(rawElement(warp, operands.ins.data(), Element::f16, lane, h));
+    for (uint32_t h = 0; h < 2; ++h)
+      matrix[lane / 4][lane % 4 * 2 + h] =
+          static_cast<uint16_t>(rawElement(warp, operands.ins.data(), Element::f16, lane, h));
   for (int lane = 0; lane < kLanes; ++lane)
-    for (uint32_t h = 0; h < 2; ++h) putRaw(warp, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
+    for (uint32_t h = 0; h < 2; ++h)
+      putRaw(warp, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
 }
 
 // Lanes that parted on the way come together before the instruction is executed.
@@ -229,7 +263,7 @@ struct ElementRow {
   std::string_view name;
   uint32_t bits;
 };
-constexpr ElementRow kElements[] = {{"", 0},    {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
+constexpr ElementRow kElements[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
                                     {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}};
 
 }  // namespace

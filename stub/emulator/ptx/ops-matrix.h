@@ -27,7 +27,8 @@ inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); 
 const Inst* multiplyMatrices(Warp&, const Inst*);
 // wmma.mma: the same over fragments of wmma.load, whose layout is ours: element e of lane l is number l * count + e.
 const Inst* multiplyFragments(Warp&, const Inst*);
-// wmma.load and .store: of one matrix of m x n elements `a`; ins: address (64 bits), stride in elements, and for store the fragment.
+// wmma.load and .store: of one matrix of m x n elements `a`; ins: address (64 bits), stride in elements, and for store
+// the fragment.
 const Inst* loadFragment(Warp&, const Inst*);
 const Inst* storeFragment(Warp&, const Inst*);
 // ldmatrix, stmatrix: `k` matrices of 8 x 8 16-bit elements; ins: address (64 bits), and for stmatrix the registers.

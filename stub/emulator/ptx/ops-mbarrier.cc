@@ -20,7 +20,8 @@ struct Word {
             static_cast<uint32_t>(bits >> 42 & counts), (bits >> 62 & 1) != 0};
   }
   uint64_t bits() const {
-    return (transactions & ((1 << kTransactionBits) - 1)) | uint64_t{pending} << 22 | uint64_t{count} << 42 | uint64_t{phase} << 62;
+    return (transactions & ((1 << kTransactionBits) - 1)) | uint64_t{pending} << 22 | uint64_t{count} << 42 |
+           uint64_t{phase} << 62;
   }
   void finishPhase() {
     if (pending != 0 || (transactions & ((1 << kTransactionBits) - 1)) != 0) return;
@@ -66,8 +67,12 @@ const Inst* mbarrierInit(Warp& warp, const Inst* inst) {
     return 0;
   });
 }
-const Inst* mbarrierArrive(Warp& warp, const Inst* inst) { return onBarrier<uint64_t, uint32_t>(warp, inst, arrive<false>); }
-const Inst* mbarrierArriveDrop(Warp& warp, const Inst* inst) { return onBarrier<uint64_t, uint32_t>(warp, inst, arrive<true>); }
+const Inst* mbarrierArrive(Warp& warp, const Inst* inst) {
+  return onBarrier<uint64_t, uint32_t>(warp, inst, arrive<false>);
+}
+const Inst* mbarrierArriveDrop(Warp& warp, const Inst* inst) {
+  return onBarrier<uint64_t, uint32_t>(warp, inst, arrive<true>);
+}
 const Inst* mbarrierArriveExpect(Warp& warp, const Inst* inst) {
   return onBarrier<uint64_t, uint32_t>(warp, inst, [](Word& word, uint32_t bytes, uint64_t before) {
     word.transactions += bytes;
@@ -89,11 +94,13 @@ const Inst* mbarrierComplete(Warp& warp, const Inst* inst) {
 }
 const Inst* mbarrierTestState(Warp& warp, const Inst* inst) {
   spinning(warp);
-  return onBarrier<uint32_t, uint64_t>(warp, inst, [](Word& word, uint64_t state, uint64_t) { return Word::of(state).phase != word.phase ? ~0u : 0; });
+  return onBarrier<uint32_t, uint64_t>(
+      warp, inst, [](Word& word, uint64_t state, uint64_t) { return Word::of(state).phase != word.phase ? ~0u : 0; });
 }
 const Inst* mbarrierTestParity(Warp& warp, const Inst* inst) {
   spinning(warp);
-  return onBarrier<uint32_t, uint32_t>(warp, inst, [](Word& word, uint32_t parity, uint64_t) { return (parity & 1) != word.phase ? ~0u : 0; });
+  return onBarrier<uint32_t, uint32_t>(
+      warp, inst, [](Word& word, uint32_t parity, uint64_t) { return (parity & 1) != word.phase ? ~0u : 0; });
 }
 const Inst* mbarrierPending(Warp& warp, const Inst* inst) {
   const uint64_t* state = warp.lanes<uint64_t>(inst->op[1]);

@@ -14,9 +14,12 @@ struct Wide {
 // A value in memory as its register holds it: extended by its signedness.
 template <class Reg, class T>
 Reg widen(T value) {
-  if constexpr (std::is_same_v<T, Wide>) return value;
-  else if constexpr (std::is_signed_v<T>) return static_cast<Reg>(static_cast<std::make_signed_t<Reg>>(value));
-  else return static_cast<Reg>(value);
+  if constexpr (std::is_same_v<T, Wide>)
+    return value;
+  else if constexpr (std::is_signed_v<T>)
+    return static_cast<Reg>(static_cast<std::make_signed_t<Reg>>(value));
+  else
+    return static_cast<Reg>(value);
 }
 
 template <class T>
@@ -29,13 +32,17 @@ T read(const std::byte* from) {
 // Accesses that order other accesses, or that another thread must see at once.
 template <class T>
 T readOrdered(const std::byte* from) {
-  if constexpr (std::is_same_v<T, Wide>) return read<T>(from);
-  else return __atomic_load_n(static_cast<const T*>(static_cast<const void*>(from)), __ATOMIC_ACQUIRE);
+  if constexpr (std::is_same_v<T, Wide>)
+    return read<T>(from);
+  else
+    return __atomic_load_n(static_cast<const T*>(static_cast<const void*>(from)), __ATOMIC_ACQUIRE);
 }
 template <class T>
 void writeOrdered(std::byte* to, T value) {
-  if constexpr (std::is_same_v<T, Wide>) std::memcpy(to, &value, sizeof value);
-  else __atomic_store_n(static_cast<T*>(static_cast<void*>(to)), value, __ATOMIC_RELEASE);
+  if constexpr (std::is_same_v<T, Wide>)
+    std::memcpy(to, &value, sizeof value);
+  else
+    __atomic_store_n(static_cast<T*>(static_cast<void*>(to)), value, __ATOMIC_RELEASE);
 }
 
 template <class T, class Reg, bool Ordered>
@@ -49,7 +56,9 @@ const Inst* load(Warp& warp, const Inst* inst) {
   for (int element = 0; element < form.elements; ++element) {
     Reg* out = warp.lanes<Reg>(inst->op[element]);
     const size_t at = sizeof(T) * static_cast<size_t>(element);
-    const auto value = [at](const std::byte* from) { return widen<Reg>(Ordered ? readOrdered<T>(from + at) : read<T>(from + at)); };
+    const auto value = [at](const std::byte* from) {
+      return widen<Reg>(Ordered ? readOrdered<T>(from + at) : read<T>(from + at));
+    };
     if (pattern == Pattern::contiguous) {
       if (!Ordered && form.elements == 1) {
         for (int lane = 0; lane < kLanes; ++lane) out[lane] = widen<Reg>(read<T>(host[0] + sizeof(T) * lane));
@@ -59,7 +68,8 @@ const Inst* load(Warp& warp, const Inst* inst) {
     } else if (warp.active == ~0u) {
       for (int lane = 0; lane < kLanes; ++lane) out[lane] = value(host[lane]);
     } else {
-      for (uint32_t left = warp.active; left; left &= left - 1) out[__builtin_ctz(left)] = value(host[__builtin_ctz(left)]);
+      for (uint32_t left = warp.active; left; left &= left - 1)
+        out[__builtin_ctz(left)] = value(host[__builtin_ctz(left)]);
     }
   }
   return inst + 1;
@@ -77,8 +87,10 @@ const Inst* store(Warp& warp, const Inst* inst) {
     const size_t at = sizeof(T) * static_cast<size_t>(element);
     const auto put = [at](std::byte* to, Reg value) {
       const auto narrow = static_cast<T>(value);
-      if constexpr (Ordered) writeOrdered<T>(to + at, narrow);
-      else std::memcpy(to + at, &narrow, sizeof narrow);
+      if constexpr (Ordered)
+        writeOrdered<T>(to + at, narrow);
+      else
+        std::memcpy(to + at, &narrow, sizeof narrow);
     };
     if (pattern == Pattern::contiguous) {
       if (!Ordered && form.elements == 1) {
@@ -115,23 +127,37 @@ Handler pick(uint32_t bytes, bool isSigned, uint32_t registerBytes) {
     case 4:
       if (isSigned && wide) return Pick<int32_t, uint64_t, Ordered>::run;
       return wide ? Pick<uint32_t, uint64_t, Ordered>::run : Pick<uint32_t, uint32_t, Ordered>::run;
-    case 8: return wide ? Pick<uint64_t, uint64_t, Ordered>::run : nullptr;
-    case 16: return registerBytes == 16 ? Pick<Wide, Wide, Ordered>::run : nullptr;
-    default: return nullptr;
+    case 8:
+      return wide ? Pick<uint64_t, uint64_t, Ordered>::run : nullptr;
+    case 16:
+      return registerBytes == 16 ? Pick<Wide, Wide, Ordered>::run : nullptr;
+    default:
+      return nullptr;
   }
 }
 
-template <class T, class Reg, bool Ordered> struct PickLoad { static constexpr Handler run = load<T, Reg, Ordered>; };
-template <class T, class Reg, bool Ordered> struct PickStore { static constexpr Handler run = store<T, Reg, Ordered>; };
-template <class T, class Reg, bool> struct PickParameter { static constexpr Handler run = loadParameter<T, Reg>; };
+template <class T, class Reg, bool Ordered>
+struct PickLoad {
+  static constexpr Handler run = load<T, Reg, Ordered>;
+};
+template <class T, class Reg, bool Ordered>
+struct PickStore {
+  static constexpr Handler run = store<T, Reg, Ordered>;
+};
+template <class T, class Reg, bool>
+struct PickParameter {
+  static constexpr Handler run = loadParameter<T, Reg>;
+};
 
 }  // namespace
 
 Handler findLoad(uint32_t bytes, bool isSigned, uint32_t registerBytes, bool ordered) {
-  return ordered ? pick<PickLoad, true>(bytes, isSigned, registerBytes) : pick<PickLoad, false>(bytes, isSigned, registerBytes);
+  return ordered ? pick<PickLoad, true>(bytes, isSigned, registerBytes)
+                 : pick<PickLoad, false>(bytes, isSigned, registerBytes);
 }
 Handler findStore(uint32_t bytes, uint32_t registerBytes, bool ordered) {
-  return ordered ? pick<PickStore, true>(bytes, false, registerBytes) : pick<PickStore, false>(bytes, false, registerBytes);
+  return ordered ? pick<PickStore, true>(bytes, false, registerBytes)
+                 : pick<PickStore, false>(bytes, false, registerBytes);
 }
 Handler findParameterLoad(uint32_t bytes, bool isSigned, uint32_t registerBytes) {
   return pick<PickParameter, false>(bytes, isSigned, registerBytes);

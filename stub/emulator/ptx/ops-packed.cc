@@ -15,7 +15,8 @@ int absDiff(int a, int b) { return a < b ? b - a : a - b; }
 // Rounded to nearest, halves away from zero (PTX ISA, vavrg2).
 int average(int a, int b) { return (a + b + (a + b >= 0)) >> 1; }
 
-template <class T, auto F> uint32_t each(uint32_t a, uint32_t b) {
+template <class T, auto F>
+uint32_t each(uint32_t a, uint32_t b) {
   constexpr int bits = sizeof(T) * 8;
   uint32_t result = 0;
   for (int k = 0; k < 32; k += bits)
@@ -23,13 +24,15 @@ template <class T, auto F> uint32_t each(uint32_t a, uint32_t b) {
   return result;
 }
 
-template <class T> uint32_t sum(uint32_t a, uint32_t c) {
+template <class T>
+uint32_t sum(uint32_t a, uint32_t c) {
   uint32_t result = c;
   for (int k = 0; k < 32; k += static_cast<int>(sizeof(T) * 8)) result += static_cast<T>(a >> k);
   return result;
 }
 
-template <class T> void video(Registry& r, const char* t) {
+template <class T>
+void video(Registry& r, const char* t) {
   r.add("vadd", t, row<each<T, add>>());
   r.add("vsub", t, row<each<T, sub>>());
   r.add("vmin", t, row<each<T, min>>());

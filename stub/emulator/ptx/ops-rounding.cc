@@ -4,19 +4,42 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T> T add(T a, T b) { return canonical(a + b); }
-template <class T> T sub(T a, T b) { return canonical(a - b); }
-template <class T> T mul(T a, T b) { return canonical(a * b); }
-template <class T> T fma(T a, T b, T c) { return canonical(fusedMulAdd(a, b, c)); }
-template <class T> T div(T a, T b) { return canonical(a / b); }
-template <class T> T rcp(T a) { return canonical(T{1} / a); }
+template <class T>
+T add(T a, T b) {
+  return canonical(a + b);
+}
+template <class T>
+T sub(T a, T b) {
+  return canonical(a - b);
+}
+template <class T>
+T mul(T a, T b) {
+  return canonical(a * b);
+}
+template <class T>
+T fma(T a, T b, T c) {
+  return canonical(fusedMulAdd(a, b, c));
+}
+template <class T>
+T div(T a, T b) {
+  return canonical(a / b);
+}
+template <class T>
+T rcp(T a) {
+  return canonical(T{1} / a);
+}
 float sqrtFloat(float a) { return canonical(__builtin_sqrtf(a)); }
 double sqrtDouble(double a) { return canonical(__builtin_sqrt(a)); }
-template <class From, class To> To convert(From a) { return static_cast<To>(a); }
+template <class From, class To>
+To convert(From a) {
+  return static_cast<To>(a);
+}
 float narrowToFloat(double a) { return static_cast<float>(a); }
 
 constexpr uint32_t kRoundingBits = 0x6000;  // MXCSR
-constexpr uint32_t bitsFor(Rounding mode) { return mode == Rounding::zero ? 0x6000 : mode == Rounding::up ? 0x4000 : 0x2000; }
+constexpr uint32_t bitsFor(Rounding mode) {
+  return mode == Rounding::zero ? 0x6000 : mode == Rounding::up ? 0x4000 : 0x2000;
+}
 
 // A call through a volatile pointer: the compiler must not move the loop across the change of mode.
 template <Rounding Mode, auto F>
@@ -33,13 +56,15 @@ struct Rounded {
   }
 };
 
-template <Rounding Mode, auto F> Row rounded() {
+template <Rounding Mode, auto F>
+Row rounded() {
   Row made = row<F>();
   made.handler = Rounded<Mode, F>::run;
   return made;
 }
 
-template <Rounding Mode, class T> void arithmetic(Registry& r, const char* t) {
+template <Rounding Mode, class T>
+void arithmetic(Registry& r, const char* t) {
   r.add("add", t, rounded<Mode, add<T>>());
   r.add("sub", t, rounded<Mode, sub<T>>());
   r.add("mul", t, rounded<Mode, mul<T>>());
@@ -48,7 +73,8 @@ template <Rounding Mode, class T> void arithmetic(Registry& r, const char* t) {
   r.add("rcp", t, rounded<Mode, rcp<T>>());
 }
 
-template <Rounding Mode> void all(Registry& r, const char* const (&names)[9]) {
+template <Rounding Mode>
+void all(Registry& r, const char* const (&names)[9]) {
   arithmetic<Mode, float>(r, names[0]);
   arithmetic<Mode, double>(r, names[1]);
   r.add("sqrt", names[0], rounded<Mode, sqrtFloat>());
@@ -65,9 +91,12 @@ template <Rounding Mode> void all(Registry& r, const char* const (&names)[9]) {
 }  // namespace
 
 void addRoundingOps(Registry& r) {
-  all<Rounding::zero>(r, {"rz.f32", "rz.f64", "rz.f32.u32", "rz.f32.s32", "rz.f32.u64", "rz.f32.s64", "rz.f64.u64", "rz.f64.s64", "rz.f32.f64"});
-  all<Rounding::down>(r, {"rm.f32", "rm.f64", "rm.f32.u32", "rm.f32.s32", "rm.f32.u64", "rm.f32.s64", "rm.f64.u64", "rm.f64.s64", "rm.f32.f64"});
-  all<Rounding::up>(r, {"rp.f32", "rp.f64", "rp.f32.u32", "rp.f32.s32", "rp.f32.u64", "rp.f32.s64", "rp.f64.u64", "rp.f64.s64", "rp.f32.f64"});
+  all<Rounding::zero>(r, {"rz.f32", "rz.f64", "rz.f32.u32", "rz.f32.s32", "rz.f32.u64", "rz.f32.s64", "rz.f64.u64",
+                          "rz.f64.s64", "rz.f32.f64"});
+  all<Rounding::down>(r, {"rm.f32", "rm.f64", "rm.f32.u32", "rm.f32.s32", "rm.f32.u64", "rm.f32.s64", "rm.f64.u64",
+                          "rm.f64.s64", "rm.f32.f64"});
+  all<Rounding::up>(r, {"rp.f32", "rp.f64", "rp.f32.u32", "rp.f32.s32", "rp.f32.u64", "rp.f32.s64", "rp.f64.u64",
+                        "rp.f64.s64", "rp.f32.f64"});
 }
 
 }  // namespace vgpu::emulator::VGPU_ISA

@@ -37,10 +37,18 @@ ShuffleSource shuffleSource(ShuffleMode mode, int lane, uint32_t b, uint32_t c) 
   int source = 0;
   bool inRange = false;
   switch (mode) {
-    case ShuffleMode::up: source = lane - by, inRange = source >= most; break;
-    case ShuffleMode::down: source = lane + by, inRange = source <= most; break;
-    case ShuffleMode::bfly: source = lane ^ by, inRange = source <= most; break;
-    case ShuffleMode::idx: source = least | (by & ~segment), inRange = source <= most; break;
+    case ShuffleMode::up:
+      source = lane - by, inRange = source >= most;
+      break;
+    case ShuffleMode::down:
+      source = lane + by, inRange = source <= most;
+      break;
+    case ShuffleMode::bfly:
+      source = lane ^ by, inRange = source <= most;
+      break;
+    case ShuffleMode::idx:
+      source = least | (by & ~segment), inRange = source <= most;
+      break;
   }
   return {inRange ? source & 31 : lane, inRange};
 }
@@ -74,23 +82,23 @@ void writeAll(Warp& warp, const Inst* inst, uint32_t value) {
   writeLanes<uint32_t>(warp, inst->op[0], [value](int) { return value; });
 }
 constexpr WarpSync kVoteAll{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-  writeAll(warp, inst, ballot(warp, members) == (members & warp.live()) ? ~0u : 0);
-}};
+                              writeAll(warp, inst, ballot(warp, members) == (members & warp.live()) ? ~0u : 0);
+                            }};
 constexpr WarpSync kVoteAny{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-  writeAll(warp, inst, ballot(warp, members) ? ~0u : 0);
-}};
+                              writeAll(warp, inst, ballot(warp, members) ? ~0u : 0);
+                            }};
 constexpr WarpSync kVoteUniform{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-  const uint32_t votes = ballot(warp, members);
-  writeAll(warp, inst, votes == 0 || votes == (members & warp.live()) ? ~0u : 0);
-}};
-constexpr WarpSync kVoteBallot{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-  writeAll(warp, inst, ballot(warp, members));
-}};
+                                  const uint32_t votes = ballot(warp, members);
+                                  writeAll(warp, inst, votes == 0 || votes == (members & warp.live()) ? ~0u : 0);
+                                }};
+constexpr WarpSync kVoteBallot{
+    leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) { writeAll(warp, inst, ballot(warp, members)); }};
 
 // ---- match
 void leaveMatch(Warp& warp, const Inst* inst) {
   forActive(warp, [&](int lane) {
-    warp.exchange[lane] = inst->imm == 8 ? warp.lanes<uint64_t>(inst->op[2])[lane] : warp.lanes<uint32_t>(inst->op[2])[lane];
+    warp.exchange[lane] =
+        inst->imm == 8 ? warp.lanes<uint64_t>(inst->op[2])[lane] : warp.lanes<uint32_t>(inst->op[2])[lane];
   });
 }
 uint32_t equalTo(Warp& warp, uint64_t value, uint32_t members) {
@@ -100,23 +108,42 @@ uint32_t equalTo(Warp& warp, uint64_t value, uint32_t members) {
   return equal;
 }
 constexpr WarpSync kMatchAny{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
-  uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
-  forActive(warp, [&](int lane) { d[lane] = equalTo(warp, warp.exchange[lane], members); });
-}};
+                               uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
+                               forActive(warp,
+                                         [&](int lane) { d[lane] = equalTo(warp, warp.exchange[lane], members); });
+                             }};
 constexpr WarpSync kMatchAll{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
-  const uint32_t all = members & warp.live();
-  const bool same = equalTo(warp, warp.exchange[__builtin_ctz(all)], members) == all;
-  writeAll(warp, inst, same ? all : 0);
-  writeLanes<uint32_t>(warp, inst->op[1], [same](int) { return same ? ~0u : 0; });
-}};
+                               const uint32_t all = members & warp.live();
+                               const bool same = equalTo(warp, warp.exchange[__builtin_ctz(all)], members) == all;
+                               writeAll(warp, inst, same ? all : 0);
+                               writeLanes<uint32_t>(warp, inst->op[1], [same](int) { return same ? ~0u : 0; });
+                             }};
 
 // ---- redux
-template <class T> T add(T a, T b) { return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); }
-template <class T> T least(T a, T b) { return a < b ? a : b; }
-template <class T> T most(T a, T b) { return a > b ? a : b; }
-template <class T> T bitAnd(T a, T b) { return a & b; }
-template <class T> T bitOr(T a, T b) { return a | b; }
-template <class T> T bitXor(T a, T b) { return a ^ b; }
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
+template <class T>
+T least(T a, T b) {
+  return a < b ? a : b;
+}
+template <class T>
+T most(T a, T b) {
+  return a > b ? a : b;
+}
+template <class T>
+T bitAnd(T a, T b) {
+  return a & b;
+}
+template <class T>
+T bitOr(T a, T b) {
+  return a | b;
+}
+template <class T>
+T bitXor(T a, T b) {
+  return a ^ b;
+}
 
 template <class T, T (*F)(T, T)>
 void takeRedux(Warp& warp, const Inst* inst, uint32_t members) {
@@ -136,9 +163,9 @@ struct ReduxRow {
   Handler handler;
 };
 constexpr ReduxRow kReduxRows[] = {
-    {"add.u32", redux<uint32_t, add<uint32_t>>},   {"add.s32", redux<int32_t, add<int32_t>>},
-    {"min.u32", redux<uint32_t, least<uint32_t>>}, {"min.s32", redux<int32_t, least<int32_t>>},
-    {"max.u32", redux<uint32_t, most<uint32_t>>},  {"max.s32", redux<int32_t, most<int32_t>>},
+    {"add.u32", redux<uint32_t, add<uint32_t>>},    {"add.s32", redux<int32_t, add<int32_t>>},
+    {"min.u32", redux<uint32_t, least<uint32_t>>},  {"min.s32", redux<int32_t, least<int32_t>>},
+    {"max.u32", redux<uint32_t, most<uint32_t>>},   {"max.s32", redux<int32_t, most<int32_t>>},
     {"and.b32", redux<uint32_t, bitAnd<uint32_t>>}, {"or.b32", redux<uint32_t, bitOr<uint32_t>>},
     {"xor.b32", redux<uint32_t, bitXor<uint32_t>>},
 };
@@ -146,23 +173,43 @@ constexpr ReduxRow kReduxRows[] = {
 // ---- elect, bar.warp.sync
 void leaveNothing(Warp&, const Inst*) {}
 constexpr WarpSync kElectSync{leaveNothing, [](Warp& warp, const Inst* inst, uint32_t members) {
-  const auto leader = static_cast<uint32_t>(__builtin_ctz(members & warp.live()));
-  writeAll(warp, inst, leader);
-  writeLanes<uint32_t>(warp, inst->op[1], [leader](int lane) { return static_cast<uint32_t>(lane) == leader ? ~0u : 0; });
-}};
+                                const auto leader = static_cast<uint32_t>(__builtin_ctz(members & warp.live()));
+                                writeAll(warp, inst, leader);
+                                writeLanes<uint32_t>(warp, inst->op[1], [leader](int lane) {
+                                  return static_cast<uint32_t>(lane) == leader ? ~0u : 0;
+                                });
+                              }};
 constexpr WarpSync kBarrierSync{leaveNothing, [](Warp&, const Inst*, uint32_t) {}};
 
 }  // namespace
 
-const Inst* shuffle(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kShuffleSync, kShuffle, membersOf(warp, inst, 5)); }
-const Inst* voteAll(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteAll, kVote, membersOf(warp, inst, 2)); }
-const Inst* voteAny(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteAny, kVote, membersOf(warp, inst, 2)); }
-const Inst* voteUniform(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteUniform, kVote, membersOf(warp, inst, 2)); }
-const Inst* voteBallot(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kVoteBallot, kVote, membersOf(warp, inst, 2)); }
-const Inst* matchAny(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kMatchAny, kMatch, membersOf(warp, inst, 3)); }
-const Inst* matchAll(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kMatchAll, kMatch, membersOf(warp, inst, 3)); }
-const Inst* elect(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kElectSync, kElect, membersOf(warp, inst, 2)); }
-const Inst* warpBarrier(Warp& warp, const Inst* inst) { return warp.warpSync(inst, kBarrierSync, kBarrier, membersOf(warp, inst, 0)); }
+const Inst* shuffle(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kShuffleSync, kShuffle, membersOf(warp, inst, 5));
+}
+const Inst* voteAll(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kVoteAll, kVote, membersOf(warp, inst, 2));
+}
+const Inst* voteAny(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kVoteAny, kVote, membersOf(warp, inst, 2));
+}
+const Inst* voteUniform(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kVoteUniform, kVote, membersOf(warp, inst, 2));
+}
+const Inst* voteBallot(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kVoteBallot, kVote, membersOf(warp, inst, 2));
+}
+const Inst* matchAny(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kMatchAny, kMatch, membersOf(warp, inst, 3));
+}
+const Inst* matchAll(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kMatchAll, kMatch, membersOf(warp, inst, 3));
+}
+const Inst* elect(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kElectSync, kElect, membersOf(warp, inst, 2));
+}
+const Inst* warpBarrier(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, kBarrierSync, kBarrier, membersOf(warp, inst, 0));
+}
 const Inst* activeMask(Warp& warp, const Inst* inst) {
   writeAll(warp, inst, warp.active);
   return inst + 1;

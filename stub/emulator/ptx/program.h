@@ -43,10 +43,10 @@ struct IndexedTargets {
 struct Function {
   std::string name;
   std::vector<Inst> code;
-  std::vector<SourceLine> lines;       // of each instruction
+  std::vector<SourceLine> lines;  // of each instruction
   std::vector<FrameConstant> constants;
   std::vector<std::byte> constantLanes;  // the same, lanes spread: the frame's first bytes
-  uint32_t frameBytes = 0;             // constants included, a multiple of 64
+  uint32_t frameBytes = 0;               // constants included, a multiple of 64
   uint32_t localBytes = 0;
   std::vector<Slot> parameters, results;  // where a caller's arguments go and the results are found
   std::vector<std::unique_ptr<CallSite>> calls;
@@ -54,7 +54,7 @@ struct Function {
   std::vector<std::unique_ptr<WideOperands>> wideOperands;
   uint32_t registers = 0;  // live at once, in 32-bit words: what a compiler would need
   void spreadConstants();
-  std::string refusal;     // not empty: the body could not be decoded, and a call to it is a fault that says so
+  std::string refusal;  // not empty: the body could not be decoded, and a call to it is a fault that says so
 };
 
 struct CallSite {
@@ -75,7 +75,7 @@ struct Kernel {
     return dynamicBytes ? dynamicSharedOffset + dynamicBytes : attributes.staticSharedBytes;
   }
   std::vector<std::unique_ptr<Function>> functions;
-  std::unordered_map<uint64_t, const Function*> byAddress;  // for indirect calls
+  std::unordered_map<uint64_t, const Function*> byAddress;    // for indirect calls
   std::vector<std::pair<uint64_t, uint64_t>> constantRanges;  // [begin, end) of .const variables, for isspacep
   std::map<int, std::string> files;
 };

@@ -3,23 +3,23 @@
 #include <stdexcept>
 
 // One set of registration functions for each instruction set that the lane operations are compiled for.
-#define VGPU_DECLARE_OPS(isa)                                                                                     \
-  namespace vgpu::emulator::isa {                                                                                 \
-  void addIntegerOps(Registry&);                                                                                  \
-  void addBitOps(Registry&);                                                                                      \
-  void addFloatOps(Registry&);                                                                                    \
-  void addRoundingOps(Registry&);                                                                                 \
-  void addApproximateOps(Registry&);                                                                              \
-  void addCompareOps(Registry&);                                                                                  \
-  void addConvertOps(Registry&);                                                                                  \
-  void addFloatConvertOps(Registry&);                                                                             \
-  void addHalfOps(Registry&);                                                                                     \
-  void addPackedOps(Registry&);                                                                                   \
-  inline void addAll(Registry& r) {                                                                               \
-    for (auto* add : {addIntegerOps, addBitOps, addFloatOps, addRoundingOps, addApproximateOps, addCompareOps,    \
-                      addConvertOps, addFloatConvertOps, addHalfOps, addPackedOps})                               \
-      add(r);                                                                                                     \
-  }                                                                                                               \
+#define VGPU_DECLARE_OPS(isa)                                                                                  \
+  namespace vgpu::emulator::isa {                                                                              \
+  void addIntegerOps(Registry&);                                                                               \
+  void addBitOps(Registry&);                                                                                   \
+  void addFloatOps(Registry&);                                                                                 \
+  void addRoundingOps(Registry&);                                                                              \
+  void addApproximateOps(Registry&);                                                                           \
+  void addCompareOps(Registry&);                                                                               \
+  void addConvertOps(Registry&);                                                                               \
+  void addFloatConvertOps(Registry&);                                                                          \
+  void addHalfOps(Registry&);                                                                                  \
+  void addPackedOps(Registry&);                                                                                \
+  inline void addAll(Registry& r) {                                                                            \
+    for (auto* add : {addIntegerOps, addBitOps, addFloatOps, addRoundingOps, addApproximateOps, addCompareOps, \
+                      addConvertOps, addFloatConvertOps, addHalfOps, addPackedOps})                            \
+      add(r);                                                                                                  \
+  }                                                                                                            \
   }
 
 VGPU_DECLARE_OPS(baseline)

@@ -1,6 +1,6 @@
-// Lane operations: instructions that compute each lane's result from that lane's operands alone. They are rows of a table,
-// found by name (`mad.wide.s32`); the table exists once for each instruction set that the files ops-*.cc are compiled for,
-// and the best one for this processor is chosen at the first use.
+// Lane operations: instructions that compute each lane's result from that lane's operands alone. They are rows of a
+// table, found by name (`mad.wide.s32`); the table exists once for each instruction set that the files ops-*.cc are
+// compiled for, and the best one for this processor is chosen at the first use.
 #pragma once
 
 #include <array>

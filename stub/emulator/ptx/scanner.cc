@@ -10,7 +10,8 @@ namespace {
 int parseDecimal(std::string_view text, int line) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) throw PtxError(PtxError::Kind::invalid, line, "expected a number, found '" + std::string(text) + "'");
+  if (error != std::errc())
+    throw PtxError(PtxError::Kind::invalid, line, "expected a number, found '" + std::string(text) + "'");
   return value;
 }
 
@@ -36,7 +37,8 @@ class Scanner {
     if (token.is(".address_size")) {
       const Token size = lexer_.next();
       if (!size.is("64"))
-        throw PtxError(PtxError::Kind::unsupported, size.line, ".address_size " + std::string(size.text) + ": only 64 is known");
+        throw PtxError(PtxError::Kind::unsupported, size.line,
+                       ".address_size " + std::string(size.text) + ": only 64 is known");
       return;
     }
     if (token.is(".pragma")) return skipStatement();
@@ -97,7 +99,8 @@ class Scanner {
     if (token.is(".func") || token.is(".entry")) return function(token.is(".entry"), isExtern, isWeak, line);
     const auto space = findSpace(token.text);
     if (!space || *space == Space::reg || *space == Space::param)
-      throw PtxError(PtxError::Kind::invalid, token.line, "unexpected '" + std::string(token.text) + "' outside a function");
+      throw PtxError(PtxError::Kind::invalid, token.line,
+                     "unexpected '" + std::string(token.text) + "' outside a function");
     for (VariableDecl& variable : parseVariables(lexer_, *space, line)) {
       variable.isExtern = isExtern;
       variable.isWeak = isWeak;
@@ -129,7 +132,8 @@ class Scanner {
     lexer_.next();
     lexer_.expect("(");
     while (!lexer_.accept(")"))
-      if (lexer_.next().kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, lexer_.line(), "expected ')'");
+      if (lexer_.next().kind == Token::Kind::end)
+        throw PtxError(PtxError::Kind::invalid, lexer_.line(), "expected ')'");
   }
 
   std::vector<ParameterDecl> parameters() {
@@ -139,7 +143,8 @@ class Scanner {
       const Token token = lexer_.next();
       const auto space = findSpace(token.text);
       if (space != Space::param && space != Space::reg)
-        throw PtxError(PtxError::Kind::invalid, token.line, "expected a parameter, found '" + std::string(token.text) + "'");
+        throw PtxError(PtxError::Kind::invalid, token.line,
+                       "expected a parameter, found '" + std::string(token.text) + "'");
       ParameterDecl parameter = this->parameter(*space);
       offset = (offset + parameter.align - 1) / parameter.align * parameter.align;
       parameter.offset = offset;
@@ -171,7 +176,8 @@ class Scanner {
     parameter.align = std::max(parameter.align, std::max(parameter.bytes, 1u));
     if (lexer_.accept("[")) {
       const uint64_t count = lexer_.peek().is("]") ? 0 : parseConstant(lexer_);
-      if (count > kMostParameterBytes) throw PtxError(PtxError::Kind::invalid, token.line, "a parameter of too many bytes");
+      if (count > kMostParameterBytes)
+        throw PtxError(PtxError::Kind::invalid, token.line, "a parameter of too many bytes");
       lexer_.expect("]");
       parameter.bytes *= static_cast<uint32_t>(count);
     }
@@ -180,13 +186,15 @@ class Scanner {
 
   static uint32_t checkedAlign(uint64_t align, int line) {
     if (align == 0 || align > 4096 || (align & (align - 1)))
-      throw PtxError(PtxError::Kind::invalid, line, ".align " + std::to_string(align) + " is not a power of two up to 4096");
+      throw PtxError(PtxError::Kind::invalid, line,
+                     ".align " + std::to_string(align) + " is not a power of two up to 4096");
     return static_cast<uint32_t>(align);
   }
 
   void performanceDirective(FunctionDecl& decl) {
     const Token token = lexer_.next();
-    if (token.kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, token.line, "expected a function's body");
+    if (token.kind == Token::Kind::end)
+      throw PtxError(PtxError::Kind::invalid, token.line, "expected a function's body");
     if (token.is(".maxntid") || token.is(".reqntid")) {
       uint64_t threads = parseConstant(lexer_);
       while (lexer_.accept(",")) threads *= parseConstant(lexer_);
@@ -204,7 +212,8 @@ class Scanner {
         const bool begins = at == 0 || (before != std::string_view::npos && before < at &&
                                         std::string_view("\n;{}").find(decl.body[before]) != std::string_view::npos);
         const size_t after = at + word.size();
-        if (!begins || after >= decl.body.size() || (decl.body[after] != ' ' && decl.body[after] != '\t' && decl.body[after] != '.'))
+        if (!begins || after >= decl.body.size() ||
+            (decl.body[after] != ' ' && decl.body[after] != '\t' && decl.body[after] != '.'))
           continue;
         Lexer inner(decl.body.substr(after), decl.bodyLine);
         for (VariableDecl& variable : parseVariables(inner, *findSpace(word), decl.bodyLine))
@@ -238,9 +247,9 @@ class Scanner {
 }  // namespace
 
 std::optional<Space> findSpace(std::string_view word) {
-  constexpr std::pair<std::string_view, Space> kSpaces[] = {
-      {".reg", Space::reg},       {".global", Space::global}, {".const", Space::constant},
-      {".shared", Space::shared}, {".local", Space::local},   {".param", Space::param}};
+  constexpr std::pair<std::string_view, Space> kSpaces[] = {{".reg", Space::reg},        {".global", Space::global},
+                                                            {".const", Space::constant}, {".shared", Space::shared},
+                                                            {".local", Space::local},    {".param", Space::param}};
   for (const auto& [name, space] : kSpaces)
     if (name == word) return space;
   return std::nullopt;

@@ -9,14 +9,14 @@ namespace vgpu::emulator {
 // A special register's 32 bits where 64 are asked for.
 Value widenSpecial(Decoder&, Value);
 
-const Inst* localAddress(Warp&, const Inst*);     // op[0]; imm: offset in the function's local variables
-const Inst* isGlobal(Warp&, const Inst*);         // op[0] predicate, op[1] generic address
+const Inst* localAddress(Warp&, const Inst*);  // op[0]; imm: offset in the function's local variables
+const Inst* isGlobal(Warp&, const Inst*);      // op[0] predicate, op[1] generic address
 const Inst* isShared(Warp&, const Inst*);
 const Inst* isLocal(Warp&, const Inst*);
 const Inst* isParam(Warp&, const Inst*);
 const Inst* isConstant(Warp&, const Inst*);
-const Inst* allocateLocal(Warp&, const Inst*);    // alloca: op[0] address, op[1] bytes; imm: alignment
-const Inst* saveStack(Warp&, const Inst*);        // op[0]
-const Inst* restoreStack(Warp&, const Inst*);     // op[0]
+const Inst* allocateLocal(Warp&, const Inst*);  // alloca: op[0] address, op[1] bytes; imm: alignment
+const Inst* saveStack(Warp&, const Inst*);      // op[0]
+const Inst* restoreStack(Warp&, const Inst*);   // op[0]
 
 }  // namespace vgpu::emulator

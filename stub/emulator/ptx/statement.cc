@@ -147,7 +147,8 @@ Statement parseStatement(Lexer& lexer) {
   statement.parts = split(opcode.text);
   while (!lexer.accept(";")) {
     statement.operands.push_back(OperandParser(lexer).parse());
-    if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call") lexer.expect(";");
+    if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call")
+      lexer.expect(";");
   }
   return statement;
 }

@@ -11,22 +11,22 @@ namespace vgpu::emulator {
 struct Operand {
   enum class Kind : uint8_t { name, number, memory, vector, list, pair };
   Kind kind = Kind::name;
-  bool negated = false;          // !p
-  bool minus = false;            // a floating number's sign
-  bool isFloat = false;          // of number: `token` holds it; otherwise `whole` does
-  std::string_view name;         // of name, and of memory's base where that is one
+  bool negated = false;   // !p
+  bool minus = false;     // a floating number's sign
+  bool isFloat = false;   // of number: `token` holds it; otherwise `whole` does
+  std::string_view name;  // of name, and of memory's base where that is one
   Token token;
   uint64_t whole = 0;
-  int64_t offset = 0;            // name + offset; [base + offset]
-  std::vector<Operand> parts;    // of vector, list and pair; of memory: coordinates
+  int64_t offset = 0;          // name + offset; [base + offset]
+  std::vector<Operand> parts;  // of vector, list and pair; of memory: coordinates
   int line = 0;
 };
 
 struct Statement {
   int line = 0;
-  std::string_view opcode;               // as written
-  std::vector<std::string_view> parts;   // split at its dots: parts[0] is the mnemonic
-  std::string_view guard;                // empty: none
+  std::string_view opcode;              // as written
+  std::vector<std::string_view> parts;  // split at its dots: parts[0] is the mnemonic
+  std::string_view guard;               // empty: none
   bool guardNegated = false;
   std::vector<Operand> operands;
 

@@ -12,10 +12,10 @@ struct TypeRow {
 
 // In the order of Type.
 constexpr std::array<TypeRow, 25> kTypes{{
-    {"", 0},      {"pred", 0},  {"b8", 1},     {"b16", 2},  {"b32", 4},    {"b64", 8},    {"b128", 16},
-    {"u8", 1},    {"u16", 2},   {"u32", 4},    {"u64", 8},  {"s8", 1},     {"s16", 2},    {"s32", 4},
-    {"s64", 8},   {"f16", 2},   {"f16x2", 4},  {"bf16", 2}, {"bf16x2", 4}, {"f32", 4},    {"f64", 8},
-    {"tf32", 4},  {"texref", 8}, {"samplerref", 8}, {"surfref", 8},
+    {"", 0},     {"pred", 0},   {"b8", 1},         {"b16", 2},     {"b32", 4},    {"b64", 8}, {"b128", 16},
+    {"u8", 1},   {"u16", 2},    {"u32", 4},        {"u64", 8},     {"s8", 1},     {"s16", 2}, {"s32", 4},
+    {"s64", 8},  {"f16", 2},    {"f16x2", 4},      {"bf16", 2},    {"bf16x2", 4}, {"f32", 4}, {"f64", 8},
+    {"tf32", 4}, {"texref", 8}, {"samplerref", 8}, {"surfref", 8},
 }};
 
 const TypeRow& rowOf(Type type) { return kTypes[static_cast<size_t>(type)]; }

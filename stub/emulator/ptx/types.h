@@ -8,8 +8,31 @@
 namespace vgpu::emulator {
 
 enum class Type : uint8_t {
-  none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64,
-  f16, f16x2, bf16, bf16x2, f32, f64, tf32, texref, samplerref, surfref
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  f32,
+  f64,
+  tf32,
+  texref,
+  samplerref,
+  surfref
 };
 
 // `name` without its dot; nothing where it names no type.

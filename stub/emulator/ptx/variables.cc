@@ -48,13 +48,16 @@ DeclarationType parseType(Lexer& lexer) {
 // The value of one element; an address becomes a relocation.
 class ElementParser {
  public:
-  ElementParser(Lexer& lexer, VariableDecl& variable) : lexer_(lexer), variable_(variable), width_(sizeOf(variable.type)) {}
+  ElementParser(Lexer& lexer, VariableDecl& variable)
+      : lexer_(lexer), variable_(variable), width_(sizeOf(variable.type)) {}
 
   void parseList() {
     if (++depth_ > 16) invalid(lexer_.line(), "an initialiser nested too deep");
     while (!lexer_.accept("}")) {
-      if (lexer_.accept("{")) parseList();
-      else parseElement();
+      if (lexer_.accept("{"))
+        parseList();
+      else
+        parseElement();
       if (!lexer_.accept(",") && !lexer_.peek().is("}")) lexer_.expect(",");
     }
     --depth_;
@@ -63,7 +66,8 @@ class ElementParser {
   uint64_t offset() const { return offset_; }
 
   void parseElement() {
-    if (offset_ + width_ > variable_.bytes) invalid(lexer_.line(), "'" + variable_.name + "' has more initial values than elements");
+    if (offset_ + width_ > variable_.bytes)
+      invalid(lexer_.line(), "'" + variable_.name + "' has more initial values than elements");
     Lexer ahead = lexer_;
     const Token token = ahead.next();
     const Token following = ahead.peek();
@@ -87,9 +91,12 @@ class ElementParser {
   // A whole number may initialise a float: it is that number, not its bits.
   void storeWhole(uint64_t value) {
     const auto number = static_cast<double>(static_cast<int64_t>(value));
-    if (variable_.type == Type::f64) store(std::bit_cast<uint64_t>(number));
-    else if (variable_.type == Type::f32) store(std::bit_cast<uint32_t>(static_cast<float>(number)));
-    else store(value);
+    if (variable_.type == Type::f64)
+      store(std::bit_cast<uint64_t>(number));
+    else if (variable_.type == Type::f32)
+      store(std::bit_cast<uint32_t>(static_cast<float>(number)));
+    else
+      store(value);
   }
 
   // `mask` selects one byte of the address (PTX 7.1's 0xFF00(name)); 0: all of it.
@@ -102,8 +109,10 @@ class ElementParser {
       lexer_.expect(")");
     }
     int64_t addend = 0;
-    if (lexer_.accept("+")) addend = static_cast<int64_t>(parseConstant(lexer_));
-    else if (lexer_.peek().is("-")) addend = static_cast<int64_t>(parseConstant(lexer_));
+    if (lexer_.accept("+"))
+      addend = static_cast<int64_t>(parseConstant(lexer_));
+    else if (lexer_.peek().is("-"))
+      addend = static_cast<int64_t>(parseConstant(lexer_));
     if (lexer_.accept("[")) {
       addend += static_cast<int64_t>(parseConstant(lexer_) * width_);
       lexer_.expect("]");
@@ -114,8 +123,10 @@ class ElementParser {
   }
 
   void storeFloat(const Token& token, bool negative) {
-    if (variable_.type == Type::f64 || width_ == 8) store(doubleBits(token) ^ (uint64_t{negative} << 63));
-    else store(floatBits(token) ^ (uint32_t{negative} << 31));
+    if (variable_.type == Type::f64 || width_ == 8)
+      store(doubleBits(token) ^ (uint64_t{negative} << 63));
+    else
+      store(floatBits(token) ^ (uint32_t{negative} << 31));
   }
 
   void store(uint64_t bits) {
@@ -142,7 +153,8 @@ uint64_t parseDimensions(Lexer& lexer, VariableDecl& variable) {
     }
     const uint64_t dimension = parseConstant(lexer);
     lexer.expect("]");
-    if (dimension > kMostBytes || count * dimension > kMostBytes) invalid(variable.line, "'" + variable.name + "' is too large");
+    if (dimension > kMostBytes || count * dimension > kMostBytes)
+      invalid(variable.line, "'" + variable.name + "' is too large");
     count *= dimension;
   }
   return variable.unsizedArray ? 0 : count;
@@ -161,8 +173,10 @@ void parseInitializer(Lexer& lexer, VariableDecl& variable) {
     return;
   }
   ElementParser elements(lexer, variable);
-  if (lexer.accept("{")) elements.parseList();
-  else elements.parseElement();
+  if (lexer.accept("{"))
+    elements.parseList();
+  else
+    elements.parseElement();
 }
 
 std::vector<VariableDecl> parseVariables(Lexer& lexer, Space space, int line) {

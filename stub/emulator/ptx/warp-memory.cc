@@ -26,7 +26,8 @@ std::string describeWindow(Block& block, uint64_t address) {
 
 const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
   for (const Span& span : spans_)
-    if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write)) return &span;
+    if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
+      return &span;
   Span found;
   Grid& grid = block_->grid();
   const uint64_t window = windowOf(address);
@@ -39,7 +40,8 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
   } else if (const auto region = grid.launch.memory->find(address)) {
     found = {region->base, region->bytes, region->host, region->writable};
   }
-  if (address - found.base >= found.bytes || bytes > found.bytes - (address - found.base) || (write && !found.writable)) return nullptr;
+  if (address - found.base >= found.bytes || bytes > found.bytes - (address - found.base) || (write && !found.writable))
+    return nullptr;
   Span& slot = spans_[nextSpan_++ % spans_.size()];
   slot = found;
   return &slot;
@@ -47,11 +49,13 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
 
 std::byte* Warp::locate(const Inst* inst, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write) {
   const auto refuse = [&](Fault::Kind kind, const char* what) {
-    fault(kind, inst, lane, std::string(what) + " of " + std::to_string(bytes) + " bytes " + (write ? "to " : "from ") + hex(address) +
-                                ": " + describeWindow(*block_, address));
+    fault(kind, inst, lane,
+          std::string(what) + " of " + std::to_string(bytes) + " bytes " + (write ? "to " : "from ") + hex(address) +
+              ": " + describeWindow(*block_, address));
     return nullptr;
   };
-  if (address & (align - 1)) return refuse(Fault::Kind::misalignedAddress, write ? "a misaligned write" : "a misaligned read");
+  if (address & (align - 1))
+    return refuse(Fault::Kind::misalignedAddress, write ? "a misaligned write" : "a misaligned read");
   if (windowOf(address) == kLocalWindow) {
     const uint64_t offset = offsetIn(address);
     if (offset < localStride_ && bytes <= localStride_ - offset) return local(lane) + offset;
@@ -65,7 +69,8 @@ void Warp::reportStuck(uint32_t livingThreads) {
   for (const Split& split : splits_) {
     if (split.state == SplitState::unused) continue;
     const bool atBarrier = split.state == SplitState::atBarrier;
-    const std::string place = atBarrier ? "barrier " + std::to_string(split.barrier) : "a warp-wide instruction with members " + hex(split.syncMask);
+    const std::string place = atBarrier ? "barrier " + std::to_string(split.barrier)
+                                        : "a warp-wide instruction with members " + hex(split.syncMask);
     fault(Fault::Kind::divergentBarrier, atBarrier ? split.pc - 1 : split.pc, __builtin_ctz(split.mask),
           "waits for ever at " + place + ": " + std::to_string(livingThreads) +
               " threads of the block live, and those that are missing wait elsewhere");
@@ -76,16 +81,19 @@ void Warp::reportStuck(uint32_t livingThreads) {
 const Inst* Warp::fault(Fault::Kind kind, const Inst* inst, int lane, std::string what) {
   const Function* function = nullptr;
   for (const auto& each : block_->kernel().functions)
-    if (!each->code.empty() && inst >= each->code.data() && inst < each->code.data() + each->code.size()) function = each.get();
+    if (!each->code.empty() && inst >= each->code.data() && inst < each->code.data() + each->code.size())
+      function = each.get();
   const auto list = [](const std::array<uint32_t, 3>& v) {
     return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + ")";
   };
-  std::string report = "kernel " + block_->kernel().name + ", block " + list(block_->index()) + ", thread " + list(threadOf(lane)) + ": " + what;
+  std::string report = "kernel " + block_->kernel().name + ", block " + list(block_->index()) + ", thread " +
+                       list(threadOf(lane)) + ": " + what;
   if (function) {
     const SourceLine& line = function->lines[static_cast<size_t>(inst - function->code.data())];
     report += "; in " + function->name + ", PTX line " + std::to_string(line.ptx);
     const auto file = block_->kernel().files.find(line.file);
-    if (line.line && file != block_->kernel().files.end()) report += ", " + file->second + ":" + std::to_string(line.line);
+    if (line.line && file != block_->kernel().files.end())
+      report += ", " + file->second + ":" + std::to_string(line.line);
   }
   block_->grid().report({kind, std::move(report)});
   return nullptr;

@@ -8,9 +8,9 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int64_t kSlice = 50000;                        // instructions before another warp or split gets its turn
+constexpr int64_t kSlice = 50000;                         // instructions before another warp or split gets its turn
 constexpr size_t kMostRegisterBytes = size_t{256} << 20;  // of one warp: recursion without local memory ends here
-constexpr uint32_t kCallBytes = 16;                      // what a call takes of the stack beside the callee's variables
+constexpr uint32_t kCallBytes = 16;  // what a call takes of the stack beside the callee's variables
 
 uint64_t roundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -32,7 +32,8 @@ void Warp::reset(Block& block, uint32_t index) {
   growRegisters(entry.frameBytes);
   // The outermost frame's constants stay from block to block of a launch.
   if (launchSerial_ != block.grid().serial) {
-    if (!entry.constantLanes.empty()) std::memcpy(registerBase_, entry.constantLanes.data(), entry.constantLanes.size());
+    if (!entry.constantLanes.empty())
+      std::memcpy(registerBase_, entry.constantLanes.data(), entry.constantLanes.size());
     launchSerial_ = block.grid().serial;
   }
   growLocal(entry.localBytes);
@@ -61,7 +62,8 @@ const Inst* Warp::sliceEnded(const Inst* following) {
   const Launch& launch = block_->launch();
   if (launch.maxInstructions && executed_ > launch.maxInstructions)
     return fault(Fault::Kind::timeout, following, firstActive(),
-                 "the kernel did not end: a warp executed more than " + std::to_string(launch.maxInstructions) + " instructions");
+                 "the kernel did not end: a warp executed more than " + std::to_string(launch.maxInstructions) +
+                     " instructions");
   if (launch.cancelled && launch.cancelled->load(std::memory_order_relaxed)) block_->grid().stopped = true;
   save(following);
   current_ = -1;
@@ -92,7 +94,8 @@ bool Warp::growLocal(uint64_t bytes) {
   if (bytes <= localStride_) return true;
   const uint64_t limit = std::max<uint64_t>(block_->launch().stackBytes, block_->kernel().entry->localBytes);
   if (bytes > limit) return false;
-  const auto stride = static_cast<uint32_t>(std::min<uint64_t>(limit, roundUp(std::max<uint64_t>(bytes, localStride_ * 2), 16)));
+  const auto stride =
+      static_cast<uint32_t>(std::min<uint64_t>(limit, roundUp(std::max<uint64_t>(bytes, localStride_ * 2), 16)));
   std::vector<std::byte> larger(size_t{stride} * kLanes);
   for (int lane = 0; lane < kLanes && localStride_; ++lane)
     std::memcpy(larger.data() + size_t{stride} * lane, local(lane), localStride_);
@@ -104,7 +107,8 @@ bool Warp::growLocal(uint64_t bytes) {
 namespace {
 
 // Copies lanes of `bytes` in all, of 4-byte words, for the lanes in `mask` alone.
-void copyLanes(std::byte* to, const std::byte* from, uint32_t bytes, bool whole, const std::array<uint32_t, kLanes>& mask) {
+void copyLanes(std::byte* to, const std::byte* from, uint32_t bytes, bool whole,
+               const std::array<uint32_t, kLanes>& mask) {
   if (whole) {
     std::memcpy(to, from, bytes);
     return;
@@ -126,7 +130,8 @@ bool sameShape(const std::vector<Slot>& a, const std::vector<Slot>& b) {
 void Warp::enterFrame(const Function& function, uint32_t frameOffset) {
   std::byte* base = registerBase_ + frameOffset;
   if (mode == 0) {
-    if (!function.constantLanes.empty()) std::memcpy(base, function.constantLanes.data(), function.constantLanes.size());
+    if (!function.constantLanes.empty())
+      std::memcpy(base, function.constantLanes.data(), function.constantLanes.size());
     return;
   }
   for (const FrameConstant& constant : function.constants)
@@ -142,24 +147,27 @@ const Inst* Warp::call(const Inst* inst, const CallSite& site, const Function& c
   if (!callee.refusal.empty())
     return fault(Fault::Kind::notSupported, inst, firstActive(), "a call to '" + callee.name + "': " + callee.refusal);
   if (!sameShape(site.arguments, callee.parameters) || !sameShape(site.results, callee.results))
-    return fault(Fault::Kind::invalidPc, inst, firstActive(), "'" + callee.name + "' is called with arguments of another shape");
+    return fault(Fault::Kind::invalidPc, inst, firstActive(),
+                 "'" + callee.name + "' is called with arguments of another shape");
   const Activation caller = activation();
   const uint32_t frameOffset = caller.frame + caller.function->frameBytes;
   const uint64_t localBase = roundUp(caller.localTop, 16), localTop = localBase + callee.localBytes + kCallBytes;
   if (localTop > std::max(block_->launch().stackBytes, block_->kernel().entry->localBytes + 1024) ||
       frameOffset + size_t{callee.frameBytes} > kMostRegisterBytes || (callee.localBytes && !growLocal(localTop)))
     return fault(Fault::Kind::stackOverflow, inst, firstActive(),
-                 "stack overflow: '" + callee.name + "' needs " + std::to_string(localTop) + " bytes of stack, the limit is " +
-                     std::to_string(block_->launch().stackBytes));
+                 "stack overflow: '" + callee.name + "' needs " + std::to_string(localTop) +
+                     " bytes of stack, the limit is " + std::to_string(block_->launch().stackBytes));
   growRegisters(frameOffset + size_t{callee.frameBytes});
   frame = registerBase_ + caller.frame;
   enterFrame(callee, frameOffset);
   std::byte* const calleeFrame = registerBase_ + frameOffset;
   for (size_t i = 0; i < site.arguments.size(); ++i)
-    copyLanes(calleeFrame + callee.parameters[i].offset, frame + site.arguments[i].offset, site.arguments[i].bytes, mode == 0, laneMask);
+    copyLanes(calleeFrame + callee.parameters[i].offset, frame + site.arguments[i].offset, site.arguments[i].bytes,
+              mode == 0, laneMask);
 
   const int entered = newActivation();
-  activations_[entered] = {&callee, inst, frameOffset, static_cast<uint32_t>(localBase), static_cast<uint32_t>(localTop), activation_, 1};
+  activations_[entered] = {
+      &callee, inst, frameOffset, static_cast<uint32_t>(localBase), static_cast<uint32_t>(localTop), activation_, 1};
   splits_[current_].activation = activation_ = entered;
   frame = calleeFrame;
   return callee.code.data();
@@ -171,7 +179,8 @@ const Inst* Warp::returnFromCall() {
   const CallSite& site = *static_cast<const CallSite*>(callee.back->aux);
   std::byte* const callerFrame = registerBase_ + caller.frame;
   for (size_t i = 0; i < site.results.size(); ++i)
-    copyLanes(callerFrame + site.results[i].offset, frame + callee.function->results[i].offset, site.results[i].bytes, mode == 0, laneMask);
+    copyLanes(callerFrame + site.results[i].offset, frame + callee.function->results[i].offset, site.results[i].bytes,
+              mode == 0, laneMask);
   const int32_t ended = activation_;
   retain(callee.parent);
   splits_[current_].activation = activation_ = callee.parent;

@@ -2,7 +2,8 @@
 //
 // Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the
 // immediate post-dominator of the branch, where they wait for each other and become one again. Waiting there is a
-// convenience, not a promise: when the others spin or block, those who wait are sent on (independent thread scheduling).
+// convenience, not a promise: when the others spin or block, those who wait are sent on (independent thread
+// scheduling).
 //
 // Owned by its block and used by one host thread at a time.
 #pragma once
@@ -39,10 +40,10 @@ struct Split {
   uint32_t mask = 0;
   int32_t join = -1;
   int32_t activation = -1;
-  uint64_t syncKey = 0;    // of atWarpSync: the instruction's kind and its member mask
+  uint64_t syncKey = 0;  // of atWarpSync: the instruction's kind and its member mask
   uint32_t syncMask = 0;
   const WarpSync* sync = nullptr;
-  int barrier = 0;         // of atBarrier
+  int barrier = 0;  // of atBarrier
 };
 
 struct Join {
@@ -61,9 +62,9 @@ struct WarpSync {
 class Warp : public LaneFrame {
  public:
   // ---- what handlers read and write at every instruction
-  uint32_t mode = 0;    // index into Inst::run: 1 where some living lane is not active
-  uint32_t active = 0;  // lanes that execute now
-  int64_t budget = 0;   // instructions left in this slice
+  uint32_t mode = 0;                                    // index into Inst::run: 1 where some living lane is not active
+  uint32_t active = 0;                                  // lanes that execute now
+  int64_t budget = 0;                                   // instructions left in this slice
   alignas(64) std::array<uint32_t, kLanes> laneMask{};  // `active`, spread: valid in mode 1
 
   void reset(Block& block, uint32_t index);
@@ -109,7 +110,9 @@ class Warp : public LaneFrame {
   void reportStuck(uint32_t livingThreads);
 
   template <class T>
-  T* lanes(int32_t offset) { return static_cast<T*>(static_cast<void*>(frame + offset)); }
+  T* lanes(int32_t offset) {
+    return static_cast<T*>(static_cast<void*>(frame + offset));
+  }
   Activation& activation() { return activations_[activation_]; }
   Block& block() { return *block_; }
   uint32_t index() const { return index_; }
