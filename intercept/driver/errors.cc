@@ -1,5 +1,6 @@
-// Names of CUDA's errors, from cuda.h itself at build time.
+// Names of CUDA's errors, from cuda.h itself at build time; their texts, shared with the runtime library.
 #include <cuda.h>
+#include <driver_types.h>
 
 #include "intercept/session/entry.h"
 
@@ -15,6 +16,21 @@ const char* nameOfError(CUresult error) {
   }
 }
 
+const char* textOfError(CUresult error) {
+  struct Text {
+    int code;
+    const char* text;
+  };
+#define ROW(code, text) {code, text}
+  static constexpr Text texts[] = {
+#include "intercept/error-texts.inc"
+  };
+#undef ROW
+  for (auto& [code, text] : texts)
+    if (code == static_cast<int>(error)) return text;
+  return nullptr;
+}
+
 }  // namespace
 
 extern "C" {
@@ -25,6 +41,10 @@ VGPU_EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr) {
   return *pStr != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr) { return cuGetErrorName(error, pStr); }
+VGPU_EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr) {
+  if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pStr = nameOfError(error) != nullptr ? textOfError(error) : nullptr;
+  return *pStr != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 }  // extern "C"
