@@ -42,6 +42,7 @@ asan tsan: setup
 
 bench: build
 	@for bench in build/release/tests/bench/*-bench; do echo "$$bench"; "$$bench" || exit 1; done
+	@build/release/bin/vgpuctl run -- build/release/tests/bench/launch-program
 
 format:
 	@git ls-files '*.h' '*.cc' '*.cu' '*.c' | xargs clang-format -i

@@ -76,10 +76,16 @@ enum class Phase { running, gateClosed, suspended, lost };
 class ProgramControl final : public Control {
  public:
   explicit ProgramControl(const OpenRequest& request)
-      : name(request.name), program(request.program), descriptors{request.segment->fd(), request.hostArena->fd()}, output(ownOutput()),
-        wake(wakeDescriptor()), reattach(reattachName()), listener(listenAbstract(reattach)) {
+      : name(request.name),
+        program(request.program),
+        descriptors{request.segment->fd(), request.hostArena->fd()},
+        output(ownOutput()),
+        wake(wakeDescriptor()),
+        reattach(reattachName()),
+        listener(listenAbstract(reattach)) {
     connection.emplace(connectUnix(sessionSocket(request.node)), wake);
-    KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own", request.node.c_str());
+    KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own",
+               request.node.c_str());
     sendOpen(*connection);
     std::optional<ControlMessage> answer = connection->receive(0, within(openLimit));
     if (!answer) fail("vgpud on " + request.node + " ended before it answered");
@@ -197,12 +203,15 @@ void ProgramControl::serveConnection() {
     if (!message) return disconnect("vgpud has ended");
     handle(message->reader->getRoot<control::ToSession>());
   });
-  KJ_IF_MAYBE(exception, caught) { disconnect(exception->getDescription().cStr()); }
+  KJ_IF_MAYBE (exception, caught) {
+    disconnect(exception->getDescription().cStr());
+  }
 }
 
 void ProgramControl::handle(control::ToSession::Reader message) {
   switch (message.which()) {
-    case control::ToSession::CLOSE_GATE: return closeGate();
+    case control::ToSession::CLOSE_GATE:
+      return closeGate();
     case control::ToSession::OPEN_GATE:
       if (phase != Phase::gateClosed) return;
       phase = Phase::running;
@@ -214,7 +223,8 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::LOST:
       phase = Phase::lost;
       return served->lose(text(message.getLost()));
-    default: fail("vgpud sent a message that has no place here");
+    default:
+      fail("vgpud sent a message that has no place here");
   }
 }
 
@@ -223,7 +233,9 @@ void ProgramControl::closeGate() {
   std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
   if (refusal.empty()) {
     auto caught = kj::runCatchingExceptions([&] { position = served->closeGate(); });
-    KJ_IF_MAYBE(exception, caught) { refusal = exception->getDescription().cStr(); }
+    KJ_IF_MAYBE (exception, caught) {
+      refusal = exception->getDescription().cStr();
+    }
   }
   if (!refusal.empty()) {
     return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
@@ -248,7 +260,9 @@ void ProgramControl::serveListener() {
   auto caught = kj::runCatchingExceptions([&] {
     if (isTrusted(peerOf(peer))) meet(kj::mv(peer));
   });
-  KJ_IF_MAYBE(exception, caught) { KJ_LOG(INFO, "a daemon did not resume this program", *exception); }
+  KJ_IF_MAYBE (exception, caught) {
+    KJ_LOG(INFO, "a daemon did not resume this program", *exception);
+  }
 }
 
 // A daemon has found the program. Only a suspended session can change hands; until `opened` arrives, nothing has.
@@ -269,7 +283,8 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   std::optional<ControlMessage> answer = candidate.receive();
   if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) return;
 
-  std::optional<ControlChannel> previous = std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
+  std::optional<ControlChannel> previous =
+      std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
   phase = Phase::running;
   served->openGate();
   if (previous) send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); });

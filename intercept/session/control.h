@@ -1,8 +1,9 @@
 // The application's side of the control plane: one connection to vgpud, one thread that answers it while the program
 // computes, and the abstract socket on which a daemon finds the program while it is suspended.
 //
-// Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the program's
-// handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock held.
+// Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the
+// program's handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock
+// held.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class SessionControl {
 };
 
 struct OpenRequest {
-  std::string node;      // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
+  std::string node;  // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
   std::string name, program;
   const MemoryFile* segment;
   const MemoryFile* hostArena;

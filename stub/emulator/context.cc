@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "context.h"
 
 #include <cstdio>
@@ -118,9 +120,21 @@ void Context::destroy() {
   }
 }
 
+namespace {
+
+// The main thread's stack is never destroyed: static destructors, which run after thread-local ones, may still call.
+struct StackOwner {
+  std::vector<std::shared_ptr<Context>>* stack = new std::vector<std::shared_ptr<Context>>;
+  ~StackOwner() {
+    if (gettid() != getpid()) delete stack;
+  }
+};
+
+}  // namespace
+
 std::vector<std::shared_ptr<Context>>& contextStack() {
-  thread_local std::vector<std::shared_ptr<Context>> stack;
-  return stack;
+  thread_local StackOwner owner;
+  return *owner.stack;
 }
 
 Context& currentContext() {

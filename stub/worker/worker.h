@@ -1,8 +1,8 @@
 // One session's calls on this host's GPUs: the consumer of its ring.
 //
 // Owns the mapped segment and host arena, the contexts, and the table from virtual to real handles. One working thread
-// consumes the ring; a watchdog thread turns a faulted context into an answer for every waiter. The functions below are
-// called from the control thread; each returns when the working thread has done what was asked.
+// consumes the ring and, while no frames come, looks after the GPU, so that a faulted context becomes an answer for every
+// waiter. The functions below are called from the control thread; each returns when the working thread has done what was asked.
 //
 // Of this, a suspend keeps nothing but the barrier position: the rest is rebuilt from recipes and bytes.
 #pragma once

@@ -47,7 +47,7 @@ void save(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
   state.counters["stored"] = static_cast<double>(stored) / totalBytes;
 }
-BENCHMARK(save)->DenseRange(0, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(save)->DenseRange(0, 2)->MeasureProcessCPUTime()->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void restore(benchmark::State& state) {
   auto bytes = content(state.range(0));
@@ -67,7 +67,7 @@ void restore(benchmark::State& state) {
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
 }
-BENCHMARK(restore)->DenseRange(0, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(restore)->DenseRange(0, 2)->MeasureProcessCPUTime()->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

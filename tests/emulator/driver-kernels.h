@@ -19,7 +19,7 @@ constexpr const char* kernels = R"(
   .reg .b32 %v;
   ld.param.u64 %a, [p];
   ld.param.u32 %v, [v];
-  st.global.u32 [%a], %v;
+  st.volatile.global.u32 [%a], %v;
   ret;
 }
 

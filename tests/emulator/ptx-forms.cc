@@ -322,12 +322,18 @@ uint64_t halfValueOf(uint64_t& state) {
 
 uint64_t value(const std::string& type, uint64_t& state) {
   if (type == "shift") return next(state) % 3 ? next(state) % 70 : next(state) & 0xffffffff;
-  if (type == "field") return next(state) % (next(state) % 4 ? 70 : 256);
+  if (type == "field") {
+    const uint64_t bound = next(state) % 4 ? 70 : 256;
+    return next(state) % bound;
+  }
   if (type == "pred") return next(state) & 1;
   if (type == "f32") return floatValue(state);
   if (type == "f64") return doubleValue(state);
   if (type == "f16" || type == "bf16") return halfValueOf(state);
-  if (type.ends_with("x2")) return halfValueOf(state) | halfValueOf(state) << 16;
+  if (type.ends_with("x2")) {
+    const uint64_t low = halfValueOf(state);
+    return low | halfValueOf(state) << 16;
+  }
   return wholeValue(state);
 }
 

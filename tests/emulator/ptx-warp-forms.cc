@@ -132,8 +132,14 @@ uint32_t word(const std::string& kind, int index, uint64_t& state) {
   // "f16/6": f16 in the first six words of a lane, f32 behind them.
   if (const size_t slash = kind.find('/'); slash != std::string::npos)
     return word(index % 16 < std::stoi(kind.substr(slash + 1)) ? kind.substr(0, slash) : "f32", index, state);
-  if (kind == "f16") return smallHalf(state) | smallHalf(state) << 16;
-  if (kind == "bf16") return smallFloat(state) >> 16 | (smallFloat(state) & 0xffff0000);
+  if (kind == "f16") {
+    const uint32_t low = smallHalf(state);
+    return low | smallHalf(state) << 16;
+  }
+  if (kind == "bf16") {
+    const uint32_t low = smallFloat(state) >> 16;
+    return low | (smallFloat(state) & 0xffff0000);
+  }
   if (kind == "f32") return smallFloat(state);
   if (kind == "f64") {
     // Two words are one double: the upper one of a small whole number says it all.

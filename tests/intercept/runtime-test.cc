@@ -1,5 +1,8 @@
 // The rules of the CUDA runtime that hold whatever device is behind it.
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "runtime-run.h"
 
@@ -103,7 +106,13 @@ TEST_CASE("a kernel that its module lacks is no device function") {
 }
 
 TEST_CASE("without a driver every call says so and a line names the library that was looked for") {
-  Outcome outcome = runPreloaded({program}, {"LD_LIBRARY_PATH=/nowhere"});
+  // A copy of the library in a folder without a libcuda.so.1: it looks beside itself first.
+  auto alone = std::filesystem::temp_directory_path() / ("vgpu-runtime-" + std::to_string(getpid()));
+  std::filesystem::create_directory(alone);
+  std::filesystem::copy_file(VGPU_TEST_CUDART, alone / "libcudart.so.13");
+  std::string preload = "LD_PRELOAD=" + (alone / "libcudart.so.13").string();
+  Outcome outcome = runPreloaded({program}, {preload, "LD_LIBRARY_PATH=/nowhere"});
+  std::filesystem::remove_all(alone);
   CHECK(outcome.printed("malloc cudaErrorInsufficientDriver"));
   CHECK(outcome.errors.find("vgpu: there is no CUDA driver: libcuda.so.1") == 0);
   CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);

@@ -32,7 +32,9 @@ struct Variable {
 
 std::string refusal(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
-  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
   return "";
 }
 

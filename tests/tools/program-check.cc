@@ -54,7 +54,9 @@ std::string elf(const std::string& interpreter, unsigned char elfClass = ELFCLAS
 
 std::string refusal(const std::string& path) {
   auto caught = kj::runCatchingExceptions([&] { requirePreloadable(path); });
-  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
   return "";
 }
 

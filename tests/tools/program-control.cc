@@ -125,7 +125,9 @@ struct Program {
   std::unique_ptr<Control> control;
 
   Program() {
-    std::thread opener([this] { control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p", &segment, &arena}); });
+    std::thread opener([this] {
+      control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p", &segment, &arena});
+    });
     daemon.emplace(node.accept());
     auto open = daemon->hear(3).getOpen();
     CHECK(open.getVersion() == control::VERSION);
@@ -167,7 +169,7 @@ TEST_CASE("a daemon's refusal is the program's error, word for word") {
   });
   auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p", &memory, &memory}); });
   daemon.join();
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     CHECK(std::string(exception->getDescription().cStr()).find("no room in here") != std::string::npos);
   } else {
     FAIL("a refused session was opened");

@@ -41,7 +41,9 @@ TEST_CASE("a run directory is made, private, and taken by one daemon at a time")
     CHECK(first.path() == path);
     std::string reason;
     auto caught = kj::runCatchingExceptions([&] { RunDirectory second(path); });
-    KJ_IF_MAYBE(exception, caught) { reason = exception->getDescription().cStr(); }
+    KJ_IF_MAYBE (exception, caught) {
+      reason = exception->getDescription().cStr();
+    }
     CHECK(reason.find("another vgpud (pid " + std::to_string(getpid()) + ")") != std::string::npos);
   }
   RunDirectory again(path);

@@ -2,9 +2,9 @@
 //
 //   session-double [NAME]
 //
-// Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY". Ends
-// at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then; DOUBLE_REFUSES=1 lets
-// it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps.
+// Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY".
+// Ends at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then;
+// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps.
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ void run(const char* name) {
 
 int main(int argc, char** argv) {
   auto caught = kj::runCatchingExceptions([&] { run(argc > 1 ? argv[1] : "double"); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     std::fprintf(stderr, "session-double: %s\n", exception->getDescription().cStr());
     return 1;
   }

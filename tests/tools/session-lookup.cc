@@ -10,13 +10,15 @@ namespace vgpu {
 namespace {
 
 const std::vector<SessionKey> sessions = {
-    {"a1111111", "train", 10}, {"b2222222", "train", 20}, {"c3333333", "serve", 30}, {"d4444444", "a1111111", 40},
-    {"e5555555", "30", 50},
+    {"a1111111", "train", 10},    {"b2222222", "train", 20}, {"c3333333", "serve", 30},
+    {"d4444444", "a1111111", 40}, {"e5555555", "30", 50},
 };
 
 std::string refusal(const std::string& text) {
   auto caught = kj::runCatchingExceptions([&] { lookUpSession(sessions, text); });
-  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
   return "";
 }
 

@@ -51,10 +51,11 @@ TEST_CASE("work is done in the order in which it was asked for, on one thread") 
 TEST_CASE("work that fails rejects its promise, and the next is done") {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   WorkThread thread;
-  auto failing = thread.run([]() -> int { throw kj::Exception(kj::Exception::Type::FAILED, "", 0, kj::str("bad chunk")); });
+  auto failing =
+      thread.run([]() -> int { throw kj::Exception(kj::Exception::Type::FAILED, "", 0, kj::str("bad chunk")); });
   auto next = thread.run([] { return 7; });
   auto caught = kj::runCatchingExceptions([&] { failing.wait(io.waitScope); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     CHECK(exception->getDescription() == "bad chunk");
   } else {
     FAIL("nothing was thrown");

@@ -48,7 +48,9 @@ void putWithDescriptors(ControlChannel& channel, const std::string& text, const 
   channel.send(builder, descriptors);
 }
 
-std::string textOf(const ControlMessage& message) { return const_cast<capnp::MessageReader&>(*message.reader).getRoot<control::ToNode>().getRefused().cStr(); }
+std::string textOf(const ControlMessage& message) {
+  return const_cast<capnp::MessageReader&>(*message.reader).getRoot<control::ToNode>().getRefused().cStr();
+}
 
 size_t openDescriptors() {
   size_t count = 0;
@@ -58,7 +60,9 @@ size_t openDescriptors() {
 
 kj::Exception::Type failureOf(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
-  KJ_IF_MAYBE(exception, caught) { return exception->getType(); }
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getType();
+  }
   FAIL("nothing was thrown");
   return kj::Exception::Type::UNIMPLEMENTED;
 }

@@ -22,7 +22,9 @@ struct Folder {
 
 std::string failureOf(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
-  KJ_IF_MAYBE(exception, caught) { return exception->getDescription().cStr(); }
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
   return "";
 }
 

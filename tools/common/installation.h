@@ -1,5 +1,5 @@
-// Where the rest of this installation is. Installed and in the build tree alike, `bin` and `lib/vgpu` are neighbours, and
-// whatever starts a part of vgpu finds it from its own executable's place.
+// Where the rest of this installation is. Installed and in the build tree alike, `bin` and `lib/vgpu` are neighbours,
+// and whatever starts a part of vgpu finds it from its own executable's place.
 #pragma once
 
 #include <string>

@@ -46,13 +46,18 @@ void count(Totals& totals, const ObjectRecord& record) {
 
 json toJson(const ObjectRecord& record) {
   json needs = json::array();
-  for (const ObjectId& need : record.needs) needs.push_back({{"kind", kindName(need.kind)}, {"handle", hex(need.handle)}});
-  return {{"kind", kindName(record.id.kind)}, {"handle", hex(record.id.handle)},
-          {"device", record.device},          {"address", hex(record.address)},
-          {"bytes", record.bytes},            {"destroyed", record.destroyed()},
-          {"needs", needs},                   {"parented", record.parented},
+  for (const ObjectId& need : record.needs)
+    needs.push_back({{"kind", kindName(need.kind)}, {"handle", hex(need.handle)}});
+  return {{"kind", kindName(record.id.kind)},
+          {"handle", hex(record.id.handle)},
+          {"device", record.device},
+          {"address", hex(record.address)},
+          {"bytes", record.bytes},
+          {"destroyed", record.destroyed()},
+          {"needs", needs},
+          {"parented", record.parented},
           {"position", madeAt(record)},
-       {"frames", record.recipe.size()}};
+          {"frames", record.recipe.size()}};
 }
 
 json toJson(const Totals& totals) {
@@ -63,12 +68,13 @@ void printObjects(const std::vector<ObjectRecord>& records, const Totals& totals
   constexpr const char* row = "{:<11} {:<18} {:>6} {:<30} {:>12} {:>12}\n";
   fmt::print(row, "KIND", "HANDLE", "DEVICE", "PARENT", "SIZE", "MADE AT");
   for (const ObjectRecord& record : records) {
-    fmt::print(row, kindName(record.id.kind), hex(record.id.handle), record.device,
-               parentOf(record), record.bytes == 0 ? "-" : humanBytes(record.bytes),
+    fmt::print(row, kindName(record.id.kind), hex(record.id.handle), record.device, parentOf(record),
+               record.bytes == 0 ? "-" : humanBytes(record.bytes),
                std::to_string(madeAt(record)) + (record.destroyed() ? " (gone)" : ""));
   }
   std::string kinds;
-  for (const auto& [kind, number] : totals.byKind) kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
+  for (const auto& [kind, number] : totals.byKind)
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
   fmt::print("{}; {} of device memory", kinds.empty() ? "no objects" : kinds, humanBytes(totals.memoryBytes));
   if (totals.kept > 0) fmt::print("; {} destroyed ones are kept because others need their recipes", totals.kept);
   fmt::print("\n");

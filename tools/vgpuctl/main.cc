@@ -56,10 +56,9 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   inspected->add_option("target", options.target, "SESSION, or a snapshot's directory")->required();
   addJson(inspected, options);
 
-  auto* suspend = on(app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
-                     [](const NodeAddress& node, const Options& o) {
-                       return suspendSession(node, o.session, o.directory, o.json);
-                     });
+  auto* suspend = on(
+      app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
+      [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.session, o.directory, o.json); });
   suspend->add_option("session", options.session, "SESSION")->required();
   suspend->add_option("--to", options.directory, "a new directory for the snapshot")->required();
   addJson(suspend, options);
@@ -90,7 +89,7 @@ int run(int argc, char** argv) {
   LogToSpdlog log;
   int code = 1;
   auto caught = kj::runCatchingExceptions([&] { code = chosen(resolveNode(options.node), options); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     std::fprintf(stderr, "vgpuctl: %s\n", reasonOf(*exception).c_str());
     return 1;
   }

@@ -13,7 +13,7 @@ constexpr auto answerLimit = 10 * kj::SECONDS;
 kj::AutoCloseFd reach(const NodeAddress& address) {
   kj::AutoCloseFd fd;
   auto caught = kj::runCatchingExceptions([&] { fd = connectUnix(address.controlSocket()); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     fail("no vgpud answers: " + reasonOf(*exception) + ". Start one: vgpud --run-dir " + address.directory);
   }
   if (!isTrusted(peerOf(fd))) fail("the vgpud on " + address.controlSocket() + " belongs to another user");
@@ -33,8 +33,9 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
     fail(fmt::format("the vgpud speaks control version {}, this vgpuctl version {}: use the same vgpu for both",
                      hello.getVersion(), control::VERSION));
   });
-  auto late = io.provider->getTimer().afterDelay(answerLimit).then(
-      [&] { fail("the vgpud on " + address.controlSocket() + " does not answer"); });
+  auto late = io.provider->getTimer().afterDelay(answerLimit).then([&] {
+    fail("the vgpud on " + address.controlSocket() + " does not answer");
+  });
   answered.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
 }
 

@@ -11,8 +11,8 @@ namespace vgpu {
 
 class PrivateDaemon {
  public:
-  // Starts it and waits until it is ready. Throws kj::Exception where that cannot be; the daemon's own words about it are
-  // on stderr by then.
+  // Starts it and waits until it is ready. Throws kj::Exception where that cannot be; the daemon's own words about it
+  // are on stderr by then.
   PrivateDaemon();
   // Ends it and removes its run directory.
   ~PrivateDaemon();

@@ -64,8 +64,9 @@ void requireLoadable(const std::string& path, std::ifstream& file, const Elf64_E
   }
   std::string interpreter = interpreterOf(file, header);
   if (interpreter.empty()) {
-    fail(path + " is linked statically with its C library: no library of ours can be loaded into it. Link it without "
-                "-static (the CUDA runtime itself may stay static)");
+    fail(path +
+         " is linked statically with its C library: no library of ours can be loaded into it. Link it without "
+         "-static (the CUDA runtime itself may stay static)");
   }
   if (interpreter.find("musl") != std::string::npos) {
     fail(path + " is linked with the musl C library; vgpu's libraries need glibc. Build it on a glibc system");

@@ -46,7 +46,8 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
-    bool replaced = std::any_of(added.begin(), added.end(), [&](const auto& text) { return text.starts_with(variable); });
+    bool replaced =
+        std::any_of(added.begin(), added.end(), [&](const auto& text) { return text.starts_with(variable); });
     if (!replaced) result.emplace_back(*entry);
   }
   result.insert(result.end(), added.begin(), added.end());
@@ -71,7 +72,7 @@ int awaitProgram(pid_t program, const sigset_t& watched) {
 
 std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
   auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     if (node.named) kj::throwFatalException(kj::mv(*exception));
     auto daemon = std::make_unique<PrivateDaemon>();
     fmt::print(stderr, "vgpuctl: no vgpud runs on {}; this program has a private one, unix:{} {}\n", node.directory,

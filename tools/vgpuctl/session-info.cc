@@ -6,11 +6,16 @@ namespace vgpu {
 
 const char* stateName(control::State state) {
   switch (state) {
-    case control::State::RUNNING: return "running";
-    case control::State::SUSPENDING: return "suspending";
-    case control::State::SUSPENDED: return "suspended";
-    case control::State::RESUMING: return "resuming";
-    case control::State::LOST: return "lost";
+    case control::State::RUNNING:
+      return "running";
+    case control::State::SUSPENDING:
+      return "suspending";
+    case control::State::SUSPENDED:
+      return "suspended";
+    case control::State::RESUMING:
+      return "resuming";
+    case control::State::LOST:
+      return "lost";
   }
   return "unknown";
 }

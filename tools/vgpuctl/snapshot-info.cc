@@ -33,9 +33,8 @@ json toJson(const Manifest& manifest, const std::string& path) {
     devices.push_back({{"name", device.name}, {"uuid", device.uuid}, {"memoryBytes", device.memoryBytes}});
   }
   for (const auto& variable : manifest.variables) {
-    variables.push_back({{"symbol", variable.symbol},
-                         {"address", fmt::format("{:#x}", variable.address)},
-                         {"bytes", variable.bytes}});
+    variables.push_back(
+        {{"symbol", variable.symbol}, {"address", fmt::format("{:#x}", variable.address)}, {"bytes", variable.bytes}});
   }
   for (const auto& [name, sum] : manifest.files) files[name] = {{"bytes", sum.bytes}, {"checksum", sum.checksum}};
   return {{"directory", path},
@@ -63,7 +62,8 @@ void print(const Manifest& manifest, const std::string& path) {
   std::time_t created = manifest.created;
   show("snapshot", fmt::format("{} (format {}, vgpu {})", path, manifest.version, manifest.software));
   show("made", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)));
-  show("session", fmt::format("{} ({}, pid {})", manifest.identity.session, manifest.identity.name, manifest.identity.pid));
+  show("session",
+       fmt::format("{} ({}, pid {})", manifest.identity.session, manifest.identity.name, manifest.identity.pid));
   show("program", manifest.identity.program);
   for (const auto& device : manifest.devices) {
     show("device", fmt::format("{} ({}), {}", device.name, device.uuid, humanBytes(device.memoryBytes)));

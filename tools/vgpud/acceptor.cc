@@ -17,8 +17,11 @@ constexpr auto retryDelay = 50 * kj::MILLISECONDS;
 class Acceptor {
  public:
   Acceptor(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take)
-      : io(io), path(path), listener(listenUnix(path)),
-        observer(io.unixEventPort, listener, kj::UnixEventPort::FdObserver::OBSERVE_READ), take(kj::mv(take)) {}
+      : io(io),
+        path(path),
+        listener(listenUnix(path)),
+        observer(io.unixEventPort, listener, kj::UnixEventPort::FdObserver::OBSERVE_READ),
+        take(kj::mv(take)) {}
 
   kj::Promise<void> run() {
     while (true) {

@@ -53,7 +53,7 @@ kj::Own<WorkerPool> startPool(kj::AsyncIoContext& io, Processes& processes, cons
   for (size_t i = 0;; ++i) {
     auto pool = kj::heap<WorkerPool>(io, processes, kinds[i]);
     auto caught = kj::runCatchingExceptions([&] { pool->begin().wait(io.waitScope); });
-    KJ_IF_MAYBE(exception, caught) {
+    KJ_IF_MAYBE (exception, caught) {
       pool->close();
       if (i + 1 == kinds.size()) kj::throwFatalException(kj::mv(*exception));
       spdlog::info("no {} device is used: {}", kinds[i].label, reasonOf(*exception));
@@ -84,9 +84,8 @@ void serve(const DaemonOptions& options) {
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
-  tasks.add(acceptAll(io, directory.controlSocket(), [&](kj::AutoCloseFd socket) {
-    tasks.add(serveNode(sessions, directory, kj::mv(socket)));
-  }));
+  tasks.add(acceptAll(io, directory.controlSocket(),
+                      [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, directory, kj::mv(socket))); }));
   announce(directory, *pool);
   int signal = stop.addBranch().wait(io.waitScope);
   spdlog::info("ending on signal {}", signal);
@@ -118,7 +117,7 @@ int run(int argc, char** argv) {
   auto caught = kj::runCatchingExceptions([&] { serve(options); });
   std::error_code ignored;
   if (options.isPrivate) std::filesystem::remove_all(options.runDirectory, ignored);
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     std::fprintf(stderr, "vgpud: %s\n", reasonOf(*exception).c_str());
     return 1;
   }

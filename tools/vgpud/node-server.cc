@@ -22,7 +22,8 @@ struct Connection {
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
 
   Connection(kj::Own<kj::AsyncCapabilityStream> owned, control::Node::Client node, capnp::ReaderOptions limits)
-      : stream(kj::mv(owned)), network(*stream, 0, capnp::rpc::twoparty::Side::SERVER, limits),
+      : stream(kj::mv(owned)),
+        network(*stream, 0, capnp::rpc::twoparty::Side::SERVER, limits),
         rpc(capnp::makeRpcServer(network, kj::mv(node))) {}
 };
 
@@ -79,7 +80,9 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
   return vgpu::resume(sessions, params.getDirectory(), params.getProgress())
       .then([this, context](Resumed&& resumed) mutable {
         auto results = context.getResults();
-        KJ_IF_MAYBE(session, sessions.find(resumed.session)) { session->describe(results.initSession()); }
+        KJ_IF_MAYBE (session, sessions.find(resumed.session)) {
+          session->describe(results.initSession());
+        }
         resumed.report.give(results.initReport());
       });
 }

@@ -30,15 +30,17 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
                      open.getVersion(), control::VERSION));
   }
   if (descriptors.size() != 3) fail("a program must send its segment, its host arena and its output along");
-  return {text(open.getName()),    text(open.getProgram()), text(open.getReattach()),  text(open.getSession()),
-          text(open.getObjects()), open.getPid(),           kj::mv(descriptors[0]),  kj::mv(descriptors[1]),
-          kj::mv(descriptors[2])};
+  return {text(open.getName()),    text(open.getProgram()), text(open.getReattach()),
+          text(open.getSession()), text(open.getObjects()), open.getPid(),
+          kj::mv(descriptors[0]),  kj::mv(descriptors[1]),  kj::mv(descriptors[2])};
 }
 
 }  // namespace
 
 ProgramLink::ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
-    : io(io), other(peerOf(socket)), stream(io.lowLevelProvider->wrapUnixSocketFd(kj::mv(socket))),
+    : io(io),
+      other(peerOf(socket)),
+      stream(io.lowLevelProvider->wrapUnixSocketFd(kj::mv(socket))),
       writes(kj::Promise<void>(kj::READY_NOW).fork()) {}
 
 kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
@@ -46,7 +48,7 @@ kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
   auto read = capnp::tryReadMessage(*stream, space, messageLimits());
   return read
       .then([](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> ProgramOpen {
-        KJ_IF_MAYBE(received, message) {
+        KJ_IF_MAYBE (received, message) {
           return takeOpen(received->reader->getRoot<control::ToNode>(), received->fds);
         }
         fail("the program closed the connection before it opened a session");
@@ -64,7 +66,7 @@ kj::Promise<void> ProgramLink::serve(kj::Function<void(control::ToNode::Reader)>
 kj::Promise<void> ProgramLink::serveNext() {
   return capnp::tryReadMessage(*stream, messageLimits())
       .then([this](kj::Maybe<kj::Own<capnp::MessageReader>>&& message) -> kj::Promise<void> {
-        KJ_IF_MAYBE(received, message) {
+        KJ_IF_MAYBE (received, message) {
           KJ_ASSERT_NONNULL(handler)((*received)->getRoot<control::ToNode>());
           return serveNext();
         }

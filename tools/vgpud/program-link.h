@@ -28,11 +28,12 @@ class ProgramLink {
 
   const Peer& peer() const { return other; }
 
-  // The first message. Rejects where it is another one, of another version, without its descriptors, or later than 10 s.
+  // The first message. Rejects where it is another one, of another version, without its descriptors, or later than 10
+  // s.
   kj::Promise<ProgramOpen> receiveOpen();
 
-  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at what is no
-  // message.
+  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at what is
+  // no message.
   kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
 
   // Queues a message. Where the program is gone nobody reads it, and serve() says so.

@@ -17,7 +17,7 @@ class Resumption {
       : sessions(sessions), directory(std::move(path)), progress(kj::mv(caller)), start(now()) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
     identity = checkpoint::readIdentity(directory);
-    KJ_IF_MAYBE(known, sessions.find(identity.session)) {
+    KJ_IF_MAYBE (known, sessions.find(identity.session)) {
       known->requireIdle();
       if (known->state != control::State::SUSPENDED) {
         fail("session " + identity.session + " of this snapshot is not suspended: its program (pid " +
@@ -63,10 +63,9 @@ class Resumption {
   // Connects to where the program waits, and says who is looking for it.
   kj::Own<ProgramLink> meetProgram() {
     std::string program = identity.program + " (pid " + std::to_string(identity.pid) + ")";
-    auto caught = kj::runCatchingExceptions([&] {
-      link = kj::heap<ProgramLink>(sessions.io, connectAbstract(identity.reattach));
-    });
-    KJ_IF_MAYBE(exception, caught) {
+    auto caught = kj::runCatchingExceptions(
+        [&] { link = kj::heap<ProgramLink>(sessions.io, connectAbstract(identity.reattach)); });
+    KJ_IF_MAYBE (exception, caught) {
       if (exception->getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(*exception));
       fail("the program of this snapshot, " + program + ", has ended; the snapshot cannot be resumed into it");
     }
@@ -90,7 +89,9 @@ class Resumption {
   }
 
   void setKnownState(control::State state) {
-    KJ_IF_MAYBE(known, sessions.find(identity.session)) { known->state = state; }
+    KJ_IF_MAYBE (known, sessions.find(identity.session)) {
+      known->state = state;
+    }
   }
 
   Sessions& sessions;

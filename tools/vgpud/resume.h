@@ -1,6 +1,6 @@
 // Resume: the program of a snapshot is found where it waits, a fresh worker is restored, the program goes on under this
-// daemon. Until the worker is complete nothing has changed: any failure leaves the program suspended, to be resumed again,
-// here or elsewhere.
+// daemon. Until the worker is complete nothing has changed: any failure leaves the program suspended, to be resumed
+// again, here or elsewhere.
 #pragma once
 
 #include <kj/async.h>
@@ -17,8 +17,8 @@ struct Resumed {
   OperationReport report;
 };
 
-// Resumes from the snapshot in `directory`, an absolute path. Throws kj::Exception, at once or later. Dropping the promise
-// ends the work.
+// Resumes from the snapshot in `directory`, an absolute path. Throws kj::Exception, at once or later. Dropping the
+// promise ends the work.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress);
 
 }  // namespace vgpu

@@ -39,8 +39,8 @@ class RunDirectory {
   kj::AutoCloseFd lockFile;
 };
 
-// Removes a session's state directory, here or under another daemon's run directory. `path` may come from a program: what
-// is not named like the state of session `id`, or has no `owner` file in it, is left alone.
+// Removes a session's state directory, here or under another daemon's run directory. `path` may come from a program:
+// what is not named like the state of session `id`, or has no `owner` file in it, is left alone.
 void removeSessionState(const std::string& path, const std::string& id);
 
 }  // namespace vgpu

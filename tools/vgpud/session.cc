@@ -17,8 +17,14 @@ constexpr auto gateLimit = 30 * kj::SECONDS;
 }  // namespace
 
 Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> owned, const ProgramOpen& open)
-    : id(open.session), name(open.name), program(open.program), reattach(open.reattach), directory(open.objects),
-      openedSeconds(time(nullptr)), link(kj::mv(owned)), io(io) {
+    : id(open.session),
+      name(open.name),
+      program(open.program),
+      reattach(open.reattach),
+      directory(open.objects),
+      openedSeconds(time(nullptr)),
+      link(kj::mv(owned)),
+      io(io) {
   pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
   left = link->serve([this](control::ToNode::Reader message) { handle(message); })
              .exclusiveJoin(processes.ended(link->peer().pid))
@@ -27,16 +33,20 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
 
 void Session::handle(control::ToNode::Reader message) {
   switch (message.which()) {
-    case control::ToNode::MOVED: moved = true; return;
+    case control::ToNode::MOVED:
+      moved = true;
+      return;
     case control::ToNode::GATE_CLOSED:
-    case control::ToNode::REFUSED: break;
-    default: fail("the program sent a message that has no place here");
+    case control::ToNode::REFUSED:
+      break;
+    default:
+      fail("the program sent a message that has no place here");
   }
   if (answersToIgnore > 0) {
     --answersToIgnore;
     return;
   }
-  KJ_IF_MAYBE(answer, gateAnswer) {
+  KJ_IF_MAYBE (answer, gateAnswer) {
     if (message.isGateClosed()) {
       (*answer)->fulfill(message.getGateClosed().getPosition());
     } else {
@@ -71,7 +81,8 @@ void Session::requireIdle() {
 }
 
 void Session::interrupt(const std::string& why) {
-  operation.cancel(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(why.data(), why.size())));
+  operation.cancel(
+      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(why.data(), why.size())));
 }
 
 void Session::describe(control::SessionInfo::Builder info) const {
@@ -83,7 +94,7 @@ void Session::describe(control::SessionInfo::Builder info) const {
   info.setProgram(reader(program));
   info.setDirectory(reader(directory));
   info.setOpenedSeconds(openedSeconds);
-  KJ_IF_MAYBE(process, worker) {
+  KJ_IF_MAYBE (process, worker) {
     info.setDevice(reader(device));
     info.setWorkerPid((*process)->pid());
   }

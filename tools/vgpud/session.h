@@ -1,8 +1,8 @@
 // One session as its daemon sees it: who the program is, the connection with it, its worker, and what is being done.
 //
-// Everything runs in the daemon's event loop. The daemon's table owns a session once it runs; until then, and while it is
-// taken over from another daemon, the operation that makes it does. Destroying it closes the connection and kills the
-// worker. Of all this a suspend keeps the identity.
+// Everything runs in the daemon's event loop. The daemon's table owns a session once it runs; until then, and while it
+// is taken over from another daemon, the operation that makes it does. Destroying it closes the connection and kills
+// the worker. Of all this a suspend keeps the identity.
 #pragma once
 
 #include <kj/async.h>

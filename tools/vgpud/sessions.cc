@@ -21,8 +21,7 @@ capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text
 }  // namespace
 
 Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory)
-    : io(io), processes(processes), pool(pool), directory(directory), admissions(*this),
-      cleanups(*this) {}
+    : io(io), processes(processes), pool(pool), directory(directory), admissions(*this), cleanups(*this) {}
 
 Sessions::~Sessions() noexcept(false) {}
 
@@ -31,11 +30,11 @@ void Sessions::admit(kj::AutoCloseFd socket) {
   auto& link = *holder;
   auto opened = link->receiveOpen().then([this, &link](ProgramOpen&& request) { return open(link, kj::mv(request)); });
   admissions.add(opened
-                .catch_([this, &link](kj::Exception&& exception) {
-                  spdlog::warn("no session: {}", reasonOf(exception));
-                  if (link.get() != nullptr) refuse(kj::mv(link), reasonOf(exception));
-                })
-                .attach(kj::mv(holder)));
+                     .catch_([this, &link](kj::Exception&& exception) {
+                       spdlog::warn("no session: {}", reasonOf(exception));
+                       if (link.get() != nullptr) refuse(kj::mv(link), reasonOf(exception));
+                     })
+                     .attach(kj::mv(holder)));
 }
 
 // Takes `link` only when a session can hold it.
@@ -78,7 +77,7 @@ kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::O
       opened.setSession(reader(session.id));
       opened.setDirectory(reader(session.directory));
     });
-    KJ_IF_MAYBE(previous, find(session.id)) {
+    KJ_IF_MAYBE (previous, find(session.id)) {
       drop(remove(*previous));
     }
     table.add(kj::mv(owned));
@@ -88,8 +87,10 @@ kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::O
 }
 
 void Sessions::watch(Session& session) {
-  KJ_IF_MAYBE(worker, session.worker) {
-    session.workerWatch = (*worker)->exited().then([this, &session](std::string how) { loseWorker(session, how); })
+  KJ_IF_MAYBE (worker, session.worker) {
+    session.workerWatch = (*worker)
+                              ->exited()
+                              .then([this, &session](std::string how) { loseWorker(session, how); })
                               .eagerlyEvaluate(nullptr);
   }
   session.life = session.gone()
@@ -110,7 +111,7 @@ void Sessions::loseWorker(Session& session, const std::string& how) {
 // Called from the session's own promises, which must not be destroyed while they run: drop() waits for the next turn.
 void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour) {
   session.ended = true;
-  KJ_IF_MAYBE(reason, misbehaviour) {
+  KJ_IF_MAYBE (reason, misbehaviour) {
     spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
   } else {
@@ -124,7 +125,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {
   session.workerWatch = nullptr;
-  KJ_IF_MAYBE(worker, session.worker) {
+  KJ_IF_MAYBE (worker, session.worker) {
     kj::Own<WorkerProcess> taken = kj::mv(*worker);
     session.worker = nullptr;
     auto stopped = taken->stop();
@@ -172,8 +173,8 @@ void Sessions::drop(kj::Own<Session> session) {
   auto told = session->link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
   auto freed = releaseWorker(*session);
   cleanups.add(kj::evalLater([told = kj::mv(told), freed = kj::mv(freed)]() mutable {
-              return told.then([freed = kj::mv(freed)]() mutable { return kj::mv(freed); });
-            }).attach(kj::mv(session)));
+                 return told.then([freed = kj::mv(freed)]() mutable { return kj::mv(freed); });
+               }).attach(kj::mv(session)));
 }
 
 kj::Promise<void> Sessions::close() {

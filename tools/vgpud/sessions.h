@@ -1,7 +1,7 @@
 // All sessions of a node: admits programs, gives them workers, and reacts to the end of either.
 //
-// Owns the sessions; everything runs in the daemon's event loop. A session in the table is running, suspended, on the way
-// between the two, or lost. suspend.cc and resume.cc are the two long operations on it.
+// Owns the sessions; everything runs in the daemon's event loop. A session in the table is running, suspended, on the
+// way between the two, or lost. suspend.cc and resume.cc are the two long operations on it.
 #pragma once
 
 #include <kj/async-io.h>

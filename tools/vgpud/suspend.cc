@@ -57,8 +57,13 @@ class Target {
 class Suspension {
  public:
   Suspension(Sessions& sessions, Session& session, std::string directory, control::Progress::Client progress)
-      : sessions(sessions), session(session), worker(*getWorker(session)), target(directory), progress(kj::mv(progress)),
-        workerExit(worker.exited()), start(now()) {
+      : sessions(sessions),
+        session(session),
+        worker(*getWorker(session)),
+        target(directory),
+        progress(kj::mv(progress)),
+        workerExit(worker.exited()),
+        start(now()) {
     session.state = control::State::SUSPENDING;
   }
   ~Suspension() noexcept(false) {
@@ -86,7 +91,7 @@ class Suspension {
 
  private:
   static kj::Own<WorkerProcess>& getWorker(Session& session) {
-    KJ_IF_MAYBE(worker, session.worker) {
+    KJ_IF_MAYBE (worker, session.worker) {
       if (session.state == control::State::RUNNING) return *worker;
     }
     if (session.state == control::State::SUSPENDED) {
@@ -104,9 +109,8 @@ class Suspension {
     session.describe(request.initSession());
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);
-    return worker.orExit(request.send().then([this](capnp::Response<control::Worker::SaveResults>&& answer) {
-      report.take(answer.getReport());
-    }));
+    return worker.orExit(request.send().then(
+        [this](capnp::Response<control::Worker::SaveResults>&& answer) { report.take(answer.getReport()); }));
   }
 
   // The snapshot is complete: from here on there is no way back, and none is needed.
@@ -126,13 +130,14 @@ class Suspension {
     }
     if (quiesceAsked) {
       auto proceed = worker.remote().proceedRequest().send().ignoreResult();
-      sessions.spawn(proceed.then([target = target]() -> kj::Promise<void> {
-                                    target.clearIfMade();
-                                    return kj::READY_NOW;
-                                  },
-                                  [target = target, exit = kj::mv(workerExit)](kj::Exception&&) mutable -> kj::Promise<void> {
-                                    return exit.ignoreResult().then([target] { target.clear(); });
-                                  }));
+      sessions.spawn(proceed.then(
+          [target = target]() -> kj::Promise<void> {
+            target.clearIfMade();
+            return kj::READY_NOW;
+          },
+          [target = target, exit = kj::mv(workerExit)](kj::Exception&&) mutable -> kj::Promise<void> {
+            return exit.ignoreResult().then([target] { target.clear(); });
+          }));
     } else {
       target.clearIfMade();
     }

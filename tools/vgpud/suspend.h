@@ -1,5 +1,5 @@
-// Suspend: the program's gate is closed, its worker stops, the snapshot is written, the worker ends. Whatever fails before
-// the snapshot is complete leaves the program running as before.
+// Suspend: the program's gate is closed, its worker stops, the snapshot is written, the worker ends. Whatever fails
+// before the snapshot is complete leaves the program running as before.
 #pragma once
 
 #include <kj/async.h>
@@ -18,8 +18,8 @@ struct OperationReport {
   void give(control::Report::Builder report) const;
 };
 
-// Suspends `session` to `directory`, an absolute path. Dropping the promise before the snapshot is complete ends the work
-// and lets the program go on. Throws kj::Exception, at once or later.
+// Suspends `session` to `directory`, an absolute path. Dropping the promise before the snapshot is complete ends the
+// work and lets the program go on. Throws kj::Exception, at once or later.
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
                                      control::Progress::Client progress);
 

@@ -30,8 +30,9 @@ WorkerPool::Waiting& WorkerPool::prepare() {
         learnDevices(hello.getDevices());
       });
   next.ready = next.worker->orExit(kj::mv(greeted))
-                   .exclusiveJoin(io.provider->getTimer().afterDelay(startLimit).then(
-                       [] { fail("a vgpu-worker was not ready in 60 s"); }))
+                   .exclusiveJoin(io.provider->getTimer().afterDelay(startLimit).then([] {
+                     fail("a vgpu-worker was not ready in 60 s");
+                   }))
                    .fork();
   tasks.add(next.worker->exited().then([this, dead = &next](std::string) { replace(dead); }));
   waiting = kj::mv(owned);
@@ -46,7 +47,7 @@ void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
 }
 
 void WorkerPool::replace(Waiting* dead) {
-  KJ_IF_MAYBE(current, waiting) {
+  KJ_IF_MAYBE (current, waiting) {
     if (current->get() != dead || !dead->isReady || closed) return;
     spdlog::warn("the waiting worker ended; another one is started");
     waiting = nullptr;

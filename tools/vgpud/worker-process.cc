@@ -21,8 +21,9 @@ namespace {
 constexpr int workerSocket = 3;  // where vgpu-worker expects its end
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
-constexpr const char* passedPrefixes[] = {"PATH=", "HOME=", "LANG=", "LC_", "TMPDIR=", "CUDA_", "VGPU_",
-                                          "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
+constexpr const char* passedPrefixes[] = {
+    "PATH=", "HOME=",         "LANG=",         "LC_",           "TMPDIR=",       "CUDA_",
+    "VGPU_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
 constexpr const char* keptBack[] = {"VGPU_NODE=", "VGPU_SESSION_NAME=", "VGPU_EMULATED="};
 
 bool startsWithAny(std::string_view text, std::span<const char* const> prefixes) {

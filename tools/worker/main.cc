@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   auto caught = kj::runCatchingExceptions([&] { vgpu::serve(device); });
-  KJ_IF_MAYBE(exception, caught) {
+  KJ_IF_MAYBE (exception, caught) {
     std::fprintf(stderr, "vgpu-worker: %s\n", vgpu::reasonOf(*exception).c_str());
     return 1;
   }

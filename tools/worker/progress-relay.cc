@@ -14,7 +14,7 @@ struct ProgressRelay::Receiver {
 
   void send(const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
     if (busy) return;
-    KJ_IF_MAYBE(receiver, client) {
+    KJ_IF_MAYBE (receiver, client) {
       auto request = receiver->reportRequest();
       request.setPhase(phase);
       request.setDoneBytes(doneBytes);

@@ -24,14 +24,16 @@ struct ProgramMemory {
 
 kj::Promise<kj::AutoCloseFd> receive(control::Descriptor::Client descriptor) {
   auto fd = descriptor.getFd();
-  return fd.then([](kj::Maybe<int> passed) {
-    KJ_IF_MAYBE(number, passed) {
-      int own;
-      KJ_SYSCALL(own = fcntl(*number, F_DUPFD_CLOEXEC, 3));
-      return kj::AutoCloseFd(own);
-    }
-    fail("a request that needs the program's memory came without its descriptors");
-  }).attach(kj::mv(descriptor));
+  return fd
+      .then([](kj::Maybe<int> passed) {
+        KJ_IF_MAYBE (number, passed) {
+          int own;
+          KJ_SYSCALL(own = fcntl(*number, F_DUPFD_CLOEXEC, 3));
+          return kj::AutoCloseFd(own);
+        }
+        fail("a request that needs the program's memory came without its descriptors");
+      })
+      .attach(kj::mv(descriptor));
 }
 
 template <typename Params>
@@ -107,11 +109,13 @@ kj::Promise<void> WorkerServer::attach(AttachContext context) {
   auto params = context.getParams();
   return receiveMemory(params).then([this](ProgramMemory&& memory) {
     printTo(memory.output);
-    return thread.run([this, memory = kj::mv(memory)]() mutable {
-      running().attach(adopt(memory.segment), adopt(memory.hostArena));
-      running().proceed();
-      return Done{};
-    }).ignoreResult();
+    return thread
+        .run([this, memory = kj::mv(memory)]() mutable {
+          running().attach(adopt(memory.segment), adopt(memory.hostArena));
+          running().proceed();
+          return Done{};
+        })
+        .ignoreResult();
   });
 }
 
@@ -122,10 +126,12 @@ kj::Promise<void> WorkerServer::quiesce(QuiesceContext context) {
 }
 
 kj::Promise<void> WorkerServer::proceed(ProceedContext) {
-  return thread.run([this] {
-    running().proceed();
-    return Done{};
-  }).ignoreResult();
+  return thread
+      .run([this] {
+        running().proceed();
+        return Done{};
+      })
+      .ignoreResult();
 }
 
 kj::Promise<void> WorkerServer::save(SaveContext context) {
@@ -137,9 +143,9 @@ kj::Promise<void> WorkerServer::save(SaveContext context) {
     relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
     return checkpoint::save(running(), directory, objects, identity, progressTo(relay));
   });
-  return cancelOnDrop(saved.then([context](checkpoint::Report&& report) mutable {
-    give(report, context.getResults().initReport());
-  }), relay);
+  return cancelOnDrop(
+      saved.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }),
+      relay);
 }
 
 kj::Promise<void> WorkerServer::restore(RestoreContext context) {
@@ -159,7 +165,8 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   });
   return cancelOnDrop(restored.then([context](checkpoint::Report&& report) mutable {
     give(report, context.getResults().initReport());
-  }), relay);
+  }),
+                      relay);
 }
 
 }  // namespace vgpu

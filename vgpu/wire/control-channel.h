@@ -28,7 +28,8 @@ class ControlChannel {
   static constexpr size_t mostBytes = size_t{256} << 10;  // of one message
   static constexpr size_t mostDescriptors = 8;            // beside one message
 
-  // `wake`, where given, is a descriptor that ends a blocked call when it becomes readable. It must outlive the channel.
+  // `wake`, where given, is a descriptor that ends a blocked call when it becomes readable. It must outlive the
+  // channel.
   explicit ControlChannel(kj::AutoCloseFd socket, int wake = -1);
 
   int fd() const { return socket; }

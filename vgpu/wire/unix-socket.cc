@@ -52,7 +52,8 @@ Address fileAddress(const std::string& path) {
   std::string directory = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
   std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
   int fd = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) raise(kj::Exception::Type::FAILED, "cannot open the directory of the socket " + path + ": " + strerror(errno));
+  if (fd < 0)
+    raise(kj::Exception::Type::FAILED, "cannot open the directory of the socket " + path + ": " + strerror(errno));
   address.directory = kj::AutoCloseFd(fd);
   std::string reached = "/proc/self/fd/" + std::to_string(fd) + "/" + file;
   if (reached.size() > room) {
@@ -80,11 +81,14 @@ kj::AutoCloseFd connectTo(const Address& address, const std::string& shown, int 
   if (result == 0 || errno == EISCONN) return fd;
   int error = errno;
   switch (error) {
-    case ENOENT: raise(kj::Exception::Type::DISCONNECTED, "there is no socket " + shown);
+    case ENOENT:
+      raise(kj::Exception::Type::DISCONNECTED, "there is no socket " + shown);
     case ECONNREFUSED:
       raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + shown + ": the process that made it has ended");
-    case EAGAIN: raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + shown);
-    default: raise(kj::Exception::Type::FAILED, "cannot connect to " + shown + ": " + strerror(error));
+    case EAGAIN:
+      raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + shown);
+    default:
+      raise(kj::Exception::Type::FAILED, "cannot connect to " + shown + ": " + strerror(error));
   }
 }
 

@@ -1,0 +1,82 @@
+// What a call costs the program that makes it. Run under vgpuctl: it is a program of the driver API like any other.
+#include <benchmark/benchmark.h>
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+void check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: CUDA error %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+constexpr const char* source = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry nothing(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n, .param .f32 s) { ret; }
+)";
+
+CUfunction nothing;
+
+// Posts launches, as many as the ring takes without making its writer wait; what the GPU needs for them is not counted.
+void postedLaunch(benchmark::State& state) {
+  CUdeviceptr pointer = 0;
+  unsigned n = 0;
+  float s = 1;
+  void* parameters[] = {&pointer, &pointer, &pointer, &n, &s};
+  for (auto _ : state) {
+    check(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr), "launch");
+    if (++n % 4096 != 0) continue;
+    state.PauseTiming();
+    check(cuCtxSynchronize(), "synchronize");
+    state.ResumeTiming();
+  }
+  check(cuCtxSynchronize(), "synchronize");
+}
+BENCHMARK(postedLaunch);
+
+void launchAndWait(benchmark::State& state) {
+  CUdeviceptr pointer = 0;
+  unsigned n = 0;
+  float s = 1;
+  void* parameters[] = {&pointer, &pointer, &pointer, &n, &s};
+  for (auto _ : state) {
+    check(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr), "launch");
+    check(cuCtxSynchronize(), "synchronize");
+  }
+}
+BENCHMARK(launchAndWait)->UseRealTime();
+
+void idleSynchronize(benchmark::State& state) {
+  check(cuCtxSynchronize(), "synchronize");
+  for (auto _ : state) check(cuCtxSynchronize(), "synchronize");
+}
+BENCHMARK(idleSynchronize);
+
+void allocateAndFree(benchmark::State& state) {
+  for (auto _ : state) {
+    CUdeviceptr memory;
+    check(cuMemAlloc(&memory, 1 << 20), "allocate");
+    check(cuMemFree(memory), "free");
+  }
+}
+BENCHMARK(allocateAndFree)->UseRealTime();
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  CUcontext context;
+  CUmodule module;
+  check(cuInit(0), "init");
+  check(cuDevicePrimaryCtxRetain(&context, 0), "context");
+  check(cuCtxSetCurrent(context), "context");
+  check(cuModuleLoadData(&module, source), "module");
+  check(cuModuleGetFunction(&nothing, module, "nothing"), "function");
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
