@@ -43,11 +43,6 @@ void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
   if (info.replay == api::Replay::BUILD) kept = kj::heapArray<capnp::word>(space().asConst());
-  if (info.route != api::Route::POST) {
-    Slot& slot = thread.slot();
-    slot.result = CUDA_SUCCESS;
-    slot.answerWords = 0;
-  }
   if (!info.noWork) raise(session.progress[thread.device()].lastWork, stampOf);
   session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(thread.device()));
 }
@@ -61,6 +56,7 @@ CUresult CallBase::post() {
 
 CUresult CallBase::call() {
   if (!reservation) return thread.session.lossResult();
+  expectAnswer(thread);
   publish();
   CUresult result = awaitStamp(thread, stampOf, Waiting::forWorker);
   if (result == CUDA_SUCCESS && !recordsLater) record();
@@ -76,6 +72,7 @@ CUresult CallBase::send() {
 }
 
 CUresult CallBase::signal() {
+  expectAnswer(thread);
   if (CUresult error = send()) return error;
   if (CUresult error = awaitStamp(thread, stampOf)) return error;
   return thread.session.takeError(thread.device());
@@ -89,6 +86,12 @@ void CallBase::record() {
                                 .words = kj::mv(kept),
                                 .address = rangeAddress,
                                 .bytes = rangeBytes});
+}
+
+void expectAnswer(Thread& thread) {
+  Slot& slot = thread.slot();
+  slot.result = CUDA_SUCCESS;
+  slot.answerWords = 0;
 }
 
 // Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.

@@ -38,7 +38,7 @@ class CallBase {
   // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
   CUresult signal();
   // The same without the wait: awaitStamp(stamp()) is the other half. A thread may have several on their way in one
-  // stream; the answer of a failed one is that of the last.
+  // stream, after one expectAnswer(); the answer of a failed one is the answer of those behind it too.
   CUresult send();
 
   uint64_t stamp() const { return stampOf; }
@@ -70,6 +70,9 @@ class CallBase {
   kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
+
+// Clears the thread's slot for the next answer; the GPU itself writes no result.
+void expectAnswer(Thread& thread);
 
 // Waits until the thread's frame of `stamp` is complete. CUDA's answer of it, or of the device's fault where the GPU is
 // waited for.

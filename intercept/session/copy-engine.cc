@@ -51,7 +51,7 @@ CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_
 
 CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
   Session& session = thread.session;
-  auto slab = session.slabs.take(session.lost);
+  auto slab = session.slabs.take(thread.firstSlab(), session.lost);
   if (!slab) return session.lossResult();
   std::memcpy(session.segment.slab(*slab), hostPointer(source), bytes);
   Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
@@ -98,16 +98,18 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
   return frame.send();
 }
 
-// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on their way have come or failed.
+// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on
+// their way have come or failed.
 CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
   Session& session = thread.session;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
   uint64_t count = (bytes + slabBytes - 1) / slabBytes;
   CUresult result = CUDA_SUCCESS;
+  expectAnswer(thread);
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < count && asked - taken < piecesInFlight) {
-      auto slab = session.slabs.take(session.lost);
+      auto slab = session.slabs.take(thread.firstSlab(), session.lost);
       if (!slab) return session.lossResult();
       Piece& piece = pieces[asked++ % piecesInFlight];
       piece = {*slab, (asked - 1) * slabBytes, std::min(slabBytes, bytes - (asked - 1) * slabBytes), 0};

@@ -6,10 +6,9 @@
 
 namespace vgpu {
 
-std::optional<uint32_t> Slabs::take(const std::atomic<bool>& abandoned) {
+std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& abandoned) {
   Backoff backoff;
   while (!abandoned.load(std::memory_order_relaxed)) {
-    uint32_t first = next.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t i = 0; i < slabCount; ++i) {
       uint32_t slab = (first + i) % slabCount;
       auto& busy = segment.slabState(slab).busy;

@@ -16,13 +16,13 @@ class Slabs {
  public:
   explicit Slabs(const Segment& segment) : segment(segment) {}
 
-  // Waits for a free slab; nothing once `abandoned`. Any thread.
-  std::optional<uint32_t> take(const std::atomic<bool>& abandoned);
+  // Waits for a free slab; nothing once `abandoned`. Any thread. Looks from `first` on: a thread that always begins at the
+  // same place finds the slab that it used last still in its core's cache.
+  std::optional<uint32_t> take(uint32_t first, const std::atomic<bool>& abandoned);
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
 
  private:
   const Segment& segment;
-  std::atomic<uint32_t> next{0};  // where to look first
 };
 
 }  // namespace vgpu

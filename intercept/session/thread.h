@@ -17,6 +17,8 @@ class Thread {
   const uint16_t slotIndex;
 
   Slot& slot() const { return session.segment.slot(slotIndex); }
+  // Where this thread looks for a staging slab first, apart from other threads.
+  uint32_t firstSlab() const { return slotIndex * 8 % slabCount; }
   // Of the current context; 0 where the thread has none.
   unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
 

@@ -21,12 +21,17 @@ ChunkPlan planOf(const Items& items) {
   return ChunkPlan(sizes);
 }
 
+// One for all cases: its buffers take longer to make than most files here to read.
+Pipeline& pipeline() {
+  static Pipeline shared(nullptr);
+  return shared;
+}
+
 // Writes `items` as the file `bytes` of a directory without a manifest.
 FileSum write(const std::string& path, const Items& items) {
-  Pipeline pipeline(nullptr);
   NewDirectory directory(path);
   FileWriter file = directory.create(bytesFile);
-  writeChunks(pipeline, file, planOf(items), [&](const Piece& piece, std::byte* out) {
+  writeChunks(pipeline(), file, planOf(items), [&](const Piece& piece, std::byte* out) {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
   });
   FileSum sum = file.finish();
@@ -35,11 +40,10 @@ FileSum write(const std::string& path, const Items& items) {
 }
 
 Items read(const std::string& path, const FileSum& sum, const Items& like) {
-  Pipeline pipeline(nullptr);
   FileReader file = OldDirectory(path).open(bytesFile, sum);
   Items items;
   for (auto& item : like) items.emplace_back(item.size(), std::byte{0x55});
-  readChunks(pipeline, file, planOf(like), [&](const Piece& piece, const std::byte* bytes) {
+  readChunks(pipeline(), file, planOf(like), [&](const Piece& piece, const std::byte* bytes) {
     std::byte* out = items[piece.item].data() + piece.offset;
     if (bytes == nullptr) {
       std::memset(out, 0, piece.bytes);
@@ -134,7 +138,6 @@ TEST_CASE("a file of other chunks than planned is refused") {
 
 TEST_CASE("a stage that fails ends the others, and its error comes out") {
   ScratchDirectory scratch;
-  Pipeline pipeline(nullptr);
   for (int stage = 0; stage < 3; stage++) {
     for (auto here : {Pipeline::Here::produce, Pipeline::Here::consume}) {
       auto failIn = [&](int which, const Chunk& chunk) {
@@ -145,13 +148,13 @@ TEST_CASE("a stage that fails ends the others, and its error comes out") {
                                 return chunk.index < 1000;
                               },
                               [&](Chunk& chunk) { failIn(1, chunk); }, [&](Chunk& chunk) { failIn(2, chunk); }};
-      CHECK_THROWS_WITH_AS(pipeline.run(stages, here), doctest::Contains("stage gives up"), kj::Exception);
+      CHECK_THROWS_WITH_AS(pipeline().run(stages, here), doctest::Contains("stage gives up"), kj::Exception);
     }
   }
   // And the buffers serve again.
   uint64_t seen = 0;
-  pipeline.run({[&](Chunk& chunk) { return chunk.index < 100; }, [](Chunk&) {},
-                [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
-               Pipeline::Here::produce);
+  pipeline().run({[&](Chunk& chunk) { return chunk.index < 100; }, [](Chunk&) {},
+                  [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
+                 Pipeline::Here::produce);
   CHECK(seen == 100);
 }

@@ -323,8 +323,8 @@ uint64_t halfValueOf(uint64_t& state) {
 uint64_t value(const std::string& type, uint64_t& state) {
   if (type == "shift") return next(state) % 3 ? next(state) % 70 : next(state) & 0xffffffff;
   if (type == "field") {
-    const uint64_t bound = next(state) % 4 ? 70 : 256;
-    return next(state) % bound;
+    const uint64_t number = next(state);
+    return number % (next(state) % 4 ? 70 : 256);
   }
   if (type == "pred") return next(state) & 1;
   if (type == "f32") return floatValue(state);

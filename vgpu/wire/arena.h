@@ -2,8 +2,8 @@
 //
 // Device memory of virtual GPU n is at deviceArena(n). FACTS.md, Addresses: the driver honours exactly these hints.
 // Pinned host memory is one sparse memfd, mapped at hostArena in the program and in the worker alike, so one address
-// serves all sides. Thread sanitizer reserves most of the address space for itself; under it the host arena sits in
-// the only window it leaves free.
+// serves all sides. Address sanitizer's shadow ends just above 0x1000'0000'0000, so the arena begins higher. Thread
+// sanitizer reserves most of the address space for itself; under it the host arena sits in the window it leaves free.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr uint64_t deviceArenaBytes = 1 * TiB;  // a device
 constexpr uint64_t hostArenaBase = 0x7e90'0000'0000;
 constexpr uint64_t hostArenaBytes = 64 * GiB;
 #else
-constexpr uint64_t hostArenaBase = 0x1000'0000'0000;
+constexpr uint64_t hostArenaBase = 0x1100'0000'0000;
 constexpr uint64_t hostArenaBytes = 1 * TiB;
 #endif
 
