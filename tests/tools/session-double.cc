@@ -4,7 +4,8 @@
 //
 // Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY".
 // Ends at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then;
-// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps.
+// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N overwrites
+// its ring with the random bytes of seed N once it has its session.
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -12,11 +13,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <random>
 #include <string>
 
 #include "intercept/session/control.h"
 #include "vgpu/objects/object-list.h"
-#include "vgpu/wire/segment.h"
+#include "vgpu/wire/ring.h"
 
 namespace {
 
@@ -41,6 +44,20 @@ class Double final : public SessionControl {
   }
 };
 
+// What a hostile program can do to its worker: anything at all in the memory that they share.
+void fillRing(const MemoryFile& file, unsigned long seed) {
+  Segment segment(file);
+  std::mt19937_64 random(seed);
+  for (uint64_t at = 0; at < ringBytes; at += sizeof(uint64_t)) {
+    uint64_t bytes = random();
+    std::memcpy(segment.ringAt(at), &bytes, sizeof bytes);
+  }
+  // The first frame's stamp and size are right, so that the worker reads what lies behind.
+  RingWriter writer(segment);
+  std::atomic<bool> abandoned{false};
+  if (seed % 2 == 0) writer.publish(*writer.reserve(500, abandoned), api::Method::launchKernel, 3, 0);
+}
+
 void run(const char* name) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -56,6 +73,7 @@ void run(const char* name) {
   Double::say("opened " + control->session() + " " + control->directory());
   control->serve(served);
   if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) pause();
+  if (const char* seed = std::getenv("DOUBLE_GARBAGE")) fillRing(segment, std::stoul(seed));
   int signal;
   sigwait(&signals, &signal);
 }
