@@ -72,6 +72,10 @@ void integers(Forms& forms) {
     const std::string type = t, zero = type == "u32" ? "b32" : "b64";
     forms.raw("add.cc." + type + " D, A, B; addc." + type + " D, A, C", type, {type, type, type});
     forms.raw("sub.cc." + type + " D, A, B; subc." + type + " D, A, C", type, {type, type, type});
+    forms.raw("sub.cc." + type + " D, A, B; addc." + type + " D, D, C", type, {type, type, type});
+    forms.raw("add.cc." + type + " D, A, B; subc." + type + " D, D, C", type, {type, type, type});
+    forms.raw("sub.cc." + type + " D, A, B; subc.cc." + type + " D, C, A; addc." + type + " D, D, D", type,
+              {type, type, type});
     forms.raw("add.cc." + type + " D, A, B; addc.cc." + type + " D, A, C; addc." + type + " D, B, C", type,
               {type, type, type});
     forms.raw("sub.cc." + type + " D, A, B; subc.cc." + type + " D, C, B; subc." + type + " D, A, C", type,

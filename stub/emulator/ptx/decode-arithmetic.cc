@@ -15,7 +15,7 @@ std::string unsignedName(Decoder& decoder, const Statement& statement) {
 void sumWithCarry(Decoder& decoder, const Statement& statement, bool subtract, bool readsCarry, Value a, Value b) {
   const std::string type = unsignedName(decoder, statement);
   Builder& build = decoder.build();
-  const Value in = readsCarry ? decoder.carry() : build.constant(4, 0);
+  const Value in = readsCarry ? decoder.carry() : build.constant(4, subtract ? 1 : 0);
   Value out;
   if (statement.has("cc")) {
     out = build.reg(4);

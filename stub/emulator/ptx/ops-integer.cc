@@ -157,23 +157,25 @@ T mad24Hi(T a, T b, T c) {
 }
 int32_t mad24HiSat(int32_t a, int32_t b, int32_t c) { return clampTo32((product24(a, b) >> 16) + c); }
 
-// The carry (or borrow) out of a + b + carry, as the hidden flag that .cc instructions write: 0 or 1.
+// The hidden flag that .cc instructions write, 0 or 1: the carry out of a + b + carry, and for a difference the carry
+// out of a + ~b + carry, which is 1 where nothing was borrowed. PTX speaks of a borrow there, but nvcc reads the flag
+// of a subtraction with addc (128-bit division), and this is what the hardware gives it.
 template <class T>
 uint32_t carryAdd(T a, T b, uint32_t carry) {
   const T sum = a + b;
   return uint32_t{sum < a} | uint32_t{static_cast<T>(sum + carry) < sum};
 }
 template <class T>
-uint32_t carrySub(T a, T b, uint32_t borrow) {
-  return uint32_t{a < b} | uint32_t{static_cast<T>(a - b) < borrow};
+uint32_t carrySub(T a, T b, uint32_t carry) {
+  return carryAdd<T>(a, static_cast<T>(~b), carry);
 }
 template <class T>
 T addCarry(T a, T b, uint32_t carry) {
   return a + b + carry;
 }
 template <class T>
-T subCarry(T a, T b, uint32_t borrow) {
-  return a - b - borrow;
+T subCarry(T a, T b, uint32_t carry) {
+  return a + static_cast<T>(~b) + carry;
 }
 
 template <class A, class B, class C>

@@ -1,0 +1,73 @@
+// The fast approximations within the errors that PTX states for them.
+#include <cmath>
+#include <limits>
+
+#include "ptx-fixture.h"
+
+namespace vgpu::emulator {
+namespace {
+
+struct Approximation {
+  const char* instruction;
+  double (*exact)(double);
+  double relative, absolute;  // PTX ISA, the instruction's own section
+  double least, most;         // of the operand
+};
+
+const Approximation kApproximations[] = {
+    {"ex2.approx.f32", [](double x) { return std::exp2(x); }, 0x1p-22, 0, -126, 127},
+    {"lg2.approx.f32", [](double x) { return std::log2(x); }, 0x1p-22, 0x1p-22, 0x1p-126, 1e38},
+    {"rcp.approx.f32", [](double x) { return 1 / x; }, 0x1p-23, 0, -1e30, 1e30},
+    {"rsqrt.approx.f32", [](double x) { return 1 / std::sqrt(x); }, 1.28e-7, 0, 0x1p-126, 1e38},
+    {"sqrt.approx.f32", [](double x) { return std::sqrt(x); }, 0x1p-23, 0, 0x1p-126, 1e38},
+    {"sin.approx.f32", [](double x) { return std::sin(x); }, 0x1p-23, 6.7e-7, -100, 100},
+    {"cos.approx.f32", [](double x) { return std::cos(x); }, 0x1p-23, 6.7e-7, -100, 100},
+    {"tanh.approx.f32", [](double x) { return std::tanh(x); }, 0x1p-11, 0, -20, 20},
+};
+
+}  // namespace
+
+TEST_CASE("approximations stay within the errors that PTX states") {
+  std::mt19937_64 random(7);
+  for (const Approximation& each : kApproximations) {
+    CAPTURE(each.instruction);
+    Device device(kernelText(".param .u64 data", std::string(R"(
+      .reg .b32 %r<4>; .reg .f32 %f<2>; .reg .b64 %d<4>;
+      ld.param.u64 %d0, [data]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1; ld.global.f32 %f0, [%d2];
+    )") + each.instruction + " %f1, %f0; st.global.f32 [%d2], %f1; ret;"));
+    std::uniform_real_distribution<double> uniform(each.least, each.most);
+    std::vector<float> in(1024);
+    for (float& value : in) value = static_cast<float>(uniform(random));
+    const uint64_t data = device.upload(in);
+    device("k", {{1, 1, 1}, {1024, 1, 1}}, data);
+    const auto result = device.download<float>(data, in.size());
+    double worst = 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const double exact = each.exact(in[i]), allowed = std::abs(exact) * each.relative + each.absolute;
+      worst = std::max(worst, std::abs(result[i] - exact) / allowed);
+    }
+    CHECK(worst <= 1.0);
+  }
+}
+
+TEST_CASE("approximations of special operands") {
+  Device device(kernelText(".param .u64 data", R"(
+    .reg .f32 %f<4>; .reg .b64 %d<2>; ld.param.u64 %d0, [data];
+    ld.global.f32 %f0, [%d0]; ex2.approx.f32 %f1, %f0; st.global.f32 [%d0+16], %f1; rcp.approx.f32 %f1, %f0; st.global.f32 [%d0+20], %f1;
+    ld.global.f32 %f0, [%d0+4]; lg2.approx.f32 %f1, %f0; st.global.f32 [%d0+24], %f1; rsqrt.approx.f32 %f1, %f0; st.global.f32 [%d0+28], %f1;
+    ld.global.f32 %f0, [%d0+8]; sqrt.approx.f32 %f1, %f0; st.global.f32 [%d0+32], %f1; sin.approx.f32 %f1, %f0; st.global.f32 [%d0+36], %f1; ret;
+  )"));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const uint64_t data = device.upload(std::vector<float>{-infinity, 0.0f, -1.0f, 0, 0, 0, 0, 0, 0, 0});
+  device("k", {{1, 1, 1}, {1, 1, 1}}, data);
+  const auto result = device.download<float>(data, 10);
+  CHECK(result[4] == 0.0f);
+  CHECK(result[5] == 0.0f);
+  CHECK(std::signbit(result[5]));
+  CHECK(result[6] == -infinity);
+  CHECK(result[7] == infinity);
+  CHECK(std::isnan(result[8]));
+  CHECK(result[9] == doctest::Approx(std::sin(-1.0)));
+}
+
+}  // namespace vgpu::emulator
