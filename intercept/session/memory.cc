@@ -51,25 +51,30 @@ CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
   return result;
 }
 
-CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
+template <typename Params>
+CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes) {
   std::optional<uint64_t> place;
   {
     std::lock_guard lock(mutex);
-    place = devices[device].placeLease(bytes);
-    if (place) devices[device].reserveLease(*place, bytes);
+    place = arena.placeLease(bytes);
+    if (place) arena.reserveLease(*place, bytes);
   }
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result;
   {
-    Call<api::Cuda::LeaseParams> frame(thread, api::Method::lease);
+    Call<Params> frame(thread, method);
     frame->setAddress(*place);
     frame->setBytes(bytes);
     frame.describe(*place, bytes);
     result = frame.call();
   }
   std::lock_guard lock(mutex);
-  devices[device].settleLease(*place, result == CUDA_SUCCESS);
+  arena.settleLease(*place, result == CUDA_SUCCESS);
   return result;
+}
+
+CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
+  return lease<api::Cuda::LeaseParams>(thread, devices[device], api::Method::lease, bytes);
 }
 
 void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
@@ -150,25 +155,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
-  uint64_t piece = roundUp(bytes, leaseGranularity);
-  std::optional<uint64_t> place;
-  {
-    std::lock_guard lock(mutex);
-    place = host.placeLease(piece);
-    if (place) host.reserveLease(*place, piece);
-  }
-  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result;
-  {
-    Call<api::Cuda::HostLeaseParams> frame(thread, api::Method::hostLease);
-    frame->setAddress(*place);
-    frame->setBytes(piece);
-    frame.describe(*place, piece);
-    result = frame.call();
-  }
-  std::lock_guard lock(mutex);
-  host.settleLease(*place, result == CUDA_SUCCESS);
-  return result;
+  return lease<api::Cuda::HostLeaseParams>(thread, host, api::Method::hostLease, roundUp(bytes, leaseGranularity));
 }
 
 CUresult Memory::freeHost(Thread& thread, uint64_t address) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cuda-methods.h"
 #include "intercept/session/arena.h"
 
 namespace vgpu {
@@ -45,6 +46,9 @@ class Memory {
 
  private:
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
+  // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
+  template <typename Params>
+  CUresult lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
