@@ -39,21 +39,24 @@ std::vector<MemoryRange> allocationsOf(const stub::Execution& on) {
 
 }  // namespace
 
-std::vector<MemoryRange> memoryOf(const stub::Execution& on) {
+std::vector<MemoryRange> memoryOf(const stub::Execution& on, const std::vector<SavedVariable>& saved) {
   std::vector<MemoryRange> ranges = allocationsOf(on), variables;
-  for (auto& [handle, variable] : on.variables)
-    if (variable.bytes > 0) variables.push_back({handleDevice(handle), variable.address, variable.bytes});
+  for (auto& variable : saved)
+    if (variable.bytes > 0) variables.push_back({handleDevice(variable.module), variable.address, variable.bytes});
   std::sort(variables.begin(), variables.end(), comesFirst);
   variables.erase(std::unique(variables.begin(), variables.end()), variables.end());  // several names for one
   ranges.insert(ranges.end(), variables.begin(), variables.end());
   return ranges;
 }
 
-std::vector<SavedVariable> variablesOf(const stub::Execution& on) {
+std::vector<SavedVariable> variablesOf(stub::Execution& on) {
   std::vector<SavedVariable> variables;
-  for (auto& [handle, variable] : on.variables)
-    variables.push_back({handle, variable.name, variable.address, variable.bytes});
-  std::sort(variables.begin(), variables.end(), [](auto& a, auto& b) { return a.handle < b.handle; });
+  auto add = [&](const stub::ModuleVariable& v) { variables.push_back({v.module, v.name, v.address, v.bytes}); };
+  for (auto& [handle, variable] : on.variables) add(variable);
+  for (auto& variable : on.allVariables()) add(variable);
+  std::sort(variables.begin(), variables.end(),
+            [](auto& a, auto& b) { return std::tie(a.module, a.symbol) < std::tie(b.module, b.symbol); });
+  variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
   return variables;
 }
 
@@ -81,9 +84,13 @@ void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const
 }
 
 void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
-                   const Moved& moved) {
+                   const std::vector<SavedVariable>& variables, const Moved& moved) {
+  auto isVariable = [&](const MemoryRange& range) {
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](auto& v) { return v.address == range.address && v.bytes == range.bytes; });
+  };
   for (auto& range : ranges)
-    if (range.device >= on.deviceCount() || !on.ownsMemory(range.address, range.bytes))
+    if (range.device >= on.deviceCount() || !(on.ownsMemory(range.address, range.bytes) || isVariable(range)))
       file.refuse(fmt::format("range: {} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes,
                               range.address, range.device));
   readChunks(pipeline, file, planOf(ranges), [&](const Piece& piece, const std::byte* bytes) {
@@ -98,16 +105,17 @@ void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, co
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");
 }
 
-void requireSameAddresses(const stub::Execution& on, const std::vector<SavedVariable>& variables) {
+void requireSameAddresses(const std::vector<SavedVariable>& variables, const std::vector<SavedVariable>& here) {
   for (auto& saved : variables) {
-    auto found = on.variables.find(saved.handle);
-    if (found == on.variables.end())
+    auto found = std::find_if(here.begin(), here.end(),
+                              [&](auto& v) { return v.module == saved.module && v.symbol == saved.symbol; });
+    if (found == here.end())
       fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.symbol));
-    if (found->second.address != saved.address || found->second.bytes != saved.bytes)
+    if (found->address != saved.address || found->bytes != saved.bytes)
       fail(
           fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
-                      saved.symbol, found->second.address, found->second.bytes, saved.address, saved.bytes));
+                      saved.symbol, found->address, found->bytes, saved.address, saved.bytes));
   }
 }
 

@@ -11,10 +11,11 @@
 
 namespace vgpu::checkpoint {
 
-// Live allocations, joined where they touch, and each variable.
-std::vector<MemoryRange> memoryOf(const stub::Execution& on);
+// Every variable of every loaded module, whether the program ever asked for it or not.
+std::vector<SavedVariable> variablesOf(stub::Execution& on);
 
-std::vector<SavedVariable> variablesOf(const stub::Execution& on);
+// Live allocations, joined where they touch, and each of `variables`.
+std::vector<MemoryRange> memoryOf(const stub::Execution& on, const std::vector<SavedVariable>& variables);
 
 uint64_t bytesOf(const std::vector<MemoryRange>& ranges);
 ChunkPlan planOf(const std::vector<MemoryRange>& ranges);
@@ -26,9 +27,9 @@ void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const
                 const Moved& moved);
 // Throws kj::Exception where a range is not the session's, and as readChunks() does.
 void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
-                   const Moved& moved);
+                   const std::vector<SavedVariable>& variables, const Moved& moved);
 
-// Throws kj::Exception, naming the symbol, where one is not where it was.
-void requireSameAddresses(const stub::Execution& on, const std::vector<SavedVariable>& variables);
+// Throws kj::Exception, naming the symbol, where one is not `here` where it was.
+void requireSameAddresses(const std::vector<SavedVariable>& variables, const std::vector<SavedVariable>& here);
 
 }  // namespace vgpu::checkpoint

@@ -64,7 +64,8 @@ class FileWriter {
 // A snapshot being made. Destroyed before publish(), it removes all it has made.
 class NewDirectory {
  public:
-  // Makes `path`, or takes it where it is an empty directory. Throws kj::Exception: not empty, read-only, …
+  // Makes `path`, or takes it where it is an empty directory or holds no more than a snapshot that was never finished.
+  // Throws kj::Exception: not empty, read-only, being written, …
   explicit NewDirectory(const std::string& path);
   ~NewDirectory() noexcept;
   NewDirectory(const NewDirectory&) = delete;
@@ -74,12 +75,13 @@ class NewDirectory {
   FileSum write(const char* name, std::span<const std::byte> bytes);
 
   // The manifest: from here on there is a snapshot.
-  void publish(const std::string& manifest);
+  void publish(const std::string& text);
 
  private:
-  void requireEmpty();
+  void takeEmpty();
   std::string path;
   kj::AutoCloseFd directory;
+  std::unique_ptr<FileWriter> manifest;  // there from the start, under the name of an unfinished one
   bool made = false, published = false;
   unsigned mode = 0;  // of a directory that was there
   std::vector<std::string> files;

@@ -28,7 +28,7 @@ Json tablesOf(const Manifest& manifest) {
       {"memory", Json::array()}, {"blobs", Json::array()}, {"variables", Json::array()}, {"eventTimes", Json::array()}};
   for (auto& range : manifest.memory) tables["memory"].push_back({range.device, range.address, range.bytes});
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
-  for (auto& v : manifest.variables) tables["variables"].push_back({v.handle, v.symbol, v.address, v.bytes});
+  for (auto& v : manifest.variables) tables["variables"].push_back({v.module, v.symbol, v.address, v.bytes});
   for (auto& [event, time] : manifest.eventTimes) tables["eventTimes"].push_back({event, time});
   return tables;
 }

@@ -12,7 +12,7 @@
 
 namespace vgpu::checkpoint {
 
-constexpr uint64_t snapshotVersion = 1;
+constexpr uint64_t snapshotVersion = 2;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Device {
@@ -33,7 +33,7 @@ struct SavedBlob {
 };
 
 struct SavedVariable {
-  uint64_t handle = 0;
+  uint64_t module = 0;  // virtual handle
   std::string symbol;
   uint64_t address = 0, bytes = 0;
   bool operator==(const SavedVariable&) const = default;

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -52,23 +54,37 @@ NewDirectory::NewDirectory(const std::string& path) : path(path) {
     cannot("open the snapshot's directory", path, error);
   }
   directory = kj::AutoCloseFd(fd);
-  if (made) return;
-  requireEmpty();
+  if (flock(directory, LOCK_EX | LOCK_NB) != 0)
+    cannot("lock, as somebody else may write there, the directory", path, errno);
+  if (!made) takeEmpty();
+  manifest = std::make_unique<FileWriter>(create(unfinishedManifest));
+}
+
+// Whoever saved here before may have been killed at it. What he left is known by its names, and that nobody is at it by
+// the lock, which ends with its holder.
+void NewDirectory::takeEmpty() {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    found.push_back(entry->path().filename());
+  if (error) cannot("look into the snapshot's directory", path, error.value());
+  auto isOurs = [](const std::string& name) {
+    return name == unfinishedManifest || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
+  };
+  bool unfinished = std::count(found.begin(), found.end(), unfinishedManifest) > 0;
+  auto foreign = unfinished ? std::find_if_not(found.begin(), found.end(), isOurs) : found.begin();
+  if (foreign != found.end())
+    fail(fmt::format(
+        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
+        "the program goes on",
+        path, *foreign));
   struct stat status;
   if (fstat(directory, &status) != 0) cannot("look at the snapshot's directory", path, errno);
   mode = status.st_mode & 07777;
   if (fchmod(directory, 0700) != 0) cannot("make private the snapshot's directory", path, errno);
-}
-
-void NewDirectory::requireEmpty() {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(path, error);
-  if (error) cannot("look into the snapshot's directory", path, error.value());
-  if (entry != std::filesystem::directory_iterator())
-    fail(fmt::format(
-        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
-        "the program goes on",
-        path, entry->path().filename().string()));
+  for (auto& name : found)
+    if (unlinkat(directory, name.c_str(), 0) != 0)
+      cannot("remove an unfinished snapshot's file", path + "/" + name, errno);
 }
 
 NewDirectory::~NewDirectory() noexcept {
@@ -95,8 +111,9 @@ FileSum NewDirectory::write(const char* name, std::span<const std::byte> bytes) 
   return writer.finish();
 }
 
-void NewDirectory::publish(const std::string& manifest) {
-  write(unfinishedManifest, std::as_bytes(std::span(manifest)));
+void NewDirectory::publish(const std::string& text) {
+  manifest->write(std::as_bytes(std::span(text)));
+  manifest->finish();
   if (fsync(directory) != 0) cannot("write the snapshot's directory", path, errno);
   if (renameat(directory, unfinishedManifest, directory, manifestFile) != 0)
     cannot("name the snapshot's manifest in", path, errno);

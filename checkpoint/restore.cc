@@ -97,9 +97,10 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
     objects.advance(now - told);
     told = now;
   });
-  requireSameAddresses(on, manifest.variables);
+  auto variables = variablesOf(on);
+  requireSameAddresses(manifest.variables, variables);
   Phase memory(progress, "memory", bytesOf(manifest.memory));
-  restoreMemory(on, pipeline, bytes, manifest.memory, [&](size_t count) { memory.advance(count); });
+  restoreMemory(on, pipeline, bytes, manifest.memory, variables, [&](size_t count) { memory.advance(count); });
   loadEventTimes(on, manifest);
 
   // Nothing can fail any more: only now is the program's memory written.

@@ -11,6 +11,8 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
+#include "stub/worker/image-facts.h"
+#include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
 
@@ -48,9 +50,9 @@ Manifest describe(stub::Execution& on, const Identity& identity, const Tail& tai
   manifest.barrier = tail.barrier;
   manifest.head = tail.head;
   manifest.objectCount = objectCount;
-  manifest.memory = memoryOf(on);
-  manifest.blobs = blobsOf(on);
   manifest.variables = variablesOf(on);
+  manifest.memory = memoryOf(on, manifest.variables);
+  manifest.blobs = blobsOf(on);
   manifest.eventTimes = eventTimesOf(on);
   return manifest;
 }
@@ -73,9 +75,22 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, NewDirectory& d
   return file.finish();
 }
 
+// Better no snapshot than one that has lost what kernels keep in the heap.
+void requireNoHeap(const stub::Execution& on) {
+  for (auto [module, number] : on.modules) {
+    auto blob = on.blobs.find(number);
+    if (blob != on.blobs.end() && stub::usesHeap(blob->second.bytes))
+      fail(fmt::format(
+          "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
+          "program goes on; give its kernels memory from cudaMalloc to have it suspended",
+          module));
+  }
+}
+
 Report saveQuiet(stub::Execution& on, const std::string& path, const std::string& objects, const Identity& identity,
                  const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
+  requireNoHeap(on);
   NewDirectory directory(path);
   auto records = recordsOf(objects, on.ringPosition);
   Tail tail = captureTail(on.shared(), on.ringPosition);

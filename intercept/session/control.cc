@@ -105,6 +105,11 @@ class ProgramControl final : public Control {
     pthread_join(thread, nullptr);
   }
 
+  void leave() override {
+    listener = nullptr;
+    if (connection) connection->close();
+  }
+
   const std::string& session() const override { return id; }
   const std::string& directory() const override { return stateDirectory; }
   void serve(SessionControl& served) override;
@@ -127,7 +132,7 @@ class ProgramControl final : public Control {
   const kj::AutoCloseFd output;
   const kj::AutoCloseFd wake;
   const std::string reattach;
-  const kj::AutoCloseFd listener;
+  kj::AutoCloseFd listener;
   std::string id, stateDirectory;
 
   SessionControl* served = nullptr;

@@ -39,6 +39,9 @@ class Control {
   static std::unique_ptr<Control> open(const OpenRequest& request);
   virtual ~Control() = default;
 
+  // In a child made by fork(): lets go of the connections, which are the parent's. Async-signal-safe.
+  virtual void leave() = 0;
+
   virtual const std::string& session() const = 0;    // id
   virtual const std::string& directory() const = 0;  // state directory; holds the object list
 

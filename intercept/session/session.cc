@@ -18,8 +18,6 @@ namespace {
 std::atomic<Session*> theSession{nullptr};
 std::mutex opening;
 
-// The parent's ring, connection and threads are not the child's.
-void forgetAfterFork() { theSession.store(nullptr, std::memory_order_relaxed); }
 bool forked = false;
 
 std::string nodeFromEnvironment() {
@@ -36,6 +34,13 @@ std::string programPath() {
 
 }  // namespace
 
+// The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and
+// a daemon that looks for the program would find nobody behind it.
+void Session::forgetInChild() {
+  forked = true;
+  if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
+}
+
 Session* Session::find() { return theSession.load(std::memory_order_acquire); }
 
 Session& Session::open() {
@@ -43,12 +48,10 @@ Session& Session::open() {
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
   KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
-  std::unique_ptr<Session> session(new Session(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes)));
+  std::unique_ptr<Session> session(
+      new Session(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes)));
   session->start();
-  pthread_atfork(nullptr, nullptr, [] {
-    forked = true;
-    forgetAfterFork();
-  });
+  pthread_atfork(nullptr, nullptr, forgetInChild);
   theSession.store(session.get(), std::memory_order_release);
   return *session.release();
 }
@@ -75,7 +78,8 @@ void Session::start() {
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
   control->serve(*this);  // before the first wait: a worker that dies must end it
   describeDevices();
-  for (unsigned device = 0; device < devices.size(); ++device) contexts[device] = handles.create(api::Kind::CONTEXT, device);
+  for (unsigned device = 0; device < devices.size(); ++device)
+    contexts[device] = handles.create(api::Kind::CONTEXT, device);
 }
 
 void Session::describeDevices() {

@@ -76,6 +76,7 @@ class Session final : public SessionControl {
 
  private:
   Session(MemoryFile segment, MemoryFile hostArena);
+  static void forgetInChild();
   void start();
   void describeDevices();
 

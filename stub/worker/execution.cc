@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include "stub/worker/dispatch.h"
+#include "stub/worker/image-facts.h"
 #include "vgpu/api/effects.h"
 
 namespace vgpu::stub {
@@ -24,9 +25,7 @@ CUresult codeOf(const BadHandle& bad) {
 
 }  // namespace
 
-CUresult refuse(api::Method method) {
-  KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name);
-}
+CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
 
 Execution::Execution(const Driver& driver) : driver(driver), pool(driver), eventTimes(driver) {
   require(driver, driver.cuInit(0), "starting the driver");
@@ -71,8 +70,8 @@ void Execution::select(unsigned device) {
   current = device;
 }
 
-CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
-                            uint32_t slot, Answer& answer) try {
+CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words,
+                            uint64_t position, uint32_t slot, Answer& answer) try {
   frameStamp = position + 1;
   frameSlot = slot;
   select(device);
@@ -114,7 +113,25 @@ CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& line, uint64_t
 }
 
 CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
-  return driver.cuStreamWriteValue32_v2(stream, gpuAddress(&segment->slabState(slab).busy), 0, CU_STREAM_WRITE_VALUE_DEFAULT);
+  return driver.cuStreamWriteValue32_v2(stream, gpuAddress(&segment->slabState(slab).busy), 0,
+                                        CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+std::vector<ModuleVariable> Execution::allVariables() {
+  std::vector<ModuleVariable> all;
+  for (auto [module, number] : modules) {
+    auto blob = blobs.find(number);
+    if (blob == blobs.end()) continue;
+    select(handleDevice(module));
+    auto real = fromWire<CUmodule>(handles.get(api::Kind::MODULE, module));
+    for (auto& name : possibleVariables(blob->second.bytes)) {
+      CUdeviceptr address = 0;
+      size_t bytes = 0;
+      if (driver.cuModuleGetGlobal_v2(&address, &bytes, real, name.c_str()) == CUDA_SUCCESS)
+        all.push_back({module, name, address, bytes});
+    }
+  }
+  return all;
 }
 
 bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {

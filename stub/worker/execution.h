@@ -55,10 +55,11 @@ class Execution {
   MemoryPool pool;
   EventTimes eventTimes;
   std::unordered_map<uint64_t, Blob> blobs;                   // by the client's number
-  std::unordered_map<uint64_t, ModuleVariable> variables;     // by virtual handle
+  std::unordered_map<uint64_t, uint64_t> modules;             // virtual handle to the blob of its image
+  std::unordered_map<uint64_t, ModuleVariable> variables;     // those the program asked for, by virtual handle
   std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
   std::array<Throttle, maxDevices> throttles;
-  bool prints = false;  // a module that may print has been loaded: see image-prints.h
+  bool prints = false;  // a module that may print has been loaded: see image-facts.h
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
   uint64_t ringPosition = 0;
@@ -95,6 +96,10 @@ class Execution {
   CUresult await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   CUstream stream(uint64_t handle) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle)); }
+
+  // Every variable of every loaded module, those that the program never asked for included: they are found by the names
+  // in the images.
+  std::vector<ModuleVariable> allVariables();
 
   // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena.
   bool ownsMemory(uint64_t address, uint64_t bytes) const;

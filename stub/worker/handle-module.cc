@@ -2,7 +2,7 @@
 #include <array>
 
 #include "cuda-handlers.h"
-#include "stub/worker/image-prints.h"
+#include "stub/worker/image-facts.h"
 
 namespace vgpu::stub {
 
@@ -22,6 +22,7 @@ CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer
   answer.init<api::Cuda::ModuleLoadResults>().setLog(log.data());
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
+  on.modules[p.getModule()] = p.getBlob();
   on.prints = on.prints || mayPrint(image);
   return CUDA_SUCCESS;
 }
@@ -39,6 +40,7 @@ CUresult moduleUnload(Execution& on, api::Cuda::ModuleUnloadParams::Reader p, An
   };
   dropChildren(on.functions, api::Kind::FUNCTION);
   dropChildren(on.variables, api::Kind::VARIABLE);
+  on.modules.erase(handle);
   return on.driver.cuModuleUnload(module);
 }
 

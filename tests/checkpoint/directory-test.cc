@@ -57,6 +57,36 @@ TEST_CASE("a directory that holds something is refused and left alone") {
   CHECK(readFile(scratch.path + "/thesis.tex") == "x");
 }
 
+TEST_CASE("what a killed save left is replaced; beside it, anything foreign is not") {
+  ScratchDirectory scratch;
+  auto leave = [&] {
+    writeFile(scratch.path + "/manifest.json.new", "");
+    writeFile(scratch.path + "/bytes", "half of th");
+  };
+  leave();
+  NewDirectory(scratch.path).write(bytesFile, bytesOf("the whole"));
+  CHECK(namesIn(scratch.path).empty());
+  leave();
+  writeFile(scratch.path + "/thesis.tex", "x");
+  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
+  CHECK(readFile(scratch.path + "/bytes") == "half of th");
+}
+
+TEST_CASE("a finished snapshot is never replaced") {
+  ScratchDirectory scratch;
+  NewDirectory(scratch.path).publish("the manifest");
+  CHECK_THROWS_AS(NewDirectory directory(scratch.path), kj::Exception);
+  CHECK(readFile(scratch.path + "/manifest.json") == "the manifest");
+}
+
+TEST_CASE("two snapshots are not written into one directory at the same time") {
+  ScratchDirectory scratch;
+  NewDirectory first(scratch.path);
+  CHECK_THROWS_WITH_AS(NewDirectory second(scratch.path), doctest::Contains("cannot lock"), kj::Exception);
+  first.publish("the manifest");
+  CHECK(namesIn(scratch.path) == std::set<std::string>{"manifest.json"});
+}
+
 TEST_CASE("what cannot be a directory is refused with the reason") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/file", "x");

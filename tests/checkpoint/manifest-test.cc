@@ -108,11 +108,11 @@ TEST_CASE("a manifest cut off anywhere is refused by name") {
 TEST_CASE("a manifest of another format version is refused by that") {
   ScratchDirectory scratch;
   std::string text = changed([](auto& json) {
-    json["version"] = 2;
+    json["version"] = 99;
     json.erase("devices");  // which need not be what we know
   });
   CHECK_THROWS_WITH_AS(readText(scratch, text),
-                       doctest::Contains("file manifest.json: format version 2, and this build"), kj::Exception);
+                       doctest::Contains("file manifest.json: format version 99, and this build"), kj::Exception);
 }
 
 TEST_CASE("a sealed manifest with a field that is missing, or of another type, is refused by the field's name") {

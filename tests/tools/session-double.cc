@@ -72,7 +72,10 @@ void run(const char* name) {
   objects->commit();  // an empty list, as a program has that has made nothing yet
   Double::say("opened " + control->session() + " " + control->directory());
   control->serve(served);
-  if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) pause();
+  if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) {
+    control->leave();
+    pause();
+  }
   if (const char* seed = std::getenv("DOUBLE_GARBAGE")) fillRing(segment, std::stoul(seed));
   int signal;
   sigwait(&signals, &signal);

@@ -33,6 +33,7 @@ class ControlChannel {
   explicit ControlChannel(kj::AutoCloseFd socket, int wake = -1);
 
   int fd() const { return socket; }
+  void close() { socket = nullptr; }
 
   // Throws kj::Exception: DISCONNECTED where the peer is gone or we were woken, OVERLOADED past the deadline.
   void send(capnp::MessageBuilder& message, kj::ArrayPtr<const int> descriptors = nullptr, Deadline deadline = {});

@@ -37,3 +37,11 @@ waitUntil openedOrEnded four
 worker=$(field a four workerPid)
 kill -KILL "${double[four]}"
 waitSeconds 2 ended "$worker"
+
+# Nor does it pretend to be the program of a snapshot.
+VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" five >"$dir/five.log" 2>&1 &
+double[five]=$!
+waitUntil openedOrEnded five
+succeeds ctl a suspend five --to "$dir/z"
+kill -KILL "${double[five]}"
+refused "has ended; the snapshot cannot be resumed into it" ctl a resume "$dir/z"

@@ -1,0 +1,82 @@
+// What is read from module images, as nvcc makes them and as nobody should.
+#include "stub/worker/image-facts.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+using namespace vgpu::stub;
+
+namespace {
+
+std::vector<char> readImage(const std::string& name) {
+  std::ifstream in(std::string(VGPU_TEST_IMAGES) + "/" + name, std::ios::binary);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::span<const std::byte> bytesOf(const std::vector<char>& image) { return std::as_bytes(std::span(image)); }
+std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+bool hasLike(const std::set<std::string>& names, const std::string& part) {
+  for (auto& name : names)
+    if (name.find(part) != name.npos) return true;
+  return false;
+}
+
+constexpr const char* images[] = {"plain.ptx", "plain.cubin", "plain.fatbin", "stored.fatbin"};
+
+}  // namespace
+
+TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, compressed or not") {
+  for (std::string name : images) {
+    CAPTURE(name);
+    auto image = readImage(name);
+    auto names = possibleVariables(bytesOf(image));
+    for (const char* wanted : {"counter", "weights", "scale", "never", "calls"}) {
+      CAPTURE(wanted);
+      CHECK(hasLike(names, wanted));
+    }
+    CHECK(!names.contains(""));
+  }
+}
+
+TEST_CASE("instructions and comments that name a state space declare nothing") {
+  std::string_view ptx = "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; cvta.to.global.u64 %rd1, %rd2;\n";
+  CHECK(possibleVariables(bytesOf(ptx)).empty());
+  CHECK(possibleVariables(bytesOf(".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};")) ==
+        std::set<std::string>{"pair"});
+}
+
+TEST_CASE("a module that prints is told from one that does not, and one that allocates too") {
+  for (std::string name : images) {
+    CAPTURE(name);
+    auto image = readImage(name);
+    CHECK_FALSE(mayPrint(bytesOf(image)));
+    CHECK_FALSE(usesHeap(bytesOf(image)));
+  }
+  auto prints = readImage("prints.fatbin"), allocates = readImage("allocates.cubin");
+  CHECK(mayPrint(bytesOf(prints)));
+  CHECK_FALSE(usesHeap(bytesOf(prints)));
+  CHECK(usesHeap(bytesOf(allocates)));
+}
+
+TEST_CASE("a damaged image is taken for one that may do anything, and is never read outside") {
+  for (std::string name : images) {
+    auto good = readImage(name);
+    for (size_t size = 0; size < good.size(); size += 1 + good.size() / 200) {
+      std::vector<char> cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
+      possibleVariables(bytesOf(cut));
+      mayPrint(bytesOf(cut));
+      std::vector<char> bent = good;
+      bent[size] = static_cast<char>(bent[size] ^ 0x81);
+      possibleVariables(bytesOf(bent));
+      mayPrint(bytesOf(bent));
+    }
+  }
+  auto fatbinary = readImage("plain.fatbin");
+  fatbinary[16 + 64 + 20] ^= 0x55;  // inside the compressed text
+  CHECK(mayPrint(bytesOf(fatbinary)));
+}

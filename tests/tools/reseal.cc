@@ -1,0 +1,18 @@
+// reseal MANIFEST FIELD NUMBER: changes a field of a snapshot's manifest and seals it again, as another version of vgpu
+// would have written it.
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/manifest.h"
+
+int main(int count, char** arguments) {
+  if (count != 4) return 2;
+  std::ifstream in(arguments[1]);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  json.at(arguments[2]) = std::stoull(arguments[3]);
+  std::ofstream out(arguments[1]);
+  out << vgpu::checkpoint::sealManifest(json.dump());
+  return out.good() ? 0 : 1;
+}
