@@ -25,7 +25,7 @@ void complete(const Segment& segment, const Frame& frame, CUresult result, std::
   Slot& slot = segment.slot(frame.slot);
   slot.result = result;
   slot.answerWords = static_cast<uint32_t>(answer.size());
-  std::memcpy(slot.answer, answer.data(), answer.size_bytes());
+  if (!answer.empty()) std::memcpy(slot.answer, answer.data(), answer.size_bytes());
   slot.done.store(frame.stamp());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {
     slot.wakeups.fetch_add(1);

@@ -6,7 +6,7 @@
 __global__ void storeAt(int* address) { *address = 1; }
 
 int main() {
-  DeviceArray<int>* lost = new DeviceArray<int>(1);  // never freed: by then no call succeeds
+  static DeviceArray<int>* lost = new DeviceArray<int>(1);  // never freed: by then no call succeeds
   storeAt<<<1, 1>>>(*lost);
   CHECK(cudaDeviceSynchronize());
 

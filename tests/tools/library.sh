@@ -68,6 +68,7 @@ readyOrEnded() { says "$1" '^vgpud: ready' || ended "${daemon[$1]}"; }
 startNode() {
   local node=$1
   shift
+  rm -f "$dir/$node.log"  # what an earlier one of this name said
   "$tree/bin/vgpud" --run-dir "$dir/$node" --device emulated "$@" >"$dir/$node.log" 2>&1 &
   daemon[$node]=$!
   waitUntil readyOrEnded "$node"
@@ -87,7 +88,8 @@ stopNode() {
 ctl() {
   local node=$1
   shift
-  timeout "$limit" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
+  # Under a sanitizer, programs need its runtime besides our libraries.
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" "$@"
 }
 
 # startDouble NODE NAME: a program with a session, its output in NAME.log.
