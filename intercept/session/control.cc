@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,11 @@ kj::AutoCloseFd ownOutput() {
   return kj::AutoCloseFd(fd);
 }
 
+// How large it must be is the session's to know.
+MemoryFile adopt(kj::AutoCloseFd& fd) {
+  return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
+}
+
 kj::AutoCloseFd wakeDescriptor() {
   int fd;
   KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -78,7 +84,6 @@ class ProgramControl final : public Control {
   explicit ProgramControl(const OpenRequest& request)
       : name(request.name),
         program(request.program),
-        descriptors{request.segment->fd(), request.hostArena->fd()},
         output(ownOutput()),
         wake(wakeDescriptor()),
         reattach(reattachName()),
@@ -87,11 +92,14 @@ class ProgramControl final : public Control {
     KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own",
                request.node.c_str());
     sendOpen(*connection);
-    std::optional<ControlMessage> answer = connection->receive(0, within(openLimit));
+    std::optional<ControlMessage> answer = connection->receive(2, within(openLimit));
     if (!answer) fail("vgpud on " + request.node + " ended before it answered");
     auto message = answer->reader->getRoot<control::ToSession>();
     if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
     if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
+    if (answer->descriptors.size() != 2) fail("vgpud on " + request.node + " opened a session without its memory");
+    segmentFile = adopt(answer->descriptors[0]);
+    hostArenaFile = adopt(answer->descriptors[1]);
     id = text(message.getOpened().getSession());
     stateDirectory = text(message.getOpened().getDirectory());
   }
@@ -110,6 +118,8 @@ class ProgramControl final : public Control {
     if (connection) connection->close();
   }
 
+  const MemoryFile& segment() const override { return segmentFile; }
+  const MemoryFile& hostArena() const override { return hostArenaFile; }
   const std::string& session() const override { return id; }
   const std::string& directory() const override { return stateDirectory; }
   void serve(SessionControl& served) override;
@@ -128,12 +138,12 @@ class ProgramControl final : public Control {
   void send(ControlChannel& channel, Fill&& fill);
 
   const std::string name, program;
-  const int descriptors[2];  // the session's; it outlives us
   const kj::AutoCloseFd output;
   const kj::AutoCloseFd wake;
   const std::string reattach;
   kj::AutoCloseFd listener;
   std::string id, stateDirectory;
+  MemoryFile segmentFile, hostArenaFile;
 
   SessionControl* served = nullptr;
   pthread_t thread{};
@@ -161,8 +171,8 @@ void ProgramControl::sendOpen(ControlChannel& channel) {
   open.setReattach(reader(reattach));
   open.setSession(reader(id));
   open.setObjects(reader(stateDirectory));
-  const int all[] = {descriptors[0], descriptors[1], output};
-  channel.send(builder, all, within(messageLimit));
+  const int all[] = {segmentFile.fd(), hostArenaFile.fd(), output};
+  channel.send(builder, id.empty() ? kj::arrayPtr(all + 2, 1) : kj::arrayPtr(all, 3), within(messageLimit));
 }
 
 // The program's signals are the program's: the thread starts with all of them blocked.

@@ -29,8 +29,6 @@ class SessionControl {
 struct OpenRequest {
   std::string node;  // the daemon, as VGPU_NODE names it: unix:DIR/vgpud.sock, that path, or DIR
   std::string name, program;
-  const MemoryFile* segment;
-  const MemoryFile* hostArena;
 };
 
 class Control {
@@ -41,6 +39,10 @@ class Control {
 
   // In a child made by fork(): lets go of the connections, which are the parent's. Async-signal-safe.
   virtual void leave() = 0;
+
+  // What the program and its workers share, from the first worker on to the last.
+  virtual const MemoryFile& segment() const = 0;
+  virtual const MemoryFile& hostArena() const = 0;
 
   virtual const std::string& session() const = 0;    // id
   virtual const std::string& directory() const = 0;  // state directory; holds the object list

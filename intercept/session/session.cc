@@ -32,6 +32,14 @@ std::string programPath() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
+OpenRequest openRequest() {
+  const char* name = getenv("VGPU_SESSION_NAME");
+  std::string program = programPath();
+  return {.node = nodeFromEnvironment(),
+          .name = name != nullptr && *name != 0 ? name : std::filesystem::path(program).filename().string(),
+          .program = program};
+}
+
 }  // namespace
 
 // The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and
@@ -48,33 +56,25 @@ Session& Session::open() {
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
   KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
-  std::unique_ptr<Session> session(
-      new Session(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes)));
+  std::unique_ptr<Session> session(new Session(Control::open(openRequest())));
   session->start();
   pthread_atfork(nullptr, nullptr, forgetInChild);
   theSession.store(session.get(), std::memory_order_release);
   return *session.release();
 }
 
-Session::Session(MemoryFile segmentFileIn, MemoryFile hostArenaIn)
-    : segment(segmentFileIn),
+Session::Session(std::unique_ptr<Control> opened)
+    : control(std::move(opened)),
+      segment(control->segment()),
       ring(segment),
       slabs(segment),
       hostFunctions(segment, eventLines, lost),
       copyCrew(std::make_unique<CopyCrew>()),
-      segmentFile(std::move(segmentFileIn)),
-      hostArenaFile(std::move(hostArenaIn)),
-      hostArena(hostArenaFile, fromWire<void*>(hostArenaBase)) {}
+      hostArena(control->hostArena(), fromWire<void*>(hostArenaBase)) {
+  KJ_REQUIRE(hostArena.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", hostArena.bytes());
+}
 
 void Session::start() {
-  const char* name = getenv("VGPU_SESSION_NAME");
-  std::string program = programPath();
-  OpenRequest request{.node = nodeFromEnvironment(),
-                      .name = name != nullptr && *name != 0 ? name : std::filesystem::path(program).filename().string(),
-                      .program = program,
-                      .segment = &segmentFile,
-                      .hostArena = &hostArenaFile};
-  control = Control::open(request);
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
   control->serve(*this);  // before the first wait: a worker that dies must end it
   describeDevices();

@@ -32,6 +32,9 @@ namespace vgpu {
 class CopyCrew;
 
 class Session final : public SessionControl {
+ private:
+  const std::unique_ptr<Control> control;  // first: the session's memory comes with it
+
  public:
   // Opens it where that has not been done. Throws kj::Exception (no daemon, refused, …), every time again.
   static Session& open();
@@ -75,14 +78,12 @@ class Session final : public SessionControl {
   void lose(const std::string& why) override;
 
  private:
-  Session(MemoryFile segment, MemoryFile hostArena);
+  explicit Session(std::unique_ptr<Control> control);
   static void forgetInChild();
   void start();
   void describeDevices();
 
-  MemoryFile segmentFile, hostArenaFile;
   Mapping hostArena;
-  std::unique_ptr<Control> control;
   std::array<uint64_t, maxDevices> contexts{};  // each device's primary context
 };
 

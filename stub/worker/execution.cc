@@ -46,12 +46,12 @@ Execution::Execution(const Driver& driver) : driver(driver), pool(driver), event
   select(0);
 }
 
-Execution::~Execution() {
-  if (linesOnGpu != 0) driver.cuMemHostUnregister(segment->base());
-}
+Execution::~Execution() { detach(); }
 
-void Execution::attach(MemoryFile segmentFile, MemoryFile hostArenaFile) {
-  auto shared = std::make_unique<Segment>(segmentFile);
+void Execution::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
+  detach();
+  auto shared = std::make_unique<Segment>(segmentFileIn);
+  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
   require(driver,
           driver.cuMemHostRegister_v2(shared->base(), SegmentLayout::bytes,
@@ -59,8 +59,16 @@ void Execution::attach(MemoryFile segmentFile, MemoryFile hostArenaFile) {
           "registering the session's shared memory");
   require(driver, driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, shared->base(), 0), "asking for its device address");
   segment = std::move(shared);
+  segmentFile = std::move(segmentFileIn);
   hostArena = std::move(hostArenaFile);
   hostArenaMapping = std::move(arena);
+}
+
+void Execution::detach() {
+  if (segment == nullptr) return;
+  driver.cuMemHostUnregister(segment->base());
+  segment.reset();
+  hostArenaMapping = Mapping();
 }
 
 void Execution::select(unsigned device) {

@@ -67,10 +67,11 @@ class Execution {
   unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
   unsigned device() const { return current; }
 
-  // The session's memory, after attach(); the addresses under which the GPU sees the segment's lines and slabs.
+  // The session's memory, after attach(), which maps it, lets the driver know it, and lets go of what was attached before.
   void attach(MemoryFile segmentFile, MemoryFile hostArenaFile);
   bool isAttached() const { return segment != nullptr; }
   const Segment& shared() const { return *segment; }
+  const MemoryFile& sharedFile() const { return segmentFile; }
   const MemoryFile& hostArenaFile() const { return hostArena; }
 
   // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client may
@@ -105,12 +106,13 @@ class Execution {
   bool ownsMemory(uint64_t address, uint64_t bytes) const;
 
  private:
+  void detach();
   CUdeviceptr gpuAddress(const void* inSegment) const;
 
   std::vector<CUcontext> contexts;  // by device
   unsigned current = 0;
   std::unique_ptr<Segment> segment;
-  MemoryFile hostArena;
+  MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
   uint64_t frameStamp = 0;

@@ -184,6 +184,10 @@ void Worker::attach(MemoryFile segment, MemoryFile hostArena) {
   runQuiet([&](Execution& on) { on.attach(std::move(segment), std::move(hostArena)); });
 }
 
+SharedFiles Worker::sharedFiles() const {
+  return {impl->execution->sharedFile().fd(), impl->execution->hostArenaFile().fd()};
+}
+
 void Worker::proceed() {
   runQuiet([&](Execution& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");

@@ -20,15 +20,21 @@ namespace vgpu::stub {
 
 class Execution;  // what the working thread works with (execution.h)
 
+// Descriptors of the memory that is attached; the worker's own.
+struct SharedFiles {
+  int segment = -1, hostArena = -1;
+};
+
 class Worker {
  public:
   // Creates the contexts of every device. Throws kj::Exception where the driver refuses.
   explicit Worker(const Driver& driver);
   ~Worker();
 
-  // Maps the session's memory, after checking size and seals, and registers it with the driver.
-  // Throws kj::Exception that names what was wrong; the worker is then of no further use.
+  // Maps the session's memory, after checking size and seals, and registers it with the driver, in the place of what was
+  // attached before. Throws kj::Exception that names what was wrong; the worker is then of no further use.
   void attach(MemoryFile segment, MemoryFile hostArena);
+  SharedFiles sharedFiles() const;
 
   // Begins, or goes on, to consume frames.
   void proceed();

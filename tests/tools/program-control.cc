@@ -67,17 +67,23 @@ class Daemon {
   explicit Daemon(kj::AutoCloseFd socket) : channel(kj::mv(socket)) {}
 
   template <typename Fill>
-  void say(Fill&& fill) {
+  void say(Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
     capnp::MallocMessageBuilder builder;
     fill(builder.initRoot<control::ToSession>());
-    channel.send(builder);
+    channel.send(builder, descriptors);
   }
-  void sayOpened(const char* id, const char* directory) {
-    say([&](control::ToSession::Builder message) {
-      auto opened = message.initOpened();
-      opened.setSession(id);
-      opened.setDirectory(directory);
-    });
+  void sayOpened(const char* id, const char* directory, kj::ArrayPtr<const int> descriptors = nullptr) {
+    say(
+        [&](control::ToSession::Builder message) {
+          auto opened = message.initOpened();
+          opened.setSession(id);
+          opened.setDirectory(directory);
+        },
+        descriptors);
+  }
+  void giveSession(const char* id, const char* directory, const MemoryFile& segment, const MemoryFile& arena) {
+    const int both[] = {segment.fd(), arena.fd()};
+    sayOpened(id, directory, both);
   }
   void suspendTo(const char* directory) {
     say([](control::ToSession::Builder message) { message.setCloseGate(); });
@@ -126,20 +132,20 @@ struct Program {
 
   Program() {
     std::thread opener([this] {
-      control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p", &segment, &arena});
+      control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p"});
     });
     daemon.emplace(node.accept());
-    auto open = daemon->hear(3).getOpen();
+    auto open = daemon->hear(1).getOpen();
     CHECK(open.getVersion() == control::VERSION);
     CHECK(open.getPid() == getpid());
     CHECK(std::string(open.getName().cStr()) == "n");
     CHECK(open.getSession().size() == 0);
     reattach = open.getReattach().cStr();
-    REQUIRE(daemon->heard->descriptors.size() == 3);
-    CHECK(MemoryFile::adopt(daemon->heard->descriptors[0].release(), 1, 1 << 20).bytes() == 4096);
-    CHECK(MemoryFile::adopt(daemon->heard->descriptors[1].release(), 1, 1 << 20).bytes() == 8192);
-    daemon->sayOpened("s1", "/state");
+    REQUIRE(daemon->heard->descriptors.size() == 1);
+    daemon->giveSession("s1", "/state", segment, arena);
     opener.join();
+    CHECK(control->segment().bytes() == 4096);
+    CHECK(control->hostArena().bytes() == 8192);
     control->serve(session);
   }
 
@@ -161,19 +167,30 @@ TEST_CASE("a program learns its session's id and where its objects are kept") {
 
 TEST_CASE("a daemon's refusal is the program's error, word for word") {
   Node node;
-  MemoryFile memory = MemoryFile::create("memory", 4096);
   std::thread daemon([&] {
     Daemon refusing = node.accept();
-    refusing.hear(3);
+    refusing.hear(1);
     refusing.say([](control::ToSession::Builder message) { message.setRefused("no room in here"); });
   });
-  auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p", &memory, &memory}); });
+  auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p"}); });
   daemon.join();
   KJ_IF_MAYBE (exception, caught) {
     CHECK(std::string(exception->getDescription().cStr()).find("no room in here") != std::string::npos);
   } else {
     FAIL("a refused session was opened");
   }
+}
+
+TEST_CASE("a session without its memory is none") {
+  Node node;
+  std::thread daemon([&] {
+    Daemon poor = node.accept();
+    poor.hear(1);
+    poor.sayOpened("s1", "/state");
+  });
+  auto caught = kj::runCatchingExceptions([&] { Control::open({node.path, "n", "/p"}); });
+  daemon.join();
+  CHECK(caught != nullptr);
 }
 
 TEST_CASE("the gate is closed and opened on a thread that takes no signals") {

@@ -65,9 +65,8 @@ void run(const char* name) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const char* node = std::getenv("VGPU_NODE");
   KJ_REQUIRE(node != nullptr, "VGPU_NODE must name a run directory");
-  MemoryFile segment = Segment::create(), arena = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
   Double served;
-  auto control = Control::open({node, name, "session-double", &segment, &arena});
+  auto control = Control::open({node, name, "session-double"});
   auto objects = ObjectList::open(control->directory());
   objects->commit();  // an empty list, as a program has that has made nothing yet
   Double::say("opened " + control->session() + " " + control->directory());
@@ -76,7 +75,7 @@ void run(const char* name) {
     control->leave();
     pause();
   }
-  if (const char* seed = std::getenv("DOUBLE_GARBAGE")) fillRing(segment, std::stoul(seed));
+  if (const char* seed = std::getenv("DOUBLE_GARBAGE")) fillRing(control->segment(), std::stoul(seed));
   int signal;
   sigwait(&signals, &signal);
 }

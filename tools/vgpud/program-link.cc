@@ -29,10 +29,20 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
     fail(fmt::format("the program's vgpu speaks control version {}, this vgpud version {}: use the same vgpu for both",
                      open.getVersion(), control::VERSION));
   }
-  if (descriptors.size() != 3) fail("a program must send its segment, its host arena and its output along");
-  return {text(open.getName()),    text(open.getProgram()), text(open.getReattach()),
-          text(open.getSession()), text(open.getObjects()), open.getPid(),
-          kj::mv(descriptors[0]),  kj::mv(descriptors[1]),  kj::mv(descriptors[2])};
+  ProgramOpen request{text(open.getName()),    text(open.getProgram()), text(open.getReattach()),
+                      text(open.getSession()), text(open.getObjects()), open.getPid()};
+  bool answersReattach = !request.session.empty();
+  if (descriptors.size() != (answersReattach ? 3 : 1)) {
+    fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
+                     answersReattach ? "goes on" : "opens a session",
+                     answersReattach ? "its segment, its host arena and its output" : "its output", descriptors.size()));
+  }
+  request.output = kj::mv(descriptors.back());
+  if (answersReattach) {
+    request.segment = kj::mv(descriptors[0]);
+    request.hostArena = kj::mv(descriptors[1]);
+  }
+  return request;
 }
 
 }  // namespace
@@ -74,13 +84,14 @@ kj::Promise<void> ProgramLink::serveNext() {
       });
 }
 
-void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill) {
+void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill, kj::Array<kj::AutoCloseFd> descriptors) {
   auto message = kj::heap<capnp::MallocMessageBuilder>();
   fill(message->initRoot<control::ToSession>());
   writes = writes.addBranch()
-               .then([this, message = kj::mv(message)]() mutable {
-                 auto write = capnp::writeMessage(*stream, *message);
-                 return write.attach(kj::mv(message));
+               .then([this, message = kj::mv(message), descriptors = kj::mv(descriptors)]() mutable {
+                 auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
+                 auto write = capnp::writeMessage(*stream, numbers, *message);
+                 return write.attach(kj::mv(message), kj::mv(descriptors), kj::mv(numbers));
                })
                .catch_([](kj::Exception&& exception) {
                  spdlog::debug("a program did not get its message: {}", reasonOf(exception));

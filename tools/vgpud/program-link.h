@@ -19,7 +19,8 @@ namespace vgpu {
 struct ProgramOpen {
   std::string name, program, reattach, session, objects;
   pid_t pid = 0;  // as the program sees itself, which is another number in another pid namespace
-  kj::AutoCloseFd segment, hostArena, output;
+  kj::AutoCloseFd segment, hostArena;  // where it answers `reattach`
+  kj::AutoCloseFd output;
 };
 
 class ProgramLink {
@@ -37,7 +38,7 @@ class ProgramLink {
   kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
 
   // Queues a message. Where the program is gone nobody reads it, and serve() says so.
-  void send(kj::FunctionParam<void(control::ToSession::Builder)> fill);
+  void send(kj::FunctionParam<void(control::ToSession::Builder)> fill, kj::Array<kj::AutoCloseFd> descriptors = nullptr);
 
   // Resolves when all that was queued has been written, or cannot be.
   kj::Promise<void> flushed() { return writes.addBranch(); }

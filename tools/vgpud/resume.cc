@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "checkpoint/snapshot.h"
+#include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "vgpu/wire/unix-socket.h"
 

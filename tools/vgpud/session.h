@@ -52,6 +52,7 @@ class Session {
   int64_t openedSeconds = 0;
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;
+  kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's
   bool ended = false;                       // the program is gone

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/common/session-lookup.h"
 #include "vgpu/wire/unix-socket.h"
@@ -17,6 +18,23 @@ namespace {
 constexpr auto farewellLimit = 1 * kj::SECONDS;
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+// The worker's part of opening a session: it begins to consume, and gives its memory for the program.
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, kj::AutoCloseFd output, Session& session) {
+  auto request = worker->remote().attachRequest();
+  request.setOutput(kj::heap<PassedDescriptor>(kj::mv(output)));
+  auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
+    auto both = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
+    both.add(receiveDescriptor(given.getSegment()));
+    both.add(receiveDescriptor(given.getHostArena()));
+    return kj::joinPromises(both.finish());
+  });
+  auto answer = worker->orExit(kj::mv(memory));
+  return answer.then([worker = kj::mv(worker), &session](kj::Array<kj::AutoCloseFd>&& descriptors) mutable {
+    session.memory = kj::mv(descriptors);
+    return kj::mv(worker);
+  });
+}
 
 }  // namespace
 
@@ -45,24 +63,16 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
   } while (find(request.session) != nullptr);
   request.objects = directory.makeSession(request.session, link->peer().pid > 0 ? link->peer().pid : request.pid);
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request));
-  auto ready = pool.take().then([request = kj::mv(request)](kj::Own<WorkerProcess>&& worker) mutable {
-    return attachProgram(kj::mv(worker), request);
-  });
+  auto ready = pool.take().then(
+      [output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
+        return attachProgram(kj::mv(worker), kj::mv(output), opened);
+      });
   auto established = establish(*session, kj::mv(ready));
   return established.catch_([this, session = kj::mv(session)](kj::Exception&& exception) mutable {
     spdlog::warn("no session for pid {}: {}", (*session)->pid, reasonOf(exception));
     removeSessionState((*session)->directory, (*session)->id);
     refuse(kj::mv(*session), reasonOf(exception));
   });
-}
-
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, ProgramOpen& open) {
-  auto request = worker->remote().attachRequest();
-  request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
-  request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
-  request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
-  auto answer = worker->orExit(request.send().ignoreResult());
-  return answer.then([worker = kj::mv(worker)]() mutable { return kj::mv(worker); });
 }
 
 kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::Own<WorkerProcess>> ready) {
@@ -72,11 +82,13 @@ kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::O
     session.worker = kj::mv(worker);
     session.device = pool.deviceLabel();
     session.state = control::State::RUNNING;
-    session.link->send([&](control::ToSession::Builder message) {
-      auto opened = message.initOpened();
-      opened.setSession(reader(session.id));
-      opened.setDirectory(reader(session.directory));
-    });
+    session.link->send(
+        [&](control::ToSession::Builder message) {
+          auto opened = message.initOpened();
+          opened.setSession(reader(session.id));
+          opened.setDirectory(reader(session.directory));
+        },
+        kj::mv(session.memory));
     KJ_IF_MAYBE (previous, find(session.id)) {
       drop(remove(*previous));
     }

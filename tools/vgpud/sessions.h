@@ -73,7 +73,4 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet admissions, cleanups;
 };
 
-// The worker's part of opening a session: its memory goes to `worker`, which begins to consume.
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, ProgramOpen& open);
-
 }  // namespace vgpu

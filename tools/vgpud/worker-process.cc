@@ -19,6 +19,7 @@ namespace vgpu {
 namespace {
 
 constexpr int workerSocket = 3;  // where vgpu-worker expects its end
+constexpr uint descriptors = 3;  // at most beside one message, either way
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
 constexpr const char* passedPrefixes[] = {
@@ -58,8 +59,7 @@ struct WorkerProcess::Connection {
   kj::Own<kj::AsyncCapabilityStream> stream;
   capnp::TwoPartyClient rpc;
 
-  // Zero would keep us from sending descriptors, too.
-  explicit Connection(kj::Own<kj::AsyncCapabilityStream> owned) : stream(kj::mv(owned)), rpc(*stream, 1) {}
+  explicit Connection(kj::Own<kj::AsyncCapabilityStream> owned) : stream(kj::mv(owned)), rpc(*stream, descriptors) {}
 };
 
 WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind) {

@@ -60,14 +60,4 @@ class WorkerProcess {
   control::Worker::Client client = nullptr;
 };
 
-// A descriptor that goes to a worker as a capability.
-class PassedDescriptor final : public control::Descriptor::Server {
- public:
-  explicit PassedDescriptor(kj::AutoCloseFd fd) : fd(kj::mv(fd)) {}
-  kj::Maybe<int> getFd() override { return fd.get(); }
-
- private:
-  kj::AutoCloseFd fd;
-};
-
 }  // namespace vgpu

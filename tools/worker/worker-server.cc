@@ -1,13 +1,13 @@
 #include "tools/worker/worker-server.h"
 
-#include <fcntl.h>
 #include <kj/debug.h>
 
 #include <limits>
 
+#include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
 #include "tools/worker/progress-relay.h"
-#include "vgpu/wire/memory-file.h"
+#include "vgpu/wire/segment.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -22,26 +22,12 @@ struct ProgramMemory {
   kj::AutoCloseFd segment, hostArena, output;
 };
 
-kj::Promise<kj::AutoCloseFd> receive(control::Descriptor::Client descriptor) {
-  auto fd = descriptor.getFd();
-  return fd
-      .then([](kj::Maybe<int> passed) {
-        KJ_IF_MAYBE (number, passed) {
-          int own;
-          KJ_SYSCALL(own = fcntl(*number, F_DUPFD_CLOEXEC, 3));
-          return kj::AutoCloseFd(own);
-        }
-        fail("a request that needs the program's memory came without its descriptors");
-      })
-      .attach(kj::mv(descriptor));
-}
-
 template <typename Params>
 kj::Promise<ProgramMemory> receiveMemory(Params params) {
   auto descriptors = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(3);
-  descriptors.add(receive(params.getSegment()));
-  descriptors.add(receive(params.getHostArena()));
-  descriptors.add(receive(params.getOutput()));
+  descriptors.add(receiveDescriptor(params.getSegment()));
+  descriptors.add(receiveDescriptor(params.getHostArena()));
+  descriptors.add(receiveDescriptor(params.getOutput()));
   return kj::joinPromises(descriptors.finish()).then([](kj::Array<kj::AutoCloseFd>&& all) {
     return ProgramMemory{kj::mv(all[0]), kj::mv(all[1]), kj::mv(all[2])};
   });
@@ -84,7 +70,11 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     if (driver == nullptr) driver = std::make_unique<stub::Driver>(stub::Driver::load(library));
     result.devices = listDevices(*driver);
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
-    if (worker == nullptr) worker = std::make_unique<stub::Worker>(*driver);
+    if (worker == nullptr) {
+      worker = std::make_unique<stub::Worker>(*driver);
+      // Registering it takes the driver tens of milliseconds: better now than when a program waits.
+      worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+    }
     return result;
   });
   return found.then([context](Found&& result) mutable {
@@ -106,17 +96,19 @@ stub::Worker& WorkerServer::running() {
 }
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
-  auto params = context.getParams();
-  return receiveMemory(params).then([this](ProgramMemory&& memory) {
-    printTo(memory.output);
-    return thread
-        .run([this, memory = kj::mv(memory)]() mutable {
-          running().attach(adopt(memory.segment), adopt(memory.hostArena));
+  return receiveDescriptor(context.getParams().getOutput())
+      .then([this](kj::AutoCloseFd&& output) {
+        printTo(output);
+        return thread.run([this] {
           running().proceed();
-          return Done{};
-        })
-        .ignoreResult();
-  });
+          return running().sharedFiles();
+        });
+      })
+      .then([context](stub::SharedFiles files) mutable {
+        auto results = context.getResults();
+        results.setSegment(kj::heap<PassedDescriptor>(duplicate(files.segment)));
+        results.setHostArena(kj::heap<PassedDescriptor>(duplicate(files.hostArena)));
+      });
 }
 
 kj::Promise<void> WorkerServer::quiesce(QuiesceContext context) {

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 1;
+const version :UInt32 = 2;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -28,8 +28,8 @@ struct ToNode {
 }
 
 struct Open {
-  # With three descriptors beside it, in this order: the segment (ring, slots, staging) and the host arena, both memfds
-  # sealed against resizing; and the program's standard output, where its kernels' printf goes.
+  # With the program's standard output beside it, where its kernels' printf goes. When it answers `reattach`, with three
+  # descriptors: the segment (ring, slots, staging) and the host arena, which it was given before, and the output.
   version @0 :UInt32;
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
@@ -56,6 +56,8 @@ struct ToSession {
 }
 
 struct Opened {
+  # For a new session with two descriptors beside it: the segment and the host arena, memfds sealed against resizing, which
+  # the worker has made and the driver knows already. Alone where the program answered `reattach`.
   session @0 :Text;
   directory @1 :Text;      # the session's state directory; the object list is kept there (empty on a reattach)
 }
@@ -113,8 +115,8 @@ interface Descriptor {
 
 interface Worker {
   hello @0 () -> (devices :List(Device), driverVersion :Int32);
-  attach @1 (segment :Descriptor, hostArena :Descriptor, output :Descriptor) -> ();
-  # Maps and checks a new session's memory and begins to consume.
+  attach @1 (output :Descriptor) -> (segment :Descriptor, hostArena :Descriptor);
+  # Begins a new session on the memory that was made ready with the worker, and to consume.
   quiesce @2 () -> (position :UInt64);
   # Stops between frames and waits for the GPU.
   proceed @3 () -> ();
