@@ -29,10 +29,10 @@ bool Arena::free(uint64_t address) {
 std::optional<uint64_t> Arena::placeLease(uint64_t bytes) const {
   uint64_t at = base;
   for (auto& [address, leaseBytes] : leases) {
-    if (address - at >= bytes) return at;
-    at = address + leaseBytes;
+    if (at + bytes + gap <= address) return at;
+    at = address + leaseBytes + gap;
   }
-  if (base + size - at >= bytes) return at;
+  if (at <= base + size && base + size - at >= bytes) return at;
   return std::nullopt;
 }
 

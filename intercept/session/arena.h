@@ -15,7 +15,8 @@ namespace vgpu {
 
 class Arena {
  public:
-  Arena(uint64_t base, uint64_t bytes) : base(base), size(bytes) {}
+  // `gap` bytes stay unused between leases, so that no allocation lies in two of them.
+  Arena(uint64_t base, uint64_t bytes, uint64_t gap = 0) : base(base), size(bytes), gap(gap) {}
 
   // `bytes` of free leased memory, aligned; nothing where there is none: lease more. bytes > 0.
   std::optional<uint64_t> allocate(uint64_t bytes);
@@ -46,7 +47,7 @@ class Arena {
   void addFree(uint64_t address, uint64_t bytes);
   void removeFree(std::map<uint64_t, uint64_t>::iterator range);
 
-  uint64_t base, size;
+  uint64_t base, size, gap;
   uint64_t leased = 0, used = 0;
   std::map<uint64_t, uint64_t> leases, held;           // address -> bytes
   std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent

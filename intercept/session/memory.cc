@@ -11,10 +11,12 @@ namespace {
 constexpr uint64_t leasePiece = 32 * MiB;
 // Leased memory that nobody uses is kept up to this much, or as much again as is in use.
 constexpr uint64_t keptIdle = 256 * MiB;
+// The driver registers each host lease by itself, and copies slowly what lies in two registrations.
+constexpr uint64_t hostGap = 4 * KiB;
 
 }  // namespace
 
-Memory::Memory() : host(hostArenaBase, hostArenaBytes) {
+Memory::Memory() : host(hostArenaBase, hostArenaBytes, hostGap) {
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 

@@ -28,9 +28,13 @@ class MemoryPool {
   CUresult lease(unsigned device, uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
 
-  // Registers [address, address + bytes) of the host arena. endHostLease also gives its pages back to the system.
+  // Leases [address, address + bytes) of the host arena. The driver learns of it before the GPU next gets work, by
+  // registerHost(): until then it costs nothing, and what the program has touched itself meanwhile costs less. Out of
+  // memory where the machine has less available. endHostLease also gives its pages back to the system.
   CUresult hostLease(uint64_t address, uint64_t bytes);
   CUresult endHostLease(uint64_t address, const MemoryFile& arena);
+  bool hasUnregistered() const { return unregistered != 0; }
+  CUresult registerHost();
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool ownsDevice(uint64_t address, uint64_t bytes) const;
@@ -43,9 +47,14 @@ class MemoryPool {
     uint64_t bytes;
     CUmemGenericAllocationHandle physical;
   };
+  struct HostLease {
+    uint64_t bytes;
+    bool registered;
+  };
   const Driver& driver;
   std::map<uint64_t, Lease> deviceLeases;
-  std::map<uint64_t, uint64_t> hostLeases;
+  std::map<uint64_t, HostLease> hostLeases;
+  unsigned unregistered = 0;  // of hostLeases
   uint32_t reservedArenas = 0;  // a bit a device
 };
 

@@ -129,9 +129,11 @@ bool Worker::Impl::step(Backoff& backoff) {
 
 void Worker::Impl::run(const Frame& frame) {
   answer.reset();
-  CUresult result =
-      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
   auto& info = api::infoOf(frame.method);
+  CUresult result = CUDA_SUCCESS;
+  if (!info.noWork && execution->pool.hasUnregistered()) result = execution->pool.registerHost();
+  if (result == CUDA_SUCCESS)
+    result = execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
   SegmentHeader& shared = execution->shared().header();
   if (isSticky(result)) shared.fault[frame.device].store(result);
   if (!info.noWork) busyDevices |= 1u << frame.device;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <vector>
 
 using namespace vgpu;
 
@@ -21,6 +22,26 @@ TEST_CASE("an arena without a lease has nothing to give") {
   Arena arena(deviceArenaBase, 1 * TiB);
   CHECK(!arena.allocate(1));
   CHECK(arena.placeLease(2 * MiB) == deviceArenaBase);
+}
+
+TEST_CASE("an arena with gaps never gives what lies in two leases") {
+  Arena arena(hostArenaBase, 1 * TiB, 4 * KiB);
+  for (int i = 0; i < 3; ++i) {
+    auto place = arena.placeLease(2 * MiB);
+    CHECK(place == hostArenaBase + i * (2 * MiB + 4 * KiB));
+    arena.reserveLease(*place, 2 * MiB);
+    arena.settleLease(*place, true);
+  }
+  CHECK(!arena.allocate(2 * MiB + 1));
+  std::vector<uint64_t> all;
+  for (int i = 0; i < 3; ++i) all.push_back(*arena.allocate(2 * MiB));
+  for (uint64_t address : all) CHECK((address - hostArenaBase) % (2 * MiB + 4 * KiB) == 0);
+  // The place of the middle one is found again, with its gaps.
+  arena.free(all[1]);
+  auto idle = arena.takeIdleLease();
+  REQUIRE(idle);
+  CHECK(arena.placeLease(2 * MiB) == idle->address);
+  CHECK(arena.placeLease(2 * MiB + 4 * KiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));
 }
 
 TEST_CASE("a lease that was refused leaves its place free") {

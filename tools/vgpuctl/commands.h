@@ -18,6 +18,7 @@ struct RunOptions {
 int runProgram(const NodeAddress& node, const RunOptions& options);
 
 int listSessions(const NodeAddress& node, bool json);
+int listWorkers(const NodeAddress& node, bool json);
 int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory, bool json);
 int resumeSession(const NodeAddress& node, const std::string& directory, bool json);
 

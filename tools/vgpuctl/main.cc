@@ -26,7 +26,7 @@ constexpr const char* examples =
 
 struct Options {
   std::string node, session, directory, target;
-  bool json = false;
+  bool json = false, workers = false;
   RunOptions run;
 };
 
@@ -48,7 +48,10 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   run->add_option("command", options.run.command, "the program and its arguments, after --")->required();
 
   auto* ps = on(app.add_subcommand("ps", "List the sessions of a node"),
-                [](const NodeAddress& node, const Options& o) { return listSessions(node, o.json); });
+                [](const NodeAddress& node, const Options& o) {
+                  return o.workers ? listWorkers(node, o.json) : listSessions(node, o.json);
+                });
+  ps->add_flag("--workers", options.workers, "list the worker processes instead, the waiting ones too, and their memory");
   addJson(ps, options);
 
   auto* inspected = on(app.add_subcommand("inspect", "Show the objects of a session, or what a snapshot holds"),

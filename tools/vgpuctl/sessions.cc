@@ -55,6 +55,28 @@ int listSessions(const NodeAddress& address, bool asJson) {
   return 0;
 }
 
+int listWorkers(const NodeAddress& address, bool asJson) {
+  NodeClient client(address);
+  auto answer = client.wait(client.node().workersRequest().send());
+  json array = json::array();
+  constexpr const char* row = "{:>8} {:<9} {:>12} {:>12}\n";
+  if (!asJson) fmt::print(row, "PID", "SESSION", "HOST MEMORY", "GPU MEMORY");
+  for (auto worker : answer.getWorkers()) {
+    std::string session = worker.getSession();
+    if (asJson) {
+      array.push_back({{"pid", worker.getPid()},
+                       {"session", session.empty() ? json(nullptr) : json(session)},
+                       {"hostBytes", worker.getHostBytes()},
+                       {"gpuBytes", worker.getGpuKnown() ? json(worker.getGpuBytes()) : json(nullptr)}});
+    } else {
+      fmt::print(row, worker.getPid(), session.empty() ? "(warm)" : session, humanBytes(worker.getHostBytes()),
+                 worker.getGpuKnown() ? humanBytes(worker.getGpuBytes()) : "unknown");
+    }
+  }
+  if (asJson) printJson(array);
+  return 0;
+}
+
 int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory, bool asJson) {
   NodeClient client(address);
   auto request = client.node().suspendRequest();

@@ -24,6 +24,7 @@
 namespace vgpu {
 namespace {
 
+constexpr unsigned mostWarm = 64;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
     "Runs in the foreground until SIGTERM or SIGINT.";
@@ -51,7 +52,7 @@ kj::Promise<int> stopSignal(kj::UnixEventPort& port) {
 kj::Own<WorkerPool> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
   for (size_t i = 0;; ++i) {
-    auto pool = kj::heap<WorkerPool>(io, processes, kinds[i]);
+    auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
     auto caught = kj::runCatchingExceptions([&] { pool->begin().wait(io.waitScope); });
     KJ_IF_MAYBE (exception, caught) {
       pool->close();
@@ -99,6 +100,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("vgpud ") + productVersion);
   app.add_option("--run-dir", options.runDirectory, "where sockets and state are kept (default: the user's own)");
   app.add_option("--device", options.device, "auto, cuda, emulated or emulated:N (N devices)")->capture_default_str();
+  app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, mostWarm));
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tools/vgpud/memory-usage.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
 #include "vgpu/wire/unix-socket.h"
@@ -85,6 +86,28 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
         }
         resumed.report.give(results.initReport());
       });
+}
+
+kj::Promise<void> NodeServer::workers(WorkersContext context) {
+  auto warm = sessions.pool.warmWorkers();
+  std::vector<std::pair<pid_t, std::string>> all;
+  for (auto& session : sessions.all())
+    KJ_IF_MAYBE (worker, session->worker) {
+      all.emplace_back((*worker)->pid(), session->id);
+    }
+  for (pid_t pid : warm) all.emplace_back(pid, "");
+  auto onGpu = sessions.pool.workerKind().label == "cuda" ? gpuMemory() : GpuMemory{.known = true, .byProcess = {}};
+  auto list = context.getResults().initWorkers(static_cast<unsigned>(all.size()));
+  for (unsigned i = 0; i < all.size(); ++i) {
+    auto& [pid, session] = all[i];
+    list[i].setPid(pid);
+    list[i].setSession(reader(session));
+    list[i].setHostBytes(hostMemory(pid));
+    auto found = onGpu.byProcess.find(pid);
+    list[i].setGpuKnown(onGpu.known);
+    if (found != onGpu.byProcess.end()) list[i].setGpuBytes(found->second);
+  }
+  return kj::READY_NOW;
 }
 
 kj::Promise<void> serveNode(Sessions& sessions, const RunDirectory& directory, kj::AutoCloseFd socket) {

@@ -17,6 +17,7 @@ class NodeServer final : public control::Node::Server {
   kj::Promise<void> list(ListContext context) override;
   kj::Promise<void> suspend(SuspendContext context) override;
   kj::Promise<void> resume(ResumeContext context) override;
+  kj::Promise<void> workers(WorkersContext context) override;
 
  private:
   Sessions& sessions;

@@ -14,6 +14,7 @@ struct DaemonOptions {
   std::string runDirectory;
   std::string device = "auto";
   std::string logLevel = "info";
+  unsigned warm = 1;       // workers that wait ready
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
 };
 

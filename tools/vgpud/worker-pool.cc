@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "tools/common/reason.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -15,10 +17,13 @@ constexpr auto restartDelay = 1 * kj::SECONDS;
 
 }  // namespace
 
-WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind)
-    : io(io), processes(processes), kind(std::move(kind)), tasks(*this) {}
+WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm)
+    : io(io), processes(processes), kind(std::move(kind)), warm(warm), tasks(*this) {}
 
-kj::Promise<void> WorkerPool::begin() { return prepare().ready.addBranch(); }
+// The first one teaches us the devices, even where none is to wait; a program takes it then.
+kj::Promise<void> WorkerPool::begin() {
+  return prepare().ready.addBranch().then([this] { refill(); });
+}
 
 WorkerPool::Waiting& WorkerPool::prepare() {
   auto owned = kj::heap<Waiting>();
@@ -35,8 +40,11 @@ WorkerPool::Waiting& WorkerPool::prepare() {
                    }))
                    .fork();
   tasks.add(next.worker->exited().then([this, dead = &next](std::string) { replace(dead); }));
-  waiting = kj::mv(owned);
-  return next;
+  return *waiting.add(kj::mv(owned));
+}
+
+void WorkerPool::refill() {
+  while (!closed && waiting.size() < warm) prepare();
 }
 
 void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
@@ -47,28 +55,36 @@ void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
 }
 
 void WorkerPool::replace(Waiting* dead) {
-  KJ_IF_MAYBE (current, waiting) {
-    if (current->get() != dead || !dead->isReady || closed) return;
-    spdlog::warn("the waiting worker ended; another one is started");
-    waiting = nullptr;
-    tasks.add(io.provider->getTimer().afterDelay(restartDelay).then([this] {
-      if (waiting == nullptr && !closed) prepare();
-    }));
-  }
+  auto place = std::find_if(waiting.begin(), waiting.end(), [&](auto& one) { return one.get() == dead; });
+  if (place == waiting.end() || !dead->isReady || closed) return;
+  spdlog::warn("a waiting worker ended; another one is started");
+  std::move(place + 1, waiting.end(), place);
+  waiting.removeLast();
+  tasks.add(io.provider->getTimer().afterDelay(restartDelay).then([this] { refill(); }));
 }
 
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take() {
   if (closed) fail("this vgpud is ending");
-  if (waiting == nullptr) prepare();
-  kj::Own<Waiting> taken = kj::mv(KJ_ASSERT_NONNULL(waiting));
-  waiting = nullptr;
+  if (waiting.empty()) prepare();
+  auto best = std::find_if(waiting.begin(), waiting.end(), [](auto& one) { return one->isReady; });
+  if (best == waiting.end()) best = waiting.begin();
+  kj::Own<Waiting> taken = kj::mv(*best);
+  std::move(best + 1, waiting.end(), best);
+  waiting.removeLast();
   auto ready = taken->ready.addBranch();
   return ready.then([this, taken = kj::mv(taken)]() mutable { return greetAgain(kj::mv(taken->worker)); });
 }
 
+std::vector<pid_t> WorkerPool::warmWorkers() const {
+  std::vector<pid_t> pids;
+  for (auto& one : waiting)
+    if (one->isReady) pids.push_back(one->worker->pid());
+  return pids;
+}
+
 // A worker may have died since it was ready, without our having been told yet. Then another one takes its place.
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker) {
-  if (waiting == nullptr && !closed) prepare();
+  refill();
   auto answered = worker->remote().helloRequest().send().then(
       [](capnp::Response<control::Worker::HelloResults>&&) -> kj::Promise<bool> { return true; },
       [](kj::Exception&& exception) -> kj::Promise<bool> {
@@ -88,7 +104,7 @@ std::string WorkerPool::deviceLabel() const {
 
 void WorkerPool::close() {
   closed = true;
-  waiting = nullptr;
+  waiting.clear();
 }
 
 void WorkerPool::taskFailed(kj::Exception&& exception) { spdlog::warn("no worker: {}", reasonOf(exception)); }

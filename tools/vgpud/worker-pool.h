@@ -1,4 +1,5 @@
-// Workers started ahead: one always waits with its driver ready, so that a session attaches in milliseconds.
+// Workers started ahead: they wait with driver, context and a session's shared memory ready, so that a session attaches in
+// milliseconds. One that is taken is replaced in the background.
 #pragma once
 
 #include <kj/async-io.h>
@@ -18,7 +19,8 @@ struct DeviceInfo {
 
 class WorkerPool final : private kj::TaskSet::ErrorHandler {
  public:
-  WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind);
+  // Keeps `warm` workers waiting; with 0 every session waits for a worker's start.
+  WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm);
 
   // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects where the driver or
   // the emulated device does not work, with the worker's reason.
@@ -27,12 +29,15 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   // A worker of its own for the caller, ready. Another one is started in its place.
   kj::Promise<kj::Own<WorkerProcess>> take();
 
+  // The process ids of the workers that wait ready.
+  std::vector<pid_t> warmWorkers() const;
+
   const std::vector<DeviceInfo>& devices() const { return found; }
   // "emulated 0", "cuda 0-3": what a session of this node has.
   std::string deviceLabel() const;
   const WorkerKind& workerKind() const { return kind; }
 
-  // Kills the waiting worker and starts no more.
+  // Kills the waiting workers and starts no more.
   void close();
 
  private:
@@ -44,6 +49,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker);
   Waiting& prepare();
+  void refill();
   void learnDevices(capnp::List<control::Device>::Reader devices);
   void replace(Waiting* dead);
   void taskFailed(kj::Exception&& exception) override;
@@ -52,7 +58,8 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   Processes& processes;
   WorkerKind kind;
   std::vector<DeviceInfo> found;
-  kj::Maybe<kj::Own<Waiting>> waiting;
+  unsigned warm;
+  kj::Vector<kj::Own<Waiting>> waiting;  // the oldest first
   bool closed = false;
   kj::TaskSet tasks;
 };

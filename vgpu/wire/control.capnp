@@ -69,6 +69,15 @@ interface Node {
   list @1 () -> (sessions :List(SessionInfo));
   suspend @2 (session :Text, directory :Text, progress :Progress) -> (report :Report);
   resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
+  workers @4 () -> (workers :List(WorkerInfo));
+}
+
+struct WorkerInfo {
+  pid @0 :Int32;
+  session @1 :Text;         # empty while it waits for one
+  hostBytes @2 :UInt64;     # its share of resident memory: what is shared counts in parts
+  gpuBytes @3 :UInt64;      # of all its devices, contexts included
+  gpuKnown @4 :Bool;        # whether the driver tells (NVML)
 }
 
 struct Device {
