@@ -1,6 +1,9 @@
 #include "intercept/session/copy-crew.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "intercept/session/quiet-thread.h"
@@ -9,15 +12,22 @@ namespace vgpu {
 
 namespace {
 
-// What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do. None where
-// cores are few.
-unsigned crewSize() {
+// Some copies of a megabyte: a program that copies in a loop finds its helpers awake.
+constexpr auto lookTime = std::chrono::microseconds(100);
+
+// What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.
+unsigned wantedSize() {
   if (const char* asked = getenv("VGPU_COPY_THREADS")) return static_cast<unsigned>(std::clamp(atoi(asked), 0, 32));
   unsigned cores = std::thread::hardware_concurrency();
   return cores <= 2 ? 0 : std::min(cores / 2, 8u) - 1;
 }
 
 }  // namespace
+
+unsigned CopyCrew::size() {
+  static const unsigned size = wantedSize();
+  return size;
+}
 
 void CopyCrew::help(Thread& thread, Task& task) {
   for (uint64_t piece; (piece = task.next.fetch_add(1)) < task.count;) {
@@ -29,8 +39,14 @@ void CopyCrew::help(Thread& thread, Task& task) {
 }
 
 void CopyCrew::start(Session& session) {
-  for (unsigned i = 0; i < crewSize(); ++i)
+  for (unsigned i = 0; i < size(); ++i)
     threads.push_back(startQuietThread("vgpu-copy", [this, &session] { serve(session); }));
+}
+
+// Relaxed: what the number announces is read under `mutex`.
+void CopyCrew::lookForNext(uint64_t seen) const {
+  auto end = std::chrono::steady_clock::now() + lookTime;
+  while (round.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) _mm_pause();
 }
 
 // The threads live as long as the process.
@@ -38,36 +54,46 @@ void CopyCrew::serve(Session& session) {
   Thread& thread = Thread::current(session);
   std::unique_lock lock(mutex);
   for (uint64_t seen = 0;;) {
-    changed.wait(lock, [&] { return task != nullptr && round != seen; });
-    seen = round;
-    Task& mine = *task;
-    ++helping;
-    lock.unlock();
-    thread.contextStack.assign(1, mine.context);
-    help(thread, mine);
+    ++sleeping;
+    changed.wait(lock, [&] { return round.load(std::memory_order_relaxed) != seen; });
+    --sleeping;
+    seen = round.load(std::memory_order_relaxed);
+    if (Task* mine = task) {
+      helping.fetch_add(1, std::memory_order_relaxed);
+      lock.unlock();
+      thread.contextStack.assign(1, mine->context);
+      help(thread, *mine);
+      // Release: what this thread copied is there for the caller, who sees 0 (acquire) before he goes on.
+      if (helping.fetch_sub(1, std::memory_order_release) == 1) helping.notify_all();
+    } else {
+      lock.unlock();
+    }
+    lookForNext(seen);
     lock.lock();
-    --helping;
-    changed.notify_all();
   }
 }
 
 CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
   Task mine{.work = &work, .count = count, .context = caller.contextStack.back()};
-  std::unique_lock lock(mutex);
-  if (task != nullptr) {
-    lock.unlock();
-    help(caller, mine);
-    return static_cast<CUresult>(mine.result.load());
+  {
+    std::unique_lock lock(mutex);
+    if (task != nullptr) {
+      lock.unlock();
+      help(caller, mine);
+      return static_cast<CUresult>(mine.result.load());
+    }
+    if (threads.empty()) start(caller.session);
+    task = &mine;
+    round.fetch_add(1, std::memory_order_relaxed);
+    for (uint64_t i = 1; i < count && i <= sleeping; ++i) changed.notify_one();
   }
-  if (threads.empty()) start(caller.session);
-  task = &mine;
-  ++round;
-  changed.notify_all();
-  lock.unlock();
   help(caller, mine);
-  lock.lock();
-  task = nullptr;
-  changed.wait(lock, [&] { return helping == 0; });
+  {
+    std::lock_guard lock(mutex);
+    task = nullptr;
+  }
+  for (unsigned left; (left = helping.load(std::memory_order_acquire)) != 0;)
+    helping.wait(left, std::memory_order_acquire);
   return static_cast<CUresult>(mine.result.load());
 }
 

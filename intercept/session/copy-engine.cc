@@ -17,8 +17,13 @@ constexpr uint64_t inlineBytes = 4 * KiB;
 // Pieces on their way from the device at once: one is copied out while the next ones arrive.
 constexpr unsigned piecesInFlight = 4;
 
-// From here on a copy is worth several threads.
-constexpr uint64_t sharedBytes = 4 * MiB;
+// From here on a copy is worth several threads, in pieces that give each of them some: small ones where it is short.
+constexpr uint64_t sharedBytes = 512 * KiB;
+constexpr uint64_t longBytes = 8 * MiB;
+constexpr uint64_t shortPiece = 256 * KiB;
+constexpr uint64_t pieceOf(uint64_t bytes) {
+  return bytes >= sharedBytes && bytes < longBytes ? shortPiece : slabBytes;
+}
 
 enum class Where { device, arena, pageable, nowhere };
 
@@ -72,12 +77,12 @@ CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source,
     std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
     return frame.post();
   }
+  const uint64_t piece = pieceOf(bytes), pieces = (bytes + piece - 1) / piece;
   auto copyPiece = [&](Thread& helper, uint64_t index) {
-    uint64_t done = index * slabBytes;
-    return copyPieceFromPageable(helper, destination + done, source + done, std::min(slabBytes, bytes - done), stream);
+    uint64_t done = index * piece;
+    return copyPieceFromPageable(helper, destination + done, source + done, std::min(piece, bytes - done), stream);
   };
-  uint64_t pieces = (bytes + slabBytes - 1) / slabBytes;
-  if (bytes >= sharedBytes) return session.copyCrew->share(thread, pieces, copyPiece);
+  if (bytes >= sharedBytes && CopyCrew::size() != 0) return session.copyCrew->share(thread, pieces, copyPiece);
   for (uint64_t index = 0; index < pieces; ++index)
     if (CUresult error = copyPiece(thread, index)) return error;
   return CUDA_SUCCESS;
@@ -98,13 +103,14 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
   return frame.send();
 }
 
-// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the pieces on
-// their way have come or failed.
-CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the
+// pieces on their way have come or failed.
+CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
+                            uint64_t stream) {
   Session& session = thread.session;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
-  uint64_t count = (bytes + slabBytes - 1) / slabBytes;
+  uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;
   CUresult result = CUDA_SUCCESS;
   expectAnswer(thread);
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
@@ -112,7 +118,8 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
       auto slab = session.slabs.take(thread.firstSlab(), session.lost);
       if (!slab) return session.lossResult();
       Piece& piece = pieces[asked++ % piecesInFlight];
-      piece = {*slab, (asked - 1) * slabBytes, std::min(slabBytes, bytes - (asked - 1) * slabBytes), 0};
+      uint64_t offset = (asked - 1) * pieceBytes;
+      piece = {*slab, offset, std::min(pieceBytes, bytes - offset), 0};
       result = requestPiece(thread, source, stream, piece);
     }
     Piece& piece = pieces[taken++ % piecesInFlight];
@@ -127,11 +134,13 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
 }
 
 CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  if (bytes < sharedBytes) return copyPartToPageable(thread, destination, source, bytes, stream);
-  constexpr uint64_t part = piecesInFlight * slabBytes;
+  const uint64_t piece = pieceOf(bytes);
+  if (bytes < sharedBytes || CopyCrew::size() == 0)
+    return copyPartToPageable(thread, destination, source, bytes, piece, stream);
+  const uint64_t part = bytes < longBytes ? piece : piecesInFlight * piece;
   return thread.session.copyCrew->share(thread, (bytes + part - 1) / part, [&](Thread& helper, uint64_t index) {
     uint64_t done = index * part;
-    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), stream);
+    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), piece, stream);
   });
 }
 
@@ -146,7 +155,8 @@ CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64
   if ((ends.destinationOnGpu && to == Where::pageable) || (ends.sourceOnGpu && from == Where::pageable))
     return CUDA_ERROR_INVALID_VALUE;
 
-  if (to == Where::device && from == Where::pageable) return copyFromPageable(thread, destination, source, bytes, stream);
+  if (to == Where::device && from == Where::pageable)
+    return copyFromPageable(thread, destination, source, bytes, stream);
   if (to == Where::pageable && from == Where::device) return copyToPageable(thread, destination, source, bytes, stream);
   if (to == Where::pageable || from == Where::pageable) {
     // Host to host: in the stream's order, by ourselves.
@@ -202,8 +212,8 @@ CUresult copyRows(Thread& thread, const RowsEnd& destination, const RowsEnd& sou
   return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
 }
 
-CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
-                  uint64_t height, uint64_t stream) {
+CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
+                  uint64_t width, uint64_t height, uint64_t stream) {
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);

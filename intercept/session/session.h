@@ -1,8 +1,8 @@
 // The process's session: one virtual GPU host, opened at the first CUDA call and kept until the process ends.
 //
 // The C ABI forces one instance a process. It is never destroyed: the program's threads and static destructors may call
-// to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would share
-// the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
+// to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would
+// share the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
 //
 // Lock order: Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
 // Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
@@ -62,7 +62,9 @@ class Session final : public SessionControl {
   // Work on a device: the stamp of its last frame that leaves work on the GPU, and one up to which all is known done.
   struct Progress {
     std::atomic<uint64_t> lastWork{0}, knownDone{0};
-    bool isIdle() const { return knownDone.load(std::memory_order_relaxed) >= lastWork.load(std::memory_order_relaxed); }
+    bool isIdle() const {
+      return knownDone.load(std::memory_order_relaxed) >= lastWork.load(std::memory_order_relaxed);
+    }
   };
   std::array<Progress, maxDevices> progress;
 

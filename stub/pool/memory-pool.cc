@@ -52,8 +52,8 @@ uint64_t availableMemory() {
   return std::numeric_limits<uint64_t>::max();
 }
 
-// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (FACTS), and the
-// driver would do it with one. A failure is the driver's to find.
+// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (FACTS), and
+// the driver would do it with one. A failure is the driver's to find.
 void populate(std::span<std::byte> memory) {
   constexpr size_t piece = 16 * MiB;
   size_t pieces = (memory.size() + piece - 1) / piece;
@@ -93,7 +93,8 @@ void MemoryPool::reserveArena(unsigned device) {
 
 CUresult MemoryPool::lease(unsigned device, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (address < deviceArena(device) || bytes > deviceArenaBytes || address - deviceArena(device) > deviceArenaBytes - bytes)
+  if (address < deviceArena(device) || bytes > deviceArenaBytes ||
+      address - deviceArena(device) > deviceArenaBytes - bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(deviceLeases, address, bytes, [](auto& lease) { return lease.bytes; })) return CUDA_ERROR_INVALID_VALUE;
 
@@ -141,8 +142,8 @@ CUresult MemoryPool::registerHost() {
     if (lease.registered) continue;
     auto* start = fromWire<std::byte*>(address);
     populate({start, lease.bytes});
-    if (CUresult error = driver.cuMemHostRegister_v2(start, lease.bytes,
-                                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
+    if (CUresult error =
+            driver.cuMemHostRegister_v2(start, lease.bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
       return error;
     lease.registered = true;
     --unregistered;
@@ -157,7 +158,8 @@ CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
   CUresult error = registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
   if (!registered) --unregistered;
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase), static_cast<off_t>(found->second.bytes)));
+  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase),
+                       static_cast<off_t>(found->second.bytes)));
   hostLeases.erase(found);
   return error;
 }

@@ -23,8 +23,8 @@ class MemoryPool {
   // Reserves the arena of `device`. Throws kj::Exception where the driver does not give that very address.
   void reserveArena(unsigned device);
 
-  // Backs [address, address + bytes) of a device arena. CUDA's answer: out of memory, or invalid value where the range is
-  // not free in the arena or not in whole granules.
+  // Backs [address, address + bytes) of a device arena. CUDA's answer: out of memory, or invalid value where the range
+  // is not free in the arena or not in whole granules.
   CUresult lease(unsigned device, uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
 
@@ -54,7 +54,7 @@ class MemoryPool {
   const Driver& driver;
   std::map<uint64_t, Lease> deviceLeases;
   std::map<uint64_t, HostLease> hostLeases;
-  unsigned unregistered = 0;  // of hostLeases
+  unsigned unregistered = 0;    // of hostLeases
   uint32_t reservedArenas = 0;  // a bit a device
 };
 

@@ -54,11 +54,11 @@ struct Worker::Impl {
   std::deque<std::function<void()>> tasks;  // for the quiet working thread
   bool running = false, ending = false;
   std::atomic<bool> stopRequested{false};
-  std::unique_ptr<Execution> execution;     // made, used and destroyed on the working thread
-  std::unique_ptr<RingReader> reader;       // set while attached; wake() is for any thread
+  std::unique_ptr<Execution> execution;  // made, used and destroyed on the working thread
+  std::unique_ptr<RingReader> reader;    // set while attached; wake() is for any thread
   Answer answer;
-  uint32_t busyDevices = 0;                 // a bit a device with work that we have not seen to end
-  std::thread thread;                       // last: it uses all of the above
+  uint32_t busyDevices = 0;  // a bit a device with work that we have not seen to end
+  std::thread thread;        // last: it uses all of the above
 
   void work();
   void consume();
@@ -145,8 +145,8 @@ void Worker::Impl::run(const Frame& frame) {
   }
 }
 
-// Looks after the GPU while no frames come: a context that faulted will never write its completions, so its error is put
-// where every waiter looks.
+// Looks after the GPU while no frames come: a context that faulted will never write its completions, so its error is
+// put where every waiter looks.
 void Worker::Impl::watch() {
   for (unsigned device = 0; device < execution->deviceCount(); ++device) {
     if ((busyDevices & (1u << device)) == 0) continue;
@@ -173,7 +173,7 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   changed.notify_all();
   changed.wait(lock, [&] { return done; });
   lock.unlock();
-  KJ_IF_MAYBE(exception, failure) kj::throwFatalException(kj::mv(*exception));
+  KJ_IF_MAYBE (exception, failure) kj::throwFatalException(kj::mv(*exception));
 }
 
 Worker::Worker(const Driver& driver) : impl(std::make_unique<Impl>(driver)) {

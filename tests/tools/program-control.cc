@@ -131,9 +131,7 @@ struct Program {
   std::unique_ptr<Control> control;
 
   Program() {
-    std::thread opener([this] {
-      control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p"});
-    });
+    std::thread opener([this] { control = Control::open({"unix:" + node.path + "/vgpud.sock", "n", "/p"}); });
     daemon.emplace(node.accept());
     auto open = daemon->hear(1).getOpen();
     CHECK(open.getVersion() == control::VERSION);

@@ -4,8 +4,8 @@
 //
 // Prints one line for each thing that happens to it: "opened ID DIRECTORY", "gate closed", "gate open", "lost: WHY".
 // Ends at SIGTERM with code 0, and with code 3 when its session is lost. DOUBLE_STAYS=1 lets it live then;
-// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N overwrites
-// its ring with the random bytes of seed N once it has its session.
+// DOUBLE_REFUSES=1 lets it refuse to close its gate, DOUBLE_FORKS=1 leaves a child that sleeps. DOUBLE_GARBAGE=N
+// overwrites its ring with the random bytes of seed N once it has its session.
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>

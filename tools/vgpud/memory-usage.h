@@ -12,7 +12,7 @@ namespace vgpu {
 uint64_t hostMemory(pid_t process);
 
 struct GpuMemory {
-  bool known = false;  // NVML is there and names processes as we do: not in every container
+  bool known = false;                   // NVML is there and names processes as we do: not in every container
   std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs
 };
 GpuMemory gpuMemory();

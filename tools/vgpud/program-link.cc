@@ -35,7 +35,8 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
   if (descriptors.size() != (answersReattach ? 3 : 1)) {
     fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
                      answersReattach ? "goes on" : "opens a session",
-                     answersReattach ? "its segment, its host arena and its output" : "its output", descriptors.size()));
+                     answersReattach ? "its segment, its host arena and its output" : "its output",
+                     descriptors.size()));
   }
   request.output = kj::mv(descriptors.back());
   if (answersReattach) {
@@ -84,7 +85,8 @@ kj::Promise<void> ProgramLink::serveNext() {
       });
 }
 
-void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill, kj::Array<kj::AutoCloseFd> descriptors) {
+void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill,
+                       kj::Array<kj::AutoCloseFd> descriptors) {
   auto message = kj::heap<capnp::MallocMessageBuilder>();
   fill(message->initRoot<control::ToSession>());
   writes = writes.addBranch()

@@ -18,7 +18,7 @@ namespace vgpu {
 // What a program says of itself when it opens a session or answers `reattach`.
 struct ProgramOpen {
   std::string name, program, reattach, session, objects;
-  pid_t pid = 0;  // as the program sees itself, which is another number in another pid namespace
+  pid_t pid = 0;                       // as the program sees itself, which is another number in another pid namespace
   kj::AutoCloseFd segment, hostArena;  // where it answers `reattach`
   kj::AutoCloseFd output;
 };
@@ -38,7 +38,8 @@ class ProgramLink {
   kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
 
   // Queues a message. Where the program is gone nobody reads it, and serve() says so.
-  void send(kj::FunctionParam<void(control::ToSession::Builder)> fill, kj::Array<kj::AutoCloseFd> descriptors = nullptr);
+  void send(kj::FunctionParam<void(control::ToSession::Builder)> fill,
+            kj::Array<kj::AutoCloseFd> descriptors = nullptr);
 
   // Resolves when all that was queued has been written, or cannot be.
   kj::Promise<void> flushed() { return writes.addBranch(); }

@@ -20,7 +20,8 @@ constexpr auto farewellLimit = 1 * kj::SECONDS;
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The worker's part of opening a session: it begins to consume, and gives its memory for the program.
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, kj::AutoCloseFd output, Session& session) {
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, kj::AutoCloseFd output,
+                                                  Session& session) {
   auto request = worker->remote().attachRequest();
   request.setOutput(kj::heap<PassedDescriptor>(kj::mv(output)));
   auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
@@ -63,8 +64,8 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
   } while (find(request.session) != nullptr);
   request.objects = directory.makeSession(request.session, link->peer().pid > 0 ? link->peer().pid : request.pid);
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request));
-  auto ready = pool.take().then(
-      [output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
+  auto ready =
+      pool.take().then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
         return attachProgram(kj::mv(worker), kj::mv(output), opened);
       });
   auto established = establish(*session, kj::mv(ready));

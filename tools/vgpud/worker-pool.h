@@ -1,5 +1,5 @@
-// Workers started ahead: they wait with driver, context and a session's shared memory ready, so that a session attaches in
-// milliseconds. One that is taken is replaced in the background.
+// Workers started ahead: they wait with driver, context and a session's shared memory ready, so that a session attaches
+// in milliseconds. One that is taken is replaced in the background.
 #pragma once
 
 #include <kj/async-io.h>
