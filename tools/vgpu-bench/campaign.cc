@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <set>
 #include <thread>
 
 #include "tools/common/installation.h"
@@ -12,9 +13,10 @@
 namespace vgpu {
 namespace {
 
-// A worker that a run has taken is replaced in the background, which costs a driver's start (0.2 to 0.4 s, FACTS). What
-// runs next would share the processor and the driver's lock with it; the time is that of neither side.
-constexpr auto replacement = std::chrono::milliseconds(500);
+// A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
+// takes 0.2 to 0.4 s (FACTS). What runs next would share the processor and the driver's lock with both, so it waits;
+// that time is neither side's.
+constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(150);
 
 constexpr const char* nativeDriver = "/dev/nvidiactl";
 
@@ -43,7 +45,7 @@ std::vector<std::string> Campaign::commandOf(const Case& measured, Side side) co
 
 Run Campaign::runOnce(const Case& measured, Side side) const {
   Run run = runCopies(commandOf(measured, side), measured.copies, options.command.empty());
-  if (side == Side::virtualized && native) std::this_thread::sleep_for(replacement);
+  if (side == Side::virtualized && native) std::this_thread::sleep_for(replacement + ending * (measured.copies - 1));
   return run;
 }
 
@@ -56,10 +58,11 @@ Results Campaign::measure(const std::vector<Case>& cases, bool quick) {
   std::vector<Side> sides;
   if (native) sides.push_back(Side::native);
   sides.push_back(Side::virtualized);
+  std::set<std::string> hasRun;
   for (size_t i = 0; i < cases.size(); ++i) {
     fmt::print(stderr, "vgpu-bench: {}/{} {}\n", i + 1, cases.size(), cases[i].name);
-    // What only a first run ever pays, on either side: pages from disk, machine code for kernels.
-    if (!quick) {
+    // What only a program's first run ever pays, on either side: pages from disk, machine code for kernels.
+    if (!quick && hasRun.insert(cases[i].command.front()).second) {
       for (Side side : sides) runOnce(cases[i], side);
     }
     for (int round = 0; round < options.rounds; ++round) {
