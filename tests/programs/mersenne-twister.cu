@@ -1,6 +1,6 @@
 // MT19937 of Matsumoto and Nishimura, one block a generator, its state kept in device memory between launches. The C++
 // library's own generator says what must come out, bit by bit.
-#include "program.h"
+#include "bench.h"
 
 constexpr int generators = 24, words = 624, middle = 397, batches = 4, block = 256;
 
@@ -35,8 +35,9 @@ __device__ void advance(unsigned* state) {
 }
 
 __global__ void seed(Block* states, const unsigned* seeds) {
-  unsigned* const state = states[threadIdx.x].word;
-  state[0] = seeds[threadIdx.x];
+  const int generator = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned* const state = states[generator].word;
+  state[0] = seeds[generator];
   for (int i = 1; i < words; ++i) state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + i;
 }
 
@@ -52,9 +53,35 @@ __global__ void generate(Block* states, Block* numbers) {
   }
 }
 
-int main() {
-  std::vector<unsigned> seeds(generators);
-  for (int i = 0; i < generators; ++i) seeds[i] = 5489 + 1000003u * i;
+std::vector<unsigned> seedsFor(int count) {
+  std::vector<unsigned> seeds(count);
+  for (int i = 0; i < count; ++i) seeds[i] = 5489 + 1000003u * i;
+  return seeds;
+}
+
+// The SDK sample's 4,096 generators and 24 million numbers.
+int measure(const Bench& bench) {
+  const int count = bench.size(4096, 8), together = 8, batchCount = bench.size(10, 2);
+  const auto seeds = seedsFor(count);
+  DeviceArray<unsigned> deviceSeeds(count);
+  DeviceArray<Block> states(count), numbers(count);
+  std::vector<Block> drawn(count);
+  bench.steady(15, [&] {
+    deviceSeeds.copyIn(seeds);
+    seed<<<count / together, together>>>(states, deviceSeeds);
+    for (int batch = 0; batch < batchCount; ++batch) {
+      generate<<<count, block>>>(states, numbers);
+      numbers.copyOut(drawn);
+    }
+    CHECK(cudaGetLastError());
+  });
+  return bench.digest(drawn);
+}
+
+int main(int argc, char** argv) {
+  if (const Bench bench{argc, argv}) return measure(bench);
+
+  const auto seeds = seedsFor(generators);
   DeviceArray<unsigned> deviceSeeds(seeds);
   DeviceArray<Block> states(generators), numbers(generators);
   std::vector<std::mt19937> reference(seeds.begin(), seeds.end());

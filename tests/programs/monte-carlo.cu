@@ -1,7 +1,7 @@
 // Prices European calls by simulation: each path draws normal numbers by Box and Muller from a generator that is a hash
 // of the path's number. The mean must agree with the formula of Black and Scholes within four standard errors of its
 // own, and the sum with the CPU's, which takes the very same paths in double precision.
-#include "program.h"
+#include "bench.h"
 
 constexpr int options = 8, paths = 1 << 14, block = 256, blocksPerOption = 8;
 constexpr float rate = 0.03f, volatility = 0.25f;
@@ -38,11 +38,11 @@ __host__ __device__ Real payoff(const Option& option, unsigned long long path) {
   return end > option.strike ? end - option.strike : Real(0);
 }
 
-__global__ void simulate(const Option* all, Sums* sums, unsigned long long firstPath) {
+__global__ void simulate(const Option* all, Sums* sums, unsigned long long firstPath, int count) {
   __shared__ Sums shared[block];
   const Option option = all[blockIdx.y];
   Sums mine{0, 0};
-  for (int i = blockIdx.x * block + threadIdx.x; i < paths; i += gridDim.x * block) {
+  for (int i = blockIdx.x * block + threadIdx.x; i < count; i += gridDim.x * block) {
     const float value = payoff<float>(option, firstPath + i);
     mine.payoff += value;
     mine.square += double(value) * value;
@@ -67,16 +67,42 @@ double formula(const Option& option) {
          option.strike * std::exp(-double(rate) * option.years) * distribution(d1 - deviation);
 }
 
-int main() {
-  std::vector<Option> all(options);
-  for (int i = 0; i < options; ++i) all[i] = {90.0f + 5 * i, 100, 0.5f + 0.25f * i};
+std::vector<Option> exampleOptions(int count) {
+  std::vector<Option> all(count);
+  for (int i = 0; i < count; ++i) all[i] = {90.0f + 5 * (i % 8), 100, 0.5f + 0.25f * (i % 8)};
+  return all;
+}
+
+// The SDK sample's 256 options of 262,144 paths each.
+int measure(const Bench& bench) {
+  const auto all = exampleOptions(bench.size(256, 4));
+  const std::vector<Sums> none(all.size(), Sums{0, 0});
+  std::vector<Sums> result(all.size());
+  DeviceArray<Option> device(all.size());
+  DeviceArray<Sums> sums(all.size());
+  bench.steady(40, [&] {
+    device.copyIn(all);
+    sums.copyIn(none);
+    simulate<<<dim3(blocksPerOption, all.size()), block>>>(device, sums, 0, bench.size(1 << 18, 1 << 10));
+    CHECK(cudaGetLastError());
+    sums.copyOut(result);
+  });
+  std::vector<float> means;  // rounded: atomic additions come in any order
+  for (const Sums& sum : result) means.push_back(std::round(sum.payoff));
+  return bench.digest(means);
+}
+
+int main(int argc, char** argv) {
+  if (const Bench bench{argc, argv}) return measure(bench);
+
+  const auto all = exampleOptions(options);
   DeviceArray<Option> device(all);
   DeviceArray<Sums> sums(std::vector<Sums>(options, Sums{0, 0}));
   const dim3 grid(blocksPerOption, options);
-  simulate<<<grid, block>>>(device, sums, 0);
+  simulate<<<grid, block>>>(device, sums, 0, paths);
   CHECK(cudaGetLastError());
   pausePoint();
-  simulate<<<grid, block>>>(device, sums, paths);
+  simulate<<<grid, block>>>(device, sums, paths, paths);
   CHECK(cudaGetLastError());
 
   const auto got = sums.download();

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -37,16 +38,23 @@ class DeviceArray {
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
 
-  // Waits, because a copy of few pageable bytes may still be on its way when cudaMemcpy returns, and streams that do not
-  // block would overtake it.
+  // Waits, because a copy of few pageable bytes may still be on its way when cudaMemcpy returns, and streams that do
+  // not block would overtake it.
   void upload(const std::vector<T>& values) {
-    CHECK(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    copyIn(values);
     CHECK(cudaStreamSynchronize(cudaStreamLegacy));
   }
   std::vector<T> download() const {
     std::vector<T> values(count);
-    CHECK(cudaMemcpy(values.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost));
+    copyOut(values);
     return values;
+  }
+  // The bare copies of as many elements as the vector has.
+  void copyIn(const std::vector<T>& values) {
+    CHECK(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  void copyOut(std::vector<T>& values) const {
+    CHECK(cudaMemcpy(values.data(), data, values.size() * sizeof(T), cudaMemcpyDeviceToHost));
   }
   operator T*() const { return data; }
 

@@ -1,6 +1,6 @@
 // The exclusive prefix sum of numbers that fill hundreds of blocks: every block scans its chunk up and down a tree in
 // shared memory, the chunks' sums are scanned in the same way, and are added in the end.
-#include "program.h"
+#include "bench.h"
 
 constexpr int block = 256, chunk = 2 * block;
 
@@ -43,7 +43,35 @@ __global__ void addOffsets(unsigned* sums, const unsigned* offsets, int count) {
   if (i < count) sums[i] += offsets[blockIdx.x];
 }
 
-int main() {
+// The chunks' sums, scanned, are what is missing in each chunk.
+void addTotals(unsigned* sums, const unsigned* totals, unsigned* offsets, unsigned* total, int count) {
+  const int chunks = blocksFor(count, chunk);
+  scanChunks<<<1, block>>>(totals, offsets, total, chunks);
+  addOffsets<<<chunks, chunk>>>(sums, offsets, count);
+  CHECK(cudaGetLastError());
+}
+
+// Several arrays of the largest size, together as many numbers as the SDK sample has.
+int measure(const Bench& bench) {
+  const int count = bench.size(chunk, 8) * chunk, arrays = bench.size(25, 2), chunks = count / chunk;
+  const auto drawn = randomInts(count * arrays, 0, 1 << 30, 1);
+  const std::vector<unsigned> input(drawn.begin(), drawn.end());
+  std::vector<unsigned> result(input.size());
+  DeviceArray<unsigned> values(input.size()), sums(input.size()), totals(chunks), offsets(chunks), total(1);
+  bench.steady(20, [&] {
+    values.copyIn(input);
+    for (size_t first = 0; first < input.size(); first += count) {
+      scanChunks<<<chunks, block>>>(values + first, sums + first, totals, count);
+      addTotals(sums + first, totals, offsets, total, count);
+    }
+    sums.copyOut(result);
+  });
+  return bench.digest(result);
+}
+
+int main(int argc, char** argv) {
+  if (const Bench bench{argc, argv}) return measure(bench);
+
   const int count = 200003, chunks = blocksFor(count, chunk);
   const auto drawn = randomInts(count, 0, 1 << 30, 1);  // the sums wrap round, as unsigned ones may
   const std::vector<unsigned> input(drawn.begin(), drawn.end());
@@ -53,9 +81,7 @@ int main() {
   CHECK(cudaGetLastError());
   pausePoint();
   if (!EXPECT(chunks <= chunk)) return 1;
-  scanChunks<<<1, block>>>(totals, offsets, total, chunks);
-  addOffsets<<<chunks, chunk>>>(sums, offsets, count);
-  CHECK(cudaGetLastError());
+  addTotals(sums, totals, offsets, total, count);
 
   std::vector<unsigned> expected(count);
   unsigned sum = 0;

@@ -1,6 +1,6 @@
 // Sorts by a bitonic network: steps with a short reach run together in shared memory, those with a long one each as a
 // launch of their own. The pause comes between two steps, when the data is neither the input nor the result.
-#include "program.h"
+#include "bench.h"
 
 #include <algorithm>
 
@@ -42,23 +42,48 @@ __global__ void mergeStep(unsigned* keys, int stage, int stride) {
   compareExchange(keys[i], keys[i + stride], (i & stage) == 0);
 }
 
-int main() {
-  const int count = 16 * chunk;
+// Calls `amidst` between two steps near the end.
+template <typename Amidst>
+void sort(unsigned* keys, int count, Amidst amidst) {
+  sortChunks<<<count / chunk, block>>>(keys, 2, chunk);
+  for (int stage = 2 * chunk; stage <= count; stage *= 2) {
+    for (int stride = stage / 2; stride >= chunk; stride /= 2) {
+      mergeStep<<<count / chunk, block>>>(keys, stage, stride);
+      if (stage == count && stride == stage / 4) amidst();
+    }
+    sortChunks<<<count / chunk, block>>>(keys, stage, stage);
+  }
+  CHECK(cudaGetLastError());
+}
+
+std::vector<unsigned> randomKeys(int count) {
   std::mt19937 generator(7);
   std::vector<unsigned> keys(count);
   for (unsigned& key : keys) key = generator();
+  return keys;
+}
+
+// The SDK sample's million keys.
+int measure(const Bench& bench) {
+  const auto keys = randomKeys(bench.size(1024, 4) * chunk);
+  DeviceArray<unsigned> device(keys.size());
+  auto sorted = keys;
+  bench.steady(60, [&] {
+    device.copyIn(keys);
+    sort(device, keys.size(), [] {});
+    device.copyOut(sorted);
+  });
+  return bench.digest(sorted);
+}
+
+int main(int argc, char** argv) {
+  if (const Bench bench{argc, argv}) return measure(bench);
+
+  const int count = 16 * chunk;
+  auto keys = randomKeys(count);
   DeviceArray<unsigned> device(keys);
 
-  sortChunks<<<count / chunk, block>>>(device, 2, chunk);
-  for (int stage = 2 * chunk; stage <= count; stage *= 2) {
-    for (int stride = stage / 2; stride >= chunk; stride /= 2) {
-      mergeStep<<<count / chunk, block>>>(device, stage, stride);
-      if (stage == count && stride == stage / 4) pausePoint();
-    }
-    sortChunks<<<count / chunk, block>>>(device, stage, stage);
-  }
-  CHECK(cudaGetLastError());
-
+  sort(device, count, pausePoint);
   std::sort(keys.begin(), keys.end());
   return verdict("sort-bitonic", same("keys", device.download(), keys));
 }

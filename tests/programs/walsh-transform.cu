@@ -1,6 +1,6 @@
 // The fast Walsh-Hadamard transform of whole numbers, long strides in global memory and short ones in shared. The
 // definition, by signs, is the reference; and the transform applied twice gives the input times its length.
-#include "program.h"
+#include "bench.h"
 
 constexpr int logCount = 12, count = 1 << logCount, block = 256, chunk = 2 * block;
 
@@ -34,19 +34,35 @@ __global__ void shortStrides(int* values) {
   mine[threadIdx.x + block] = shared[threadIdx.x + block];
 }
 
-void transform(int* values) {
+void transform(int* values, int count) {
   for (int stride = count / 2; stride >= chunk; stride /= 2) longStride<<<count / chunk, block>>>(values, stride);
   shortStrides<<<count / chunk, block>>>(values);
   CHECK(cudaGetLastError());
 }
 
-int main() {
+// The SDK sample's eight million numbers.
+int measure(const Bench& bench) {
+  const int size = 1 << bench.size(23, logCount);
+  const auto input = randomInts(size, -100, 100, 1);
+  DeviceArray<int> values(size);
+  std::vector<int> result(size);
+  bench.steady(20, [&] {
+    values.copyIn(input);
+    transform(values, size);
+    values.copyOut(result);
+  });
+  return bench.digest(result);
+}
+
+int main(int argc, char** argv) {
+  if (const Bench bench{argc, argv}) return measure(bench);
+
   const auto input = randomInts(count, -100, 100, 1);
   DeviceArray<int> values(input);
-  transform(values);
+  transform(values, count);
   const auto transformed = values.download();
   pausePoint();
-  transform(values);
+  transform(values, count);
 
   std::vector<int> expected(count), expectedTwice(count);
   for (int i = 0; i < count; ++i) {

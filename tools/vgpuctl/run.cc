@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "tools/common/installation.h"
+#include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/node-client.h"
-#include "tools/vgpuctl/private-daemon.h"
 #include "tools/vgpuctl/program-check.h"
 #include "vgpu/wire/unix-socket.h"
 

@@ -18,3 +18,6 @@ expectCode 0 "$tree/bin/vgpud" --help
 expectCode 1 "$tree/bin/vgpud" --run-dir "$dir/x" --device gpu
 grep -q 'takes auto, cuda, emulated or emulated:N' "$dir/usage.log" || fail "no hint"
 expectCode 1 "$tree/bin/vgpud" --run-dir "$dir/x" --device emulated:0
+expectCode 2 "$tree/bin/vgpu-bench" --rounds 0
+expectCode 2 "$tree/bin/vgpu-bench" --only no-such-case
+expectCode 0 "$tree/bin/vgpu-bench" --list

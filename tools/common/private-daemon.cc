@@ -1,4 +1,4 @@
-#include "tools/vgpuctl/private-daemon.h"
+#include "tools/common/private-daemon.h"
 
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -38,7 +38,7 @@ std::vector<std::string> ownEnvironment() {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon() {
+PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
   node.directory = makeRunDirectory();
   try {
     int ends[2];
@@ -47,6 +47,7 @@ PrivateDaemon::PrivateDaemon() {
     SpawnRequest request;
     request.executable = binaryFile("vgpud");
     request.arguments = {"vgpud", "--private", "--log-level", "warn", "--run-dir", node.directory};
+    request.arguments.insert(request.arguments.end(), options.begin(), options.end());
     request.environment = ownEnvironment();
     request.inherits = {{theirs.get(), STDOUT_FILENO}};
     request.deathSignal = SIGTERM;

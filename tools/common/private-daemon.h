@@ -1,9 +1,11 @@
-// A daemon of one `vgpuctl run`, for people who have none running: in a run directory of its own, and ended with us.
+// A daemon of one `vgpuctl run`, for people who have none running, or of one vgpu-bench: in a run directory of its own,
+// and ended with us.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "tools/common/node-address.h"
 
@@ -11,9 +13,9 @@ namespace vgpu {
 
 class PrivateDaemon {
  public:
-  // Starts it and waits until it is ready. Throws kj::Exception where that cannot be; the daemon's own words about it
-  // are on stderr by then.
-  PrivateDaemon();
+  // Starts it, with `options` of vgpud's besides, and waits until it is ready. Throws kj::Exception where that cannot
+  // be; the daemon's own words about it are on stderr by then.
+  explicit PrivateDaemon(const std::vector<std::string>& options = {});
   // Ends it and removes its run directory.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;

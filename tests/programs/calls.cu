@@ -1,0 +1,192 @@
+// What the commonest CUDA calls cost the program that makes them, a group of them at a time:
+//   calls --bench full|quick GROUP
+// The groups are at the end.
+#include <fstream>
+
+#include "bench.h"
+
+constexpr size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+
+__global__ void nothing(float*, float*, float*, int, float) {}
+
+void launch() { nothing<<<1, 32>>>(nullptr, nullptr, nullptr, 0, 1.f); }
+void wait() { CHECK(cudaDeviceSynchronize()); }
+void none() {}
+
+void launchMany(int launches) {
+  for (int i = 0; i < launches; ++i) launch();
+  wait();
+}
+
+// The median time of one of `calls` calls of `body`, over `rounds` rounds; `after` is not counted.
+template <typename Body, typename After>
+void measure(const std::string& name, int rounds, int calls, Body body, After after) {
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) body();
+    times.push_back(microsecondsSince(start) / calls);
+    after();
+  }
+  printFigure(name, "us", median(times));
+}
+
+std::string sizeName(size_t bytes) {
+  if (bytes >= GiB) return std::to_string(bytes / GiB) + " GiB";
+  if (bytes >= MiB) return std::to_string(bytes / MiB) + " MiB";
+  if (bytes >= KiB) return std::to_string(bytes / KiB) + " KiB";
+  return std::to_string(bytes) + " B";
+}
+
+double residentKiB() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:" && status >> word) return std::stod(word);
+  }
+  std::fprintf(stderr, "calls: /proc/self/status has no VmRSS\n");
+  std::exit(1);
+}
+
+// A program that copies nothing: its first call, and what it weighs before that and after some launches.
+void measureStart(const Bench&) {
+  printFigure("resident before the first call", "KiB", residentKiB());
+  const auto start = Clock::now();
+  CHECK(cudaFree(nullptr));
+  printFigure("first CUDA call", "us", microsecondsSince(start));
+  launchMany(1000);
+  printFigure("resident after 1,000 launches", "KiB", residentKiB());
+}
+
+void measureLaunches(const Bench& bench) {
+  launchMany(1);
+  measure("posted launch", bench.size(15, 3), bench.size(500, 50), launch, wait);
+  const int many = bench.size(20000, 200);
+  measure(
+      "sustained launches, " + std::to_string(many), bench.size(5, 1), 1, [&] { launchMany(many); }, none);
+  measure(
+      "launch + wait", bench.size(3000, 50), 1, [] { launchMany(1); }, none);
+  measure("idle synchronize", bench.size(30, 3), 100, wait, none);
+  cudaEvent_t event;
+  CHECK(cudaEventCreate(&event));
+  const auto recordAndWait = [&] {
+    CHECK(cudaEventRecord(event));
+    CHECK(cudaEventSynchronize(event));
+  };
+  measure("event record + synchronize", bench.size(3000, 50), 1, recordAndWait, none);
+  measure(
+      "query of a finished event", bench.size(30, 3), 100, [&] { CHECK(cudaEventQuery(event)); }, none);
+  CHECK(cudaEventDestroy(event));
+}
+
+void measureAllocation(const Bench& bench) {
+  void* memory;
+  const auto ofDevice = [&] {
+    CHECK(cudaMalloc(&memory, MiB));
+    CHECK(cudaFree(memory));
+  };
+  measure("malloc + free, 1 MiB", bench.size(300, 10), 1, ofDevice, none);
+  const size_t bytes = bench.size(GiB, 4 * MiB);
+  const auto ofHost = [&] {
+    CHECK(cudaMallocHost(&memory, bytes));
+    CHECK(cudaFreeHost(memory));
+  };
+  measure("malloc + free, pinned, " + sizeName(bytes), bench.size(2, 1), 1, ofHost, none);
+}
+
+// Host memory whose pages are there already.
+class HostBuffer {
+ public:
+  HostBuffer(size_t bytes, bool pinned) : pinned(pinned) {
+    if (pinned) {
+      CHECK(cudaMallocHost(&data, bytes));
+    } else if (!(data = std::malloc(bytes))) {
+      std::fprintf(stderr, "calls: no %zu bytes of host memory\n", bytes);
+      std::exit(1);
+    }
+    std::memset(data, 1, bytes);
+  }
+  ~HostBuffer() {
+    if (pinned) {
+      CHECK(cudaFreeHost(data));
+    } else {
+      std::free(data);
+    }
+  }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  operator void*() const { return data; }
+  const char* kind() const { return pinned ? "pinned" : "pageable"; }
+
+ private:
+  void* data = nullptr;
+  bool pinned;
+};
+
+void measureCopies(const Bench& bench, bool pinned) {
+  struct Size {
+    size_t bytes;
+    int rounds;
+  };
+  const Size sizes[] = {{4, 500}, {4 * KiB, 500}, {64 * KiB, 500}, {MiB, 200}, {16 * MiB, 30}, {256 * MiB, 8}};
+  const size_t most = bench.size(256 * MiB, MiB);
+  const HostBuffer host(most, pinned);
+  DeviceArray<char> device(most);
+  for (auto [bytes, rounds] : sizes) {
+    if (bytes > most) break;
+    rounds = bench.size(rounds, 3);
+    const std::string which = std::string(", ") + host.kind() + ", " + sizeName(bytes);
+    const auto in = [&, bytes = bytes] { CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice)); };
+    const auto out = [&, bytes = bytes] { CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost)); };
+    measure("copy to device" + which, rounds, 1, in, wait);
+    measure("copy from device" + which, rounds, 1, out, none);
+  }
+}
+
+void measureManyCalls(const Bench& bench) {
+  const int many = bench.size(20000, 500);
+  const auto start = Clock::now();
+  launchMany(many);
+  printFigure("the first " + std::to_string(many) + " launches", "us", microsecondsSince(start));
+}
+
+// Through buffers that a program would have, far smaller than what goes through them.
+void measureMuchData(const Bench& bench) {
+  const size_t buffer = bench.size(512 * MiB, MiB), passes = bench.size(16, 4);
+  DeviceArray<char> device(buffer);
+  for (bool pinned : {false, true}) {
+    const HostBuffer host(buffer, pinned);
+    const auto start = Clock::now();
+    for (size_t i = 0; i < passes; ++i) {
+      CHECK(cudaMemcpy(device, host, buffer, cudaMemcpyHostToDevice));
+      CHECK(cudaMemcpy(host, device, buffer, cudaMemcpyDeviceToHost));
+    }
+    const std::string amount = sizeName(passes * buffer) + " in and out, ";
+    printFigure(amount + host.kind(), "us", microsecondsSince(start));
+  }
+}
+
+struct Group {
+  const char* name;
+  void (*run)(const Bench& bench);
+};
+
+constexpr Group groups[] = {{"start", measureStart},
+                            {"launches", measureLaunches},
+                            {"allocation", measureAllocation},
+                            {"pageable", [](const Bench& bench) { measureCopies(bench, false); }},
+                            {"pinned", [](const Bench& bench) { measureCopies(bench, true); }},
+                            {"many-calls", measureManyCalls},
+                            {"much-data", measureMuchData}};
+
+int main(int argc, char** argv) {
+  const Bench bench{argc, argv};
+  for (const Group& group : groups) {
+    if (!bench || argc != 4 || std::strcmp(group.name, argv[3]) != 0) continue;
+    group.run(bench);
+    return 0;
+  }
+  std::fprintf(stderr, "usage: calls --bench full|quick GROUP, where GROUP is one of");
+  for (const Group& group : groups) std::fprintf(stderr, " %s", group.name);
+  std::fprintf(stderr, "\n");
+  return 2;
+}

@@ -1,0 +1,76 @@
+#include "tools/vgpu-bench/campaign.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include "tools/common/installation.h"
+
+namespace vgpu {
+namespace {
+
+// A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
+// takes 0.2 to 0.4 s (FACTS). What runs next would share the processor and the driver's lock with both, so it waits;
+// that time is neither side's.
+constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(150);
+
+constexpr const char* nativeDriver = "/dev/nvidiactl";
+
+}  // namespace
+
+Campaign::Campaign(const BenchOptions& options) : options(options) {
+  if (options.node.empty()) {
+    daemon = std::make_unique<PrivateDaemon>(std::vector<std::string>{"--device", options.device});
+    nodeName = daemon->devices();
+    nodeAddress = "unix:" + daemon->address().controlSocket();
+  } else {
+    nodeAddress = "unix:" + resolveNode(options.node).controlSocket();
+    nodeName = nodeAddress;
+  }
+  native = !isEmulated() && access(nativeDriver, F_OK) == 0;
+}
+
+std::vector<std::string> Campaign::commandOf(const Case& measured, Side side) const {
+  std::vector<std::string> command = measured.command;
+  if (options.command.empty()) command.front() = libraryFile("bench/" + command.front());
+  if (side == Side::native) return command;
+  std::vector<std::string> all = {binaryFile("vgpuctl"), "--node", nodeAddress, "run", "--"};
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+Run Campaign::runOnce(const Case& measured, Side side) const {
+  Run run = runCopies(commandOf(measured, side), measured.copies, options.command.empty());
+  if (side == Side::virtualized && native) std::this_thread::sleep_for(replacement + ending * (measured.copies - 1));
+  return run;
+}
+
+Results Campaign::measure(const std::vector<Case>& cases, bool quick) {
+  Results results;
+  results.node = nodeName;
+  results.rounds = options.rounds;
+  results.quick = quick;
+  results.hasNative = native;
+  std::vector<Side> sides;
+  if (native) sides.push_back(Side::native);
+  sides.push_back(Side::virtualized);
+  std::set<std::string> hasRun;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    fmt::print(stderr, "vgpu-bench: {}/{} {}\n", i + 1, cases.size(), cases[i].name);
+    // What only a program's first run ever pays, on either side: pages from disk, machine code for kernels.
+    if (!quick && hasRun.insert(cases[i].command.front()).second) {
+      for (Side side : sides) runOnce(cases[i], side);
+    }
+    for (int round = 0; round < options.rounds; ++round) {
+      for (Side side : sides) results.add(cases[i], side, runOnce(cases[i], side));
+    }
+  }
+  results.conclude();
+  return results;
+}
+
+}  // namespace vgpu

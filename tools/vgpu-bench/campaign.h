@@ -1,0 +1,37 @@
+// One run of vgpu-bench: a node, and the cases on it and beside it in turn.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tools/common/private-daemon.h"
+#include "tools/vgpu-bench/options.h"
+#include "tools/vgpu-bench/results.h"
+
+namespace vgpu {
+
+class Campaign {
+ public:
+  // Starts a vgpud where --node names none. Throws kj::Exception where it cannot be started.
+  explicit Campaign(const BenchOptions& options);
+
+  bool hasNative() const { return native; }
+  bool isEmulated() const { return nodeName.starts_with("(emulated"); }
+  // "(cuda, 1 device: NVIDIA H200)", or the node's address.
+  const std::string& node() const { return nodeName; }
+
+  // Measures them, saying on stderr which it is at. Throws kj::Exception where a case fails on either side.
+  // `quick`: of small size, and every run counts.
+  Results measure(const std::vector<Case>& cases, bool quick);
+
+ private:
+  Run runOnce(const Case& measured, Side side) const;
+  std::vector<std::string> commandOf(const Case& measured, Side side) const;
+
+  const BenchOptions& options;
+  std::unique_ptr<PrivateDaemon> daemon;
+  std::string nodeName, nodeAddress;
+  bool native = false;
+};
+
+}  // namespace vgpu

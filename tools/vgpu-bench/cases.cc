@@ -1,0 +1,104 @@
+#include "tools/vgpu-bench/cases.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace vgpu {
+namespace {
+
+// The groups of tests/programs/calls.cu, by the chart they belong to.
+struct CallGroup {
+  const char *chart, *name;
+  bool wholeProcess;
+};
+constexpr CallGroup callGroups[] = {
+    {"calls", "start", false},       {"calls", "launches", false}, {"calls", "allocation", false},
+    {"copies", "pageable", false},   {"copies", "pinned", false},  {"extremes", "many-calls", true},
+    {"extremes", "much-data", true},
+};
+
+// The eight kinds of SDK sample that vCUDA was measured with, and the three of GVirtuS.
+constexpr const char* programs[] = {
+    "aligned-types",   "binomial-options", "black-scholes", "convolution-separable",
+    "walsh-transform", "mersenne-twister", "monte-carlo",   "scan",
+    "vector-add",      "matrix-multiply",  "sort-bitonic",
+};
+
+constexpr int togetherCounts[] = {1, 2, 4, 8};
+constexpr const char* togetherProgram = "black-scholes";
+
+struct Target {
+  const char* pattern;  // the first that matches counts
+  Wanted wanted;
+};
+constexpr auto ratio = Wanted::Kind::ratio;
+constexpr Target targets[] = {
+    {"posted launch", {ratio, 0.05}},
+    {"sustained launches, *", {ratio, 1.02}},
+    {"launch + wait", {ratio, 1.05}},
+    {"idle synchronize", {ratio, 0.2}},
+    {"query of a finished event", {ratio, 0.2}},
+    {"event record + synchronize", {ratio, 1.1}},
+    {"copy to device, pageable, * MiB", {ratio, 0.5}},
+    {"copy from device, pageable, * MiB", {ratio, 0.6}},
+    {"copy *, pageable, *", {ratio, 0.9}},
+    {"copy *, pinned, * MiB", {ratio, 1.02}},
+    {"copy *, pinned, *", {ratio, 1.1}},
+    {"malloc + free, *", {ratio, 0.1}},
+    {"first CUDA call", {ratio, 0.05}},
+    {"* programs, steady, geometric mean", {ratio, 1.0}},
+    {"* programs, steady, worst", {ratio, 1.03}},
+    {"* programs, whole process, geometric mean", {ratio, 0.8}},
+    {"8 programs at once", {ratio, 1.0}},
+    {"memory of a program that copies nothing", {Wanted::Kind::difference, 32 * 1024}},
+};
+
+}  // namespace
+
+std::vector<Case> installedCases(bool quick) {
+  const std::string size = quick ? "quick" : "full";
+  std::vector<Case> cases;
+  for (auto [chart, name, wholeProcess] : callGroups) {
+    cases.push_back({std::string(chart) + "/" + name, {"calls", "--bench", size, name}});
+    if (wholeProcess) cases.back().wholeProcess = std::string(name) + ", whole process";
+  }
+  for (const std::string program : programs) {
+    cases.push_back({"programs/" + program, {program, "--bench", size}, program + ", ", program + ", whole process"});
+  }
+  for (int copies : togetherCounts) {
+    Case together{"together/" + std::to_string(copies), {togetherProgram, "--bench", size}};
+    together.wholeProcess = std::to_string(copies) + (copies == 1 ? " program" : " programs at once");
+    together.copies = copies;
+    together.ownFigures = false;
+    cases.push_back(together);
+  }
+  return cases;
+}
+
+std::vector<Case> matching(const std::vector<Case>& cases, const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return cases;
+  std::vector<Case> chosen;
+  std::ranges::copy_if(cases, std::back_inserter(chosen), [&](const Case& each) {
+    const std::string group = each.group(), rest = each.name.substr(group.size() + 1);
+    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+      return std::ranges::any_of(std::initializer_list{&each.name, &group, &rest}, [&](const std::string* name) {
+        return fnmatch(pattern.c_str(), name->c_str(), 0) == 0;
+      });
+    });
+  });
+  return chosen;
+}
+
+Case commandCase(const std::vector<std::string>& command) {
+  return {"command/given", command, "", "whole process", "memory, at its highest"};
+}
+
+std::optional<Wanted> wantedOf(const std::string& name) {
+  for (auto& [pattern, wanted] : targets) {
+    if (fnmatch(pattern, name.c_str(), 0) == 0) return wanted;
+  }
+  return {};
+}
+
+}  // namespace vgpu

@@ -1,0 +1,91 @@
+// vgpu-bench: what a virtual GPU costs or saves, measured.
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/common/reason.h"
+#include "tools/common/spawn.h"
+#include "tools/vgpu-bench/campaign.h"
+#include "tools/vgpu-bench/write.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+void writeFile(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text << std::flush;
+  if (!file) fail("cannot write " + path.string() + ": " + strerror(errno));
+}
+
+void writeCharts(const Results& results, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) fail("cannot make the directory " + directory + ": " + error.message());
+  for (const std::string& group : groupsOf(results)) {
+    std::string chart = writeChart(results, group);
+    if (!chart.empty()) writeFile(std::filesystem::path(directory) / (group + ".svg"), chart);
+  }
+}
+
+// Those that the options mean.
+std::vector<Case> casesOf(const BenchOptions& options, bool quick) {
+  if (!options.command.empty()) return {commandCase(options.command)};
+  return matching(installedCases(quick), options.only);
+}
+
+int measure(const BenchOptions& options) {
+  Campaign campaign(options);
+  if (!campaign.hasNative()) {
+    if (!options.chartDirectory.empty()) {
+      fail(
+          "--svg draws ratios, and there is no native side to compare with: it takes an NVIDIA driver, and a node that "
+          "uses it, not " +
+          campaign.node());
+    }
+    fmt::print(stderr, "vgpu-bench: no native side here (node {}): virtual runs only, and no ratios\n",
+               campaign.node());
+  }
+  bool quick = options.quick || campaign.isEmulated();
+  Results results = campaign.measure(casesOf(options, quick), quick);
+  fmt::print("{} rounds; node {}\n\n{}", results.rounds, results.node, writeTable(results));
+  if (!options.csvFile.empty()) writeFile(options.csvFile, writeCsv(results));
+  if (!options.jsonFile.empty()) writeFile(options.jsonFile, writeJson(results));
+  if (!options.chartDirectory.empty()) writeCharts(results, options.chartDirectory);
+  return 0;
+}
+
+int run(std::vector<std::string> arguments) {
+  BenchOptions options;
+  int code = 0;
+  if (!parseOptions(std::move(arguments), options, code)) return code;
+  auto cases = casesOf(options, options.quick);
+  if (cases.empty()) {
+    fmt::print(stderr, "vgpu-bench: --only: no case has such a name; --list shows all\n");
+    return 2;
+  }
+  if (options.list) {
+    for (const Case& each : cases) fmt::print("{}\n", each.name);
+    return 0;
+  }
+  LogToSpdlog log;
+  auto caught = kj::runCatchingExceptions([&] { code = measure(options); });
+  KJ_IF_MAYBE (exception, caught) {
+    fmt::print(stderr, "vgpu-bench: {}\n", reasonOf(*exception));
+    return 1;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace vgpu
+
+int main(int argc, char** argv) {
+  vgpu::rememberIgnoredSignals();
+  return vgpu::run({argv + 1, argv + argc});
+}
