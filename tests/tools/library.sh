@@ -38,7 +38,7 @@ cleanUp() {
   local name pid
   trap - EXIT
   disown -a
-  for name in vgpuctl vgpud vgpu-worker session-double sleep; do
+  for name in vgpu-bench vgpuctl vgpud vgpu-worker session-double sleep; do
     for pid in $(processes "$name"); do kill -KILL "$pid" 2>/dev/null; done
   done
   mountpoint -q "$dir/small" && umount "$dir/small"

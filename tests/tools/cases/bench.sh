@@ -3,7 +3,7 @@
 [ -x "$tree/lib/vgpu/bench/calls" ] || skip "no case programs in the tree"
 bench() { XDG_RUNTIME_DIR=$dir timeout 150 "$tree/bin/vgpu-bench" --rounds 1 --device emulated "$@"; }
 
-succeeds bench --quick --only calls --only scan --only "together/[12]" --json "$dir/figures.json" --csv "$dir/figures.csv"
+succeeds bench --quick --only calls --only programs --only "together/[12]" --json "$dir/figures.json" --csv "$dir/figures.csv"
 says succeeds 'virtual runs only, and no ratios' || fail "not said that there is no native side"
 says succeeds '^| launch + wait ' || fail "no table"
 python3 - "$dir/figures.json" "$dir/figures.csv" <<'P' || fail "the figures are not right"
@@ -19,7 +19,8 @@ assert result["rounds"] == 1 and not result["native"] and result["node"].startsw
 for row in rows.values():
     assert row["native"] is None and row["ratio"] is None and len(row["virtual"]["samples"]) == 1, row
     assert row["virtual"]["median"] > 0, row
-assert not any(name == "steady" or "black-scholes" in name for name in rows), "a figure that nobody asked for"
+assert sum(name.endswith(", steady") for name in rows) == 11, list(rows)
+assert "steady" not in rows and not any("copy" in name for name in rows), "a figure that nobody asked for"
 assert [row["name"] for row in csv.DictReader(open(sys.argv[2]))] == list(rows)
 P
 
@@ -34,6 +35,13 @@ refused "there is no native side to compare with" bench --svg "$dir/charts" -- /
 refused "cannot write $dir/no/such" bench --csv "$dir/no/such" -- /bin/true
 refused "no vgpud answers" "$tree/bin/vgpu-bench" --node "$dir/nobody" -- /bin/true
 
-# Nothing is left of the daemons that it started.
-noneLeft() { [ -z "$(processes vgpud)$(processes vgpu-worker)" ] && ! compgen -G "$dir/vgpu-run-*" >/dev/null; }
+# Nothing is left of the daemons that it started, not even where it is killed.
+noneLeft() { [ -z "$(processes vgpud)$(processes vgpu-worker)$(processes sleep)" ]; }
 waitUntil noneLeft
+bench -- /bin/sleep 60 >"$dir/killed.log" 2>&1 &
+sleeps() { [ -n "$(processes sleep)" ]; }
+waitUntil sleeps
+kill -KILL "$(processes vgpu-bench)" || fail "no vgpu-bench to kill"
+waitUntil noneLeft
+noDirectories() { ! compgen -G "$dir/vgpu-run-*" >/dev/null; }
+waitUntil noDirectories
