@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 #include "intercept/session/quiet-thread.h"
 
@@ -92,9 +93,33 @@ CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
     std::lock_guard lock(mutex);
     task = nullptr;
   }
-  for (unsigned left; (left = helping.load(std::memory_order_acquire)) != 0;)
-    helping.wait(left, std::memory_order_acquire);
+  awaitHelpers();
   return static_cast<CUresult>(mine.result.load());
+}
+
+void CopyCrew::awaitHelpers() {
+  auto end = std::chrono::steady_clock::now() + lookTime;
+  for (unsigned left; (left = helping.load(std::memory_order_acquire)) != 0;) {
+    if (std::chrono::steady_clock::now() < end) {
+      _mm_pause();
+    } else {
+      helping.wait(left, std::memory_order_acquire);
+    }
+  }
+}
+
+void CopyCrew::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
+  constexpr uint64_t pageBytes = 4 * KiB, leastPiece = 64 * KiB, leastShared = 256 * KiB;
+  uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), pageBytes));
+  if (bytes < leastShared || piece >= bytes) {
+    std::memcpy(destination, source, bytes);
+    return;
+  }
+  share(caller, (bytes + piece - 1) / piece, [&](Thread&, uint64_t index) {
+    uint64_t done = index * piece;
+    std::memcpy(destination + done, source + done, std::min(piece, bytes - done));
+    return CUDA_SUCCESS;
+  });
 }
 
 }  // namespace vgpu

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -31,6 +32,9 @@ class CopyCrew {
   // context. Returns when all have returned; the first failure, after which no new piece is begun.
   CUresult share(Thread& caller, uint64_t count, const Work& work);
 
+  // memcpy by all of them.
+  void copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes);
+
  private:
   struct Task {
     const Work* work;
@@ -42,6 +46,7 @@ class CopyCrew {
   void serve(Session& session);
   void start(Session& session);
   void lookForNext(uint64_t seen) const;
+  void awaitHelpers();
 
   std::mutex mutex;
   std::condition_variable changed;

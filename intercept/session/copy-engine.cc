@@ -17,13 +17,9 @@ constexpr uint64_t inlineBytes = 4 * KiB;
 // Pieces on their way from the device at once: one is copied out while the next ones arrive.
 constexpr unsigned piecesInFlight = 4;
 
-// From here on a copy is worth several threads, in pieces that give each of them some: small ones where it is short.
-constexpr uint64_t sharedBytes = 512 * KiB;
+// From here on a copy is long: each of several threads moves slabs of its own. A shorter one moves its slabs one after
+// the other, and the threads share each.
 constexpr uint64_t longBytes = 8 * MiB;
-constexpr uint64_t shortPiece = 256 * KiB;
-constexpr uint64_t pieceOf(uint64_t bytes) {
-  return bytes >= sharedBytes && bytes < longBytes ? shortPiece : slabBytes;
-}
 
 enum class Where { device, arena, pageable, nowhere };
 
@@ -54,11 +50,23 @@ CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_
   return frame.post();
 }
 
-CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+// How a thread moves bytes between a slab and the program's memory: by itself, or with the crew.
+using Mover = void (*)(Thread& thread, std::byte* destination, const std::byte* source, uint64_t bytes);
+
+void moveAlone(Thread&, std::byte* destination, const std::byte* source, uint64_t bytes) {
+  std::memcpy(destination, source, bytes);
+}
+
+void moveTogether(Thread& thread, std::byte* destination, const std::byte* source, uint64_t bytes) {
+  thread.session.copyCrew->copy(thread, destination, source, bytes);
+}
+
+CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, Mover move,
+                               uint64_t stream) {
   Session& session = thread.session;
   auto slab = session.slabs.take(thread.firstSlab(), session.lost);
   if (!slab) return session.lossResult();
-  std::memcpy(session.segment.slab(*slab), hostPointer(source), bytes);
+  move(thread, session.segment.slab(*slab), hostPointer(source), bytes);
   Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
   frame->setDestination(destination);
   frame->setSlab(*slab);
@@ -77,12 +85,14 @@ CUresult copyFromPageable(Thread& thread, uint64_t destination, uint64_t source,
     std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
     return frame.post();
   }
-  const uint64_t piece = pieceOf(bytes), pieces = (bytes + piece - 1) / piece;
+  const bool isLong = bytes >= longBytes && CopyCrew::size() != 0;
   auto copyPiece = [&](Thread& helper, uint64_t index) {
-    uint64_t done = index * piece;
-    return copyPieceFromPageable(helper, destination + done, source + done, std::min(piece, bytes - done), stream);
+    uint64_t done = index * slabBytes;
+    return copyPieceFromPageable(helper, destination + done, source + done, std::min(slabBytes, bytes - done),
+                                 isLong ? moveAlone : moveTogether, stream);
   };
-  if (bytes >= sharedBytes && CopyCrew::size() != 0) return session.copyCrew->share(thread, pieces, copyPiece);
+  uint64_t pieces = (bytes + slabBytes - 1) / slabBytes;
+  if (isLong) return session.copyCrew->share(thread, pieces, copyPiece);
   for (uint64_t index = 0; index < pieces; ++index)
     if (CUresult error = copyPiece(thread, index)) return error;
   return CUDA_SUCCESS;
@@ -105,12 +115,12 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
 
 // A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the
 // pieces on their way have come or failed.
-CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
+CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, Mover move,
                             uint64_t stream) {
   Session& session = thread.session;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
-  uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;
+  uint64_t count = (bytes + slabBytes - 1) / slabBytes;
   CUresult result = CUDA_SUCCESS;
   expectAnswer(thread);
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
@@ -118,14 +128,14 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
       auto slab = session.slabs.take(thread.firstSlab(), session.lost);
       if (!slab) return session.lossResult();
       Piece& piece = pieces[asked++ % piecesInFlight];
-      uint64_t offset = (asked - 1) * pieceBytes;
-      piece = {*slab, offset, std::min(pieceBytes, bytes - offset), 0};
+      uint64_t offset = (asked - 1) * slabBytes;
+      piece = {*slab, offset, std::min(slabBytes, bytes - offset), 0};
       result = requestPiece(thread, source, stream, piece);
     }
     Piece& piece = pieces[taken++ % piecesInFlight];
     CUresult arrived = awaitStamp(thread, piece.stamp);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS)
-      std::memcpy(hostPointer(destination + piece.offset), session.segment.slab(piece.slab), piece.bytes);
+      move(thread, hostPointer(destination + piece.offset), session.segment.slab(piece.slab), piece.bytes);
     else if (result == CUDA_SUCCESS)
       result = arrived;
     session.slabs.give(piece.slab);
@@ -134,13 +144,15 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
 }
 
 CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  const uint64_t piece = pieceOf(bytes);
-  if (bytes < sharedBytes || CopyCrew::size() == 0)
-    return copyPartToPageable(thread, destination, source, bytes, piece, stream);
-  const uint64_t part = bytes < longBytes ? piece : piecesInFlight * piece;
+  const uint64_t threads = CopyCrew::size() + 1;
+  if (bytes < longBytes || threads == 1)
+    return copyPartToPageable(thread, destination, source, bytes, moveTogether, stream);
+  // Enough parts for every thread, and each long enough that its slabs overlap.
+  const uint64_t part = std::clamp(roundUp(bytes / threads, slabBytes), 2 * slabBytes, piecesInFlight * slabBytes);
   return thread.session.copyCrew->share(thread, (bytes + part - 1) / part, [&](Thread& helper, uint64_t index) {
     uint64_t done = index * part;
-    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), piece, stream);
+    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), moveAlone,
+                              stream);
   });
 }
 

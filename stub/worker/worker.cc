@@ -43,8 +43,8 @@ struct Worker::Impl {
       std::lock_guard lock(mutex);
       ending = true;
       stopRequested = true;
+      wake();  // under the lock: once the thread has seen `ending`, its reader is gone
     }
-    wake();
     thread.join();
   }
 

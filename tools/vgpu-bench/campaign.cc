@@ -16,7 +16,10 @@ namespace {
 // A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
 // takes 0.2 to 0.4 s (FACTS). What runs next would share the processor and the driver's lock with both, so it waits;
 // that time is neither side's.
-constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(150);
+constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(250);
+// As many workers as programs run at once.
+constexpr const char* warm = "8";
+constexpr auto warming = std::chrono::seconds(4);
 
 constexpr const char* nativeDriver = "/dev/nvidiactl";
 
@@ -24,7 +27,7 @@ constexpr const char* nativeDriver = "/dev/nvidiactl";
 
 Campaign::Campaign(const BenchOptions& options) : options(options) {
   if (options.node.empty()) {
-    daemon = std::make_unique<PrivateDaemon>(std::vector<std::string>{"--device", options.device});
+    daemon = std::make_unique<PrivateDaemon>(std::vector<std::string>{"--device", options.device, "--warm", warm});
     nodeName = daemon->devices();
     nodeAddress = "unix:" + daemon->address().controlSocket();
   } else {
@@ -32,6 +35,7 @@ Campaign::Campaign(const BenchOptions& options) : options(options) {
     nodeName = nodeAddress;
   }
   native = !isEmulated() && access(nativeDriver, F_OK) == 0;
+  if (native) std::this_thread::sleep_for(warming);
 }
 
 std::vector<std::string> Campaign::commandOf(const Case& measured, Side side) const {
