@@ -20,6 +20,7 @@ constexpr unsigned piecesInFlight = 4;
 // From here on a copy is long: each of several threads moves slabs of its own. A shorter one moves its slabs one after
 // the other, and the threads share each.
 constexpr uint64_t longBytes = 8 * MiB;
+constexpr uint64_t shortPiece = 512 * KiB;
 
 enum class Where { device, arena, pageable, nowhere };
 
@@ -115,12 +116,12 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
 
 // A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the
 // pieces on their way have come or failed.
-CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, Mover move,
-                            uint64_t stream) {
+CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
+                            Mover move, uint64_t stream) {
   Session& session = thread.session;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
-  uint64_t count = (bytes + slabBytes - 1) / slabBytes;
+  uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;
   CUresult result = CUDA_SUCCESS;
   expectAnswer(thread);
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
@@ -128,8 +129,8 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
       auto slab = session.slabs.take(thread.firstSlab(), session.lost);
       if (!slab) return session.lossResult();
       Piece& piece = pieces[asked++ % piecesInFlight];
-      uint64_t offset = (asked - 1) * slabBytes;
-      piece = {*slab, offset, std::min(slabBytes, bytes - offset), 0};
+      uint64_t offset = (asked - 1) * pieceBytes;
+      piece = {*slab, offset, std::min(pieceBytes, bytes - offset), 0};
       result = requestPiece(thread, source, stream, piece);
     }
     Piece& piece = pieces[taken++ % piecesInFlight];
@@ -146,13 +147,13 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
 CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
   const uint64_t threads = CopyCrew::size() + 1;
   if (bytes < longBytes || threads == 1)
-    return copyPartToPageable(thread, destination, source, bytes, moveTogether, stream);
+    return copyPartToPageable(thread, destination, source, bytes, shortPiece, moveTogether, stream);
   // Enough parts for every thread, and each long enough that its slabs overlap.
   const uint64_t part = std::clamp(roundUp(bytes / threads, slabBytes), 2 * slabBytes, piecesInFlight * slabBytes);
   return thread.session.copyCrew->share(thread, (bytes + part - 1) / part, [&](Thread& helper, uint64_t index) {
     uint64_t done = index * part;
-    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), moveAlone,
-                              stream);
+    return copyPartToPageable(helper, destination + done, source + done, std::min(part, bytes - done), slabBytes,
+                              moveAlone, stream);
   });
 }
 

@@ -7,6 +7,10 @@
 
 namespace vgpu {
 
+namespace {
+constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that the program does not know of
+}
+
 void HostFunctions::add(uint32_t line, uint64_t stamp, std::function<void()> function) {
   std::lock_guard lock(mutex);
   waiting.push_back({line, stamp, std::move(function)});
@@ -27,13 +31,13 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
 
 // The GPU wakes nobody, so while functions wait this thread looks, ever less often. It lives as long as the process.
 void HostFunctions::serve() {
-  for (Backoff backoff;;) {
+  for (Backoff backoff(spinTime);;) {
     {
       std::unique_lock lock(mutex);
       if (lost.load(std::memory_order_relaxed)) waiting.clear();
       if (waiting.empty()) {
         changed.wait(lock);
-        backoff = Backoff();
+        backoff = Backoff(spinTime);
       }
     }
     auto due = takeDue();
@@ -42,8 +46,10 @@ void HostFunctions::serve() {
       segment.eventLine(one.line).answered.store(one.stamp, std::memory_order_release);
       lines.give(one.line);
     }
-    if (!due.empty()) backoff = Backoff();
-    else if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+    if (!due.empty())
+      backoff = Backoff(spinTime);
+    else if (!backoff.spin())
+      std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
 }
 

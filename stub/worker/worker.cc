@@ -20,6 +20,10 @@ namespace vgpu::stub {
 
 namespace {
 
+// A program that computes between its calls for less than this finds its worker awake. A session that does nothing costs no
+// processor time after it.
+constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
+
 // Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
 void complete(const Segment& segment, const Frame& frame, CUresult result, std::span<const capnp::word> answer) {
   Slot& slot = segment.slot(frame.slot);
@@ -99,9 +103,9 @@ void Worker::Impl::work() {
 // One of the three places where our own failures are caught: what an honest program never sends ends this process, and
 // with it this session and no other.
 void Worker::Impl::consume() try {
-  Backoff backoff;
+  Backoff backoff(idleSpin);
   while (!stopRequested.load(std::memory_order_relaxed))
-    if (step(backoff)) backoff = Backoff();
+    if (step(backoff)) backoff = Backoff(idleSpin);
 } catch (const kj::Exception& failure) {
   spdlog::critical("session ends: {}", kj::str(failure).cStr());
   _exit(1);

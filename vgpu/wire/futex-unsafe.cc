@@ -1,6 +1,7 @@
 #include "vgpu/wire/futex.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,11 +20,14 @@ uint64_t now() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// About 60 µs of pauses where cores abound: twice what a launch and its wait take natively (FACTS.md).
-uint32_t spinRounds() {
-  static const uint32_t rounds = std::thread::hardware_concurrency() > 2 ? 2000 : 50;
-  return rounds;
+bool hasFewCores() {
+  static const bool few = std::thread::hardware_concurrency() <= 2;
+  return few;
 }
+
+constexpr uint32_t fewRounds = 50;        // of pauses, where cores are few
+constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
+constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (FACTS.md)
 
 }  // namespace
 
@@ -37,16 +41,23 @@ void futexWake(std::atomic<uint32_t>& word, int count) {
 }
 
 bool Backoff::spin() {
-  if (rounds >= spinRounds()) return false;
-  ++rounds;
   __builtin_ia32_pause();
+  if (hasFewCores()) return ++rounds <= fewRounds;
+  if (++rounds % roundsPerLook != 0) return true;
+  uint64_t time = now();
+  if (started == 0) started = time;
+  if (time - started >= limit) {
+    rounds = roundsPerLook - 1;  // from now on every call looks
+    return false;
+  }
+  if (time - started >= politeAfter) sched_yield();
   return true;
 }
 
 uint64_t Backoff::sleepNanoseconds() {
   uint64_t time = now();
   if (started == 0) started = time;
-  return std::clamp<uint64_t>((time - started) / 8, 20'000, 1'000'000);
+  return std::clamp<uint64_t>((time - started) / 16, 20'000, 1'000'000);
 }
 
 }  // namespace vgpu

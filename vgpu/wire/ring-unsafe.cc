@@ -17,8 +17,11 @@ std::optional<Reservation> RingWriter::reserve(uint64_t words, const std::atomic
   SegmentHeader& header = segment.header();
   uint32_t bytes = frameBytes(words);
   uint64_t position = header.head.fetch_add(bytes, std::memory_order_relaxed);
+  if (position + bytes - knownTail.load(std::memory_order_acquire) <= ringBytes)
+    return Reservation{position, segment.ringAt(position), bytes};
   Backoff backoff;
-  while (position + bytes - header.tail.load(std::memory_order_acquire) > ringBytes) {
+  uint64_t tail;
+  while (position + bytes - (tail = header.tail.load(std::memory_order_acquire)) > ringBytes) {
     if (abandoned.load(std::memory_order_relaxed)) return std::nullopt;
     if (backoff.spin()) continue;
     uint32_t seen = header.ringFull.load();
@@ -26,6 +29,7 @@ std::optional<Reservation> RingWriter::reserve(uint64_t words, const std::atomic
     if (position + bytes - header.tail.load() > ringBytes) futexWait(header.ringFull, seen, 1'000'000);
     header.writersWaiting.fetch_sub(1);
   }
+  knownTail.store(tail, std::memory_order_release);
   return Reservation{position, segment.ringAt(position), bytes};
 }
 
@@ -37,10 +41,14 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   header.device = device;
   header.stamp.store(frame.stamp());  // seq_cst: see the header's note on consumerSleeping
   SegmentHeader& shared = segment.header();
-  if (shared.consumerSleeping.load()) {
+  // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
+  if (shared.consumerSleeping.load() && shared.consumerSleeping.exchange(0)) {
     shared.doorbell.fetch_add(1);
     futexWake(shared.doorbell, 1);
   }
+  // The consumer's core wrote the next frame's zeros; fetched now, they are here when the next call begins to fill
+  // them.
+  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(frame.frame + frame.bytes + line * frameUnit, 1);
 }
 
 RingReader::RingReader(const Segment& segment, uint64_t position)
@@ -54,7 +62,8 @@ std::optional<Frame> RingReader::next() {
   if (stamp == 0) return std::nullopt;
   KJ_REQUIRE(stamp == tail + 1, "a frame with another position's stamp", stamp, tail);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
-  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size", bytes);
+  KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
+             bytes);
   std::memcpy(copy.get(), segment.ringAt(tail), bytes);
   const FrameHeader& mine = headerAt(copy.get());
   KJ_REQUIRE(mine.method < api::methodCount, "a frame of an unknown method", mine.method);
@@ -62,8 +71,8 @@ std::optional<Frame> RingReader::next() {
              mine.device);
   current = bytes;
   auto* words = reinterpret_cast<const capnp::word*>(copy.get() + sizeof(FrameHeader));
-  return Frame{tail, bytes, static_cast<api::Method>(mine.method), mine.slot, mine.device,
-               kj::arrayPtr(words, (bytes - sizeof(FrameHeader)) / sizeof(capnp::word))};
+  return Frame{tail,      bytes,       static_cast<api::Method>(mine.method),
+               mine.slot, mine.device, kj::arrayPtr(words, (bytes - sizeof(FrameHeader)) / sizeof(capnp::word))};
 }
 
 void RingReader::release() {

@@ -50,6 +50,9 @@ class RingWriter {
 
  private:
   const Segment& segment;
+  // What any writer last saw of `tail`. The consumer writes that with every frame, so looking there is a cache miss; this
+  // is enough until a ring is full. Release and acquire pass on what the one who looked has seen: the zeros.
+  alignas(64) mutable std::atomic<uint64_t> knownTail{0};
 };
 
 // A frame out of shared memory: the consumer's own copy.
