@@ -8,7 +8,7 @@ target_compile_options(vgpu_options INTERFACE -Wall -Wextra -Werror -Wno-missing
 if(VGPU_SANITIZE)
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
-elseif(NOT VGPU_FUZZ)
+else()
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
 endif()
 
