@@ -109,7 +109,7 @@ Mapping AddressSpace::unmap(uint64_t base, MappingKind kind, CUresult missing) {
   if (at == mappings_.end() || at->second.kind != kind) refuse(missing);
   Mapping mapping = std::move(at->second);
   mappings_.erase(at);
-  rememberFreed(mapping.base, mapping.bytes, {});
+  rememberFreed(mapping.base, mapping.bytes, makerOf(mapping));
   table_ = nullptr;
   return mapping;
 }
@@ -136,7 +136,7 @@ std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) 
   if (covered != end) refuse(CUDA_ERROR_INVALID_VALUE);
   for (auto each = first; each != at; ++each) unmapped.push_back(std::move(each->second));
   mappings_.erase(first, at);
-  rememberFreed(base, bytes, {});
+  rememberFreed(base, bytes, "cuMemMap");
   table_ = nullptr;
   return unmapped;
 }

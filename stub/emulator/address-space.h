@@ -93,6 +93,8 @@ struct Mapping {
   }
 };
 
+const char* makerOf(const Mapping&);  // the driver call that it is of
+
 // A host view of a device range, in address order; ranges of several mappings have several.
 struct Piece {
   std::byte* host;

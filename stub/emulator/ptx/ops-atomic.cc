@@ -81,7 +81,7 @@ T apply(std::byte* host, T b) {
 template <class T, T (*F)(T, T)>
 const Inst* atomic(Warp& warp, const Inst* inst) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
@@ -96,7 +96,7 @@ const Inst* atomic(Warp& warp, const Inst* inst) {
 
 const Inst* addFloats(Warp& warp, const Inst* inst) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 4, true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 4, Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
   auto* const out = warp.lanes<uint32_t>(inst->op[0]);
@@ -114,7 +114,7 @@ const Inst* addFloats(Warp& warp, const Inst* inst) {
 template <class T>
 const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
@@ -143,7 +143,7 @@ std::mutex& wideMutex() {
 template <bool Compare>
 const Inst* swapWide(Warp& warp, const Inst* inst) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(Wide), true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(Wide), Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
   for (uint32_t left = warp.active; left; left &= left - 1) {

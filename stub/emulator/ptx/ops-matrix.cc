@@ -168,12 +168,12 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
 }
 
 std::byte* fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column,
-                      bool write) {
+                      Access access) {
   const WideOperands& operands = operandsOf(inst);
   const uint64_t base = warp.lanes<uint64_t>(operands.ins[0])[lane];
   const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bytes = bitsOf(form.a) / 8;
   const uint64_t index = form.flags & kColumnMajor ? uint64_t{column} * stride + row : uint64_t{row} * stride + column;
-  return warp.locate(inst, lane, base + index * bytes, bytes, bytes, write);
+  return warp.access(inst, lane, base + index * bytes, bytes, bytes, access);
 }
 
 void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
@@ -184,7 +184,7 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
   std::vector<uint64_t> values(size_t{form.m} * form.n);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
-    const std::byte* from = fragmentAt(warp, inst, lane, form, row, column, false);
+    const std::byte* from = fragmentAt(warp, inst, lane, form, row, column, Access::read);
     if (from)
       std::memcpy(&values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e], from, bitsOf(form.a) / 8);
   });
@@ -201,7 +201,7 @@ void takeStoreFragment(Warp& warp, const Inst* inst, uint32_t) {
   if (!wholeWarp(warp, inst)) return;
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
-    std::byte* to = fragmentAt(warp, inst, lane, form, row, column, true);
+    std::byte* to = fragmentAt(warp, inst, lane, form, row, column, Access::write);
     const uint64_t value = rawElement(warp, operandsOf(inst).ins.data() + 2, form.a, lane, e);
     if (to) std::memcpy(to, &value, bitsOf(form.a) / 8);
   });
@@ -217,7 +217,8 @@ void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
   for (int i = 0; i < form.k; ++i)
     for (int r = 0; r < 8; ++r) {
       const int lane = 8 * i + r;
-      places[i][r] = warp.locate(inst, lane, warp.lanes<uint64_t>(operands.ins[0])[lane], 16, 16, store);
+      const uint64_t address = warp.lanes<uint64_t>(operands.ins[0])[lane];
+      places[i][r] = warp.access(inst, lane, address, 16, 16, store ? Access::write : Access::read);
       if (!places[i][r]) return;
       if (!store) std::memcpy(rows[i][r], places[i][r], 16);
     }

@@ -1,5 +1,6 @@
 // Collectives of a warp. Each is two halves, so that lanes which stand at different instructions can take part: what a
 // lane leaves for the others, and what it takes once every member has come (see WarpSync).
+#include "block.h"
 #include "warp-ops.h"
 
 namespace vgpu::emulator {
@@ -179,7 +180,9 @@ constexpr WarpSync kElectSync{leaveNothing, [](Warp& warp, const Inst* inst, uin
                                   return static_cast<uint32_t>(lane) == leader ? ~0u : 0;
                                 });
                               }};
-constexpr WarpSync kBarrierSync{leaveNothing, [](Warp&, const Inst*, uint32_t) {}};
+constexpr WarpSync kBarrierSync{leaveNothing, [](Warp& warp, const Inst*, uint32_t) {
+                                  if (SharedCheck* check = warp.block().check()) check->orderedInWarp(warp.index());
+                                }};
 
 }  // namespace
 
