@@ -41,6 +41,7 @@ class ParsedModule : public Module {
     if (image_.bytes()) image_.write(base, host);
   }
 
+  std::optional<uint64_t> managedOffset() const override { return image_.managedOffset(); }
   uint64_t base() const override { return base_; }
 
   const Kernel* findKernel(std::string_view name) override {
