@@ -11,10 +11,6 @@ namespace {
 
 constexpr uint64_t pageBytes = 4096;
 
-CUresult codeOf(const PtxError& error) {
-  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
-}
-
 Refusal refusalFor(const PtxError& error) {
   return {codeOf(error), error.what()};  // it names the line
 }
@@ -45,6 +41,10 @@ void report(const Refusal& refusal, JitLog& log) {
 }
 
 }  // namespace
+
+CUresult codeOf(const PtxError& error) {
+  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
+}
 
 PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes, std::optional<uint64_t> managedOffset)
     : driver_(context.driver),

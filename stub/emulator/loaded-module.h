@@ -121,6 +121,8 @@ struct LibraryKernel {
 // cuFuncGetParamInfo and cuKernelGetParamInfo.
 void parameterInfo(const Kernel&, size_t index, size_t* offset, size_t* bytes);
 
+CUresult codeOf(const PtxError&);
+
 // Loads what `image` is into the context; the reason for a refusal goes to the log, and to stderr.
 std::shared_ptr<LoadedModule> loadModule(Context&, const void* image, JitLog& log);
 std::shared_ptr<LoadedModule> loadModule(Context&, std::span<const std::byte> image, JitLog& log);

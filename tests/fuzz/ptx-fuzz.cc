@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "ptx/interpreter.h"
+#include "ptx/text-linker.h"
 
 using namespace vgpu::emulator;
 
@@ -63,6 +64,19 @@ bool runAll(std::string_view text) try {
   return false;
 }
 
+// Linked with a module that has names of all kinds.
+void link(const std::string& text) try {
+  TextLinker linker;
+  linker.add(
+      "other",
+      ".version 9.0\n.target sm_90\n.address_size 64\n.visible .global .u32 x;\n.global .u64 table;\n.weak .func "
+      "work() { ret; }\n.func k() { ret; }\n");
+  linker.add("input", text);
+  linker.undefined();
+  Module::parse(linker.linked(), 90);
+} catch (const PtxError&) {
+}
+
 // A kernel around what may be a body.
 std::string wrapped(const std::string& body) {
   return ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
@@ -74,6 +88,7 @@ std::string wrapped(const std::string& body) {
 
 bool vgpu::fuzz::accepts(std::span<const uint8_t> input) {
   const std::string text(input.begin(), input.end());
+  link(text);
   const bool whole = runAll(text), body = runAll(wrapped(text));
   return whole || body;
 }
