@@ -2,6 +2,7 @@
 # make check    all tests
 # make stage    a release, installed into build/stage
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
+# make fuzz     libFuzzer on what strangers send, a minute each (clang)
 # make format   clang-format over the sources                 make clean    removes build/, keeps .deps/
 #
 # Every target first installs what is missing (tools/setup) and uses the presets of CMakePresets.json.
@@ -15,7 +16,7 @@ shown := linked-list linked-list-shared
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 
-.PHONY: all setup build stage check demo asan tsan bench format clean
+.PHONY: all setup build stage check demo asan tsan fuzz bench format clean
 all: build
 
 setup:
@@ -39,6 +40,12 @@ demo: stage
 asan tsan: setup
 	@$(call build,$@)
 	@ctest --preset $@ --parallel 2
+
+fuzz:
+	@tools/setup clang libclang-rt-dev
+	@$(call build,fuzz,ptx-fuzz container-fuzz ptx-replay container-replay)
+	@cmake --build --preset fuzz --target fuzz-ptx-run
+	@cmake --build --preset fuzz --target fuzz-container-run
 
 bench: build
 	@for bench in build/release/tests/bench/*-bench; do echo "$$bench"; "$$bench" || exit 1; done

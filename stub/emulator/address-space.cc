@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "casts-unsafe.h"
+
 namespace vgpu::emulator::api {
 namespace {
 
@@ -29,6 +31,17 @@ HostView::~HostView() {
 std::shared_ptr<HostView> HostView::anonymous(uint64_t bytes) {
   return checkedView(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
                      bytes);
+}
+
+std::shared_ptr<HostView> HostView::anonymousAt(uint64_t address, uint64_t bytes) {
+  void* const wanted = asHostPointer(address);
+  void* const base = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (base != wanted && base != MAP_FAILED) munmap(base, bytes);  // a kernel older than 4.17 takes it for a hint
+  if (base != wanted)
+    refuse(CUDA_ERROR_OUT_OF_MEMORY,
+           "managed variables need the host addresses of their image, and this process uses them");
+  return checkedView(base, bytes);
 }
 
 std::shared_ptr<HostView> HostView::ofFile(int fd, uint64_t offset, uint64_t bytes) {
@@ -109,7 +122,7 @@ Mapping AddressSpace::unmap(uint64_t base, MappingKind kind, CUresult missing) {
   if (at == mappings_.end() || at->second.kind != kind) refuse(missing);
   Mapping mapping = std::move(at->second);
   mappings_.erase(at);
-  rememberFreed(mapping.base, mapping.bytes, {});
+  rememberFreed(mapping.base, mapping.bytes, makerOf(mapping));
   table_ = nullptr;
   return mapping;
 }
@@ -136,7 +149,7 @@ std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) 
   if (covered != end) refuse(CUDA_ERROR_INVALID_VALUE);
   for (auto each = first; each != at; ++each) unmapped.push_back(std::move(each->second));
   mappings_.erase(first, at);
-  rememberFreed(base, bytes, {});
+  rememberFreed(base, bytes, "cuMemMap");
   table_ = nullptr;
   return unmapped;
 }

@@ -2,7 +2,8 @@
 //
 // Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host
 // view), so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations
-// and managed memory are the exception that CUDA asks for: their device address is their host address.
+// and managed memory are the exception that CUDA asks for: their device address is their host address. An image with
+// managed variables is therefore mapped at its own address.
 //
 // Fixed places, chosen clear of what Linux, ASan and TSan use for the process itself:
 //   0x200000000000  left to callers of cuMemAddressReserve with an address
@@ -41,7 +42,8 @@ class HostView {
   HostView(std::byte* base, uint64_t bytes, bool owned) : base_(base), bytes_(bytes), owned_(owned) {}
   HostView(const HostView&) = delete;
   ~HostView();
-  static std::shared_ptr<HostView> anonymous(uint64_t bytes);  // zeroed
+  static std::shared_ptr<HostView> anonymous(uint64_t bytes);                      // zeroed
+  static std::shared_ptr<HostView> anonymousAt(uint64_t address, uint64_t bytes);  // refuses where that is taken
   static std::shared_ptr<HostView> ofFile(int fd, uint64_t offset, uint64_t bytes);
   static std::shared_ptr<HostView> borrowed(std::byte* base, uint64_t bytes);
   std::byte* base() const { return base_; }
@@ -92,6 +94,8 @@ struct Mapping {
     return kind == MappingKind::registered || kind == MappingKind::hostAllocation || kind == MappingKind::managed;
   }
 };
+
+const char* makerOf(const Mapping&);  // the driver call that it is of
 
 // A host view of a device range, in address order; ranges of several mappings have several.
 struct Piece {

@@ -162,6 +162,14 @@ std::string textOf(std::span<const std::byte> image) {
   return std::string(text);
 }
 
+// Whether the payload can become as much text as its header claims: known before room is made for it.
+bool sizeIsPossible(const FatbinaryMember& member) {
+  constexpr uint64_t mostLz4Ratio = 255;  // LZ4 block format: a byte of match length stands for up to 255
+  if (!(member.flags & Flag::zstd)) return member.plainBytes / mostLz4Ratio <= member.payload.size();
+  const unsigned long long size = ZSTD_getFrameContentSize(member.payload.data(), member.payload.size());
+  return size == member.plainBytes || size == ZSTD_CONTENTSIZE_UNKNOWN;
+}
+
 }  // namespace
 
 std::vector<FatbinaryMember> readFatbinary(std::span<const std::byte> container) {
@@ -190,17 +198,19 @@ std::string plainPayload(const FatbinaryMember& member) {
     std::string text(static_cast<const char*>(stored), member.payload.size());
     return text.substr(0, text.find('\0'));  // padded with zeros to a multiple of 8
   }
+  const auto check = [&](bool whole) {
+    if (!whole)
+      refuseImage("the " + label(member) + " member is damaged: it does not decompress to what its header says");
+  };
+  check(sizeIsPossible(member));
   std::string text(member.plainBytes, '\0');
-  bool whole = false;
   if (member.flags & Flag::zstd) {
-    whole = ZSTD_decompress(text.data(), text.size(), stored, member.payload.size()) == text.size();
+    check(ZSTD_decompress(text.data(), text.size(), stored, member.payload.size()) == text.size());
   } else {
     int got = LZ4_decompress_safe(static_cast<const char*>(stored), text.data(),
                                   static_cast<int>(member.payload.size()), static_cast<int>(text.size()));
-    whole = got >= 0 && static_cast<size_t>(got) == text.size();
+    check(got >= 0 && static_cast<size_t>(got) == text.size());
   }
-  if (!whole)
-    refuseImage("the " + label(member) + " member is damaged: it does not decompress to what its header says");
   return text.substr(0, text.find('\0'));
 }
 

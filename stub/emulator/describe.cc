@@ -16,27 +16,9 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-const char* nameOf(MappingKind kind) {
-  switch (kind) {
-    case MappingKind::physical:
-      return "mapped device memory";
-    case MappingKind::plain:
-      return "allocation";
-    case MappingKind::image:
-      return "module image";
-    case MappingKind::registered:
-      return "registered host memory";
-    case MappingKind::hostAllocation:
-      return "pinned host allocation";
-    case MappingKind::managed:
-      return "managed allocation";
-  }
-  return "memory";
-}
-
 struct Candidate {
   uint64_t base = 0, bytes = 0;
-  std::string what;
+  std::string maker;
   uint64_t distance(uint64_t address) const {
     if (address < base) return base - address;
     return address - base < bytes ? 0 : address - (base + bytes) + 1;
@@ -44,7 +26,8 @@ struct Candidate {
 };
 
 std::string place(const Candidate& near, uint64_t address) {
-  std::string of = "the " + std::to_string(near.bytes) + "-byte " + near.what + " at " + hex(near.base);
+  std::string of =
+      "the " + std::to_string(near.bytes) + "-byte allocation made by " + near.maker + " at " + hex(near.base);
   if (address < near.base) return std::to_string(near.base - address) + " bytes before " + of;
   uint64_t offset = address - near.base;
   if (offset < near.bytes) return "at byte " + std::to_string(offset) + " of " + of;
@@ -52,6 +35,24 @@ std::string place(const Candidate& near, uint64_t address) {
 }
 
 }  // namespace
+
+const char* makerOf(const Mapping& mapping) {
+  switch (mapping.kind) {
+    case MappingKind::physical:
+      return "cuMemMap";
+    case MappingKind::plain:
+      return mapping.pool ? "cuMemAllocAsync" : "cuMemAlloc";
+    case MappingKind::image:
+      return "cuModuleLoadData";
+    case MappingKind::registered:
+      return "cuMemHostRegister";
+    case MappingKind::hostAllocation:
+      return "cuMemHostAlloc";
+    case MappingKind::managed:
+      return "cuMemAllocManaged";
+  }
+  return "an unknown call";
+}
 
 std::string AddressSpace::describe(uint64_t address) const {
   std::lock_guard lock(mutex_);
@@ -73,14 +74,14 @@ std::string AddressSpace::describe(uint64_t address) const {
     best = std::move(candidate);
   };
   auto after = notes_.upper_bound(address);
-  if (after != notes_.end()) consider({after->first, after->second.bytes, "allocation made by " + after->second.owner});
+  if (after != notes_.end()) consider({after->first, after->second.bytes, after->second.owner});
   if (after != notes_.begin()) {
     --after;
-    consider({after->first, after->second.bytes, "allocation made by " + after->second.owner});
+    consider({after->first, after->second.bytes, after->second.owner});
   }
   auto mapping = mappings_.upper_bound(address);
   auto considerMapping = [&](const Mapping& found) {
-    if (!found.noted) consider({found.base, found.bytes, nameOf(found.kind)});
+    if (!found.noted) consider({found.base, found.bytes, makerOf(found)});
   };
   if (mapping != mappings_.end()) considerMapping(mapping->second);
   if (mapping != mappings_.begin()) considerMapping(std::prev(mapping)->second);

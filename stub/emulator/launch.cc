@@ -35,6 +35,10 @@ CUresult codeOf(Fault::Kind kind) {
       return CUDA_ERROR_NOT_SUPPORTED;
     case Fault::Kind::divergentBarrier:
       return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::uninitializedShared:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::sharedRace:
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -76,6 +80,7 @@ void runKernel(const LaunchRequest& request) {
       .workers = settings.workers,
       .schedule = settings.schedule,
       .cancelled = limit.cancelled(),
+      .checks = settings.checks,
       .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
       .warpsPerSm =
           static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 #include "container.h"
 #include "driver.h"
@@ -11,52 +10,53 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Whether a line, after blanks, begins with one of the directives that a PTX text has once.
-bool isHeaderLine(std::string_view line) {
-  size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) return false;
-  line.remove_prefix(start);
-  for (std::string_view directive : {".version", ".target", ".address_size"}) {
-    if (line.starts_with(directive)) return true;
-  }
-  return false;
+// Refuses with `now`, and cuLinkComplete later with `completion`, as the driver does.
+[[noreturn]] void refuseLink(Link& link, CUresult now, CUresult completion, const std::string& text) {
+  if (link.completion == CUDA_SUCCESS) link.completion = completion;
+  if (!link.said.empty()) link.said += '\n';
+  link.log.error(link.said += text);
+  std::fprintf(stderr, "vgpu emulator: link refused: %s\n", text.c_str());
+  refuse(now, text);
 }
 
-[[noreturn]] void refuseLink(Link& link, const Refusal& refusal, const char* what) {
-  std::string text = std::string(what) + ": " + refusal.message;
-  link.log.error(text);
-  std::fprintf(stderr, "vgpu emulator: link refused: %s\n", text.c_str());
-  throw refusal;
+std::string asLog(const std::vector<std::string>& problems) {
+  std::string text;
+  for (const std::string& line : problems) text += (text.empty() ? "error   : " : "\nerror   : ") + line;
+  return text;
 }
 
 void add(Link& link, CUjitInputType type, std::span<const std::byte> image, const char* name) {
+  const std::string called = name && *name ? name : "link input";
+  TextLinker::Problems problems;
   try {
     bool carriesPtx = type == CU_JIT_INPUT_PTX || type == CU_JIT_INPUT_FATBINARY || type == CU_JIT_INPUT_OBJECT ||
                       type == CU_JIT_INPUT_CUBIN;
     if (!carriesPtx) refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, fatbinaries and objects that carry PTX can be linked");
-    link.pieces.push_back(findPtx(image, link.context.device.architecture()));
+    problems = link.linker.add(called, findPtx(image, link.context.device.architecture()));
   } catch (const Refusal& refusal) {
-    refuseLink(link, refusal, name && *name ? name : "link input");
+    refuseLink(link, refusal.code, CUDA_ERROR_UNKNOWN, called + ": " + refusal.message);
+  } catch (const PtxError& error) {
+    refuseLink(link, codeOf(error), CUDA_ERROR_UNKNOWN, called + ": " + error.what());
+  }
+  if (problems.lines.empty()) return;
+  const CUresult code = problems.ofKernels ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_SOURCE;
+  refuseLink(link, code, code, asLog(problems.lines));
+}
+
+void complete(Link& link) {
+  require(link.completion == CUDA_SUCCESS, link.completion);
+  require(!link.linker.empty());
+  if (const std::vector<std::string> undefined = link.linker.undefined(); !undefined.empty())
+    refuseLink(link, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_INVALID_SOURCE, asLog(undefined));
+  link.image = link.linker.linked();
+  try {
+    LoadedModule check(link.context, link.image);  // what is wrong with the whole is said here, as by a linker
+  } catch (const Refusal& refusal) {
+    refuseLink(link, refusal.code, refusal.code, "linked image: " + refusal.message);
   }
 }
 
 }  // namespace
-
-std::string joinPtx(const std::vector<std::string>& pieces) {
-  std::string joined;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    std::string_view rest = pieces[i];
-    while (!rest.empty()) {
-      size_t end = rest.find('\n');
-      std::string_view line = rest.substr(0, end);
-      if (i == 0 || !isHeaderLine(line)) joined.append(line);
-      joined += '\n';
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    }
-  }
-  return joined;
-}
-
 }  // namespace vgpu::emulator::api
 
 using namespace vgpu::emulator::api;
@@ -93,15 +93,9 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, size_t* bytes)
   return enterContext([&](Context& context) {
     require(image != nullptr);
     std::shared_ptr<Link> link = context.driver.links.get(handle);
-    require(!link->pieces.empty());
-    link->linked = joinPtx(link->pieces);
-    try {
-      LoadedModule check(context, link->linked);  // what is wrong with the whole is said here, as by a linker
-    } catch (const Refusal& refusal) {
-      refuseLink(*link, refusal, "linked image");
-    }
-    *image = link->linked.data();
-    if (bytes) *bytes = link->linked.size() + 1;
+    complete(*link);
+    *image = link->image.data();
+    if (bytes) *bytes = link->image.size() + 1;
   });
 }
 

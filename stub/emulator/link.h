@@ -1,10 +1,10 @@
-// cuLink*: PTX given in pieces, made into one image. The image is PTX again: what the emulated device loads.
+// cuLink*: modules linked into one image. The image is PTX: what the emulated device loads.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "jit-options.h"
+#include "ptx/text-linker.h"
 
 namespace vgpu::emulator::api {
 
@@ -13,11 +13,10 @@ struct Link {
   Context& context;
   CUlinkState handle = nullptr;
   JitLog log;
-  std::vector<std::string> pieces;
-  std::string linked;  // the caller keeps a pointer into it until the link is destroyed
+  std::string said;                    // what the error log has so far
+  CUresult completion = CUDA_SUCCESS;  // what cuLinkComplete has to answer
+  TextLinker linker;
+  std::string image;  // the caller keeps a pointer into it until the link is destroyed
 };
-
-// The pieces as one text: the first one's .version, .target and .address_size hold for all.
-std::string joinPtx(const std::vector<std::string>& pieces);
 
 }  // namespace vgpu::emulator::api

@@ -11,10 +11,6 @@ namespace {
 
 constexpr uint64_t pageBytes = 4096;
 
-CUresult codeOf(const PtxError& error) {
-  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
-}
-
 Refusal refusalFor(const PtxError& error) {
   return {codeOf(error), error.what()};  // it names the line
 }
@@ -46,33 +42,52 @@ void report(const Refusal& refusal, JitLog& log) {
 
 }  // namespace
 
-PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes)
-    : driver_(context.driver), place_(place), bytes_(alignUp(bytes, pageBytes)) {
+CUresult codeOf(const PtxError& error) {
+  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
+}
+
+PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes, std::optional<uint64_t> managedOffset)
+    : driver_(context.driver),
+      place_(place),
+      bytes_(alignUp(bytes, pageBytes)),
+      managedOffset_(managedOffset.value_or(bytes_)) {
   lease_.emplace(context.device, bytes_);
-  if (bytes_ != 0) view_ = HostView::anonymous(bytes_);
   std::optional<uint64_t> base = place.take(alignUp(std::max(bytes_, pageBytes), pieceBytes), pieceBytes);
   if (!base) {
     lease_.reset();
     refuse(CUDA_ERROR_OUT_OF_MEMORY);
   }
   base_ = *base;
-  if (bytes_ == 0) return;
-  driver_.space.map(Mapping{.base = base_,
-                            .bytes = bytes,
-                            .kind = MappingKind::image,
-                            .view = view_,
-                            .host = view_->base(),
-                            .device = &context.device,
-                            .context = &context,
-                            .readers = context.device.bit(),
-                            .writers = context.device.bit()},
-                    CUDA_ERROR_UNKNOWN);
+  try {
+    if (bytes_ != 0) view_ = managedOffset ? HostView::anonymousAt(base_, bytes_) : HostView::anonymous(bytes_);
+  } catch (...) {
+    place.give(base_);
+    throw;
+  }
+  const auto map = [&](MappingKind kind, uint64_t from, uint64_t to, Context* owner, uint64_t devices) {
+    if (from == to) return;
+    driver_.space.map(Mapping{.base = base_ + from,
+                              .bytes = to - from,
+                              .kind = kind,
+                              .view = view_,
+                              .host = view_->base() + from,
+                              .device = &context.device,
+                              .context = owner,
+                              .readers = devices,
+                              .writers = devices},
+                      CUDA_ERROR_UNKNOWN);
+  };
+  const uint64_t device = context.device.bit();
+  map(MappingKind::image, 0, managedOffset ? managedOffset_ : bytes, &context, device);
+  // Nobody's to free: it goes with the module.
+  map(MappingKind::managed, managedOffset_, managedOffset ? bytes : bytes_, nullptr, ~uint64_t{0});
 }
 
 void PlacedRange::release() {
   if (!lease_) return;
   lease_.reset();
-  if (bytes_ != 0) driver_.space.unmap(base_, MappingKind::image, CUDA_ERROR_UNKNOWN);
+  if (managedOffset_ != 0) driver_.space.unmap(base_, MappingKind::image, CUDA_ERROR_UNKNOWN);
+  if (managedOffset_ != bytes_) driver_.space.unmap(base_ + managedOffset_, MappingKind::managed, CUDA_ERROR_UNKNOWN);
   place_.give(base_);
 }
 
@@ -83,7 +98,8 @@ LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner
   } catch (const PtxError& error) {
     throw refusalFor(error);
   }
-  image_ = std::make_unique<PlacedRange>(owner, owner.driver.space.images, module->imageBytes());
+  image_ =
+      std::make_unique<PlacedRange>(owner, owner.driver.space.images, module->imageBytes(), module->managedOffset());
   module->place(image_->base(), image_->host());
   names_ = module->kernelNames();
 }

@@ -20,7 +20,8 @@ namespace vgpu::emulator::api {
 // images of modules and the heap.
 class PlacedRange {
  public:
-  PlacedRange(Context&, VaRange& place, uint64_t bytes);
+  // What begins at `managedOffset` is managed memory: this process sees it at its device address.
+  PlacedRange(Context&, VaRange& place, uint64_t bytes, std::optional<uint64_t> managedOffset = {});
   ~PlacedRange() { release(); }
   PlacedRange(const PlacedRange&) = delete;
   // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
@@ -33,6 +34,7 @@ class PlacedRange {
   Driver& driver_;
   VaRange& place_;
   uint64_t bytes_;
+  uint64_t managedOffset_;            // bytes_ where nothing is managed
   std::optional<MemoryLease> lease_;  // none once released
   std::shared_ptr<HostView> view_;
   uint64_t base_ = 0;
@@ -118,6 +120,8 @@ struct LibraryKernel {
 
 // cuFuncGetParamInfo and cuKernelGetParamInfo.
 void parameterInfo(const Kernel&, size_t index, size_t* offset, size_t* bytes);
+
+CUresult codeOf(const PtxError&);
 
 // Loads what `image` is into the context; the reason for a refusal goes to the log, and to stderr.
 std::shared_ptr<LoadedModule> loadModule(Context&, const void* image, JitLog& log);

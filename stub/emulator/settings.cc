@@ -6,13 +6,14 @@
 #include <thread>
 
 #include "cuda-api.h"
+#include "ptx/interpreter.h"
 
 namespace vgpu::emulator::api {
 namespace {
 
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
-    "schedule=SEED, timeout=SECONDS, separated by commas";
+    "schedule=SEED, timeout=SECONDS, check=uninitialized|races|shared, separated by commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -49,6 +50,18 @@ double parseSeconds(std::string_view item, std::string_view text) {
   return value;
 }
 
+uint32_t parseCheck(std::string_view item, std::string_view text) {
+  struct Check {
+    std::string_view name;
+    uint32_t bits;
+  };
+  static constexpr Check checks[] = {
+      {"uninitialized", kCheckUninitialized}, {"races", kCheckRaces}, {"shared", kCheckUninitialized | kCheckRaces}};
+  for (const Check& check : checks)
+    if (check.name == text) return check.bits;
+  refuseSetting(item, "no such check");
+}
+
 void parseItem(Settings& settings, std::string_view item) {
   size_t equals = item.find('=');
   if (equals == std::string_view::npos) refuseSetting(item, "no \"=\"");
@@ -65,6 +78,8 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.schedule = parseNumber(item, value, 0, ~uint64_t{0});
   } else if (key == "timeout") {
     settings.timeoutSeconds = parseSeconds(item, value);
+  } else if (key == "check") {
+    settings.checks |= parseCheck(item, value);
   } else {
     refuseSetting(item, "unknown key");
   }

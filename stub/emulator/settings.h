@@ -13,6 +13,7 @@ struct Settings {
   int workers = 0;                           // host threads of one kernel; 0: as many as the machine has cores
   uint64_t schedule = 0;                     // 0: blocks and warps in order; else the seed of a shuffled order
   double timeoutSeconds = 0;                 // of one kernel; 0: none
+  uint32_t checks = 0;                       // Launch::checks
 };
 
 // Throws Refusal (CUDA_ERROR_INVALID_VALUE) whose message names the key or value at fault and what is accepted.

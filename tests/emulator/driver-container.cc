@@ -142,20 +142,3 @@ TEST_CASE("impossible sizes are refused by name") {
   CHECK_NE(refusal(with(16 + 56, 10, 8)).find("damaged"), std::string::npos);
   CHECK_NE(refusal(with(8, good.size() - 16 - 8, 8)).find("payload"), std::string::npos);
 }
-
-TEST_CASE("pieces of PTX are linked into one image") {
-  Device device;
-  CUlinkState link = nullptr;
-  REQUIRE_CUDA(cuLinkCreate(0, nullptr, nullptr, &link));
-  std::string first = marked("here"), second = marked("there");
-  REQUIRE_CUDA(cuLinkAddData(link, CU_JIT_INPUT_PTX, first.data(), first.size() + 1, "first", 0, nullptr, nullptr));
-  REQUIRE_CUDA(cuLinkAddData(link, CU_JIT_INPUT_PTX, second.data(), second.size() + 1, "second", 0, nullptr, nullptr));
-  void* image = nullptr;
-  size_t bytes = 0;
-  REQUIRE_CUDA(cuLinkComplete(link, &image, &bytes));
-  CUmodule module = nullptr;
-  REQUIRE_CUDA(cuModuleLoadData(&module, image));
-  CHECK(has(module, "here"));
-  CHECK(has(module, "there"));
-  CHECK_CUDA(cuLinkDestroy(link));
-}

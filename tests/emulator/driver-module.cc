@@ -148,3 +148,40 @@ TEST_CASE("a library's kernels can be launched and its variables found") {
   CHECK_CUDA(cuLibraryUnload(library));
   CHECK_ANSWER(launch(reinterpret_cast<CUfunction>(store), nullptr, 1, counter, 1u), CUDA_ERROR_INVALID_HANDLE);
 }
+
+TEST_CASE("a managed variable is one for kernels, copies and the host") {
+  Device device;
+  CUmodule module = device.load(R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 shared = 5;
+.visible .global .align 4 .u32 plain;
+.visible .entry add(.param .u32 v)
+{
+  .reg .b32 %v, %old;
+  ld.param.u32 %v, [v];
+  atom.global.add.u32 %old, [shared], %v;
+  st.global.u32 [plain], %old;
+  ret;
+}
+)");
+  Global shared = global(module, "shared");
+  CHECK_EQ(shared.bytes, 4);
+  auto* const here = reinterpret_cast<volatile uint32_t*>(shared.address);
+  CHECK_EQ(*here, 5);
+  *here = 7;
+  REQUIRE_CUDA(launch(function(module, "add"), nullptr, 2, 10u));
+  REQUIRE_CUDA(cuCtxSynchronize());
+  CHECK_EQ(*here, 27);
+  CHECK_EQ(device.read(shared.address), 27);
+  unsigned managed = 0;
+  CHECK_CUDA(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, shared.address));
+  CHECK_EQ(managed, 1);
+  CHECK_CUDA(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, global(module, "plain").address));
+  CHECK_EQ(managed, 0);
+  CHECK_ANSWER(cuMemFree(shared.address), CUDA_ERROR_INVALID_VALUE);
+  REQUIRE_CUDA(cuModuleUnload(module));
+  CHECK_ANSWER(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, shared.address),
+               CUDA_ERROR_INVALID_VALUE);
+}

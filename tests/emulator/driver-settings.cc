@@ -29,11 +29,13 @@ bool passes(const char* name, const char* settings) {
 TEST_CASE("settings make the device") {
   CHECK(passes("in a process: four small Turings", "devices=4,memory=64MiB,architecture=75,workers=1"));
   CHECK(passes("in a process: a kernel that never ends", "timeout=0.2"));
+  CHECK(passes("in a process: checked shared memory", "check=shared"));
+  CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized"));
 }
 
 TEST_CASE("settings that make no sense are refused") {
   for (const char* settings : {"device=2", "devices=0", "devices=two", "memory=1MiB", "memory=4GB", "architecture=60",
-                               "timeout=-1", "workers", "memory=99999999999TiB"}) {
+                               "timeout=-1", "check=all", "workers", "memory=99999999999TiB"}) {
     CAPTURE(settings);
     CHECK(passes("in a process: nonsense", settings));
   }

@@ -118,7 +118,9 @@ TEST_CASE("text that is wrong or unknown is refused with its line, function and 
   CHECK(error(".reg .b32 %r; add.s32 %r, %r;").first == PtxError::Kind::invalid);
   CHECK(error(".reg .b32 %r; mov.u32 %r, %no.such;").first == PtxError::Kind::invalid);
   CHECK(error("{ ret;").first == PtxError::Kind::invalid);
-  CHECK(error("call.uni gone;", ".extern .func gone();").first == PtxError::Kind::unsupported);
+  CHECK_THROWS_WITH(Module::parse(kernelText("", "call.uni gone;", ".extern .func gone();"), 90),
+                    "ptxas fatal   : Unresolved extern function 'gone'");
+  CHECK(Module::parse(kernelText("", "ret;", ".extern .func gone();"), 90));
   CHECK(error("ret;", ".extern .global .u32 gone;").first == PtxError::Kind::unresolved);
   CHECK(error("ret;", ".global .u64 x = gone;").first == PtxError::Kind::unresolved);
   CHECK_THROWS_AS(Module::parse("hello", 90), PtxError);

@@ -1,16 +1,12 @@
 // The container reader on arbitrary bytes: whatever they are, it answers PTX or refuses.
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
 #include "container.h"
+#include "fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::span<const uint8_t> bytes(data, size);
+bool vgpu::fuzz::accepts(std::span<const uint8_t> input) {
   try {
-    vgpu::emulator::api::findPtx(std::as_bytes(bytes), 90);
-  } catch (const vgpu::emulator::api::Refusal&) {
-    // What most inputs deserve.
+    emulator::api::findPtx(std::as_bytes(input), 90);
+    return true;
+  } catch (const emulator::api::Refusal&) {
+    return false;
   }
-  return 0;
 }

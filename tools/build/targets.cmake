@@ -9,7 +9,7 @@ if(VGPU_SANITIZE)
   # Enumerations come from callers of a C interface: any value is possible, and refusing the wrong ones is the code's task.
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
   target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
-elseif(NOT VGPU_FUZZ)
+else()
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
 endif()
 

@@ -57,9 +57,8 @@ bool contiguous(const Addresses& addresses, uint32_t bytes) {
   return different == 0;
 }
 
-}  // namespace
-
-Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, bool write, std::byte* (&host)[kLanes]) {
+Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, bool write,
+                   std::byte* (&host)[kLanes]) {
   Addresses addresses;
   collect(warp, inst, form, addresses);
   const bool aligned = (addresses.bits & (bytes - 1)) == 0;
@@ -88,6 +87,26 @@ Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, b
     if (!host[lane]) return Pattern::failed;
   }
   return Pattern::scattered;
+}
+
+bool checked(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, uint32_t bytes, Access access,
+             std::byte* const (&host)[kLanes]) {
+  if (form.orders) warp.block().check()->ordered();
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const std::byte* place = pattern == Pattern::contiguous ? host[0] + size_t{bytes} * lane : host[lane];
+    if (!warp.check(inst, lane, place, bytes, access)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, Access access,
+                std::byte* (&host)[kLanes]) {
+  const Pattern pattern = findPlaces(warp, inst, form, bytes, writes(access), host);
+  if (!warp.block().check() || access == Access::write || pattern == Pattern::failed) return pattern;
+  return checked(warp, inst, form, pattern, bytes, access, host) ? pattern : Pattern::failed;
 }
 
 }  // namespace vgpu::emulator

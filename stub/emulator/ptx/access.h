@@ -11,20 +11,23 @@ enum class AddressKind : uint8_t { generic, shared, shared32, local, param };
 // op[7] of a memory instruction.
 struct AccessForm {
   AddressKind kind;
-  uint8_t elements;  // of a vector access
-  uint8_t address;   // index of the address operand in op
+  uint8_t elements;     // of a vector access
+  uint8_t address;      // index of the address operand in op
+  bool orders = false;  // of an atomic: acquires or releases
   static AccessForm of(const Inst* inst) {
     const auto bits = static_cast<uint32_t>(inst->op[7]);
-    return {static_cast<AddressKind>(bits & 0xff), static_cast<uint8_t>(bits >> 8), static_cast<uint8_t>(bits >> 16)};
+    return {static_cast<AddressKind>(bits & 0xff), static_cast<uint8_t>(bits >> 8), static_cast<uint8_t>(bits >> 16),
+            (bits >> 24) != 0};
   }
-  int32_t bits() const { return static_cast<int32_t>(kind) | elements << 8 | address << 16; }
+  int32_t bits() const { return static_cast<int32_t>(kind) | elements << 8 | address << 16 | orders << 24; }
 };
 
 enum class Pattern { failed, contiguous, scattered };
 
 // Fills `host` for the active lanes with where each one's `bytes` lie; where all 32 lie side by side, in lane order,
 // only host[0] is filled and the answer is `contiguous`. After `failed` a fault has been reported.
-Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, bool write, std::byte* (&host)[kLanes]);
+// The launch's checks of shared memory are done, but for plain writes, where they need the values: see checkWrites().
+Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, Access, std::byte* (&host)[kLanes]);
 
 // A program that reads the same place again and again may wait for another thread: it gets its turn sooner.
 inline void spinning(Warp& warp) { warp.budget -= 64; }

@@ -21,6 +21,12 @@ void Block::begin(Grid& grid, uint64_t index) {
   // Dynamic shared memory follows the static, at the alignment that any type needs.
   sharedBytes_ = kernel().sharedBytes(launch.dynamicSharedBytes);
   shared_.assign(sharedBytes_, std::byte{0});
+  check_ = nullptr;
+  if (launch.checks && sharedBytes_) {
+    if (!ownCheck_) ownCheck_ = std::make_unique<SharedCheck>();
+    check_ = ownCheck_.get();
+    check_->begin(launch.checks, sharedBytes_, threads_);
+  }
   barriers_.fill({});
   output.clear();
   warpCount_ = (threads_ + kLanes - 1) / kLanes;
@@ -70,6 +76,7 @@ void Block::complete(int index) {
   barrier.any = barrier.count ? ~0u : 0;
   results_[index] = barrier;
   barrier = {};
+  if (check_) check_->ordered();
   for (size_t i = 0; i < warpCount_; ++i) warps_[i]->releaseBarrier(index);
   progress_ = true;
 }

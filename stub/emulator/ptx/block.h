@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "shared-check.h"
 #include "warp.h"
 
 namespace vgpu::emulator {
@@ -59,6 +60,7 @@ class Block {
   std::byte* shared() { return shared_.data(); }
   uint64_t sharedBytes() const { return sharedBytes_; }
   uint32_t threads() const { return threads_; }
+  SharedCheck* check() { return check_; }  // nullptr where the launch asks for none
 
   // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true where that
   // completed the barrier: results are in red(), and those who waited are ready.
@@ -82,6 +84,8 @@ class Block {
   size_t warpCount_ = 0;
   std::vector<std::byte> shared_;
   uint64_t sharedBytes_ = 0;
+  SharedCheck* check_ = nullptr;
+  std::unique_ptr<SharedCheck> ownCheck_;
   std::array<Barrier, kBarriers> barriers_, results_;
   bool progress_ = false;
 };

@@ -143,6 +143,11 @@ constexpr BuiltinRow kBuiltins[] = {
 
 }  // namespace
 
+bool isBuiltin(std::string_view name) {
+  return std::any_of(std::begin(kBuiltins), std::end(kBuiltins),
+                     [&](const BuiltinRow& row) { return row.name == name; });
+}
+
 Handler findBuiltin(std::string_view name, size_t arguments, size_t results) {
   for (const BuiltinRow& row : kBuiltins)
     if (row.name == name && row.arguments == arguments && row.results == results) return row.handler;

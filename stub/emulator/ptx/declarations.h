@@ -32,7 +32,7 @@ struct VariableDecl {
   Type type = Type::none;
   uint64_t bytes = 0;
   uint32_t align = 1;
-  bool isExtern = false, isWeak = false, managed = false, unsizedArray = false;
+  bool isExtern = false, isWeak = false, isVisible = false, managed = false, unsizedArray = false;
   std::vector<std::byte> initial;  // shorter than `bytes` where the rest is zero
   std::vector<Relocation> relocations;
   int line = 0;
@@ -47,7 +47,7 @@ struct ParameterDecl {
 
 struct FunctionDecl {
   std::string name;
-  bool isKernel = false, isExtern = false, hasBody = false, isWeak = false;
+  bool isKernel = false, isExtern = false, hasBody = false, isWeak = false, isVisible = false;
   std::vector<ParameterDecl> parameters, results;
   std::string_view body;
   int line = 0, bodyLine = 0;

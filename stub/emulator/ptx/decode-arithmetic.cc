@@ -90,6 +90,13 @@ void retyped(Decoder& decoder, const Statement& statement) {
   if (!decodeLane(decoder, plain)) decoder.unsupported(statement);
 }
 
+// min.s32.relu is min.relu.s32: nvcc's headers write the type first.
+void leastOrMost(Decoder& decoder, const Statement& statement) {
+  Statement plain = statement;
+  if (statement.parts.size() > 2 && statement.last() == "relu") std::swap(plain.parts.back(), *(plain.parts.end() - 2));
+  if (!decodeLane(decoder, plain)) decoder.unsupported(statement);
+}
+
 // vabsdiff4.u32.u32.u32{.add} d, a, b, c and its like, over all four bytes or both halves. Without .add `c` would fill
 // the parts that a mask leaves out.
 template <int Parts>
@@ -126,6 +133,8 @@ constexpr DecodeRow kRows[] = {
     {"vabsdiff2", video<2>},
     {"vmin2", video<2>},
     {"vmax2", video<2>},
+    {"min", leastOrMost},
+    {"max", leastOrMost},
     {"add", add<false, false>},
     {"sub", add<true, false>},
     {"addc", add<false, true>},

@@ -1,4 +1,6 @@
 // cvt. The registry holds every conversion to and from the widest formats; the others go by way of one that is exact.
+#include <algorithm>
+
 #include "decoder.h"
 
 namespace vgpu::emulator {
@@ -132,8 +134,12 @@ class Converter {
 };
 
 void convert(Decoder& decoder, const Statement& statement) {
-  // cvt.pack.sat.type.s32 and the 8-bit float formats are other instructions under the same name.
-  if (statement.has("pack")) decoder.unsupported(statement);
+  // cvt.pack.sat.type.s32 and the 8-bit float formats are other instructions under the same name: rows as they stand.
+  const auto isFloat8 = [](std::string_view part) { return part == "e4m3x2" || part == "e5m2x2"; };
+  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isFloat8)) {
+    if (!decodeLane(decoder, statement)) decoder.unsupported(statement);
+    return;
+  }
   Converter(decoder, statement).run();
 }
 

@@ -10,7 +10,7 @@ namespace {
 struct MatrixText {
   int m = 0, n = 0, k = 0;
   std::vector<Element> elements;
-  bool saturate = false;
+  bool saturate = false, counts = false, differ = false;  // the last two: .popc, of .xor
   std::vector<std::string_view> layouts;
 };
 
@@ -40,6 +40,10 @@ MatrixText parse(Decoder& decoder, const Statement& statement, size_t first) {
       found.layouts.push_back(part);
     else if (part == "satfinite")
       found.saturate = true;
+    else if (part == "popc")
+      found.counts = true;
+    else if (part == "xor" || part == "and")
+      found.differ = part == "xor";
     else if (part != "sync" && part != "aligned" && part != "rn" && !part.starts_with("shared") && part != "global")
       decoder.unsupported(statement);
   }
@@ -65,10 +69,18 @@ void appendSources(Decoder& decoder, const Operand& operand, Element e, std::vec
 
 uint8_t narrow(int value) { return static_cast<uint8_t>(value); }
 
-// What can be multiplied with what, into what.
-bool fits(const MatrixForm& form) {
+MatrixForm formOf(const MatrixText& text) {
+  const uint8_t flags = (text.saturate ? kSaturate : 0) | (text.differ ? kXor : 0);
+  return {narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
+          text.elements[2], text.elements[3], text.elements[0], flags};
+}
+
+// What can be multiplied with what, into what. Single bits are combined and counted, nothing else is.
+bool fits(const MatrixForm& form, const MatrixText& text) {
+  if (text.k > kMostDepth || (form.k > 64 && form.a != Element::b1)) return false;
+  if ((form.a == Element::b1) != text.counts || (text.differ && !text.counts)) return false;
   const auto isWhole = [](Element e) {
-    return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4;
+    return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4 || e == Element::b1;
   };
   if (form.c == Element::none || form.d == Element::none) return false;
   if (isWhole(form.a))
@@ -87,11 +99,9 @@ void mma(Decoder& decoder, const Statement& statement) {
   const MatrixText text = parse(decoder, statement, 1);
   if (text.elements.size() != 4 || text.layouts.size() != 2 || text.layouts[0] != "row" || text.layouts[1] != "col")
     decoder.unsupported(statement);
-  const MatrixForm form{narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
-                        text.elements[2], text.elements[3], text.elements[0], text.saturate ? kSaturate : uint8_t{0}};
-  const bool shaped =
-      (form.m == 16 || form.m == 8) && form.n == 8 && form.k <= 64 && (form.m == 16 || form.a != Element::f16);
-  if (!shaped || !fits(form)) decoder.unsupported(statement);
+  const MatrixForm form = formOf(text);
+  const bool shaped = (form.m == 16 || form.m == 8) && form.n == 8 && (form.m == 16 || form.a != Element::f16);
+  if (!shaped || !fits(form, text)) decoder.unsupported(statement);
   std::vector<Value> ins;
   const Element of[] = {form.a, form.b, form.c};
   const uint32_t sizes[] = {uint32_t{form.m} * form.k, uint32_t{form.n} * form.k, uint32_t{form.m} * form.n};
@@ -117,9 +127,8 @@ void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   // For half precision the operands' types are not written.
   if (text.elements.size() == 2) text.elements = {text.elements[0], Element::f16, Element::f16, text.elements[1]};
   if (text.elements.size() != 4) decoder.unsupported(statement);
-  const MatrixForm form{narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
-                        text.elements[2], text.elements[3], text.elements[0], text.saturate ? kSaturate : uint8_t{0}};
-  if (!fits(form) || form.m > 32 || form.n > 32 || form.k > 64 || bitsOf(form.a) < 8) decoder.unsupported(statement);
+  const MatrixForm form = formOf(text);
+  if (text.m > 32 || text.n > 32 || !fits(form, text)) decoder.unsupported(statement);
   std::vector<Value> ins;
   appendSources(decoder, statement.operands[1], form.a, ins);
   const size_t aRegisters = ins.size();
@@ -164,7 +173,7 @@ void wmmaAccess(Decoder& decoder, const Statement& statement, bool store) {
   if (text.elements.size() != 1 || text.layouts.size() != 1 || matrix.size() != 1) decoder.unsupported(statement);
   const int rows = matrix == "b" ? text.k : text.m, columns = matrix == "a" ? text.k : text.n;
   const Element e = text.elements[0];
-  if (rows > 64 || columns > 64 || bitsOf(e) < 8) decoder.unsupported(statement);
+  if (rows > kMostDepth || columns > kMostDepth || (bitsOf(e) < 8 && store)) decoder.unsupported(statement);
   const bool byColumn = text.layouts[0] == "col";
   const MatrixForm form{narrow(rows),
                         narrow(columns),

@@ -10,7 +10,7 @@ namespace {
 // A memory instruction's modifiers. Cache hints change nothing that can be observed; scopes are as wide as the widest.
 struct Modifiers {
   AddressKind kind = AddressKind::generic;
-  bool isParam = false, ordered = false;
+  bool isParam = false, ordered = false, orders = false;
   uint32_t elements = 1;
   Type type = Type::none;
   std::string operation;  // of atom and red
@@ -74,7 +74,7 @@ Modifiers parse(Decoder& decoder, const Statement& statement) {
     const std::string_view part = statement.parts[i];
     if (setSpace(found, part) || isHint(part)) continue;
     if (isOrder(part))
-      found.ordered = true;
+      found.ordered = true, found.orders |= part != "volatile" && part != "relaxed";
     else if (part == "v2" || part == "v4" || part == "v8")
       found.elements = static_cast<uint32_t>(part[1] - '0');
     else if (const auto type = findType(part))
@@ -201,7 +201,7 @@ void emitAtomic(Decoder& decoder, const Statement& statement, const Modifiers& f
   IrInst& inst = decoder.build().add(row->handler, {out}, {address.base});
   for (const Value& value : values) inst.op[inst.ops++] = value;
   inst.imm = address.offset;
-  inst.form = AccessForm{form.kind, 1, 1}.bits();
+  inst.form = AccessForm{form.kind, 1, 1, form.orders}.bits();
 }
 
 template <bool Returns>

@@ -3,19 +3,14 @@
 #include <cstring>
 
 namespace vgpu::emulator {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+
+}  // namespace
 
 Image::Image(const Declarations& declarations) : declarations_(declarations) {
-  for (size_t i = 0; i < declarations.variables.size(); ++i) {
-    const VariableDecl& decl = declarations.variables[i];
-    if (decl.space != Space::global && decl.space != Space::constant) continue;
-    if (declarations.variableIndex.at(decl.name) != i) continue;  // another declaration of the name holds it
-    if (decl.isExtern)
-      throw PtxError(PtxError::Kind::unresolved, decl.line, "variable '" + decl.name + "' is declared but not defined");
-    const uint64_t offset = place(decl);
-    offsets_[decl.name] = offset;
-    variables_.push_back({decl.name, decl.space == Space::global ? VariableSpace::global : VariableSpace::constant,
-                          offset, decl.bytes, decl.managed});
-  }
+  placeVariables(false);
   for (const FunctionDecl& function : declarations.functions)
     for (const VariableDecl& decl : function.statics) statics_[{&function, decl.name}] = place(decl);
   bytes_ = (bytes_ + 7) / 8 * 8;
@@ -24,8 +19,25 @@ Image::Image(const Declarations& declarations) : declarations_(declarations) {
       slots_[&function] = bytes_;
       bytes_ += 8;
     }
+  placeVariables(true);
   for (const Placed& placed : placed_)
     for (const Relocation& relocation : placed.decl->relocations) addressOf(relocation, 0);
+}
+
+// The managed ones have pages of their own, behind all others.
+void Image::placeVariables(bool managed) {
+  for (size_t i = 0; i < declarations_.variables.size(); ++i) {
+    const VariableDecl& decl = declarations_.variables[i];
+    if (decl.managed != managed || (decl.space != Space::global && decl.space != Space::constant)) continue;
+    if (declarations_.variableIndex.at(decl.name) != i) continue;  // another declaration of the name holds it
+    if (decl.isExtern)
+      throw PtxError(PtxError::Kind::unresolved, decl.line, "variable '" + decl.name + "' is declared but not defined");
+    if (managed && !managedOffset_) managedOffset_ = bytes_ = (bytes_ + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t offset = place(decl);
+    offsets_[decl.name] = offset;
+    variables_.push_back({decl.name, decl.space == Space::global ? VariableSpace::global : VariableSpace::constant,
+                          offset, decl.bytes, managed});
+  }
 }
 
 uint64_t Image::place(const VariableDecl& decl) {

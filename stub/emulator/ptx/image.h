@@ -12,6 +12,7 @@ class Image {
 
   const std::vector<Variable>& variables() const { return variables_; }
   uint64_t bytes() const { return bytes_; }
+  std::optional<uint64_t> managedOffset() const { return managedOffset_; }
   uint64_t constantBytes() const { return constantBytes_; }
   std::optional<uint64_t> findVariable(std::string_view name) const;  // offset
   std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;
@@ -26,6 +27,7 @@ class Image {
     const VariableDecl* decl;
     uint64_t offset;
   };
+  void placeVariables(bool managed);
   uint64_t place(const VariableDecl&);
   uint64_t addressOf(const Relocation&, uint64_t base) const;
 
@@ -36,6 +38,7 @@ class Image {
   std::map<std::pair<const FunctionDecl*, std::string_view>, uint64_t> statics_;
   std::unordered_map<const FunctionDecl*, uint64_t> slots_;
   std::vector<std::pair<uint64_t, uint64_t>> constantRanges_;
+  std::optional<uint64_t> managedOffset_;
   uint64_t bytes_ = 0, constantBytes_ = 0;
 };
 

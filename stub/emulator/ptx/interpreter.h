@@ -24,6 +24,10 @@ class Memory {
   virtual std::string describe(uint64_t address) const = 0;
 };
 
+// Launch::checks
+constexpr uint32_t kCheckUninitialized = 1;  // bytes of shared memory that are read before they are written
+constexpr uint32_t kCheckRaces = 2;          // accesses to shared memory that nothing orders
+
 struct Launch {
   const Kernel* kernel;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
@@ -35,6 +39,7 @@ struct Launch {
   uint64_t schedule = 0;         // 0: blocks and warps in order; else the seed of a shuffled order
   uint64_t maxInstructions = 0;  // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
   const std::atomic<bool>* cancelled = nullptr;
+  uint32_t checks = 0;                      // what is looked for beside faults: costs time
   uint32_t smCount = 132, warpsPerSm = 64;  // %nsmid, %nwarpid
   uint32_t stackBytes = 64 * 1024;          // a thread's local memory, the kernel's own frame included
   // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping
@@ -56,7 +61,9 @@ struct Fault {
     timeout,
     notSupported,
     divergentBarrier,
-    sharedOutOfRange
+    sharedOutOfRange,
+    uninitializedShared,
+    sharedRace
   };
   Kind kind;
   std::string report;  // kernel, block, thread, PTX line (source line where .loc knows it), address, nearest allocation

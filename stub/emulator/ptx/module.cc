@@ -2,9 +2,11 @@
 
 #include <mutex>
 
+#include "builtins.h"
 #include "declarations.h"
 #include "image.h"
 #include "linker.h"
+#include "text-linker.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -18,6 +20,7 @@ class ParsedModule : public Module {
     if (declarations_.version > kNewestVersion)
       throw PtxError(PtxError::Kind::unsupported, 1,
                      ".version " + std::to_string(declarations_.version / 10) + ".x is newer than 9");
+    requireFunctions();
     if (declarations_.target > architecture)
       throw PtxError(PtxError::Kind::unsupported, 1,
                      ".target sm_" + std::to_string(declarations_.target) + " is newer than this device's sm_" +
@@ -41,6 +44,7 @@ class ParsedModule : public Module {
     if (image_.bytes()) image_.write(base, host);
   }
 
+  std::optional<uint64_t> managedOffset() const override { return image_.managedOffset(); }
   uint64_t base() const override { return base_; }
 
   const Kernel* findKernel(std::string_view name) override {
@@ -58,6 +62,16 @@ class ParsedModule : public Module {
   }
 
  private:
+  // A function that is called and defined nowhere, in the words of the driver's compiler.
+  void requireFunctions() const {
+    for (const auto& [name, index] : declarations_.functionIndex) {
+      const FunctionDecl& function = declarations_.functions[index];
+      if (!function.isExtern || function.hasBody || isBuiltin(name) || !refersTo(declarations_, name)) continue;
+      throw PtxError(PtxError::Kind::unresolved, 0,
+                     "ptxas fatal   : Unresolved extern function '" + function.name + "'");
+    }
+  }
+
   std::string text_;
   int architecture_;
   Declarations declarations_;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -62,6 +63,8 @@ class Module {
   // taken. place() fixes the addresses: `base` is the device address of the image, `host` where this process sees it.
   virtual uint64_t imageBytes() const = 0;
   virtual void place(uint64_t base, std::byte* host) = 0;
+  // Where the managed variables begin, which are the image's last: a multiple of 4096; nothing where there are none.
+  virtual std::optional<uint64_t> managedOffset() const = 0;
   virtual uint64_t base() const = 0;
 
   // The kernel named `name`, decoded; nullptr where there is none. Throws PtxError where its body cannot be decoded.

@@ -78,57 +78,50 @@ T apply(std::byte* host, T b) {
   return old;
 }
 
-template <class T, T (*F)(T, T)>
-const Inst* atomic(Warp& warp, const Inst* inst) {
+// Calls each(lane, place) for the active lanes, in order, with where each one's `bytes` lie.
+template <class F>
+const Inst* atPlaces(Warp& warp, const Inst* inst, uint32_t bytes, F each) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), bytes, Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
-  auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
-  const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
-    std::byte* const place = pattern == Pattern::contiguous ? host[0] + sizeof(T) * lane : host[lane];
-    out[lane] = static_cast<Lane<T>>(apply<T, F>(place, static_cast<T>(b[lane])));
+    each(lane, pattern == Pattern::contiguous ? host[0] + size_t{bytes} * lane : host[lane]);
   }
   return inst + 1;
 }
 
+template <class T, T (*F)(T, T)>
+const Inst* atomic(Warp& warp, const Inst* inst) {
+  auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
+  const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
+  return atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
+    out[lane] = static_cast<Lane<T>>(apply<T, F>(place, static_cast<T>(b[lane])));
+  });
+}
+
 const Inst* addFloats(Warp& warp, const Inst* inst) {
-  std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 4, true, host);
-  if (pattern == Pattern::failed) return nullptr;
-  spinning(warp);
   auto* const out = warp.lanes<uint32_t>(inst->op[0]);
   const auto* const b = warp.lanes<uint32_t>(inst->op[2]);
   std::byte* const shared = warp.block().shared();
-  for (uint32_t left = warp.active; left; left &= left - 1) {
-    const int lane = __builtin_ctz(left);
-    std::byte* const place = pattern == Pattern::contiguous ? host[0] + 4 * lane : host[lane];
+  return atPlaces(warp, inst, 4, [&](int lane, std::byte* place) {
     const bool isShared = place >= shared && place < shared + warp.block().sharedBytes();
     out[lane] = isShared ? apply<uint32_t, addFloat>(place, b[lane]) : apply<uint32_t, addFlushed>(place, b[lane]);
-  }
-  return inst + 1;
+  });
 }
 
 template <class T>
 const Inst* compareAndSwap(Warp& warp, const Inst* inst) {
-  std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(T), true, host);
-  if (pattern == Pattern::failed) return nullptr;
-  spinning(warp);
   auto* const out = warp.lanes<Lane<T>>(inst->op[0]);
   const auto* const b = warp.lanes<Lane<T>>(inst->op[2]);
   const auto* const c = warp.lanes<Lane<T>>(inst->op[3]);
-  for (uint32_t left = warp.active; left; left &= left - 1) {
-    const int lane = __builtin_ctz(left);
-    std::byte* const place = pattern == Pattern::contiguous ? host[0] + sizeof(T) * lane : host[lane];
+  return atPlaces(warp, inst, sizeof(T), [&](int lane, std::byte* place) {
     auto expected = static_cast<T>(b[lane]);
     __atomic_compare_exchange_n(at<T>(place), &expected, static_cast<T>(c[lane]), false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);
     out[lane] = static_cast<Lane<T>>(expected);
-  }
-  return inst + 1;
+  });
 }
 
 // 128 bits: no host instruction that every x86-64 has, so one lock for all of them.
@@ -142,13 +135,7 @@ std::mutex& wideMutex() {
 
 template <bool Compare>
 const Inst* swapWide(Warp& warp, const Inst* inst) {
-  std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), sizeof(Wide), true, host);
-  if (pattern == Pattern::failed) return nullptr;
-  spinning(warp);
-  for (uint32_t left = warp.active; left; left &= left - 1) {
-    const int lane = __builtin_ctz(left);
-    std::byte* const place = pattern == Pattern::contiguous ? host[0] + sizeof(Wide) * lane : host[lane];
+  return atPlaces(warp, inst, sizeof(Wide), [&](int lane, std::byte* place) {
     const Wide b = warp.lanes<Wide>(inst->op[2])[lane];
     const std::lock_guard lock(wideMutex());
     Wide old;
@@ -158,8 +145,7 @@ const Inst* swapWide(Warp& warp, const Inst* inst) {
     else if (old.lo == b.lo && old.hi == b.hi)
       std::memcpy(place, &warp.lanes<Wide>(inst->op[3])[lane], sizeof(Wide));
     warp.lanes<Wide>(inst->op[0])[lane] = old;
-  }
-  return inst + 1;
+  });
 }
 
 template <class T, T (*F)(T, T)>

@@ -68,12 +68,25 @@ void equality(Registry& r, const char* t) {
   r.add("setp.ne", t, row<neu<T>>());
 }
 
+// Halves compare as the floats that they are.
+float widened(Half a) { return toFloat(a); }
+float widened(Brain a) { return toFloat(a); }
+template <class T>
+T widened(T a) {
+  return a;
+}
+template <class T, auto F>
+bool widely(T a, T b) {
+  return F(widened(a), widened(b));
+}
+
 template <class T>
 void order(Registry& r, const char* t) {
-  r.add("setp.lt", t, row<lt<T>>());
-  r.add("setp.le", t, row<le<T>>());
-  r.add("setp.gt", t, row<gt<T>>());
-  r.add("setp.ge", t, row<ge<T>>());
+  using V = decltype(widened(T{}));
+  r.add("setp.lt", t, row<widely<T, lt<V>>>());
+  r.add("setp.le", t, row<widely<T, le<V>>>());
+  r.add("setp.gt", t, row<widely<T, gt<V>>>());
+  r.add("setp.ge", t, row<widely<T, ge<V>>>());
 }
 
 template <class T>
@@ -90,17 +103,18 @@ void integers(Registry& r, const char* t) {
 
 template <class T>
 void floats(Registry& r, const char* t) {
-  r.add("setp.eq", t, row<eq<T>>());
-  r.add("setp.ne", t, row<ne<T>>());
+  using V = decltype(widened(T{}));
+  r.add("setp.eq", t, row<widely<T, eq<V>>>());
+  r.add("setp.ne", t, row<widely<T, ne<V>>>());
   order<T>(r, t);
-  r.add("setp.equ", t, row<equ<T>>());
-  r.add("setp.neu", t, row<neu<T>>());
-  r.add("setp.ltu", t, row<ltu<T>>());
-  r.add("setp.leu", t, row<leu<T>>());
-  r.add("setp.gtu", t, row<gtu<T>>());
-  r.add("setp.geu", t, row<geu<T>>());
-  r.add("setp.num", t, row<ordered<T>>());
-  r.add("setp.nan", t, row<unordered<T>>());
+  r.add("setp.equ", t, row<widely<T, equ<V>>>());
+  r.add("setp.neu", t, row<widely<T, neu<V>>>());
+  r.add("setp.ltu", t, row<widely<T, ltu<V>>>());
+  r.add("setp.leu", t, row<widely<T, leu<V>>>());
+  r.add("setp.gtu", t, row<widely<T, gtu<V>>>());
+  r.add("setp.geu", t, row<widely<T, geu<V>>>());
+  r.add("setp.num", t, row<widely<T, ordered<V>>>());
+  r.add("setp.nan", t, row<widely<T, unordered<V>>>());
 }
 
 }  // namespace
@@ -117,6 +131,8 @@ void addCompareOps(Registry& r) {
   integers<int64_t>(r, "s64");
   floats<float>(r, "f32");
   floats<double>(r, "f64");
+  floats<Half>(r, "f16");
+  floats<Brain>(r, "bf16");
 }
 
 }  // namespace vgpu::emulator::VGPU_ISA

@@ -164,7 +164,8 @@ const Inst* offTheEnd(Warp& warp, const Inst* inst) {
 }
 
 // A locked instruction orders everything before it, and every thread that fences meets the others there.
-const Inst* fence(Warp&, const Inst* inst) {
+const Inst* fence(Warp& warp, const Inst* inst) {
+  if (SharedCheck* check = warp.block().check()) check->ordered();
   static std::atomic<uint32_t> meeting{0};
   meeting.fetch_add(1, std::memory_order_seq_cst);
   return inst + 1;

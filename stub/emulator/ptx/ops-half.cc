@@ -1,4 +1,4 @@
-// Half and bfloat16 arithmetic and comparisons, single and in pairs.
+// Half and bfloat16 arithmetic, single and in pairs.
 #include "lane-float.h"
 
 namespace vgpu::emulator::VGPU_ISA {
@@ -87,67 +87,6 @@ H tanh(H a) {
   return fromFloat<H>(__builtin_tanh(toFloat(a)));
 }
 
-template <class H>
-float cmp(H a) {
-  return toFloat(a);
-}
-template <class H>
-bool eq(H a, H b) {
-  return cmp(a) == cmp(b);
-}
-template <class H>
-bool lt(H a, H b) {
-  return cmp(a) < cmp(b);
-}
-template <class H>
-bool le(H a, H b) {
-  return cmp(a) <= cmp(b);
-}
-template <class H>
-bool gt(H a, H b) {
-  return cmp(a) > cmp(b);
-}
-template <class H>
-bool ge(H a, H b) {
-  return cmp(a) >= cmp(b);
-}
-template <class H>
-bool ordered(H a, H b) {
-  return !nanHalf(a) && !nanHalf(b);
-}
-template <class H>
-bool ne(H a, H b) {
-  return ordered(a, b) && cmp(a) != cmp(b);
-}
-template <class H>
-bool unordered(H a, H b) {
-  return !ordered(a, b);
-}
-template <class H>
-bool equ(H a, H b) {
-  return !ne(a, b);
-}
-template <class H>
-bool neu(H a, H b) {
-  return cmp(a) != cmp(b);
-}
-template <class H>
-bool ltu(H a, H b) {
-  return !ge(a, b);
-}
-template <class H>
-bool leu(H a, H b) {
-  return !gt(a, b);
-}
-template <class H>
-bool gtu(H a, H b) {
-  return !le(a, b);
-}
-template <class H>
-bool geu(H a, H b) {
-  return !lt(a, b);
-}
-
 // A pair does the single operation on each of its halves.
 template <class H>
 using Pair = std::conditional_t<std::is_same_v<H, Half>, Half2, Brain2>;
@@ -214,24 +153,6 @@ void binary(Registry& r, const char* one, const char* two) {
   r.add("max.NaN", two, row<both2<H, maxNan<H>>>());
 }
 
-template <class H>
-void compare(Registry& r, const char* t) {
-  r.add("setp.eq", t, row<eq<H>>());
-  r.add("setp.ne", t, row<ne<H>>());
-  r.add("setp.lt", t, row<lt<H>>());
-  r.add("setp.le", t, row<le<H>>());
-  r.add("setp.gt", t, row<gt<H>>());
-  r.add("setp.ge", t, row<ge<H>>());
-  r.add("setp.equ", t, row<equ<H>>());
-  r.add("setp.neu", t, row<neu<H>>());
-  r.add("setp.ltu", t, row<ltu<H>>());
-  r.add("setp.leu", t, row<leu<H>>());
-  r.add("setp.gtu", t, row<gtu<H>>());
-  r.add("setp.geu", t, row<geu<H>>());
-  r.add("setp.num", t, row<ordered<H>>());
-  r.add("setp.nan", t, row<unordered<H>>());
-}
-
 }  // namespace
 
 void addHalfOps(Registry& r) {
@@ -239,8 +160,6 @@ void addHalfOps(Registry& r) {
   unary<Brain>(r, "bf16", "bf16x2");
   binary<Half, add<Half>, sub<Half>>(r, "f16", "f16x2");
   binary<Brain, addBrain, subBrain>(r, "bf16", "bf16x2");
-  compare<Half>(r, "f16");
-  compare<Brain>(r, "bf16");
 }
 
 }  // namespace vgpu::emulator::VGPU_ISA

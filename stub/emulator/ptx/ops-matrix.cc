@@ -75,12 +75,13 @@ uint64_t encode(Element e, double value, bool saturate) {
 // The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products
 // are exact here, and sums are those of doubles, rounded once at the end.
 struct Matrices {
-  double a[32][64], b[64][32], c[32][32];
+  double a[32][kMostDepth], b[kMostDepth][32], c[32][32];
   void multiply(const MatrixForm& form) {
     for (int i = 0; i < form.m; ++i)
       for (int j = 0; j < form.n; ++j) {
         double sum = c[i][j];
-        for (int k = 0; k < form.k; ++k) sum = std::fma(a[i][k], b[k][j], sum);
+        for (int k = 0; k < form.k; ++k)
+          sum = form.flags & kXor ? sum + (a[i][k] != b[k][j]) : std::fma(a[i][k], b[k][j], sum);
         c[i][j] = sum;
       }
   }
@@ -167,13 +168,21 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   });
 }
 
-std::byte* fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column,
-                      bool write) {
+// An element of less than a byte shares its byte: it begins at bit `shift` there.
+struct ElementPlace {
+  std::byte* byte;
+  uint32_t bytes, shift;
+};
+
+ElementPlace fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column,
+                        Access access) {
   const WideOperands& operands = operandsOf(inst);
   const uint64_t base = warp.lanes<uint64_t>(operands.ins[0])[lane];
-  const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bytes = bitsOf(form.a) / 8;
+  const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bits = bitsOf(form.a);
   const uint64_t index = form.flags & kColumnMajor ? uint64_t{column} * stride + row : uint64_t{row} * stride + column;
-  return warp.locate(inst, lane, base + index * bytes, bytes, bytes, write);
+  const uint32_t bytes = std::max(bits / 8, 1u);
+  return {warp.access(inst, lane, base + index * bits / 8, bytes, bytes, access), bytes,
+          static_cast<uint32_t>(index * bits % 8)};
 }
 
 void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
@@ -184,9 +193,11 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
   std::vector<uint64_t> values(size_t{form.m} * form.n);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
-    const std::byte* from = fragmentAt(warp, inst, lane, form, row, column, false);
-    if (from)
-      std::memcpy(&values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e], from, bitsOf(form.a) / 8);
+    const ElementPlace from = fragmentAt(warp, inst, lane, form, row, column, Access::read);
+    if (!from.byte) return;
+    uint64_t& value = values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e];
+    std::memcpy(&value, from.byte, from.bytes);
+    value >>= from.shift;  // putRaw() takes the bits that count
   });
   if (form.a != Element::f64)
     for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * kLanes);
@@ -201,9 +212,9 @@ void takeStoreFragment(Warp& warp, const Inst* inst, uint32_t) {
   if (!wholeWarp(warp, inst)) return;
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
-    std::byte* to = fragmentAt(warp, inst, lane, form, row, column, true);
+    const ElementPlace to = fragmentAt(warp, inst, lane, form, row, column, Access::write);
     const uint64_t value = rawElement(warp, operandsOf(inst).ins.data() + 2, form.a, lane, e);
-    if (to) std::memcpy(to, &value, bitsOf(form.a) / 8);
+    if (to.byte) std::memcpy(to.byte, &value, to.bytes);
   });
 }
 
@@ -217,7 +228,8 @@ void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
   for (int i = 0; i < form.k; ++i)
     for (int r = 0; r < 8; ++r) {
       const int lane = 8 * i + r;
-      places[i][r] = warp.locate(inst, lane, warp.lanes<uint64_t>(operands.ins[0])[lane], 16, 16, store);
+      const uint64_t address = warp.lanes<uint64_t>(operands.ins[0])[lane];
+      places[i][r] = warp.access(inst, lane, address, 16, 16, store ? Access::write : Access::read);
       if (!places[i][r]) return;
       if (!store) std::memcpy(rows[i][r], places[i][r], 16);
     }
@@ -264,7 +276,7 @@ struct ElementRow {
   uint32_t bits;
 };
 constexpr ElementRow kElements[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
-                                    {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}};
+                                    {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}, {"b1", 1}};
 
 }  // namespace
 

@@ -9,18 +9,20 @@
 
 namespace vgpu::emulator {
 
-enum class Element : uint8_t { none, f16, bf16, tf32, f32, f64, s8, u8, s4, u4, s32 };
+enum class Element : uint8_t { none, f16, bf16, tf32, f32, f64, s8, u8, s4, u4, s32, b1 };
 std::optional<Element> findElement(std::string_view name);
 uint32_t bitsOf(Element);
 // Elements that one register of a fragment holds.
 inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
+
+constexpr int kMostDepth = 128;  // k
 
 struct MatrixForm {
   uint8_t m, n, k;
   Element a, b, c, d;
   uint8_t flags;  // below
 };
-constexpr uint8_t kSaturate = 1, kColumnMajor = 2, kTransposed = 2;
+constexpr uint8_t kSaturate = 1, kColumnMajor = 2, kTransposed = 2, kXor = 4;  // kXor: of b1, else its product
 inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); }
 
 // mma.sync: outs D; ins A, B, C, in PTX's own layout.

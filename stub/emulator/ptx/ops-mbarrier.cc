@@ -34,7 +34,7 @@ struct Word {
 template <class Out, class Operand, class F>
 const Inst* onBarrier(Warp& warp, const Inst* inst, F change) {
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 8, true, host);
+  const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 8, Access::orderedWrite, host);
   if (pattern == Pattern::failed) return nullptr;
   auto* const out = warp.lanes<Out>(inst->op[0]);
   const auto* const operand = warp.lanes<Operand>(inst->op[2]);
@@ -118,9 +118,9 @@ const Inst* copyAsync(Warp& warp, const Inst* inst) {
     const uint32_t bytes = sizes[lane], read = std::min(reads[lane], bytes);
     const auto align = bytes > 16 ? 16 : std::max(bytes, 1u);
     if (bytes == 0) continue;
-    std::byte* const target = warp.locate(inst, lane, to[lane], bytes, align, true);
+    std::byte* const target = warp.access(inst, lane, to[lane], bytes, align, Access::write);
     if (!target) return nullptr;
-    const std::byte* const source = read ? warp.locate(inst, lane, from[lane], read, align, false) : nullptr;
+    const std::byte* const source = read ? warp.access(inst, lane, from[lane], read, align, Access::read) : nullptr;
     if (read && !source) return nullptr;
     if (read) std::memmove(target, source, read);
     std::memset(target + read, 0, bytes - read);

@@ -49,7 +49,8 @@ template <class T, class Reg, bool Ordered>
 const Inst* load(Warp& warp, const Inst* inst) {
   const AccessForm form = AccessForm::of(inst);
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, form, sizeof(T) * form.elements, false, host);
+  const Pattern pattern =
+      resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedRead : Access::read, host);
   if (pattern == Pattern::failed) return nullptr;
   if constexpr (Ordered) spinning(warp);
   const uint32_t step = sizeof(T) * form.elements;
@@ -75,13 +76,33 @@ const Inst* load(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
+// The checks of a plain write, lane after lane with the write itself: who writes what is there already races with
+// nobody.
+template <class T, class Reg>
+bool checkWrites(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, std::byte* const (&host)[kLanes]) {
+  const auto count = static_cast<size_t>(form.elements);
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    T values[8];
+    for (size_t i = 0; i < count; ++i)
+      values[i] = static_cast<T>(warp.lanes<Reg>(inst->op[form.address + 1 + i])[lane]);
+    const size_t bytes = sizeof(T) * count;
+    std::byte* const place = pattern == Pattern::contiguous ? host[0] + bytes * lane : host[lane];
+    if (!warp.check(inst, lane, place, static_cast<uint32_t>(bytes), Access::write, values)) return false;
+    std::memcpy(place, values, bytes);
+  }
+  return true;
+}
+
 template <class T, class Reg, bool Ordered>
 const Inst* store(Warp& warp, const Inst* inst) {
   const AccessForm form = AccessForm::of(inst);
   std::byte* host[kLanes];
-  const Pattern pattern = resolve(warp, inst, form, sizeof(T) * form.elements, true, host);
+  const Pattern pattern =
+      resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedWrite : Access::write, host);
   if (pattern == Pattern::failed) return nullptr;
   const uint32_t step = sizeof(T) * form.elements;
+  if (!Ordered && warp.block().check() && !checkWrites<T, Reg>(warp, inst, form, pattern, host)) return nullptr;
   for (int element = 0; element < form.elements; ++element) {
     const Reg* in = warp.lanes<Reg>(inst->op[form.address + 1 + element]);
     const size_t at = sizeof(T) * static_cast<size_t>(element);

@@ -31,6 +31,21 @@ uint32_t sum(uint32_t a, uint32_t c) {
   return result;
 }
 
+// cvt.pack: two values, each clamped to `Bits`, below what is there already (PTX ISA, cvt.pack).
+template <int Bits, bool Signed>
+uint32_t clamped(int32_t a) {
+  constexpr int32_t least = Signed ? -(1 << (Bits - 1)) : 0, most = Signed ? (1 << (Bits - 1)) - 1 : (1 << Bits) - 1;
+  return static_cast<uint32_t>(min(max(a, least), most)) & ((1u << Bits) - 1);
+}
+template <int Bits, bool Signed>
+uint32_t pack(int32_t a, int32_t b, uint32_t c) {
+  return c << 2 * Bits | clamped<Bits, Signed>(a) << Bits | clamped<Bits, Signed>(b);
+}
+template <bool Signed>
+uint32_t packHalves(int32_t a, int32_t b) {
+  return clamped<16, Signed>(a) << 16 | clamped<16, Signed>(b);
+}
+
 template <class T>
 void video(Registry& r, const char* t) {
   r.add("vadd", t, row<each<T, add>>());
@@ -52,6 +67,14 @@ void addPackedOps(Registry& r) {
   r.add("max", "s16x2", row<each<int16_t, max>>());
   r.add("min.relu", "s16x2", row<each<int16_t, minRelu>>());
   r.add("max.relu", "s16x2", row<each<int16_t, maxRelu>>());
+  r.add("cvt.pack.sat", "u16.s32", row<packHalves<false>>());
+  r.add("cvt.pack.sat", "s16.s32", row<packHalves<true>>());
+  r.add("cvt.pack.sat", "u8.s32.b32", row<pack<8, false>>());
+  r.add("cvt.pack.sat", "s8.s32.b32", row<pack<8, true>>());
+  r.add("cvt.pack.sat", "u4.s32.b32", row<pack<4, false>>());
+  r.add("cvt.pack.sat", "s4.s32.b32", row<pack<4, true>>());
+  r.add("cvt.pack.sat", "u2.s32.b32", row<pack<2, false>>());
+  r.add("cvt.pack.sat", "s2.s32.b32", row<pack<2, true>>());
   video<uint8_t>(r, "u8x4");
   video<int8_t>(r, "s8x4");
   video<uint16_t>(r, "u16x2");

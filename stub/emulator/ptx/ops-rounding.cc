@@ -1,35 +1,9 @@
 // Arithmetic and conversions that round toward zero, down or up: the host's rounding mode is changed around the loop.
-#include "lane-float.h"
+#include "lane-arithmetic.h"
 
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T>
-T add(T a, T b) {
-  return canonical(a + b);
-}
-template <class T>
-T sub(T a, T b) {
-  return canonical(a - b);
-}
-template <class T>
-T mul(T a, T b) {
-  return canonical(a * b);
-}
-template <class T>
-T fma(T a, T b, T c) {
-  return canonical(fusedMulAdd(a, b, c));
-}
-template <class T>
-T div(T a, T b) {
-  return canonical(a / b);
-}
-template <class T>
-T rcp(T a) {
-  return canonical(T{1} / a);
-}
-float sqrtFloat(float a) { return canonical(__builtin_sqrtf(a)); }
-double sqrtDouble(double a) { return canonical(__builtin_sqrt(a)); }
 template <class From, class To>
 To convert(From a) {
   return static_cast<To>(a);

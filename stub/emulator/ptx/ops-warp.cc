@@ -1,5 +1,6 @@
 // Collectives of a warp. Each is two halves, so that lanes which stand at different instructions can take part: what a
 // lane leaves for the others, and what it takes once every member has come (see WarpSync).
+#include "block.h"
 #include "warp-ops.h"
 
 namespace vgpu::emulator {
@@ -9,6 +10,12 @@ enum Kind : uint32_t { kShuffle, kVote, kMatch, kRedux, kElect, kBarrier };
 
 uint32_t membersOf(Warp& warp, const Inst* inst, int operand) {
   return warp.lanes<uint32_t>(inst->op[operand])[warp.firstActive()];
+}
+
+// The lanes of the mask in operand `Members` take part in `Sync`.
+template <const WarpSync& Sync, Kind K, int Members>
+const Inst* collective(Warp& warp, const Inst* inst) {
+  return warp.warpSync(inst, Sync, K, membersOf(warp, inst, Members));
 }
 
 template <class F>
@@ -155,7 +162,7 @@ void takeRedux(Warp& warp, const Inst* inst, uint32_t members) {
 template <class T, T (*F)(T, T)>
 const Inst* redux(Warp& warp, const Inst* inst) {
   static constexpr WarpSync kSync{leave32<1>, takeRedux<T, F>};
-  return warp.warpSync(inst, kSync, kRedux, membersOf(warp, inst, 2));
+  return collective<kSync, kRedux, 2>(warp, inst);
 }
 
 struct ReduxRow {
@@ -179,37 +186,21 @@ constexpr WarpSync kElectSync{leaveNothing, [](Warp& warp, const Inst* inst, uin
                                   return static_cast<uint32_t>(lane) == leader ? ~0u : 0;
                                 });
                               }};
-constexpr WarpSync kBarrierSync{leaveNothing, [](Warp&, const Inst*, uint32_t) {}};
+constexpr WarpSync kBarrierSync{leaveNothing, [](Warp& warp, const Inst*, uint32_t) {
+                                  if (SharedCheck* check = warp.block().check()) check->orderedInWarp(warp.index());
+                                }};
 
 }  // namespace
 
-const Inst* shuffle(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kShuffleSync, kShuffle, membersOf(warp, inst, 5));
-}
-const Inst* voteAll(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kVoteAll, kVote, membersOf(warp, inst, 2));
-}
-const Inst* voteAny(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kVoteAny, kVote, membersOf(warp, inst, 2));
-}
-const Inst* voteUniform(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kVoteUniform, kVote, membersOf(warp, inst, 2));
-}
-const Inst* voteBallot(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kVoteBallot, kVote, membersOf(warp, inst, 2));
-}
-const Inst* matchAny(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kMatchAny, kMatch, membersOf(warp, inst, 3));
-}
-const Inst* matchAll(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kMatchAll, kMatch, membersOf(warp, inst, 3));
-}
-const Inst* elect(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kElectSync, kElect, membersOf(warp, inst, 2));
-}
-const Inst* warpBarrier(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, kBarrierSync, kBarrier, membersOf(warp, inst, 0));
-}
+const Handler shuffle = collective<kShuffleSync, kShuffle, 5>;
+const Handler voteAll = collective<kVoteAll, kVote, 2>;
+const Handler voteAny = collective<kVoteAny, kVote, 2>;
+const Handler voteUniform = collective<kVoteUniform, kVote, 2>;
+const Handler voteBallot = collective<kVoteBallot, kVote, 2>;
+const Handler matchAny = collective<kMatchAny, kMatch, 3>;
+const Handler matchAll = collective<kMatchAll, kMatch, 3>;
+const Handler elect = collective<kElectSync, kElect, 2>;
+const Handler warpBarrier = collective<kBarrierSync, kBarrier, 0>;
 const Inst* activeMask(Warp& warp, const Inst* inst) {
   writeAll(warp, inst, warp.active);
   return inst + 1;

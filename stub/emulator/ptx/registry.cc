@@ -13,11 +13,12 @@
   void addCompareOps(Registry&);                                                                               \
   void addConvertOps(Registry&);                                                                               \
   void addFloatConvertOps(Registry&);                                                                          \
+  void addFloat8Ops(Registry&);                                                                                \
   void addHalfOps(Registry&);                                                                                  \
   void addPackedOps(Registry&);                                                                                \
   inline void addAll(Registry& r) {                                                                            \
     for (auto* add : {addIntegerOps, addBitOps, addFloatOps, addRoundingOps, addApproximateOps, addCompareOps, \
-                      addConvertOps, addFloatConvertOps, addHalfOps, addPackedOps})                            \
+                      addConvertOps, addFloatConvertOps, addFloat8Ops, addHalfOps, addPackedOps})              \
       add(r);                                                                                                  \
   }                                                                                                            \
   }

@@ -88,31 +88,38 @@ class Scanner {
       if (token.kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, token.line, "expected ';'");
   }
 
+  struct Linkage {
+    bool isExtern = false, isWeak = false, isVisible = false;
+  };
+
   void declaration(Token token) {
-    bool isExtern = false, isWeak = false;
+    Linkage linkage;
     const int line = token.line;
     while (token.is(".visible") || token.is(".extern") || token.is(".weak") || token.is(".common")) {
-      isExtern |= token.is(".extern");
-      isWeak |= token.is(".weak") || token.is(".common");
+      linkage.isExtern |= token.is(".extern");
+      linkage.isWeak |= token.is(".weak") || token.is(".common");
+      linkage.isVisible |= token.is(".visible");
       token = lexer_.next();
     }
-    if (token.is(".func") || token.is(".entry")) return function(token.is(".entry"), isExtern, isWeak, line);
+    if (token.is(".func") || token.is(".entry")) return function(token.is(".entry"), linkage, line);
     const auto space = findSpace(token.text);
     if (!space || *space == Space::reg || *space == Space::param)
       throw PtxError(PtxError::Kind::invalid, token.line,
                      "unexpected '" + std::string(token.text) + "' outside a function");
     for (VariableDecl& variable : parseVariables(lexer_, *space, line)) {
-      variable.isExtern = isExtern;
-      variable.isWeak = isWeak;
+      variable.isExtern = linkage.isExtern;
+      variable.isWeak = linkage.isWeak;
+      variable.isVisible = linkage.isVisible;
       found_.variables.push_back(std::move(variable));
     }
   }
 
-  void function(bool isKernel, bool isExtern, bool isWeak, int line) {
+  void function(bool isKernel, const Linkage& linkage, int line) {
     FunctionDecl decl;
     decl.isKernel = isKernel;
-    decl.isExtern = isExtern;
-    decl.isWeak = isWeak;
+    decl.isExtern = linkage.isExtern;
+    decl.isWeak = linkage.isWeak;
+    decl.isVisible = linkage.isVisible;
     decl.line = line;
     while (lexer_.peek().is(".attribute")) skipAttribute();
     if (!isKernel && lexer_.accept("(")) decl.results = parameters();
@@ -226,14 +233,15 @@ class Scanner {
   void index() {
     for (size_t i = 0; i < found_.variables.size(); ++i) {
       auto [entry, added] = found_.variableIndex.emplace(found_.variables[i].name, i);
-      if (!added && found_.variables[entry->second].isExtern) entry->second = i;
+      const VariableDecl &first = found_.variables[entry->second], &other = found_.variables[i];
+      if (!added && (first.isExtern || (first.isWeak && !other.isWeak && !other.isExtern))) entry->second = i;
     }
     for (size_t i = 0; i < found_.functions.size(); ++i) {
       auto [entry, added] = found_.functionIndex.emplace(found_.functions[i].name, i);
-      const FunctionDecl& first = found_.functions[entry->second];
-      if (added || !found_.functions[i].hasBody) continue;
+      const FunctionDecl &first = found_.functions[entry->second], &other = found_.functions[i];
+      if (added || !other.hasBody || (first.hasBody && other.isWeak)) continue;
       if (first.hasBody && !first.isWeak)
-        throw PtxError(PtxError::Kind::invalid, found_.functions[i].line, "'" + first.name + "' is defined twice");
+        throw PtxError(PtxError::Kind::invalid, other.line, "'" + first.name + "' is defined twice");
       entry->second = i;
     }
   }

@@ -1,5 +1,6 @@
 // Where a warp's addresses lead.
 #include <cstdio>
+#include <cstring>
 
 #include "block.h"
 #include "warp.h"
@@ -11,6 +12,10 @@ std::string hex(uint64_t value) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
+}
+
+std::string list(const std::array<uint32_t, 3>& v) {
+  return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + ")";
 }
 
 std::string describeWindow(Block& block, uint64_t address) {
@@ -65,6 +70,25 @@ std::byte* Warp::locate(const Inst* inst, int lane, uint64_t address, uint32_t b
   return refuse(Fault::Kind::illegalAddress, write ? "an illegal write" : "an illegal read");
 }
 
+std::byte* Warp::access(const Inst* inst, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access access) {
+  std::byte* const place = locate(inst, lane, address, bytes, align, writes(access));
+  return place && block_->check() && !check(inst, lane, place, bytes, access) ? nullptr : place;
+}
+
+bool Warp::check(const Inst* inst, int lane, const std::byte* place, uint32_t bytes, Access access,
+                 const void* written) {
+  const auto offset = static_cast<uint64_t>(place - block_->shared());
+  if (place < block_->shared() || offset >= block_->sharedBytes()) return true;
+  const uint32_t thread = index_ * kLanes + static_cast<uint32_t>(lane);
+  const bool changesNothing = written && std::memcmp(place, written, bytes) == 0;
+  const auto found = block_->check()->touch(access, thread, offset, bytes, changesNothing);
+  if (!found) return true;
+  std::string what = found->what;
+  if (found->other) what += ": thread " + list(threadAt(*found->other));
+  fault(found->kind, inst, lane, std::move(what));
+  return false;
+}
+
 void Warp::reportStuck(uint32_t livingThreads) {
   for (const Split& split : splits_) {
     if (split.state == SplitState::unused) continue;
@@ -83,11 +107,8 @@ const Inst* Warp::fault(Fault::Kind kind, const Inst* inst, int lane, std::strin
   for (const auto& each : block_->kernel().functions)
     if (!each->code.empty() && inst >= each->code.data() && inst < each->code.data() + each->code.size())
       function = each.get();
-  const auto list = [](const std::array<uint32_t, 3>& v) {
-    return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + ")";
-  };
   std::string report = "kernel " + block_->kernel().name + ", block " + list(block_->index()) + ", thread " +
-                       list(threadOf(lane)) + ": " + what;
+                       list(threadAt(index_ * kLanes + static_cast<uint32_t>(lane))) + ": " + what;
   if (function) {
     const SourceLine& line = function->lines[static_cast<size_t>(inst - function->code.data())];
     report += "; in " + function->name + ", PTX line " + std::to_string(line.ptx);

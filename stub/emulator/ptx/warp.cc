@@ -206,9 +206,8 @@ void Warp::release(int32_t index) {
   }
 }
 
-std::array<uint32_t, 3> Warp::threadOf(int lane) const {
+std::array<uint32_t, 3> Warp::threadAt(uint32_t linear) const {
   const auto& size = block_->launch().block;
-  const uint32_t linear = index_ * kLanes + static_cast<uint32_t>(lane);
   return {linear % size[0], linear / size[0] % size[1], linear / size[0] / size[1]};
 }
 

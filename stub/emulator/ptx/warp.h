@@ -15,6 +15,7 @@
 #include "interpreter.h"
 #include "lane-frame.h"
 #include "program.h"
+#include "shared-check.h"
 
 namespace vgpu::emulator {
 
@@ -100,6 +101,10 @@ class Warp : public LaneFrame {
   const Span* findSpan(uint64_t address, uint64_t bytes, bool write);
   // Where `lane` finds a generic address; nullptr, after a fault, where it may not.
   std::byte* locate(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write);
+  // The same, and the launch's checks of shared memory are done: what instructions use that resolve() does not serve.
+  std::byte* access(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access);
+  // Tells the block's check that `lane` touches `bytes` at `place`, if that is shared memory. False after a fault.
+  bool check(const Inst*, int lane, const std::byte* place, uint32_t bytes, Access, const void* written = nullptr);
   // The host address of a lane's local memory; grows it up to the stack's limit.
   std::byte* local(int lane) { return localMemory_.data() + size_t{localStride_} * lane; }
   uint32_t localBytes() const { return localStride_; }
@@ -117,7 +122,7 @@ class Warp : public LaneFrame {
   Block& block() { return *block_; }
   uint32_t index() const { return index_; }
   int firstActive() const { return __builtin_ctz(active); }
-  std::array<uint32_t, 3> threadOf(int lane) const;
+  std::array<uint32_t, 3> threadAt(uint32_t linear) const;
 
   std::array<uint64_t, kLanes> exchange{};  // what WarpSync::leave left
   std::array<uint32_t, kLanes> exchangeFlags{};

@@ -1,0 +1,105 @@
+// Feeds a fuzz target its seeds, and mutations of them: the same ones in every run, with any compiler. A target that
+// fails ends the process; a seed that is refused is an error. `--seeds DIRECTORY` writes the seeds there instead, for
+// libFuzzer to begin with.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+
+#include "fuzz.h"
+
+namespace {
+
+constexpr int kMutations = 4000;
+
+class Mutator {
+ public:
+  explicit Mutator(std::vector<std::string> seeds) : seeds_(std::move(seeds)) {}
+
+  std::string next() {
+    std::string input = any();
+    for (size_t count = 1 + below(2); count > 0; --count) change(input);
+    return input;
+  }
+
+ private:
+  size_t below(size_t limit) { return limit ? random_() % limit : 0; }
+  const std::string& any() { return seeds_[below(seeds_.size())]; }
+  std::string piece(const std::string& of) {
+    const size_t begin = below(of.size());
+    return of.substr(begin, 1 + below(below(3) ? 4 : 32));
+  }
+
+  void change(std::string& input) {
+    const size_t at = below(input.size());
+    switch (below(6)) {
+      case 0:
+        if (!input.empty()) input[at] = static_cast<char>(random_());
+        break;
+      case 1:
+        if (!input.empty()) input[at] = static_cast<char>(input[at] ^ (1 << below(8)));
+        break;
+      case 2:
+        input.erase(at, 1 + below(below(3) ? 4 : 32));
+        break;
+      case 3:
+        input.insert(at, piece(any()));
+        break;
+      case 4:
+        input.replace(at, 1 + below(8), piece(any()));
+        break;
+      default:
+        overwriteNumber(input, at);
+    }
+  }
+
+  // Sizes and offsets are where readers go wrong: bytes in a binary input, digits in a text.
+  void overwriteNumber(std::string& input, size_t at) {
+    static constexpr uint64_t kNumbers[] = {0,           1, 0x7f, 0xffff, 0x7fffffff, 0xffffffff, 0x8000000000000000,
+                                            ~uint64_t{0}};
+    const uint64_t number = kNumbers[below(std::size(kNumbers))];
+    if (const size_t digit = input.find_first_of("0123456789", at); below(2) && digit != std::string::npos) {
+      const size_t end = input.find_first_not_of("0123456789", digit);
+      input.replace(digit, (end == std::string::npos ? input.size() : end) - digit, std::to_string(number));
+    } else {
+      const size_t bytes = std::min(input.size() - at, size_t{1} << below(4));
+      std::memcpy(input.data() + at, &number, bytes);
+    }
+  }
+
+  std::vector<std::string> seeds_;
+  std::mt19937_64 random_{20261120};
+};
+
+bool feed(const std::string& input) {
+  // A copy of the exact size: a read past its end is one past an allocation's.
+  const std::vector<uint8_t> bytes(input.begin(), input.end());
+  return vgpu::fuzz::accepts(bytes);
+}
+
+void writeSeeds(const std::string& directory) {
+  int number = 0;
+  for (const std::string& seed : vgpu::fuzz::seeds()) {
+    const std::string path = directory + "/seed-" + std::to_string(number++);
+    if (!(std::ofstream(path, std::ios::binary) << seed)) throw std::runtime_error("cannot write " + path);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  if (count == 3 && std::string_view(arguments[1]) == "--seeds") return writeSeeds(arguments[2]), 0;
+  if (count != 1) throw std::runtime_error("the only arguments are --seeds DIRECTORY");
+  const std::vector<std::string> seeds = vgpu::fuzz::seeds();
+  for (size_t i = 0; i < seeds.size(); ++i)
+    if (!feed(seeds[i])) throw std::runtime_error("seed " + std::to_string(i) + " is refused");
+  Mutator mutator(seeds);
+  int accepted = 0;
+  for (int i = 0; i < kMutations; ++i) accepted += feed(mutator.next());
+  std::printf("%d of %d mutations of %zu seeds were accepted\n", accepted, kMutations, seeds.size());
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "replay: %s\n", error.what());
+  return 1;
+}
