@@ -20,9 +20,8 @@ constexpr unsigned piecesInFlight = 4;
 // From here on a copy is worth several threads.
 constexpr uint64_t sharedBytes = 4 * MiB;
 
-enum class Where { device, arena, pageable, nowhere };
+}  // namespace
 
-// Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
 Where locate(Session& session, uint64_t address, uint64_t bytes) {
   auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
   if (inDeviceArenas(address)) {
@@ -37,6 +36,8 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
   return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
 }
+
+namespace {
 
 std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
 

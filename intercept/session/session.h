@@ -24,6 +24,7 @@
 #include "intercept/session/memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slabs.h"
+#include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
 
@@ -44,6 +45,7 @@ class Session final : public SessionControl {
   HandleTable handles;
   Memory memory;
   Variables variables;
+  Textures textures;
   Slabs slabs;
   EventLines eventLines;
   HostFunctions hostFunctions;
