@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "checkpoint/arrays.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
@@ -66,25 +67,31 @@ uint64_t bytesOf(const std::vector<MemoryRange>& ranges) {
   return bytes;
 }
 
-ChunkPlan planOf(const std::vector<MemoryRange>& ranges) {
+ChunkPlan planOf(const std::vector<MemoryRange>& ranges, const std::vector<SavedArray>& arrays) {
   std::vector<uint64_t> sizes;
   for (auto& range : ranges) sizes.push_back(range.bytes);
+  for (auto& array : arrays) sizes.push_back(array.bytes);
   return ChunkPlan(std::move(sizes));
 }
 
 void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const std::vector<MemoryRange>& ranges,
-                const Moved& moved) {
-  writeChunks(pipeline, file, planOf(ranges), [&](const Piece& piece, std::byte* out) {
-    auto& range = ranges[piece.item];
-    on.select(static_cast<unsigned>(range.device));
-    stub::require(on.driver, on.driver.cuMemcpyDtoH_v2(out, range.address + piece.offset, piece.bytes),
-                  "copying the device's memory");
+                const std::vector<SavedArray>& arrays, const Moved& moved) {
+  writeChunks(pipeline, file, planOf(ranges, arrays), [&](const Piece& piece, std::byte* out) {
+    if (piece.item < ranges.size()) {
+      auto& range = ranges[piece.item];
+      on.select(static_cast<unsigned>(range.device));
+      stub::require(on.driver, on.driver.cuMemcpyDtoH_v2(out, range.address + piece.offset, piece.bytes),
+                    "copying the device's memory");
+    } else {
+      saveArray(on, arrays[piece.item - ranges.size()], piece.offset, out, piece.bytes);
+    }
     moved(piece.bytes);
   });
 }
 
 void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
-                   const std::vector<SavedVariable>& variables, const Moved& moved) {
+                   const std::vector<SavedArray>& arrays, const std::vector<SavedVariable>& variables,
+                   const Moved& moved) {
   auto isVariable = [&](const MemoryRange& range) {
     return std::any_of(variables.begin(), variables.end(),
                        [&](auto& v) { return v.address == range.address && v.bytes == range.bytes; });
@@ -93,13 +100,17 @@ void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, co
     if (range.device >= on.deviceCount() || !(on.ownsMemory(range.address, range.bytes) || isVariable(range)))
       file.refuse(fmt::format("range: {} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes,
                               range.address, range.device));
-  readChunks(pipeline, file, planOf(ranges), [&](const Piece& piece, const std::byte* bytes) {
-    auto& range = ranges[piece.item];
-    on.select(static_cast<unsigned>(range.device));
-    uint64_t address = range.address + piece.offset;
-    CUresult result = bytes == nullptr ? on.driver.cuMemsetD8Async(address, 0, piece.bytes, nullptr)
-                                       : on.driver.cuMemcpyHtoD_v2(address, bytes, piece.bytes);
-    stub::require(on.driver, result, "copying to the device's memory");
+  readChunks(pipeline, file, planOf(ranges, arrays), [&](const Piece& piece, const std::byte* bytes) {
+    if (piece.item < ranges.size()) {
+      auto& range = ranges[piece.item];
+      on.select(static_cast<unsigned>(range.device));
+      uint64_t address = range.address + piece.offset;
+      CUresult result = bytes == nullptr ? on.driver.cuMemsetD8Async(address, 0, piece.bytes, nullptr)
+                                         : on.driver.cuMemcpyHtoD_v2(address, bytes, piece.bytes);
+      stub::require(on.driver, result, "copying to the device's memory");
+    } else {
+      restoreArray(on, arrays[piece.item - ranges.size()], piece.offset, bytes, piece.bytes);
+    }
     moved(piece.bytes);
   });
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");

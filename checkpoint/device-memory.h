@@ -1,5 +1,5 @@
-// What of a session lies on its devices and cannot be rebuilt by calls: the bytes of live allocations and of module
-// variables. Used on the quiet working thread.
+// What of a session lies on its devices and cannot be rebuilt by calls: the bytes of live allocations, of module
+// variables and of arrays. Used on the quiet working thread.
 #pragma once
 
 #include <functional>
@@ -18,16 +18,17 @@ std::vector<SavedVariable> variablesOf(stub::Execution& on);
 std::vector<MemoryRange> memoryOf(const stub::Execution& on, const std::vector<SavedVariable>& variables);
 
 uint64_t bytesOf(const std::vector<MemoryRange>& ranges);
-ChunkPlan planOf(const std::vector<MemoryRange>& ranges);
+ChunkPlan planOf(const std::vector<MemoryRange>& ranges, const std::vector<SavedArray>& arrays);
 
 // Called with each piece's bytes once they are where they should be.
 using Moved = std::function<void(size_t bytes)>;
 
 void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const std::vector<MemoryRange>& ranges,
-                const Moved& moved);
+                const std::vector<SavedArray>& arrays, const Moved& moved);
 // Throws kj::Exception where a range is not the session's, and as readChunks() does.
 void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
-                   const std::vector<SavedVariable>& variables, const Moved& moved);
+                   const std::vector<SavedArray>& arrays, const std::vector<SavedVariable>& variables,
+                   const Moved& moved);
 
 // Throws kj::Exception, naming the symbol, where one is not `here` where it was.
 void requireSameAddresses(const std::vector<SavedVariable>& variables, const std::vector<SavedVariable>& here);

@@ -82,8 +82,26 @@ void readMemory(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
+void readTextures(const Fields& fields, const Json& json, Manifest& manifest) {
+  // As many as numbers that restore may have to pass over: see stub/worker/texture-handles.h.
+  constexpr uint64_t mostTextures = 1 << 20;
+  for (auto& value : fields.list(json, "textures")) {
+    auto& row = fields.row(value, 4, "textures");
+    SavedTexture texture{fields.number(row[0], "textures"), fields.number(row[1], "textures"),
+                         fields.number(row[2], "textures"), fields.number(row[3], "textures") != 0};
+    fields.require(texture.device < manifest.devices.size() && texture.value <= mostTextures, "textures");
+    manifest.textures.push_back(texture);
+  }
+}
+
 void readTables(const Fields& fields, const Json& json, Manifest& manifest) {
   readMemory(fields, json, manifest);
+  readTextures(fields, json, manifest);
+  for (auto& value : fields.list(json, "arrays")) {
+    auto& row = fields.row(value, 2, "arrays");
+    manifest.arrays.push_back({fields.number(row[0], "arrays"), fields.number(row[1], "arrays")});
+    fields.require(manifest.arrays.back().bytes > 0 && manifest.arrays.back().bytes <= deviceArenaBytes, "arrays");
+  }
   for (auto& value : fields.list(json, "blobs")) {
     auto& row = fields.row(value, 2, "blobs");
     manifest.blobs.push_back({fields.number(row[0], "blobs"), fields.number(row[1], "blobs")});

@@ -25,8 +25,11 @@ Json devicesOf(const Manifest& manifest) {
 // Rows, not objects: a program may have very many.
 Json tablesOf(const Manifest& manifest) {
   Json tables{
-      {"memory", Json::array()}, {"blobs", Json::array()}, {"variables", Json::array()}, {"eventTimes", Json::array()}};
+      {"memory", Json::array()},    {"arrays", Json::array()},   {"blobs", Json::array()},
+      {"variables", Json::array()}, {"textures", Json::array()}, {"eventTimes", Json::array()}};
   for (auto& range : manifest.memory) tables["memory"].push_back({range.device, range.address, range.bytes});
+  for (auto& array : manifest.arrays) tables["arrays"].push_back({array.handle, array.bytes});
+  for (auto& t : manifest.textures) tables["textures"].push_back({t.handle, t.device, t.value, t.surface ? 1 : 0});
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
   for (auto& v : manifest.variables) tables["variables"].push_back({v.module, v.symbol, v.address, v.bytes});
   for (auto& [event, time] : manifest.eventTimes) tables["eventTimes"].push_back({event, time});

@@ -39,6 +39,18 @@ struct SavedVariable {
   bool operator==(const SavedVariable&) const = default;
 };
 
+struct SavedArray {
+  uint64_t handle = 0, bytes = 0;
+  bool operator==(const SavedArray&) const = default;
+};
+
+// A texture or surface object, which the program knows by the device's number for it.
+struct SavedTexture {
+  uint64_t handle = 0, device = 0, value = 0;
+  bool surface = false;
+  bool operator==(const SavedTexture&) const = default;
+};
+
 // Where the arenas lie: part of every pointer the program holds.
 struct ArenaMap {
   uint64_t deviceBase = 0, deviceBytes = 0, hostBase = 0, hostBytes = 0;
@@ -56,8 +68,10 @@ struct Manifest {
   uint64_t barrier = 0, head = 0;  // the ring's: first frame not executed, end of the last one reserved
   uint64_t objectCount = 0;
   std::vector<MemoryRange> memory;  // in the order of the file `bytes`
+  std::vector<SavedArray> arrays;   // behind them in that file, in this order
   std::vector<SavedBlob> blobs;     // in the order of the file `blobs`
   std::vector<SavedVariable> variables;
+  std::vector<SavedTexture> textures;
   std::map<uint64_t, double> eventTimes;  // milliseconds, by event
   std::map<std::string, FileSum> files;   // by name, all of dataFiles
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
 #include "checkpoint/device-memory.h"
 #include "checkpoint/progress.h"
@@ -90,6 +91,7 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
 
   Pipeline pipeline(&on.driver);
   loadBlobs(on, pipeline, blobs, manifest.blobs, progress);
+  expectTextures(on, manifest.textures);
   size_t told = 0;
   Phase objects(progress, "objects", records.size());
   rebuild(on, records, [&](size_t done, size_t total) {
@@ -99,14 +101,17 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   });
   auto variables = variablesOf(on);
   requireSameAddresses(manifest.variables, variables);
-  Phase memory(progress, "memory", bytesOf(manifest.memory));
-  restoreMemory(on, pipeline, bytes, manifest.memory, variables, [&](size_t count) { memory.advance(count); });
+  requireSameTextures(on, manifest.textures);
+  requireSameArrays(on, manifest.arrays);
+  uint64_t deviceBytes = bytesOf(manifest.memory) + bytesOf(manifest.arrays);
+  Phase memory(progress, "memory", deviceBytes);
+  restoreMemory(on, pipeline, bytes, manifest.memory, manifest.arrays, variables, [&](size_t count) { memory.advance(count); });
   loadEventTimes(on, manifest);
 
   // Nothing can fail any more: only now is the program's memory written.
   putBack(tail, on.shared());
   on.ringPosition = manifest.barrier;
-  Report report{.deviceBytes = bytesOf(manifest.memory), .objects = records.size(), .tailFrames = tail.frameCount};
+  Report report{.deviceBytes = deviceBytes, .objects = records.size(), .tailFrames = tail.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
   return report;
 }

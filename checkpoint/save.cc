@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
 #include "checkpoint/device-memory.h"
 #include "checkpoint/progress.h"
@@ -52,7 +53,9 @@ Manifest describe(stub::Execution& on, const Identity& identity, const Tail& tai
   manifest.objectCount = objectCount;
   manifest.variables = variablesOf(on);
   manifest.memory = memoryOf(on, manifest.variables);
+  manifest.arrays = arraysOf(on);
   manifest.blobs = blobsOf(on);
+  manifest.textures = texturesOf(on);
   manifest.eventTimes = eventTimesOf(on);
   return manifest;
 }
@@ -98,15 +101,16 @@ Report saveQuiet(stub::Execution& on, const std::string& path, const std::string
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
-  Phase phase(progress, "memory", bytesOf(manifest.memory));
+  uint64_t deviceBytes = bytesOf(manifest.memory) + bytesOf(manifest.arrays);
+  Phase phase(progress, "memory", deviceBytes);
   FileWriter file = directory.create(bytesFile);
-  saveMemory(on, pipeline, file, manifest.memory, [&](size_t bytes) { phase.advance(bytes); });
+  saveMemory(on, pipeline, file, manifest.memory, manifest.arrays, [&](size_t bytes) { phase.advance(bytes); });
   manifest.files[bytesFile] = file.finish();
   manifest.files[tailFile] = directory.write(tailFile, encodeTail(tail));
   std::string text = encodeManifest(manifest);
   directory.publish(text);
 
-  Report report{.deviceBytes = bytesOf(manifest.memory),
+  Report report{.deviceBytes = deviceBytes,
                 .storedBytes = text.size(),
                 .objects = records.size(),
                 .tailFrames = tail.frameCount};

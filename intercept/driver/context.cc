@@ -199,6 +199,10 @@ CUresult dropObjects(Thread& thread, unsigned device) {
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
   each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });
+  for (uint64_t value : session.textures.values(device, ObjectKind::texture)) cuTexObjectDestroy(value);
+  for (uint64_t value : session.textures.values(device, ObjectKind::surface)) cuSurfObjectDestroy(value);
+  each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
+  each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
   if (CUresult error = session.memory.freeAll(thread, device); error != CUDA_SUCCESS && first == CUDA_SUCCESS) first = error;
   thread.contextStack.pop_back();
   return first;

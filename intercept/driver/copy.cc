@@ -1,4 +1,5 @@
 // Copies and fills: a dozen entries over three functions of the copy engine.
+#include "intercept/session/array-copy.h"
 #include "intercept/session/copy-engine.h"
 #include "intercept/session/entry.h"
 
@@ -24,15 +25,17 @@ CUresult fillIn(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint3
   });
 }
 
-// An end of a CUDA_MEMCPY3D; false for arrays, which a session does not have yet.
-bool readEnd(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
-             size_t height, RowsEnd& end) {
-  if (type == CU_MEMORYTYPE_ARRAY) return false;
-  end.address = type == CU_MEMORYTYPE_HOST ? toWire(host) : device;
-  end.pitch = pitch;
-  end.slice = pitch * height;
+// An end of a CUDA_MEMCPY3D that is no array.
+RowsEnd readEnd(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
+                size_t height) {
+  RowsEnd end{type == CU_MEMORYTYPE_HOST ? toWire(host) : device, pitch, pitch * height};
   end.address += z * end.slice + y * pitch + x;
-  return true;
+  return end;
+}
+
+BoxEnd boxEnd(CUmemorytype type, CUarray array, const RowsEnd& rows, size_t x, size_t y, size_t z) {
+  if (type == CU_MEMORYTYPE_ARRAY) return {.array = toWire(array), .x = x, .row = y, .slice = z};
+  return {.memory = rows};
 }
 
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
@@ -40,36 +43,65 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     uint64_t stream = toWire(hStream);
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    RowsEnd destination, source;
-    if (!readEnd(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY, copy->dstZ,
-                 copy->dstPitch, copy->dstHeight, destination) ||
-        !readEnd(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY, copy->srcZ,
-                 copy->srcPitch, copy->srcHeight, source))
-      return CUDA_ERROR_NOT_SUPPORTED;
+    bool intoArray = copy->dstMemoryType == CU_MEMORYTYPE_ARRAY, fromArray = copy->srcMemoryType == CU_MEMORYTYPE_ARRAY;
+    RowsEnd destination = readEnd(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
+                                  copy->dstZ, copy->dstPitch, copy->dstHeight);
+    RowsEnd source = readEnd(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY,
+                             copy->srcZ, copy->srcPitch, copy->srcHeight);
     bool pitched = copy->Height > 1 || copy->Depth > 1;
+    if (intoArray || fromArray) {
+      if (pitched && ((!intoArray && destination.pitch < copy->WidthInBytes) ||
+                      (!fromArray && source.pitch < copy->WidthInBytes)))
+        return CUDA_ERROR_INVALID_VALUE;
+      return copyBox(thread,
+                     boxEnd(copy->dstMemoryType, copy->dstArray, destination, copy->dstXInBytes, copy->dstY, copy->dstZ),
+                     boxEnd(copy->srcMemoryType, copy->srcArray, source, copy->srcXInBytes, copy->srcY, copy->srcZ),
+                     {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+    }
     if (pitched && (destination.pitch < copy->WidthInBytes || source.pitch < copy->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
     return copyRows(thread, destination, source, copy->WidthInBytes, copy->Height, copy->Depth, stream, completion);
   });
 }
 
-CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
+// The fields that every form of the description has.
+template <typename Description>
+CUDA_MEMCPY3D common(const Description& copy) {
   CUDA_MEMCPY3D deep{};
   deep.srcXInBytes = copy.srcXInBytes;
   deep.srcY = copy.srcY;
   deep.srcMemoryType = copy.srcMemoryType;
   deep.srcHost = copy.srcHost;
   deep.srcDevice = copy.srcDevice;
+  deep.srcArray = copy.srcArray;
   deep.srcPitch = copy.srcPitch;
   deep.dstXInBytes = copy.dstXInBytes;
   deep.dstY = copy.dstY;
   deep.dstMemoryType = copy.dstMemoryType;
   deep.dstHost = copy.dstHost;
   deep.dstDevice = copy.dstDevice;
+  deep.dstArray = copy.dstArray;
   deep.dstPitch = copy.dstPitch;
   deep.WidthInBytes = copy.WidthInBytes;
   deep.Height = copy.Height;
+  return deep;
+}
+
+CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
+  CUDA_MEMCPY3D deep = common(copy);
   deep.Depth = 1;
   return deep;
+}
+
+// One address space holds every device, so it does not matter whose memory each end is.
+CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D deep = common(*copy);
+  deep.srcZ = copy->srcZ;
+  deep.srcHeight = copy->srcHeight;
+  deep.dstZ = copy->dstZ;
+  deep.dstHeight = copy->dstHeight;
+  deep.Depth = copy->Depth;
+  return copy3D(&deep, stream, completion);
 }
 
 CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion) {
@@ -77,6 +109,18 @@ CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completio
   CUDA_MEMCPY3D deep = flat(*copy);
   return copy3D(&deep, stream, completion);
 }
+
+// A copy of a row's worth of bytes from or to an array.
+CUresult copyRow(CUstream hStream, const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, Completion completion) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    return copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
+  });
+}
+
+BoxEnd inArray(CUarray array, uint64_t offset) { return {.array = toWire(array), .x = offset}; }
+BoxEnd inMemory(uint64_t address) { return {.memory = {address, 0, 0}}; }
 
 constexpr auto waits = Completion::synchronous;
 constexpr auto returns = Completion::asynchronous;
@@ -127,5 +171,24 @@ VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
 VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) { return copy2D(copy, stream, returns); }
 VGPU_EXPORT CUresult CUDAAPI cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) { return copy3D(copy, nullptr, waits); }
 VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) { return copy3D(copy, stream, returns); }
+
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) { return copyPeers(copy, nullptr, waits); }
+VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return copyPeers(copy, stream, returns);
+}
+
+#define ROW(name, parameters, stream, completion, destination, source) \
+  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyRow(stream, destination, source, n, completion); }
+ROW(cuMemcpyHtoA_v2, (CUarray d, size_t x, const void* s, size_t n), nullptr, waits, inArray(d, x), inMemory(toWire(s)))
+ROW(cuMemcpyAtoH_v2, (void* d, CUarray s, size_t x, size_t n), nullptr, waits, inMemory(toWire(d)), inArray(s, x))
+ROW(cuMemcpyHtoAAsync_v2, (CUarray d, size_t x, const void* s, size_t n, CUstream on), on, returns, inArray(d, x),
+    inMemory(toWire(s)))
+ROW(cuMemcpyAtoHAsync_v2, (void* d, CUarray s, size_t x, size_t n, CUstream on), on, returns, inMemory(toWire(d)),
+    inArray(s, x))
+ROW(cuMemcpyDtoA_v2, (CUarray d, size_t x, CUdeviceptr s, size_t n), nullptr, waits, inArray(d, x), inMemory(s))
+ROW(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray s, size_t x, size_t n), nullptr, waits, inMemory(d), inArray(s, x))
+ROW(cuMemcpyAtoA_v2, (CUarray d, size_t to, CUarray s, size_t from, size_t n), nullptr, waits, inArray(d, to),
+    inArray(s, from))
+#undef ROW
 
 }  // extern "C"

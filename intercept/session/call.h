@@ -82,6 +82,10 @@ CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting = Waiting::f
 // Words that a Data or Text of `bytes` adds to a frame.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
 
+// Words that a structure among the parameters adds.
+template <typename Structure>
+constexpr uint64_t structWords = Structure::_capnpPrivate::dataWordSize + Structure::_capnpPrivate::pointerCount;
+
 template <typename Params>
 class Call : public CallBase {
  public:

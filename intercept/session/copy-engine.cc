@@ -22,9 +22,8 @@ constexpr unsigned piecesInFlight = 4;
 constexpr uint64_t longBytes = 8 * MiB;
 constexpr uint64_t shortPiece = 512 * KiB;
 
-enum class Where { device, arena, pageable, nowhere };
+}  // namespace
 
-// Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
 Where locate(Session& session, uint64_t address, uint64_t bytes) {
   auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
   if (inDeviceArenas(address)) {
@@ -39,6 +38,8 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
   return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
 }
+
+namespace {
 
 std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
 

@@ -19,6 +19,10 @@ struct Ends {
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
                    Completion completion, Ends ends = {});
 
+// Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
+enum class Where { device, arena, pageable, nowhere };
+Where locate(Session& session, uint64_t address, uint64_t bytes);
+
 // One end of a copy of rows, in bytes: `pitch` from row to row, `slice` from slice to slice.
 struct RowsEnd {
   uint64_t address, pitch, slice;

@@ -29,6 +29,19 @@ struct FunctionLayout {
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
 };
 
+// What the program has said of an array, or the worker of a mipmapped one's level.
+struct ArrayLayout {
+  uint64_t width = 0, height = 0, depth = 0;  // as in CUDA_ARRAY3D_DESCRIPTOR
+  uint32_t format = 0, channels = 0, flags = 0;
+  uint32_t elementBytes = 0;
+  uint64_t mipmap = 0;  // whose level this is
+  uint32_t level = 0;
+
+  uint64_t rowBytes() const { return width * elementBytes; }
+  uint64_t rows() const { return height == 0 ? 1 : height; }
+  uint64_t slices() const { return depth == 0 ? 1 : depth; }
+};
+
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
   std::atomic<uint64_t> lastWork{0}; // stamp of the stream's last frame, of the event's last record
@@ -39,6 +52,7 @@ struct ObjectEntry {
   uint32_t line = 0;                 // of an event: its line in the segment
   uint64_t blob = 0;                 // of a module
   std::unique_ptr<FunctionLayout> function;
+  std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
 };
 
 class HandleTable {

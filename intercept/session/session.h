@@ -24,6 +24,7 @@
 #include "intercept/session/memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slabs.h"
+#include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
 
@@ -47,6 +48,7 @@ class Session final : public SessionControl {
   HandleTable handles;
   Memory memory;
   Variables variables;
+  Textures textures;
   Slabs slabs;
   EventLines eventLines;
   HostFunctions hostFunctions;

@@ -68,6 +68,7 @@ void runKernel(const LaunchRequest& request) {
   Context& context = function.context;
   const Settings& settings = context.driver.settings;
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
+  KernelViews images(context.driver.textures);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
   Launch launch{
       .kernel = &function.kernel(),
@@ -77,6 +78,7 @@ void runKernel(const LaunchRequest& request) {
       .cooperative = request.cooperative,
       .parameters = request.parameters,
       .memory = &memory,
+      .images = &images,
       .workers = settings.workers,
       .schedule = settings.schedule,
       .cancelled = limit.cancelled(),

@@ -1,6 +1,7 @@
 #include "texture.h"
 
 #include "driver.h"
+#include "image-view.h"
 
 namespace vgpu::emulator::api {
 
@@ -32,6 +33,19 @@ void TextureObjects::remove(uint64_t handle, bool surface) {
 void TextureObjects::removeOf(const Context& context) {
   std::lock_guard lock(mutex_);
   std::erase_if(objects_, [&](const auto& object) { return object.second.context == &context; });
+}
+
+std::vector<std::shared_ptr<const ImageView>> TextureObjects::images() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const ImageView>> images;
+  if (!objects_.empty()) images.resize(objects_.rbegin()->first + 1);
+  for (const auto& [handle, object] : objects_) images[handle] = object.image;
+  return images;
+}
+
+const ImageView* KernelViews::find(uint64_t handle) const {
+  std::call_once(taken_, [&] { images_ = objects_.images(); });
+  return handle < images_.size() ? images_[handle].get() : nullptr;
 }
 
 namespace {
@@ -81,8 +95,9 @@ CUresult CUDAAPI cuTexObjectCreate(CUtexObject* handle, const CUDA_RESOURCE_DESC
     require(view == nullptr || isArray);
     for (CUaddress_mode mode : texture->addressMode) require(mode >= 0 && mode <= CU_TR_ADDRESS_MODE_BORDER);
     require(texture->filterMode == CU_TR_FILTER_MODE_POINT || texture->filterMode == CU_TR_FILTER_MODE_LINEAR);
-    *handle =
-        context.driver.textures.add({&context, false, *resource, *texture, view ? std::optional(*view) : std::nullopt});
+    auto image = textureOf(context.driver, *resource, *texture, view);
+    *handle = context.driver.textures.add(
+        {&context, false, *resource, *texture, view ? std::optional(*view) : std::nullopt, std::move(image)});
   });
 }
 
@@ -108,8 +123,7 @@ CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, C
   return enterContext([&](Context& context) {
     require(view != nullptr);
     TextureObject object = context.driver.textures.get(handle, false);
-    require(object.view.has_value());
-    *view = *object.view;
+    *view = object.view.value_or(CUDA_RESOURCE_VIEW_DESC{});
   });
 }
 
@@ -118,7 +132,7 @@ CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* handle, const CUDA_RESOURCE_DE
     require(handle != nullptr && resource != nullptr && resource->resType == CU_RESOURCE_TYPE_ARRAY);
     std::shared_ptr<Array> array = context.driver.arrays.get(resource->res.array.hArray);
     require((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
-    *handle = context.driver.textures.add({&context, true, *resource, {}, std::nullopt});
+    *handle = context.driver.textures.add({&context, true, *resource, {}, std::nullopt, surfaceOf(*array)});
   });
 }
 

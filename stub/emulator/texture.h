@@ -3,10 +3,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "context.h"
+#include "ptx/texture.h"
 
 namespace vgpu::emulator::api {
 
@@ -16,6 +19,7 @@ struct TextureObject {
   CUDA_RESOURCE_DESC resource;
   CUDA_TEXTURE_DESC texture;
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
+  std::shared_ptr<const ImageView> image;  // the same, as kernels read it
 };
 
 class TextureObjects {
@@ -24,10 +28,23 @@ class TextureObjects {
   TextureObject get(uint64_t handle, bool surface) const;  // refuses with CUDA_ERROR_INVALID_VALUE
   void remove(uint64_t handle, bool surface);
   void removeOf(const Context&);
+  std::vector<std::shared_ptr<const ImageView>> images() const;  // by handle
 
  private:
   mutable std::mutex mutex_;
   std::map<uint64_t, TextureObject> objects_;
+};
+
+// The objects as they are when a kernel first uses one.
+class KernelViews : public ImageViews {
+ public:
+  explicit KernelViews(const TextureObjects& objects) : objects_(objects) {}
+  const ImageView* find(uint64_t handle) const override;
+
+ private:
+  const TextureObjects& objects_;
+  mutable std::once_flag taken_;
+  mutable std::vector<std::shared_ptr<const ImageView>> images_;
 };
 
 }  // namespace vgpu::emulator::api

@@ -27,7 +27,7 @@ CUresult codeOf(const BadHandle& bad) {
 
 CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
 
-Execution::Execution(const Driver& driver) : driver(driver), pool(driver), eventTimes(driver) {
+Execution::Execution(const Driver& driver) : driver(driver), pool(driver), eventTimes(driver), textures(driver) {
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");

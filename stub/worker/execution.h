@@ -19,6 +19,7 @@
 #include "stub/worker/answer.h"
 #include "stub/worker/event-times.h"
 #include "stub/worker/handle-map.h"
+#include "stub/worker/texture-handles.h"
 #include "stub/worker/throttle.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/handle.h"
@@ -43,6 +44,14 @@ struct FunctionInfo {
   uint32_t parameterBytes = 0;
 };
 
+// An array as bytes: rows of elements without gaps, slice after slice.
+struct ArrayInfo {
+  unsigned device = 0;
+  uint64_t mipmap = 0;  // virtual handle; 0: it is no level
+  uint64_t rowBytes = 0, rows = 0, slices = 0;
+  uint64_t bytes() const { return rowBytes * rows * slices; }
+};
+
 class Execution {
  public:
   explicit Execution(const Driver& driver);
@@ -58,6 +67,8 @@ class Execution {
   std::unordered_map<uint64_t, uint64_t> modules;             // virtual handle to the blob of its image
   std::unordered_map<uint64_t, ModuleVariable> variables;     // those the program asked for, by virtual handle
   std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
+  std::unordered_map<uint64_t, ArrayInfo> arrays;             // by virtual handle
+  TextureHandles textures;
   std::array<Throttle, maxDevices> throttles;
   bool prints = false;  // a module that may print has been loaded: see image-facts.h
 

@@ -37,7 +37,7 @@ class HandleMap {
   const Table& of(api::Kind kind) const { return tables[static_cast<size_t>(kind)]; }
 
  private:
-  static constexpr size_t kinds = static_cast<size_t>(api::Kind::BLOB) + 1;
+  static constexpr size_t kinds = static_cast<size_t>(api::Kind::SURFACE) + 1;
   std::array<Table, kinds> tables;
 };
 

@@ -32,6 +32,10 @@ enum Kind {
   lease @9;       # physical device memory behind a part of a device arena
   hostLease @10;  # a part of the host arena that the driver knows
   blob @11;       # bytes of a module image, kept by the worker
+  array @12;      # of its own, or a level of a mipmapped one
+  mipmappedArray @13;
+  texture @14;    # the program knows it by the device's handle, which kernels read
+  surface @15;    # likewise
 }
 
 # Of a method.

@@ -278,6 +278,63 @@ interface Cuda {
       $A.clientByHand("the function runs in the program's process")
       $A.workerByHand("the GPU tells the program, and waits for it");
   streamAddCallback @132 () $A.entry("cuStreamAddCallback") $A.since(5000) $A.route(local) $A.reason("hostFunction");
+
+  # ------------------------------------------------------------------ arrays
+  arrayCreate @133 (array :UInt64 $A.creates(array), shape :ArrayShape) -> ()
+      $A.entry("cuArray3DCreate_v2") $A.since(3020) $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("the client remembers the shape") $A.workerByHand("the shape is one value");
+  arrayCreatePlain @134 () $A.entry("cuArrayCreate_v2") $A.since(3020) $A.route(local) $A.reason("arrayCreate");
+  arrayDestroy @135 (array :UInt64 $A.destroys(array)) -> () $A.entry("cuArrayDestroy") $A.since(2000)
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("a level of a mipmapped array ends with that")
+      $A.workerByHand("forgets the shape too");
+  arrayGetShape @136 () $A.entry("cuArray3DGetDescriptor_v2") $A.since(3020) $A.route(local) $A.reason("told by the program");
+  arrayGetFlatShape @137 () $A.entry("cuArrayGetDescriptor_v2") $A.since(3020) $A.route(local) $A.reason("told by the program");
+  mipmapCreate @138 (mipmap :UInt64 $A.creates(mipmappedArray), shape :ArrayShape, levels :UInt32) -> ()
+      $A.entry("cuMipmappedArrayCreate") $A.since(5000) $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("as arrayCreate") $A.workerByHand("as arrayCreate");
+  mipmapLevel @139 (level :UInt64 $A.creates(array), mipmap :UInt64 $A.uses(mipmappedArray) $A.parent, index :UInt32)
+      -> (shape :ArrayShape)
+      $A.entry("cuMipmappedArrayGetLevel") $A.since(5000) $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("one handle a level") $A.workerByHand("tells the level's shape");
+  mipmapDestroy @140 (mipmap :UInt64 $A.destroys(mipmappedArray)) -> () $A.entry("cuMipmappedArrayDestroy") $A.since(5000)
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("its levels end with it") $A.workerByHand("as above");
+  copyArray @141 (toArray :UInt64 $A.uses(array) $A.nullable, fromArray :UInt64 $A.uses(array) $A.nullable,
+                  to :Corner, from :Corner, widthBytes :UInt64, height :UInt64, depth :UInt64,
+                  stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("an end that is no array is memory of the session's");
+  copyArrayFromSlab @142 (toArray :UInt64 $A.uses(array), slab :UInt32, to :Corner, widthBytes :UInt64, height :UInt64,
+                          stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("the GPU frees the slab");
+  copyArrayToSlab @143 (fromArray :UInt64 $A.uses(array), slab :UInt32, from :Corner, widthBytes :UInt64, height :UInt64,
+                        stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(signal) $A.replay(query) $A.workerByHand("the GPU says when the bytes are there");
+  memcpyHtoA @144 () $A.entry("cuMemcpyHtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyAtoH @145 () $A.entry("cuMemcpyAtoH_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyHtoAAsync @146 () $A.entry("cuMemcpyHtoAAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyAtoHAsync @147 () $A.entry("cuMemcpyAtoHAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyDtoA @148 () $A.entry("cuMemcpyDtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyAtoD @149 () $A.entry("cuMemcpyAtoD_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyAtoA @150 () $A.entry("cuMemcpyAtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+
+  # ------------------------------------------------------------------ textures and surfaces
+  textureCreate @151 (texture :UInt64 $A.creates(texture), array :UInt64 $A.uses(array) $A.nullable,
+                      mipmap :UInt64 $A.uses(mipmappedArray) $A.nullable, memory :TexturedMemory, sampling :Sampling,
+                      hasView :Bool, view :TextureView) -> (value :UInt64)
+      $A.entry("cuTexObjectCreate") $A.since(5000) $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("the program is given the device's handle") $A.workerByHand("restore makes it have that one again");
+  textureDestroy @152 (texture :UInt64 $A.destroys(texture)) -> () $A.entry("cuTexObjectDestroy") $A.since(5000)
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("found by the device's handle") $A.workerByHand("likewise");
+  surfaceCreate @153 (surface :UInt64 $A.creates(surface), array :UInt64 $A.uses(array)) -> (value :UInt64)
+      $A.entry("cuSurfObjectCreate") $A.since(5000) $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("as textureCreate") $A.workerByHand("as textureCreate");
+  surfaceDestroy @154 (surface :UInt64 $A.destroys(surface)) -> () $A.entry("cuSurfObjectDestroy") $A.since(5000)
+      $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("as textureDestroy") $A.workerByHand("as textureDestroy");
+  textureGetResource @155 () $A.entry("cuTexObjectGetResourceDesc") $A.since(5000) $A.route(local) $A.reason("told by the program");
+  textureGetSampling @156 () $A.entry("cuTexObjectGetTextureDesc") $A.since(5000) $A.route(local) $A.reason("told by the program");
+  textureGetView @157 () $A.entry("cuTexObjectGetResourceViewDesc") $A.since(5000) $A.route(local) $A.reason("told by the program");
+  surfaceGetResource @158 () $A.entry("cuSurfObjectGetResourceDesc") $A.since(5000) $A.route(local) $A.reason("told by the program");
+  memcpy3DPeer @159 () $A.entry("cuMemcpy3DPeer") $A.since(4000) $A.route(local) $A.reason("one address space holds every device");
+  memcpy3DPeerAsync @160 () $A.entry("cuMemcpy3DPeerAsync") $A.since(4000) $A.route(local) $A.reason("as memcpy3DPeer");
 }
 
 struct Rect {
@@ -285,4 +342,65 @@ struct Rect {
   address @0 :UInt64;
   pitch @1 :UInt64;    # from row to row
   slice @2 :UInt64;    # from slice to slice
+}
+
+struct ArrayShape {
+  # CUDA_ARRAY3D_DESCRIPTOR.
+  width @0 :UInt64;
+  height @1 :UInt64;
+  depth @2 :UInt64;
+  format @3 :UInt32;
+  channels @4 :UInt32;
+  flags @5 :UInt32;
+}
+
+struct Corner {
+  # Where one end of a copy with arrays begins: in an array x (bytes), row and slice; else an address with distances.
+  x @0 :UInt64;
+  row @1 :UInt64;
+  slice @2 :UInt64;
+  address @3 :UInt64;
+  pitch @4 :UInt64;
+  slicePitch @5 :UInt64;
+}
+
+struct TexturedMemory {
+  # CUDA_RESOURCE_DESC of plain memory; address 0: there is none. With a height it is rows.
+  address @0 :UInt64;
+  bytes @1 :UInt64;
+  width @2 :UInt64;
+  height @3 :UInt64;
+  pitch @4 :UInt64;
+  format @5 :UInt32;
+  channels @6 :UInt32;
+}
+
+struct Sampling {
+  # CUDA_TEXTURE_DESC.
+  addressX @0 :UInt32;
+  addressY @1 :UInt32;
+  addressZ @2 :UInt32;
+  filter @3 :UInt32;
+  flags @4 :UInt32;
+  maxAnisotropy @5 :UInt32;
+  mipmapFilter @6 :UInt32;
+  levelBias @7 :Float32;
+  leastLevel @8 :Float32;
+  mostLevel @9 :Float32;
+  borderR @10 :Float32;
+  borderG @11 :Float32;
+  borderB @12 :Float32;
+  borderA @13 :Float32;
+}
+
+struct TextureView {
+  # CUDA_RESOURCE_VIEW_DESC.
+  format @0 :UInt32;
+  firstLevel @1 :UInt32;
+  lastLevel @2 :UInt32;
+  firstLayer @3 :UInt32;
+  lastLayer @4 :UInt32;
+  width @5 :UInt64;
+  height @6 :UInt64;
+  depth @7 :UInt64;
 }

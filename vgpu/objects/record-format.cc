@@ -15,8 +15,9 @@ namespace vgpu {
 
 namespace {
 
-constexpr const char* kindNames[] = {"none",  "context", "module",      "function", "variable",   "stream",
-                                     "event", "memory",  "host memory", "lease",    "host lease", "blob"};
+constexpr const char* kindNames[] = {"none",  "context",         "module",      "function", "variable",   "stream",
+                                     "event", "memory",          "host memory", "lease",    "host lease", "blob",
+                                     "array", "mipmapped array", "texture",     "surface"};
 
 bool isObjectKind(api::Kind kind) {
   return kind != api::Kind::NONE && static_cast<size_t>(kind) < std::size(kindNames);

@@ -36,7 +36,7 @@ const DecodeRow* findDecode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const DecodeRow*> rows;
     for (const auto family : {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
-                              controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes()})
+                              controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes(), textureDecodes()})
       for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
     return rows;
   }();

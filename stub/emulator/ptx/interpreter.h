@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "module.h"
+#include "texture.h"
 
 namespace vgpu::emulator {
 
@@ -35,6 +36,7 @@ struct Launch {
   bool cooperative = false;               // every block is resident: grid.sync() works
   std::span<const std::byte> parameters;  // the parameter block, laid out as parametersOf() says
   Memory* memory;
+  const ImageViews* images = nullptr;  // texture and surface objects; nullptr: there are none
   int workers = 1;               // host threads to run blocks on
   uint64_t schedule = 0;         // 0: blocks and warps in order; else the seed of a shuffled order
   uint64_t maxInstructions = 0;  // a warp's budget, 0: none; past it the kernel faults with Fault::timeout

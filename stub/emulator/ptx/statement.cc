@@ -18,7 +18,10 @@ class OperandParser {
     Operand operand;
     operand.line = token.line;
     if (token.is("[")) return memory(depth);
-    if (token.is("{")) return group(Operand::Kind::vector, "{", "}", depth);
+    if (token.is("{")) {
+      operand = group(Operand::Kind::vector, "{", "}", depth);
+      return lexer_.accept("|") ? paired(operand) : operand;
+    }
     if (token.is("!")) {
       lexer_.next();
       operand = parse(depth + 1);
@@ -75,22 +78,25 @@ class OperandParser {
     return operand;
   }
 
+  // Behind the `|`: a second result.
+  Operand paired(const Operand& first) {
+    Operand pair;
+    pair.kind = Operand::Kind::pair;
+    pair.line = first.line;
+    Operand second;
+    second.line = lexer_.peek().line;
+    second.negated = lexer_.accept("!");
+    second.name = lexer_.expectWord("a register").text;
+    pair.parts = {first, second};
+    return pair;
+  }
+
   Operand name() {
     Operand operand;
     const Token token = lexer_.next();
     operand.line = token.line;
     operand.name = token.text;
-    if (lexer_.accept("|")) {
-      Operand pair;
-      pair.kind = Operand::Kind::pair;
-      pair.line = token.line;
-      Operand second;
-      second.line = lexer_.peek().line;
-      second.negated = lexer_.accept("!");
-      second.name = lexer_.expectWord("a register").text;
-      pair.parts = {operand, second};
-      return pair;
-    }
+    if (lexer_.accept("|")) return paired(operand);
     operand.offset = offset();
     return operand;
   }

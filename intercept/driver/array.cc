@@ -1,0 +1,211 @@
+// Arrays: the worker makes them, the client remembers their shapes and answers what the program asks about them.
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+// Bytes of a channel; 0 for a format that a session does not have.
+uint32_t channelBytes(CUarray_format format) {
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: return 4;
+    default: return 0;
+  }
+}
+
+// Sparse arrays and those without memory of their own would need their mappings in the session.
+constexpr unsigned knownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                                CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+
+CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  bool channelsFit = shape.NumChannels == 1 || shape.NumChannels == 2 || shape.NumChannels == 4;
+  if (!channelsFit || shape.Width == 0) return CUDA_ERROR_INVALID_VALUE;
+  return channelBytes(shape.Format) == 0 || (shape.Flags & ~knownFlags) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+void write(api::ArrayShape::Builder to, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  to.setWidth(shape.Width);
+  to.setHeight(shape.Height);
+  to.setDepth(shape.Depth);
+  to.setFormat(shape.Format);
+  to.setChannels(shape.NumChannels);
+  to.setFlags(shape.Flags);
+}
+
+std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  auto layout = std::make_unique<ArrayLayout>();
+  layout->width = shape.Width;
+  layout->height = shape.Height;
+  layout->depth = shape.Depth;
+  layout->format = shape.Format;
+  layout->channels = shape.NumChannels;
+  layout->flags = shape.Flags;
+  layout->elementBytes = channelBytes(shape.Format) * shape.NumChannels;
+  return layout;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR shapeOf(const ArrayLayout& layout) {
+  return {layout.width,  layout.height,   layout.depth, static_cast<CUarray_format>(layout.format),
+          layout.channels, layout.flags};
+}
+
+CUDA_ARRAY3D_DESCRIPTOR shapeOf(api::ArrayShape::Reader told) {
+  return {told.getWidth(),    told.getHeight(), told.getDepth(), static_cast<CUarray_format>(told.getFormat()),
+          told.getChannels(), told.getFlags()};
+}
+
+// Sends `frame`, which makes the reserved `handle`.
+template <typename Frame>
+CUresult make(Session& session, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  write(frame->initShape(), shape);
+  if (CUresult error = frame.call()) {
+    session.handles.abandon(handle);
+    return error;
+  }
+  session.handles.publish(handle, [&](ObjectEntry& entry) { entry.array = layoutOf(shape); });
+  return CUDA_SUCCESS;
+}
+
+template <typename Body>
+CUresult withArray(CUarray array, Body&& body) noexcept {
+  return enter([&](Thread& thread) -> CUresult {
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::ARRAY, toWire(array));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return body(thread, *entry->array);
+  });
+}
+
+// A level's handle that the program has asked for before; 0 where it has not.
+uint64_t findLevel(Session& session, uint64_t mipmap, unsigned level) {
+  for (uint64_t handle : session.handles.live(api::Kind::ARRAY, handleDevice(mipmap))) {
+    ObjectEntry* entry = session.handles.find(api::Kind::ARRAY, handle);
+    if (entry != nullptr && entry->array->mipmap == mipmap && entry->array->level == level) return handle;
+  }
+  return 0;
+}
+
+CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& handle) {
+  Session& session = thread.session;
+  handle = session.handles.reserve(api::Kind::ARRAY, handleDevice(mipmap));
+  Call<api::Cuda::MipmapLevelParams> frame(thread, api::Method::mipmapLevel);
+  frame->setLevel(handle);
+  frame->setMipmap(mipmap);
+  frame->setIndex(level);
+  if (CUresult error = frame.call()) {
+    session.handles.abandon(handle);
+    return error;
+  }
+  CUDA_ARRAY3D_DESCRIPTOR shape = shapeOf(frame.results<api::Cuda::MipmapLevelResults>().getShape());
+  session.handles.publish(handle, [&](ObjectEntry& entry) {
+    entry.array = layoutOf(shape);
+    entry.array->mipmap = mipmap;
+    entry.array->level = level;
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (pHandle == nullptr || pAllocateArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = check(*pAllocateArray)) return bad;
+    uint64_t handle = thread.session.handles.reserve(api::Kind::ARRAY, thread.device());
+    Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, structWords<api::ArrayShape>);
+    frame->setArray(handle);
+    if (CUresult error = make(thread.session, frame, handle, *pAllocateArray)) return error;
+    *pHandle = fromWire<CUarray>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
+  if (pAllocateArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_ARRAY3D_DESCRIPTOR shape{pAllocateArray->Width,  pAllocateArray->Height,      0,
+                                pAllocateArray->Format, pAllocateArray->NumChannels, 0};
+  return cuArray3DCreate_v2(pHandle, &shape);
+}
+
+// The worker's driver waits for the work that uses it.
+VGPU_EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray hArray) {
+  return withArray(hArray, [&](Thread& thread, ArrayLayout& array) -> CUresult {
+    if (array.mipmap != 0) return CUDA_SUCCESS;  // as the driver: no error, no effect
+    Call<api::Cuda::ArrayDestroyParams> frame(thread, api::Method::arrayDestroy);
+    frame->setArray(toWire(hArray));
+    if (CUresult error = frame.post()) return error;
+    thread.destroy(api::Kind::ARRAY, toWire(hArray));
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+  return withArray(hArray, [&](Thread&, ArrayLayout& array) -> CUresult {
+    if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pArrayDescriptor = shapeOf(array);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+  return withArray(hArray, [&](Thread&, ArrayLayout& array) -> CUresult {
+    if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pArrayDescriptor = {array.width, array.height, static_cast<CUarray_format>(array.format), array.channels};
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
+                                                    const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
+                                                    unsigned int numMipmapLevels) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr || numMipmapLevels == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = check(*pMipmappedArrayDesc)) return bad;
+    uint64_t handle = thread.session.handles.reserve(api::Kind::MIPMAPPED_ARRAY, thread.device());
+    Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, structWords<api::ArrayShape>);
+    frame->setMipmap(handle);
+    frame->setLevels(numMipmapLevels);
+    if (CUresult error = make(thread.session, frame, handle, *pMipmappedArrayDesc)) return error;
+    *pHandle = fromWire<CUmipmappedArray>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray,
+                                                      unsigned int level) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t mipmap = toWire(hMipmappedArray);
+    if (pLevelArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, mipmap)) return bad;
+    uint64_t handle = findLevel(thread.session, mipmap, level);
+    if (handle == 0)
+      if (CUresult error = makeLevel(thread, mipmap, level, handle)) return error;
+    *pLevelArray = fromWire<CUarray>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+  return enter([&](Thread& thread) -> CUresult {
+    Session& session = thread.session;
+    uint64_t mipmap = toWire(hMipmappedArray);
+    if (CUresult bad = thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, mipmap)) return bad;
+    Call<api::Cuda::MipmapDestroyParams> frame(thread, api::Method::mipmapDestroy);
+    frame->setMipmap(mipmap);
+    if (CUresult error = frame.post()) return error;
+    for (uint64_t handle : session.handles.live(api::Kind::ARRAY, handleDevice(mipmap)))
+      if (session.handles.find(api::Kind::ARRAY, handle)->array->mipmap == mipmap) session.handles.destroy(handle);
+    session.handles.destroy(mipmap);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,38 @@
+// The program's texture and surface objects. The program knows them by the small numbers that the device gave them,
+// because kernels read those from memory; a number is a device's own.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace vgpu {
+
+enum class ObjectKind { texture, surface };
+
+struct KnownTexture {
+  ObjectKind kind = ObjectKind::texture;
+  uint64_t handle = 0;  // virtual
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC sampling{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+};
+
+class Textures {
+ public:
+  void add(unsigned device, uint64_t value, const KnownTexture& texture);
+  std::optional<KnownTexture> find(unsigned device, uint64_t value, ObjectKind kind) const;
+  // The same, and it is gone.
+  std::optional<KnownTexture> take(unsigned device, uint64_t value, ObjectKind kind);
+  std::vector<uint64_t> values(unsigned device, ObjectKind kind) const;
+
+ private:
+  mutable std::mutex mutex;  // a leaf
+  std::map<std::pair<unsigned, uint64_t>, KnownTexture> objects;
+};
+
+}  // namespace vgpu

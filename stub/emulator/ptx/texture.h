@@ -1,0 +1,56 @@
+// What texture and surface objects are to a kernel: elements somewhere in device memory, and how they are read.
+//
+// The device makes one when the program makes the object; it never changes. Kernels find it by the 64-bit handle that
+// the instruction names.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace vgpu::emulator {
+
+struct ElementFormat {
+  enum class Kind : uint8_t { unsignedInteger, signedInteger, floating };
+  Kind kind = Kind::unsignedInteger;
+  uint8_t channelBytes = 0;  // 1, 2 or 4
+  uint8_t channels = 0;      // 1, 2 or 4
+  uint32_t bytes() const { return uint32_t{channelBytes} * channels; }
+};
+
+// One level of a mipmapped array, or all there is of anything else. Distances in bytes.
+struct ElementGrid {
+  uint64_t address = 0;                        // device address of element (0, 0, 0)
+  uint32_t width = 1, height = 1, slices = 1;  // elements; slices are those of a volume, layers, or faces
+  uint64_t pitch = 0, slicePitch = 0;
+  uint64_t bytes(uint32_t element) const {
+    return (slices - 1) * slicePitch + (height - 1) * pitch + uint64_t{width} * element;
+  }
+};
+
+enum class Addressing : uint8_t { wrap, clamp, mirror, border };
+
+struct ImageView {
+  ElementFormat format;
+  std::vector<ElementGrid> levels;  // the largest first
+  bool surface = false;
+  bool line = false;  // linear memory: fetched by index, zero past its end
+  // Of textures:
+  std::array<Addressing, 3> addressing{};
+  std::array<float, 4> border{};
+  bool linear = false;      // filter; else the nearest element
+  bool normalized = false;  // coordinates
+  bool fractions = false;   // whole numbers are read as parts of their largest value
+  bool srgb = false;
+  bool linearMipmap = false;
+  float levelBias = 0, leastLevel = 0, mostLevel = 0;
+};
+
+// The objects of a device. Called from many threads at once; what is found stays until the kernel ends.
+class ImageViews {
+ public:
+  virtual ~ImageViews() = default;
+  virtual const ImageView* find(uint64_t handle) const = 0;  // nullptr where no object has this handle
+};
+
+}  // namespace vgpu::emulator

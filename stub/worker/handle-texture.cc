@@ -1,0 +1,110 @@
+// By hand: texture and surface objects.
+#include "cuda-handlers.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// What memory the program names must be its own: the device would read anybody's.
+CUresult readMemory(Execution& on, api::TexturedMemory::Reader from, CUDA_RESOURCE_DESC& to) {
+  auto format = static_cast<CUarray_format>(from.getFormat());
+  if (from.getHeight() == 0) {
+    to.resType = CU_RESOURCE_TYPE_LINEAR;
+    to.res.linear = {from.getAddress(), format, from.getChannels(), from.getBytes()};
+    return on.ownsMemory(from.getAddress(), from.getBytes()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  to.resType = CU_RESOURCE_TYPE_PITCH2D;
+  to.res.pitch2D = {from.getAddress(), format, from.getChannels(), from.getWidth(), from.getHeight(), from.getPitch()};
+  constexpr unsigned mostElementBytes = 16;
+  unsigned __int128 bytes = static_cast<unsigned __int128>(from.getHeight() - 1) * from.getPitch();
+  if (from.getWidth() > deviceArenaBytes / mostElementBytes || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+  return on.ownsMemory(from.getAddress(), static_cast<uint64_t>(bytes) + from.getWidth()) ? CUDA_SUCCESS
+                                                                                         : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult readResource(Execution& on, api::Cuda::TextureCreateParams::Reader p, CUDA_RESOURCE_DESC& resource) {
+  if (p.getArray() != 0) {
+    resource.resType = CU_RESOURCE_TYPE_ARRAY;
+    resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
+    return CUDA_SUCCESS;
+  }
+  if (p.getMipmap() != 0) {
+    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    resource.res.mipmap.hMipmappedArray =
+        fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
+    return CUDA_SUCCESS;
+  }
+  return readMemory(on, p.getMemory(), resource);
+}
+
+CUDA_TEXTURE_DESC readSampling(api::Sampling::Reader from) {
+  CUDA_TEXTURE_DESC to{};
+  to.addressMode[0] = static_cast<CUaddress_mode>(from.getAddressX());
+  to.addressMode[1] = static_cast<CUaddress_mode>(from.getAddressY());
+  to.addressMode[2] = static_cast<CUaddress_mode>(from.getAddressZ());
+  to.filterMode = static_cast<CUfilter_mode>(from.getFilter());
+  to.flags = from.getFlags();
+  to.maxAnisotropy = from.getMaxAnisotropy();
+  to.mipmapFilterMode = static_cast<CUfilter_mode>(from.getMipmapFilter());
+  to.mipmapLevelBias = from.getLevelBias();
+  to.minMipmapLevelClamp = from.getLeastLevel();
+  to.maxMipmapLevelClamp = from.getMostLevel();
+  to.borderColor[0] = from.getBorderR();
+  to.borderColor[1] = from.getBorderG();
+  to.borderColor[2] = from.getBorderB();
+  to.borderColor[3] = from.getBorderA();
+  return to;
+}
+
+CUDA_RESOURCE_VIEW_DESC readView(api::TextureView::Reader from) {
+  CUDA_RESOURCE_VIEW_DESC to{};
+  to.format = static_cast<CUresourceViewFormat>(from.getFormat());
+  to.firstMipmapLevel = from.getFirstLevel();
+  to.lastMipmapLevel = from.getLastLevel();
+  to.firstLayer = from.getFirstLayer();
+  to.lastLayer = from.getLastLayer();
+  to.width = from.getWidth();
+  to.height = from.getHeight();
+  to.depth = from.getDepth();
+  return to;
+}
+
+}  // namespace
+
+CUresult textureCreate(Execution& on, api::Cuda::TextureCreateParams::Reader p, Answer& answer) {
+  CUDA_RESOURCE_DESC resource{};
+  if (CUresult bad = readResource(on, p, resource)) return bad;
+  CUDA_TEXTURE_DESC sampling = readSampling(p.getSampling());
+  CUDA_RESOURCE_VIEW_DESC view = readView(p.getView());
+  uint64_t value = 0;
+  CUresult result = on.textures.make(
+      p.getTexture(), false, on.device(),
+      [&](CUtexObject& made) {
+        return on.driver.cuTexObjectCreate(&made, &resource, &sampling, p.getHasView() ? &view : nullptr);
+      },
+      value);
+  if (result == CUDA_SUCCESS) answer.init<api::Cuda::TextureCreateResults>().setValue(value);
+  return result;
+}
+
+CUresult textureDestroy(Execution& on, api::Cuda::TextureDestroyParams::Reader p, Answer&) {
+  return on.textures.destroy(p.getTexture(), false);
+}
+
+CUresult surfaceCreate(Execution& on, api::Cuda::SurfaceCreateParams::Reader p, Answer& answer) {
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
+  uint64_t value = 0;
+  CUresult result = on.textures.make(
+      p.getSurface(), true, on.device(),
+      [&](CUsurfObject& made) { return on.driver.cuSurfObjectCreate(&made, &resource); }, value);
+  if (result == CUDA_SUCCESS) answer.init<api::Cuda::SurfaceCreateResults>().setValue(value);
+  return result;
+}
+
+CUresult surfaceDestroy(Execution& on, api::Cuda::SurfaceDestroyParams::Reader p, Answer&) {
+  return on.textures.destroy(p.getSurface(), true);
+}
+
+}  // namespace vgpu::stub

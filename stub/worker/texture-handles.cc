@@ -1,0 +1,51 @@
+#include "stub/worker/texture-handles.h"
+
+namespace vgpu::stub {
+
+CUresult TextureHandles::destroyReal(const TextureHandle& object) {
+  return object.surface ? driver.cuSurfObjectDestroy(object.value) : driver.cuTexObjectDestroy(object.value);
+}
+
+CUresult TextureHandles::makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value) {
+  auto held = fillers.find({wanted.device, wanted.value});
+  if (held != fillers.end()) {
+    destroyReal({held->second, wanted.device, wanted.value});
+    fillers.erase(held);
+  }
+  for (;;) {
+    if (CUresult error = create(value)) return error;
+    // Past it, or not by the rule above: no number of fillers would help.
+    if (value >= wanted.value) return CUDA_SUCCESS;
+    fillers.emplace(Number{wanted.device, value}, wanted.surface);
+  }
+}
+
+CUresult TextureHandles::make(uint64_t handle, bool surface, unsigned device, const Create& create, uint64_t& value) {
+  if (handle == 0 || objects.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  unsigned long long made = 0;
+  auto wanted = expected.find(handle);
+  bool known = wanted != expected.end() && wanted->second.surface == surface && wanted->second.device == device;
+  if (CUresult error = known ? makeExpected(wanted->second, create, made) : create(made)) return error;
+  value = made;
+  objects.emplace(handle, TextureHandle{surface, device, value});
+  return CUDA_SUCCESS;
+}
+
+CUresult TextureHandles::destroy(uint64_t handle, bool surface) {
+  auto found = objects.find(handle);
+  if (found == objects.end() || found->second.surface != surface) return CUDA_ERROR_INVALID_HANDLE;
+  TextureHandle object = found->second;
+  objects.erase(found);
+  return destroyReal(object);
+}
+
+void TextureHandles::finishRestore(const std::function<void(unsigned device)>& select) {
+  for (auto& [number, surface] : fillers) {
+    select(number.first);
+    destroyReal({surface, number.first, number.second});
+  }
+  fillers.clear();
+  expected.clear();
+}
+
+}  // namespace vgpu::stub

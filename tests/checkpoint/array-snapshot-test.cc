@@ -1,0 +1,263 @@
+// Arrays, textures and surfaces over a suspend: bytes that lie where the device wants them, and the numbers by which a
+// program knows its objects.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/manifest.h"
+#include "session-fixture.h"
+#include "stub/worker/execution.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+constexpr uint32_t slab = 60;
+// Rows that divide neither a chunk nor a slab; 4 MiB and more.
+constexpr uint64_t volume = 11, small = 12, mipmap = 13, level = 14, width = 250, height = 70, depth = 63;
+constexpr uint64_t rowBytes = width * 4;
+
+RecordedFrame arrayCreate(uint64_t array, uint64_t w, uint64_t h, uint64_t d) {
+  return makeFrame<api::Cuda::ArrayCreateParams>(0, api::Method::arrayCreate, 0, [&](auto p) {
+    p.setArray(array);
+    auto shape = p.initShape();
+    shape.setWidth(w), shape.setHeight(h), shape.setDepth(d);
+    shape.setFormat(CU_AD_FORMAT_UNSIGNED_INT32);
+    shape.setChannels(1);
+    shape.setFlags(CUDA_ARRAY3D_SURFACE_LDST);
+  });
+}
+
+RecordedFrame mipmapCreate() {
+  return makeFrame<api::Cuda::MipmapCreateParams>(0, api::Method::mipmapCreate, 0, [&](auto p) {
+    p.setMipmap(mipmap);
+    p.setLevels(3);
+    auto shape = p.initShape();
+    shape.setWidth(16), shape.setHeight(8);
+    shape.setFormat(CU_AD_FORMAT_FLOAT);
+    shape.setChannels(1);
+  });
+}
+
+RecordedFrame mipmapLevel() {
+  return makeFrame<api::Cuda::MipmapLevelParams>(0, api::Method::mipmapLevel, 0, [&](auto p) {
+    p.setLevel(level);
+    p.setMipmap(mipmap);
+    p.setIndex(1);
+  });
+}
+
+RecordedFrame fromSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
+  return makeFrame<api::Cuda::CopyArrayFromSlabParams>(0, api::Method::copyArrayFromSlab, 0, [&](auto p) {
+    p.setToArray(array);
+    p.setSlab(slab);
+    p.initTo().setSlice(z);
+    p.setWidthBytes(w);
+    p.setHeight(h);
+  });
+}
+
+RecordedFrame toSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
+  return makeFrame<api::Cuda::CopyArrayToSlabParams>(0, api::Method::copyArrayToSlab, 0, [&](auto p) {
+    p.setFromArray(array);
+    p.setSlab(slab);
+    p.initFrom().setSlice(z);
+    p.setWidthBytes(w);
+    p.setHeight(h);
+  });
+}
+
+RecordedFrame textureCreate(uint64_t texture, uint64_t array) {
+  return makeFrame<api::Cuda::TextureCreateParams>(0, api::Method::textureCreate, 0, [&](auto p) {
+    p.setTexture(texture);
+    p.setArray(array);
+    p.initSampling().setFlags(CU_TRSF_READ_AS_INTEGER);
+  });
+}
+
+RecordedFrame textureDestroy(uint64_t texture) {
+  return makeFrame<api::Cuda::TextureDestroyParams>(0, api::Method::textureDestroy, 0,
+                                                    [&](auto p) { p.setTexture(texture); });
+}
+
+RecordedFrame surfaceCreate(uint64_t surface, uint64_t array) {
+  return makeFrame<api::Cuda::SurfaceCreateParams>(0, api::Method::surfaceCreate, 0, [&](auto p) {
+    p.setSurface(surface);
+    p.setArray(array);
+  });
+}
+
+uint32_t wordAt(uint64_t slice, uint64_t index) { return static_cast<uint32_t>(slice * 1000003 + index * 7919 + 1); }
+
+// Fills slices 0 to 61 of the volume; the last stays zero.
+void fillVolume(TestSession& session) {
+  auto* words = static_cast<uint32_t*>(static_cast<void*>(session.segment().slab(slab)));
+  for (uint64_t z = 0; z + 1 < depth; ++z) {
+    for (uint64_t i = 0; i < width * height; ++i) words[i] = wordAt(z, i);
+    session.post(fromSlab(volume, z, rowBytes, height));
+    session.require(synchronize());
+  }
+}
+
+void requireVolume(TestSession& session) {
+  auto* words = static_cast<const uint32_t*>(static_cast<const void*>(session.segment().slab(slab)));
+  for (uint64_t z = 0; z < depth; ++z) {
+    session.require(toSlab(volume, z, rowBytes, height));
+    for (uint64_t i = 0; i < width * height; ++i)
+      KJ_REQUIRE(words[i] == (z + 1 < depth ? wordAt(z, i) : 0), "an element of the volume", z, i, words[i]);
+  }
+}
+
+// Numbers 1 to 6 are given; 1 and 4 are free at the end, and 2 has been given twice.
+void makeObjects(TestSession& session) {
+  session.require(textureCreate(21, volume));
+  session.require(textureCreate(22, volume));
+  session.require(surfaceCreate(23, volume));
+  session.require(textureCreate(24, small));
+  session.require(surfaceCreate(25, small));
+  session.post(textureDestroy(22));
+  session.require(textureCreate(26, small));
+  session.require(textureCreate(27, volume));
+  session.post(textureDestroy(21));
+  session.post(textureDestroy(24));
+  session.require(synchronize());
+}
+
+std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
+  std::map<uint64_t, uint64_t> numbers;
+  worker.runQuiet([&](stub::Execution& on) {
+    for (auto& [handle, object] : on.textures.live()) numbers[handle] = object.value;
+  });
+  return numbers;
+}
+
+const std::map<uint64_t, uint64_t> expectedNumbers = {{23, 3}, {25, 5}, {26, 2}, {27, 6}};
+
+struct Saved {
+  Saved() {
+    std::string failure = session.inWorker([&](stub::Worker& worker) {
+      worker.proceed();
+      session.require(arrayCreate(volume, width, height, depth));
+      session.require(arrayCreate(small, 3, 0, 0));
+      session.require(mipmapCreate());
+      session.require(mipmapLevel());
+      makeObjects(session);
+      fillVolume(session);
+      std::memcpy(session.segment().slab(slab), "eight by four levels are copied", 32);
+      session.post(fromSlab(level, 0, 8, 4));
+      session.require(synchronize());
+      worker.quiesce();
+      KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
+      session.commit();
+      save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+    });
+    CHECK(failure == "");
+  }
+  std::string restored(const std::function<void(stub::Worker&)>& then) {
+    return session.inWorker([&](stub::Worker& worker) {
+      restore(worker, path, nullptr);
+      then(worker);
+    });
+  }
+  template <typename Change>
+  void forge(Change change) {
+    std::string text = readFile(path + "/manifest.json");
+    auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+    change(json);
+    writeFile(path + "/manifest.json", sealManifest(json.dump()));
+  }
+
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+};
+
+}  // namespace
+
+TEST_CASE("arrays and levels have their elements again, and objects the numbers that the program knows") {
+  Saved saved;
+  CHECK(saved.restored([&](stub::Worker& worker) {
+    KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
+    worker.proceed();
+    requireVolume(saved.session);
+    saved.session.require(toSlab(level, 0, 8, 4));
+    KJ_REQUIRE(std::memcmp(saved.session.segment().slab(slab), "eight by four levels are copied", 32) == 0);
+    // What restore made to fill the gaps is gone: the next objects have the lowest free numbers.
+    saved.session.require(textureCreate(28, small));
+    saved.session.require(textureCreate(29, small));
+    worker.quiesce();
+    auto numbers = numbersOf(worker);
+    KJ_REQUIRE(numbers[28] == 1 && numbers[29] == 4);
+  }) == "");
+}
+
+TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and one with another array too") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  auto refusal = [&](auto change) {
+    saved.forge(change);
+    std::string text = saved.restored([](stub::Worker&) {});
+    writeFile(saved.path + "/manifest.json", good);
+    return text;
+  };
+  auto contains = [](const std::string& text, const char* part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  contains(refusal([](auto& json) { json["textures"][1][2] = 3; }),
+           "has the number 4 on this device, and the program knows it by 3");
+  contains(refusal([](auto& json) {
+             json["textures"].push_back({99, 0, 9, 0});
+           }),
+           "the texture 0x63, which no object of it makes");
+  contains(refusal([](auto& json) { json["textures"][0][1] = 7; }), "field textures is missing or makes no sense");
+  contains(refusal([](auto& json) { json["textures"][0][2] = uint64_t{1} << 40; }),
+           "field textures is missing or makes no sense");
+  contains(refusal([](auto& json) { json["arrays"][1][1] = 8; }),
+           "8 bytes of the array 0xc, and its objects make one of 12");
+  contains(refusal([](auto& json) { json["arrays"][0][0] = 77; }), "no such array");
+  CHECK(saved.restored([](stub::Worker&) {}) == "");
+}
+
+TEST_CASE("copies that leave an array, a slab or the session's memory are refused by the worker") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(arrayCreate(volume, width, height, depth));
+    auto refused = [&](RecordedFrame frame) { KJ_REQUIRE(session.call(std::move(frame)) != CUDA_SUCCESS); };
+    refused(toSlab(volume, depth, rowBytes, 1));
+    refused(toSlab(volume, 0, rowBytes + 4, 1));
+    refused(toSlab(volume, 0, rowBytes, height + 1));
+    refused(toSlab(99, 0, 4, 1));
+    refused(toSlab(volume, 0, uint64_t{1} << 63, 2));
+    auto toMemory = [](uint64_t address, uint64_t pitch, uint64_t w, uint64_t h) {
+      return makeFrame<api::Cuda::CopyArrayParams>(0, api::Method::copyArray, 0, [&](auto p) {
+        p.setFromArray(volume);
+        p.initTo().setAddress(address);
+        p.getTo().setPitch(pitch);
+        p.initFrom();
+        p.setWidthBytes(w), p.setHeight(h), p.setDepth(1);
+      });
+    };
+    session.post(toMemory(0x1234'5678'0000, rowBytes, rowBytes, 1));
+    session.post(toMemory(made::arena, 1, rowBytes, 2));
+    session.post(toMemory(made::arena, ~uint64_t{0}, rowBytes, height));
+    session.post(toMemory(made::arena, rowBytes, 0, 1));
+    refused(makeFrame<api::Cuda::TextureCreateParams>(0, api::Method::textureCreate, 0, [&](auto p) {
+      p.setTexture(31);
+      auto memory = p.initMemory();
+      memory.setAddress(0x1234'5678'0000);
+      memory.setBytes(64);
+      memory.setFormat(CU_AD_FORMAT_FLOAT);
+      memory.setChannels(1);
+    }));
+    refused(textureCreate(31, 99));
+    refused(surfaceCreate(31, mipmap));
+    session.post(textureDestroy(31));
+    session.require(arrayCreate(small, 3, 0, 0));  // and the worker goes on
+  }) == "");
+}
