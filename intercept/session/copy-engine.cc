@@ -59,6 +59,7 @@ CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t so
   frame->setSlab(*slab);
   frame->setBytes(static_cast<uint32_t>(bytes));
   frame.setStream(stream);
+  session.slabs.lend(*slab, thread.device(), frame.stamp());
   return frame.post();
 }
 

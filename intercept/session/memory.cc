@@ -122,10 +122,15 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 
 CUresult Memory::freeAll(Thread& thread, unsigned device) {
   std::map<uint64_t, uint64_t> held;
+  std::vector<uint64_t> heldHost;
   {
     std::lock_guard lock(mutex);
     held = devices[device].allocations();
+    for (auto& [address, allocation] : hostAllocations)
+      if (allocation.device == device) heldHost.push_back(address);
   }
+  for (uint64_t address : heldHost)
+    if (CUresult error = freeHost(thread, address)) return error;
   for (auto& [address, bytes] : held)
     if (CUresult error = free(thread, address)) return error;
   return CUDA_SUCCESS;
@@ -140,7 +145,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
       if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
         address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind};
+        hostAllocations[address] = {address, bytes, flags, kind, thread.device()};
         break;
       }
     }

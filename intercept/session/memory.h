@@ -23,6 +23,7 @@ struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
+  unsigned device;  // whose context it was made in, and ends with
 };
 
 class Memory {
@@ -32,7 +33,7 @@ class Memory {
   // CUDA's answers. On success the allocation's frame has been posted.
   CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
-  // Everything the program holds on `device`, which is idle.
+  // Everything the program has made in the context of `device`, which is idle.
   CUresult freeAll(Thread& thread, unsigned device);
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
@@ -40,6 +41,9 @@ class Memory {
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
+
+  // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
+  void trim(Thread& thread, unsigned device, uint64_t keepBytes);
 
   // Leased from the worker and not given out.
   uint64_t freeBytes(unsigned device) const;
@@ -51,7 +55,6 @@ class Memory {
   CUresult lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
-  void trim(Thread& thread, unsigned device, uint64_t keepBytes);
 
   mutable std::mutex mutex;
   std::vector<Arena> devices;

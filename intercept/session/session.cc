@@ -106,6 +106,13 @@ CUresult Session::fault(unsigned device) const {
   return static_cast<CUresult>(segment.header().fault[device].load(std::memory_order_relaxed));
 }
 
+CUresult Session::faultOf(unsigned device, uint64_t stamp) const {
+  if (CUresult now = fault(device)) return now;
+  auto& last = resets[device];
+  if (last.stamp.load(std::memory_order_acquire) <= stamp) return CUDA_SUCCESS;
+  return static_cast<CUresult>(last.fault.load(std::memory_order_relaxed));
+}
+
 CUresult Session::takeError(unsigned device) {
   if (lost.load(std::memory_order_relaxed)) return lossResult();
   if (CUresult sticky = fault(device)) return sticky;

@@ -67,6 +67,16 @@ class Session final : public SessionControl {
   CUresult takeError(unsigned device);
   CUresult fault(unsigned device) const;
 
+  // A device's context that a fault has ended is made anew by contextReset: the stamp of that frame, and the fault.
+  // What was on its way before it is answered with that fault, also for a thread that looks only afterwards.
+  struct Reset {
+    std::atomic<uint64_t> stamp{0};
+    std::atomic<int32_t> fault{CUDA_SUCCESS};
+  };
+  std::array<Reset, maxDevices> resets;
+  // What ended the context in which the frame of `stamp` was work; CUDA_SUCCESS where nothing has.
+  CUresult faultOf(unsigned device, uint64_t stamp) const;
+
   uint64_t primaryContext(unsigned device) const { return contexts[device]; }
 
   // SessionControl, on the control thread.

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 
-#include <functional>
-
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
@@ -35,13 +33,15 @@ bool isCovered(const Map& map, uint64_t address, uint64_t bytes, Size size) {
   return false;
 }
 
+constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
+
 }  // namespace
 
 MemoryPool::~MemoryPool() {
   while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
   for (unsigned device = 0; device < maxDevices; ++device)
     if (reservedArenas & (1u << device)) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
-  for (auto& [address, bytes] : hostLeases) driver.cuMemHostUnregister(fromWire<void*>(address));
+  for (auto& [address, lease] : hostLeases) driver.cuMemHostUnregister(fromWire<void*>(address));
 }
 
 void MemoryPool::reserveArena(unsigned device) {
@@ -59,7 +59,7 @@ CUresult MemoryPool::lease(unsigned device, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
   if (address < deviceArena(device) || bytes > deviceArenaBytes || address - deviceArena(device) > deviceArenaBytes - bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(deviceLeases, address, bytes, [](auto& lease) { return lease.bytes; })) return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(deviceLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
 
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -89,14 +89,25 @@ CUresult MemoryPool::endLease(uint64_t address) {
   return error != CUDA_SUCCESS ? error : released;
 }
 
-CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes) {
+CUresult MemoryPool::registerHost(uint64_t address, uint64_t bytes) {
+  return driver.cuMemHostRegister_v2(fromWire<void*>(address), bytes,
+                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+CUresult MemoryPool::registerAgain(unsigned device) {
+  for (auto& [address, lease] : hostLeases)
+    if (lease.device == device)
+      if (CUresult error = registerHost(address, lease.bytes)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::hostLease(unsigned device, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes % 4096 != 0 || address % 4096 != 0 || bytes > hostArenaBytes || !inHostArena(address) ||
       address - hostArenaBase > hostArenaBytes - bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(hostLeases, address, bytes, std::identity())) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = driver.cuMemHostRegister_v2(fromWire<void*>(address), bytes,
-                                               CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
-  if (error == CUDA_SUCCESS) hostLeases.emplace(address, bytes);
+  if (!isFree(hostLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = registerHost(address, bytes);
+  if (error == CUDA_SUCCESS) hostLeases.emplace(address, HostLease{bytes, device});
   return error;
 }
 
@@ -105,17 +116,18 @@ CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
   if (found == hostLeases.end()) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = driver.cuMemHostUnregister(fromWire<void*>(address));
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase), static_cast<off_t>(found->second)));
+  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase),
+                       static_cast<off_t>(found->second.bytes)));
   hostLeases.erase(found);
   return error;
 }
 
 bool MemoryPool::ownsDevice(uint64_t address, uint64_t bytes) const {
-  return isCovered(deviceLeases, address, bytes, [](auto& lease) { return lease.bytes; });
+  return isCovered(deviceLeases, address, bytes, bytesOf);
 }
 
 bool MemoryPool::ownsHost(uint64_t address, uint64_t bytes) const {
-  return isCovered(hostLeases, address, bytes, std::identity());
+  return isCovered(hostLeases, address, bytes, bytesOf);
 }
 
 uint64_t MemoryPool::leasedBytes() const {

@@ -28,9 +28,13 @@ class MemoryPool {
   CUresult lease(unsigned device, uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
 
-  // Registers [address, address + bytes) of the host arena. endHostLease also gives its pages back to the system.
-  CUresult hostLease(uint64_t address, uint64_t bytes);
+  // Registers [address, address + bytes) of the host arena in the current context, which is that of `device`.
+  // endHostLease also gives its pages back to the system.
+  CUresult hostLease(unsigned device, uint64_t address, uint64_t bytes);
   CUresult endHostLease(uint64_t address, const MemoryFile& arena);
+
+  // Registers what was registered in the context of `device` in the one that is in its place now, and current.
+  CUresult registerAgain(unsigned device);
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool ownsDevice(uint64_t address, uint64_t bytes) const;
@@ -43,9 +47,15 @@ class MemoryPool {
     uint64_t bytes;
     CUmemGenericAllocationHandle physical;
   };
+  struct HostLease {
+    uint64_t bytes;
+    unsigned device;
+  };
+  CUresult registerHost(uint64_t address, uint64_t bytes);
+
   const Driver& driver;
   std::map<uint64_t, Lease> deviceLeases;
-  std::map<uint64_t, uint64_t> hostLeases;
+  std::map<uint64_t, HostLease> hostLeases;
   uint32_t reservedArenas = 0;  // a bit a device
 };
 

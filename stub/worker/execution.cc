@@ -54,14 +54,18 @@ Execution::~Execution() {
 void Execution::attach(MemoryFile segmentFile, MemoryFile hostArenaFile) {
   auto shared = std::make_unique<Segment>(segmentFile);
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
-  require(driver,
-          driver.cuMemHostRegister_v2(shared->base(), SegmentLayout::bytes,
-                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE),
-          "registering the session's shared memory");
-  require(driver, driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, shared->base(), 0), "asking for its device address");
+  require(driver, registerSegment(shared->base()), "registering the session's shared memory");
   segment = std::move(shared);
   hostArena = std::move(hostArenaFile);
   hostArenaMapping = std::move(arena);
+}
+
+CUresult Execution::registerSegment(std::byte* base) {
+  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::bytes,
+                                                   CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
+    return error;
+  registrar = current;
+  return driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, base, 0);
 }
 
 void Execution::select(unsigned device) {

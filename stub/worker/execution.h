@@ -77,6 +77,10 @@ class Execution {
   CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
                    uint32_t slot, Answer& answer);
 
+  // Ends the current device's context, which a fault may have ended already, and makes a new one, where the session's
+  // memory is registered and leased as before and nothing else is. CUDA's answer.
+  CUresult resetContext();
+
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
   void select(unsigned device);
 
@@ -101,6 +105,8 @@ class Execution {
 
  private:
   CUdeviceptr gpuAddress(const void* inSegment) const;
+  CUresult registerSegment(std::byte* base);
+  void dropObjects(unsigned device);
 
   std::vector<CUcontext> contexts;  // by device
   unsigned current = 0;
@@ -108,6 +114,7 @@ class Execution {
   MemoryFile hostArena;
   Mapping hostArenaMapping;
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
+  unsigned registrar = 0;           // the device in whose context the segment is registered
   uint64_t frameStamp = 0;
   uint32_t frameSlot = 0;
 };

@@ -52,7 +52,7 @@ CUresult endLease(Execution& on, api::Cuda::EndLeaseParams::Reader p, Answer&) {
 }
 
 CUresult hostLease(Execution& on, api::Cuda::HostLeaseParams::Reader p, Answer&) {
-  return on.pool.hostLease(p.getAddress(), p.getBytes());
+  return on.pool.hostLease(on.device(), p.getAddress(), p.getBytes());
 }
 
 CUresult endHostLease(Execution& on, api::Cuda::EndHostLeaseParams::Reader p, Answer&) {

@@ -51,7 +51,7 @@ interface Cuda {
   primaryCtxRelease @18 () $A.entry("cuDevicePrimaryCtxRelease_v2") $A.since(11000) $A.route(local)
       $A.reason("counts the retains");
   primaryCtxReset @19 () $A.entry("cuDevicePrimaryCtxReset_v2") $A.since(11000) $A.route(local)
-      $A.reason("drops the device's objects one by one, and clears a fault");
+      $A.reason("drops the device's objects one by one; contextReset where a fault has ended the context");
   primaryCtxGetState @20 () $A.entry("cuDevicePrimaryCtxGetState") $A.since(7000) $A.route(local)
       $A.reason("counts the retains");
   primaryCtxSetFlags @21 () $A.entry("cuDevicePrimaryCtxSetFlags_v2") $A.since(11000) $A.route(local)
@@ -278,6 +278,11 @@ interface Cuda {
       $A.clientByHand("the function runs in the program's process")
       $A.workerByHand("the GPU tells the program, and waits for it");
   streamAddCallback @132 () $A.entry("cuStreamAddCallback") $A.since(5000) $A.route(local) $A.reason("hostFunction");
+
+  # ------------------------------------------------------------------ after a fault
+  contextReset @133 (context :UInt64 $A.destroys(context)) -> ()   # the device's number
+      $A.route(call) $A.replay(build) $A.noWork
+      $A.workerByHand("a new context, with the session's memory registered again");
 }
 
 struct Rect {
