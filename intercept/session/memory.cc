@@ -9,6 +9,8 @@ namespace {
 
 // How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (FACTS.md).
 constexpr uint64_t leasePiece = 32 * MiB;
+// From here on an allocation has a lease of its own.
+constexpr uint64_t ownLease = 8 * MiB;
 // Leased memory that nobody uses is kept up to this much, or as much again as is in use.
 constexpr uint64_t keptIdle = 256 * MiB;
 
@@ -22,15 +24,17 @@ CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   unsigned device = thread.device();
-  for (;;) {
-    {
-      std::lock_guard lock(mutex);
-      if (auto found = devices[device].allocate(bytes)) {
-        address = *found;
-        break;
-      }
-    }
-    if (CUresult error = grow(thread, device, bytes)) return error;
+  Arena& arena = devices[device];
+  auto take = [&](bool anywhere) {
+    std::lock_guard lock(mutex);
+    auto found = anywhere ? arena.allocate(bytes) : arena.allocateLease(bytes);
+    if (found) address = *found;
+    return found.has_value();
+  };
+  while (!take(bytes < ownLease)) {
+    CUresult grown = grow(thread, device, bytes);
+    if (grown == CUDA_ERROR_OUT_OF_MEMORY && take(true)) break;
+    if (grown != CUDA_SUCCESS) return grown;
   }
   Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
   frame->setAddress(address);
@@ -39,11 +43,11 @@ CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
   return frame.post();
 }
 
-// Asks for a round piece, then for what is needed, then for that with everything idle given back first.
+// Asks for a round piece or a lease of its own, then for what is needed, then for that with everything idle given back.
 CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
-  uint64_t needed = roundUp(bytes, leaseGranularity);
-  CUresult result = leaseExactly(thread, device, std::max(needed, leasePiece));
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < leasePiece) result = leaseExactly(thread, device, needed);
+  uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
+  CUresult result = leaseExactly(thread, device, wanted);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, needed);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     trim(thread, device, 0);
     result = leaseExactly(thread, device, needed);

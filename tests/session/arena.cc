@@ -63,6 +63,23 @@ TEST_CASE("only a lease without allocations is idle") {
   CHECK(!arena.allocate(1));
 }
 
+TEST_CASE("an allocation with a lease of its own takes one of that size, whole, or none") {
+  Arena arena = leased(10 * MiB);
+  uint64_t second = *arena.placeLease(6 * MiB);
+  arena.reserveLease(second, 6 * MiB);
+  arena.settleLease(second, true);
+  CHECK(!arena.allocateLease(8 * MiB));  // nor half of the one, nor across both
+  uint64_t small = *arena.allocate(1000);  // best fit: in the second
+  CHECK(!arena.allocateLease(6 * MiB));
+  CHECK(arena.free(small));
+  auto own = arena.allocateLease(5 * MiB + 1);
+  REQUIRE(own);
+  CHECK(*own == second);
+  CHECK(!arena.allocateLease(5 * MiB + 1));
+  CHECK(arena.free(*own));
+  CHECK(arena.freeBytes() == 16 * MiB);
+}
+
 TEST_CASE("any order of allocations and frees keeps them apart and loses no byte") {
   Arena arena = leased(64 * MiB);
   std::mt19937 random(7);
