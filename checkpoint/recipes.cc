@@ -58,7 +58,8 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records,
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
-    KJ_REQUIRE(frame->method != api::Method::endHostLease, "a recipe that ends a part of the host arena", position);
+    bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
+    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", position);
     answer.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, position, 0, answer);
     if (result != CUDA_SUCCESS)

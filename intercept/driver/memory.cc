@@ -53,7 +53,8 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<CUmemoryPool>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(data, session.memory.poolOf(info.start));
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }

@@ -16,30 +16,51 @@ constexpr uint64_t keptIdle = 256 * MiB;
 
 }  // namespace
 
-Memory::Memory() : host(hostArenaBase, hostArenaBytes) {
+Memory::Memory(const Segment& segment, EventLines& lines) : host(hostArenaBase, hostArenaBytes), pools(segment, lines) {
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
 CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
+  if (CUresult error = place(thread, bytes, address)) return error;
+  return postAllocation(thread, address, bytes);
+}
+
+CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   unsigned device = thread.device();
   Arena& arena = devices[device];
   auto take = [&](bool anywhere) {
+    collect(thread, device, false);
     std::lock_guard lock(mutex);
     auto found = anywhere ? arena.allocate(bytes) : arena.allocateLease(bytes);
     if (found) address = *found;
     return found.has_value();
   };
-  while (!take(bytes < ownLease)) {
+  for (bool waited = false;;) {
+    if (take(bytes < ownLease)) return CUDA_SUCCESS;
     CUresult grown = grow(thread, device, bytes);
-    if (grown == CUDA_ERROR_OUT_OF_MEMORY && take(true)) break;
-    if (grown != CUDA_SUCCESS) return grown;
+    if (grown == CUDA_SUCCESS) continue;
+    if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
+    if (take(true)) return CUDA_SUCCESS;
+    if (waited) return grown;
+    // What has been freed in streams that are still busy is worth waiting for.
+    if (CUresult error = synchronizeDevice(thread, device)) return error;
+    waited = true;
   }
+}
+
+CUresult Memory::postAllocation(Thread& thread, uint64_t address, uint64_t bytes) {
   Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
   frame->setAddress(address);
   frame->setBytes(bytes);
   frame.describe(address, bytes);
+  return frame.post();
+}
+
+CUresult Memory::postFree(Thread& thread, uint64_t address) {
+  Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+  frame->setAddress(address);
   return frame.post();
 }
 
@@ -105,18 +126,15 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!devices[device].at(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
-  {
-    Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
-    frame->setAddress(address);
-    if (CUresult error = frame.post()) return error;
-  }
+  if (CUresult error = postFree(thread, address)) return error;
   uint64_t keep;
   {
     std::lock_guard lock(mutex);
     devices[device].free(address);
+    pools.freed(address);
     keep = std::max(keptIdle, devices[device].usedBytes());
     if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
   }
@@ -127,6 +145,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 CUresult Memory::freeAll(Thread& thread, unsigned device) {
   std::map<uint64_t, uint64_t> held;
   std::vector<uint64_t> heldHost;
+  collect(thread, device, true);
   {
     std::lock_guard lock(mutex);
     held = devices[device].allocations();

@@ -13,6 +13,7 @@
 
 #include "cuda-methods.h"
 #include "intercept/session/arena.h"
+#include "intercept/session/stream-pools.h"
 
 namespace vgpu {
 
@@ -28,11 +29,24 @@ struct HostAllocation {
 
 class Memory {
  public:
-  Memory();
+  Memory(const Segment& segment, EventLines& lines);
 
   // CUDA's answers. On success the allocation's frame has been posted.
   CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
+  // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
+  CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
+  CUresult freeOrdered(Thread& thread, uint64_t address, uint64_t stream);
+  CUmemoryPool poolOf(uint64_t address) const;
+  CUresult trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes);
+  // Calls `body` with the pools, after the current device's freed memory has been collected as far as its streams have come.
+  template <typename Body>
+  auto withPools(Thread& thread, Body&& body) {
+    collect(thread);
+    std::lock_guard lock(mutex);
+    return body(pools);
+  }
+
   // Everything the program has made in the context of `device`, which is idle.
   CUresult freeAll(Thread& thread, unsigned device);
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
@@ -49,6 +63,13 @@ class Memory {
   uint64_t freeBytes(unsigned device) const;
 
  private:
+  // Takes `bytes` of the device's arena, which grows where it must.
+  CUresult place(Thread& thread, uint64_t bytes, uint64_t& address);
+  CUresult postAllocation(Thread& thread, uint64_t address, uint64_t bytes);
+  CUresult postFree(Thread& thread, uint64_t address);
+  // Ends what was freed in streams that have come that far (StreamPools::takePast).
+  void collect(Thread& thread, unsigned device, bool all);
+  void collect(Thread& thread);  // of the current device
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
@@ -59,6 +80,7 @@ class Memory {
   mutable std::mutex mutex;
   std::vector<Arena> devices;
   Arena host;
+  StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
 };
 

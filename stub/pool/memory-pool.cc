@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <sys/mman.h>
 
 #include "vgpu/api/wire-value.h"
 
@@ -33,6 +34,12 @@ bool isCovered(const Map& map, uint64_t address, uint64_t bytes, Size size) {
   return false;
 }
 
+// Whether [address, address + bytes) are whole pages of the host arena.
+bool isInArena(uint64_t address, uint64_t bytes) {
+  return bytes != 0 && bytes % 4096 == 0 && address % 4096 == 0 && bytes <= hostArenaBytes && inHostArena(address) &&
+         address - hostArenaBase <= hostArenaBytes - bytes;
+}
+
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 
 }  // namespace
@@ -41,7 +48,10 @@ MemoryPool::~MemoryPool() {
   while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
   for (unsigned device = 0; device < maxDevices; ++device)
     if (reservedArenas & (1u << device)) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
-  for (auto& [address, lease] : hostLeases) driver.cuMemHostUnregister(fromWire<void*>(address));
+  for (auto& [address, lease] : hostLeases) {
+    driver.cuMemHostUnregister(fromWire<void*>(address));
+    if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
+  }
 }
 
 void MemoryPool::reserveArena(unsigned device) {
@@ -102,24 +112,50 @@ CUresult MemoryPool::registerAgain(unsigned device) {
 }
 
 CUresult MemoryPool::hostLease(unsigned device, uint64_t address, uint64_t bytes) {
-  if (bytes == 0 || bytes % 4096 != 0 || address % 4096 != 0 || bytes > hostArenaBytes || !inHostArena(address) ||
-      address - hostArenaBase > hostArenaBytes - bytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(hostLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isInArena(address, bytes) || !isFree(hostLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = registerHost(address, bytes);
-  if (error == CUDA_SUCCESS) hostLeases.emplace(address, HostLease{bytes, device});
+  if (error == CUDA_SUCCESS) hostLeases.emplace(address, HostLease{bytes, device, address});
   return error;
 }
 
 CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
   auto found = hostLeases.find(address);
-  if (found == hostLeases.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (found == hostLeases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
+}
+
+CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, const MemoryFile& arena) {
+  auto [address, lease] = *found;
   CUresult error = driver.cuMemHostUnregister(fromWire<void*>(address));
+  if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase),
-                       static_cast<off_t>(found->second.bytes)));
+  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
+                       static_cast<off_t>(lease.bytes)));
   hostLeases.erase(found);
   return error;
+}
+
+CUresult MemoryPool::adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes,
+                           const MemoryFile& arena) {
+  constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
+  if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
+      inHostArena(address) || inDeviceArenas(address))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(hostLeases, arenaAddress, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  // Never over what this process has: the address is the program's choice.
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                      arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
+  if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
+  CUresult error = mapped == fromWire<void*>(address) ? registerHost(address, bytes) : CUDA_ERROR_ALREADY_MAPPED;
+  if (error == CUDA_SUCCESS) hostLeases.emplace(address, HostLease{bytes, device, arenaAddress});
+  if (error != CUDA_SUCCESS) munmap(mapped, bytes);
+  return error;
+}
+
+CUresult MemoryPool::release(uint64_t address, const MemoryFile& arena) {
+  auto found = hostLeases.find(address);
+  if (found == hostLeases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
 }
 
 bool MemoryPool::ownsDevice(uint64_t address, uint64_t bytes) const {

@@ -33,6 +33,11 @@ class MemoryPool {
   CUresult hostLease(unsigned device, uint64_t address, uint64_t bytes);
   CUresult endHostLease(uint64_t address, const MemoryFile& arena);
 
+  // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
+  // where the range is none, already mapped where this process has something else there.
+  CUresult adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
+  CUresult release(uint64_t address, const MemoryFile& arena);
+
   // Registers what was registered in the context of `device` in the one that is in its place now, and current.
   CUresult registerAgain(unsigned device);
 
@@ -50,7 +55,9 @@ class MemoryPool {
   struct HostLease {
     uint64_t bytes;
     unsigned device;
+    uint64_t arenaAddress;  // of the arena's bytes that are mapped there
   };
+  CUresult endHost(std::map<uint64_t, HostLease>::iterator lease, const MemoryFile& arena);
   CUresult registerHost(uint64_t address, uint64_t bytes);
 
   const Driver& driver;

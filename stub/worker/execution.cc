@@ -124,7 +124,8 @@ CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
 bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {
   if (bytes > deviceArenaBytes) return false;
   if (inDeviceArenas(address)) return pool.ownsDevice(address, bytes);
-  if (inHostArena(address)) return pool.ownsHost(address, bytes);
+  if (pool.ownsHost(address, bytes)) return true;
+  if (inHostArena(address)) return false;
   // A module's variables lie side by side, and a range may go from one into the next.
   uint64_t end = address + bytes;
   for (bool found = true; found && address < end;) {

@@ -100,7 +100,8 @@ class Execution {
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   CUstream stream(uint64_t handle) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle)); }
 
-  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena.
+  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena
+  // (also where the program has it at an address of its own).
   bool ownsMemory(uint64_t address, uint64_t bytes) const;
 
  private:

@@ -283,6 +283,36 @@ interface Cuda {
   contextReset @133 (context :UInt64 $A.destroys(context)) -> ()   # the device's number
       $A.route(call) $A.replay(build) $A.noWork
       $A.workerByHand("a new context, with the session's memory registered again");
+
+  # ------------------------------------------------------------------ the program's own memory, made a part of the host arena
+  hostAdopt @134 (address :UInt64 $A.creates(hostLease), arenaAddress :UInt64, bytes :UInt64) -> ()
+      $A.route(call) $A.replay(build) $A.noWork
+      $A.workerByHand("maps that part of the arena at the program's address too, and registers it");
+  hostRelease @135 (address :UInt64 $A.destroys(hostLease)) -> ()
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("the opposite of hostAdopt");
+  hostRegister @136 () $A.entry("cuMemHostRegister_v2") $A.since(6050) $A.route(local) $A.reason("hostAdopt");
+  hostUnregister @137 () $A.entry("cuMemHostUnregister") $A.since(4000) $A.route(local) $A.reason("hostRelease");
+
+  # ------------------------------------------------------------------ stream-ordered memory
+  streamMark @138 (stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("the GPU writes an event line: what was freed before it is free");
+  memAllocAsync @139 () $A.entry("cuMemAllocAsync") $A.since(11020) $A.route(local) $A.reason("memAlloc, by the client's pools");
+  memAllocFromPool @140 () $A.entry("cuMemAllocFromPoolAsync") $A.since(11020) $A.route(local)
+      $A.reason("memAlloc, by the client's pools");
+  memFreeAsync @141 () $A.entry("cuMemFreeAsync") $A.since(11020) $A.route(local) $A.reason("memFree and streamMark");
+  memPoolCreate @142 () $A.entry("cuMemPoolCreate") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolDestroy @143 () $A.entry("cuMemPoolDestroy") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolTrimTo @144 () $A.entry("cuMemPoolTrimTo") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolSetAttribute @145 () $A.entry("cuMemPoolSetAttribute") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  memPoolGetAttribute @146 () $A.entry("cuMemPoolGetAttribute") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  memPoolSetAccess @147 () $A.entry("cuMemPoolSetAccess") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolGetAccess @148 () $A.entry("cuMemPoolGetAccess") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  deviceGetDefaultMemPool @149 () $A.entry("cuDeviceGetDefaultMemPool") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  deviceGetMemPool @150 () $A.entry("cuDeviceGetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  deviceSetMemPool @151 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
 }
 
 struct Rect {
