@@ -35,6 +35,8 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
   }
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
+  if (auto adopted = session.memory.findRegistered(address, true); adopted && holds(adopted->address, adopted->bytes))
+    return Where::arena;
   return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
 }
 

@@ -16,7 +16,8 @@ constexpr uint64_t keptIdle = 256 * MiB;
 
 }  // namespace
 
-Memory::Memory(const Segment& segment, EventLines& lines) : host(hostArenaBase, hostArenaBytes), pools(segment, lines) {
+Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena)
+    : host(hostArenaBase, hostArenaBytes), pools(segment, lines), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
@@ -144,14 +145,18 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 
 CUresult Memory::freeAll(Thread& thread, unsigned device) {
   std::map<uint64_t, uint64_t> held;
-  std::vector<uint64_t> heldHost;
+  std::vector<uint64_t> heldHost, heldRegistered;
   collect(thread, device, true);
   {
     std::lock_guard lock(mutex);
     held = devices[device].allocations();
     for (auto& [address, allocation] : hostAllocations)
       if (allocation.device == device) heldHost.push_back(address);
+    for (auto& [address, entry] : registered)
+      if (entry.allocation.device == device) heldRegistered.push_back(address);
   }
+  for (uint64_t address : heldRegistered)
+    if (CUresult error = unregisterHost(thread, address)) return error;
   for (uint64_t address : heldHost)
     if (CUresult error = freeHost(thread, address)) return error;
   for (auto& [address, bytes] : held)

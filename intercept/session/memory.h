@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -18,8 +19,9 @@
 namespace vgpu {
 
 class Thread;
+struct AdoptedPages;
 
-enum class HostKind { pinned, managed };
+enum class HostKind { pinned, managed, registered };
 struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
@@ -29,7 +31,7 @@ struct HostAllocation {
 
 class Memory {
  public:
-  Memory(const Segment& segment, EventLines& lines);
+  Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena);
 
   // CUDA's answers. On success the allocation's frame has been posted.
   CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
@@ -52,6 +54,11 @@ class Memory {
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
 
+  // The program's own memory (registered-memory.cc). Where its pages can be adopted, the GPU sees it under its address.
+  CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
+  CUresult unregisterHost(Thread& thread, uint64_t address);
+  std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
+
   // The allocation that holds `address`.
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
@@ -70,6 +77,8 @@ class Memory {
   // Ends what was freed in streams that have come that far (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
+  CUresult adopt(Thread& thread, const AdoptedPages& pages);
+  CUresult release(Thread& thread, uint64_t firstPage);
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
@@ -82,6 +91,16 @@ class Memory {
   Arena host;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
+
+  struct Registered {
+    HostAllocation allocation;
+    uint64_t firstPage, pageBytes;
+    uint64_t arenaAddress;   // of the part of the arena that is to be behind the pages; 0: none
+    bool isAdopted = false;  // and is
+  };
+  const MemoryFile& arenaFile;
+  std::map<uint64_t, Registered> registered;  // by address
+  std::atomic<bool> anyRegistered{false};
 };
 
 }  // namespace vgpu

@@ -56,7 +56,7 @@ Session& Session::open() {
 Session::Session(MemoryFile segmentFileIn, MemoryFile hostArenaIn)
     : segment(segmentFileIn),
       ring(segment),
-      memory(segment, eventLines),
+      memory(segment, eventLines, hostArenaFile),
       slabs(segment),
       hostFunctions(segment, eventLines, lost),
       copyCrew(std::make_unique<CopyCrew>()),
