@@ -55,6 +55,7 @@ CUresult renewContext(Thread& thread, unsigned device, CUresult fault) {
   raise(session.progress[device].knownDone, stamp);
   session.slabs.reclaim(device, stamp);
   session.hostFunctions.drop(device, stamp);
+  session.eventLines.contextEnded(device, stamp);
   session.memory.trim(thread, device, 0);
   return CUDA_SUCCESS;
 }

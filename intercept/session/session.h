@@ -45,7 +45,7 @@ class Session final : public SessionControl {
   Memory memory;
   Variables variables;
   Slabs slabs;
-  EventLines eventLines;
+  EventLines eventLines{segment};
   HostFunctions hostFunctions;
   const std::unique_ptr<CopyCrew> copyCrew;
   std::unique_ptr<Recorder> recorder;

@@ -77,10 +77,10 @@ CUmemoryPool StreamPools::poolOf(uint64_t address) const {
 }
 
 std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
-  auto found = lineByStream.find({device, stream});
-  if (found != lineByStream.end()) return found->second;
+  auto found = marksByStream.find({device, stream});
+  if (found != marksByStream.end()) return found->second.line;
   auto line = lines.take();
-  if (line) lineByStream[{device, stream}] = *line;
+  if (line) marksByStream[{device, stream}] = {*line};
   return line;
 }
 
@@ -110,7 +110,10 @@ void StreamPools::drop(uint64_t address) {
 
 void StreamPools::setStamp(uint64_t address, uint64_t stamp) {
   auto found = cooling.find(address);
-  if (found != cooling.end()) found->second.stamp = stamp;
+  if (found == cooling.end()) return;
+  found->second.stamp = stamp;
+  auto& last = marksByStream[{found->second.device, found->second.stream}].lastStamp;
+  last = std::max(last, stamp);
 }
 
 bool StreamPools::hasCooling(unsigned device) const {
@@ -128,18 +131,18 @@ std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
 }
 
 bool StreamPools::isPast(const Freed& freed) const {
-  auto line = lineByStream.find({freed.device, freed.stream});
-  return line == lineByStream.end() ||
-         segment.eventLine(line->second).done.load(std::memory_order_acquire) >= freed.stamp;
+  auto marks = marksByStream.find({freed.device, freed.stream});
+  return marks == marksByStream.end() ||
+         segment.eventLine(marks->second.line).done.load(std::memory_order_acquire) >= freed.stamp;
 }
 
 void StreamPools::dropLines(const HandleTable& handles) {
-  std::erase_if(lineByStream, [&](auto& entry) {
+  std::erase_if(marksByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find(api::Kind::STREAM, stream) != nullptr) return false;
     for (auto& [address, freed] : cooling)
       if (freed.device == device && freed.stream == stream) return false;
-    lines.give(entry.second);
+    lines.give(entry.second.line, device, entry.second.lastStamp);
     return true;
   });
 }

@@ -65,7 +65,7 @@ class StreamPools {
     uint64_t bytes;  // 0: cannot be handed out again as it is
     uint64_t stream, stamp;
   };
-  // The line of a stream's marks; nothing where there is none left.
+  // The line of a stream's marks, and the last of them; nothing where there is none left.
   std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
   // `stamp` is `nobodys` until the mark is on its way.
   static constexpr uint64_t nobodys = UINT64_MAX;
@@ -96,7 +96,11 @@ class StreamPools {
   std::map<CUmemoryPool, StreamPool> pools;
   std::map<uint64_t, Owned> owned;    // by address
   std::map<uint64_t, Freed> cooling;  // by address
-  std::map<std::pair<unsigned, uint64_t>, uint32_t> lineByStream;
+  struct Marks {
+    uint32_t line;
+    uint64_t lastStamp = 0;
+  };
+  std::map<std::pair<unsigned, uint64_t>, Marks> marksByStream;
   std::array<CUmemoryPool, maxDevices> current{};
   std::atomic<size_t> coolingCount{0};
   uint64_t created = 0;
