@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "checkpoint/placement.h"
 #include "vgpu/objects/record-format.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -44,7 +45,7 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64
   return recordsAt(std::move(records), barrier);  // checks that they fit together
 }
 
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records,
+void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
              const std::function<void(size_t, size_t)>& progress) {
   struct Step {
     const ObjectRecord* record;
@@ -55,10 +56,18 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records,
     for (auto& frame : record.recipe) steps.emplace(frame.position, Step{&record, &frame});
   stub::Answer answer;
   size_t done = 0;
+  bool modulesPlaced = false;
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
+    if (isPlacedModule(*record) && frame->method == api::Method::moduleLoad) {
+      if (!modulesPlaced) placeModules(on, records, variables);
+      modulesPlaced = true;
+      progress(++done, steps.size());
+      continue;
+    }
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
-    KJ_REQUIRE(frame->method != api::Method::endHostLease, "a recipe that ends a part of the host arena", position);
+    bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
+    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", position);
     answer.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, position, 0, answer);
     if (result != CUDA_SUCCESS)

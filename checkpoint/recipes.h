@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/manifest.h"
 #include "stub/worker/execution.h"
 #include "vgpu/objects/object-list.h"
 
@@ -18,8 +19,9 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
 // Throws kj::Exception that says which record makes no sense, also of one whose frames are not before `barrier`.
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier);
 
-// Executes every frame of `records` in order of position. Throws kj::Exception naming the object and CUDA's answer.
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records,
+// Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so that
+// `variables` lie where they did. Throws kj::Exception naming the object and CUDA's answer.
+void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
              const std::function<void(size_t done, size_t total)>& progress);
 
 }  // namespace vgpu::checkpoint

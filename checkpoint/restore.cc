@@ -94,7 +94,7 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   expectTextures(on, manifest.textures);
   size_t told = 0;
   Phase objects(progress, "objects", records.size());
-  rebuild(on, records, [&](size_t done, size_t total) {
+  rebuild(on, records, manifest.variables, [&](size_t done, size_t total) {
     size_t now = done * records.size() / total;
     objects.advance(now - told);
     told = now;

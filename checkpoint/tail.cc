@@ -185,7 +185,8 @@ void requireSamePlace(const Tail& tail, const Segment& segment) {
 void putBack(const Tail& tail, const Segment& segment) {
   for (auto& slab : tail.slabs) {
     std::copy(slab.bytes.begin(), slab.bytes.end(), segment.slab(slab.slab));
-    segment.slabState(slab.slab).busy.store(1);
+    uint32_t free = 0;  // the program's own segment says already which taking it is
+    segment.slabState(slab.slab).busy.compare_exchange_strong(free, 1);
   }
   walk(tail.barrier, tail.frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
     std::copy(frame.begin() + sizeof start.stamp, frame.end(), segment.ringAt(start.stamp - 1) + sizeof start.stamp);

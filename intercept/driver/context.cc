@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "intercept/driver/context-reset.h"
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -16,9 +17,6 @@ std::array<std::atomic<unsigned>, maxDevices> primaryFlags{};
 bool exists(const Thread& thread, CUdevice device) {
   return device >= 0 && static_cast<size_t>(device) < thread.session.devices.size();
 }
-
-// Destroys what the program left behind on `device`, as the end of a context does.
-CUresult dropObjects(Thread& thread, unsigned device);
 
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -52,14 +50,14 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     auto& held = retains[static_cast<size_t>(dev)];
     if (held.load() <= 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (held.fetch_sub(1) != 1) return CUDA_SUCCESS;
-    return dropObjects(thread, static_cast<unsigned>(dev));
+    return resetContext(thread, static_cast<unsigned>(dev));
   });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    return dropObjects(thread, static_cast<unsigned>(dev));
+    return resetContext(thread, static_cast<unsigned>(dev));
   });
 }
 
@@ -101,7 +99,9 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
     if (handle == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
     if (!thread.contextStack.empty() && thread.contextStack.back() == handle) thread.contextStack.pop_back();
     thread.session.handles.destroy(handle);
-    return CUDA_SUCCESS;
+    // All contexts of a device are one in the worker: ending any of them is how a program gets over a fault.
+    unsigned device = handleDevice(handle);
+    return thread.session.fault(device) == CUDA_SUCCESS ? CUDA_SUCCESS : resetContext(thread, device);
   });
 }
 
@@ -184,28 +184,3 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
 }
 
 }  // extern "C"
-
-namespace {
-
-CUresult dropObjects(Thread& thread, unsigned device) {
-  Session& session = thread.session;
-  if (CUresult error = synchronizeDevice(thread, device)) return error;
-  thread.contextStack.push_back(session.primaryContext(device));
-  CUresult first = CUDA_SUCCESS;
-  auto each = [&](api::Kind kind, auto&& destroy) {
-    for (uint64_t handle : session.handles.live(kind, device))
-      if (CUresult error = destroy(handle); error != CUDA_SUCCESS && first == CUDA_SUCCESS) first = error;
-  };
-  each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
-  each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
-  each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });
-  for (uint64_t value : session.textures.values(device, ObjectKind::texture)) cuTexObjectDestroy(value);
-  for (uint64_t value : session.textures.values(device, ObjectKind::surface)) cuSurfObjectDestroy(value);
-  each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
-  each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
-  if (CUresult error = session.memory.freeAll(thread, device); error != CUDA_SUCCESS && first == CUDA_SUCCESS) first = error;
-  thread.contextStack.pop_back();
-  return first;
-}
-
-}  // namespace

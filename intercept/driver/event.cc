@@ -100,11 +100,13 @@ VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent
 VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
   return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
     uint32_t line = event.line;
+    uint64_t lastRecord = event.lastWork.load();
+    auto device = handleDevice(toWire(hEvent));
     Call<api::Cuda::EventDestroyParams> frame(thread, api::Method::eventDestroy);
     frame->setHEvent(toWire(hEvent));
     if (CUresult error = frame.post()) return error;
     thread.destroy(api::Kind::EVENT, toWire(hEvent));
-    thread.session.eventLines.give(line);
+    thread.session.eventLines.give(line, device, lastRecord);
     return CUDA_SUCCESS;
   });
 }

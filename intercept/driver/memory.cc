@@ -20,6 +20,8 @@ std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
   if (auto host = session.memory.findHost(pointer))
     return PointerInfo{CU_MEMORYTYPE_HOST, 0, host->address, host->bytes, host->kind == HostKind::managed,
                        host->address / allocationAlignment};
+  if (auto host = session.memory.findRegistered(pointer, false))
+    return PointerInfo{CU_MEMORYTYPE_HOST, host->device, host->address, host->bytes, false, host->address};
   if (auto variable = session.variables.at(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes, false,
                        variable->handle};
@@ -53,7 +55,8 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<CUmemoryPool>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(data, session.memory.poolOf(info.start));
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
@@ -155,6 +158,20 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
   });
 }
 
+VGPU_EXPORT CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+                               CU_MEMHOSTREGISTER_READ_ONLY;
+    if ((Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // a device's memory is not the host's
+    return thread.session.memory.registerHost(thread, toWire(p), bytesize, Flags);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemHostUnregister(void* p) {
+  return enter([&](Thread& thread) { return thread.session.memory.unregisterHost(thread, toWire(p)); });
+}
+
 VGPU_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
   return enter([&](Thread& thread) -> CUresult {
     if (dptr == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
@@ -167,7 +184,10 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesiz
 
 VGPU_EXPORT CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
   return enter([&](Thread& thread) -> CUresult {
-    if (pdptr == nullptr || Flags != 0 || !thread.session.memory.findHost(toWire(p))) return CUDA_ERROR_INVALID_VALUE;
+    auto& memory = thread.session.memory;
+    if (pdptr == nullptr || Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory.findHost(toWire(p)) && !memory.findRegistered(toWire(p), true))
+      return memory.findRegistered(toWire(p), false) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     *pdptr = toWire(p);
     return CUDA_SUCCESS;
   });
@@ -176,7 +196,8 @@ VGPU_EXPORT CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, vo
 VGPU_EXPORT CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return enter([&](Thread& thread) -> CUresult {
     auto found = thread.session.memory.findHost(toWire(p));
-    if (pFlags == nullptr || !found || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
+    if (!found) found = thread.session.memory.findRegistered(toWire(p), false);
+    if (pFlags == nullptr || !found || found->kind == HostKind::managed) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = found->flags | CU_MEMHOSTALLOC_DEVICEMAP;  // with unified addressing all of it is mapped
     return CUDA_SUCCESS;
   });

@@ -25,7 +25,7 @@ CUresult runInStream(CUstream hStream, std::function<void()> function) {
     Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
     frame.setStream(stream);
     frame->setLine(*line);
-    thread.session.hostFunctions.add(*line, frame.stamp(), std::move(function));
+    thread.session.hostFunctions.add(*line, thread.device(), frame.stamp(), std::move(function));
     return frame.post();
   });
 }

@@ -8,13 +8,33 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
   bytes = roundUp(bytes, allocationAlignment);
   auto best = freeBySize.lower_bound(bytes);
   if (best == freeBySize.end()) return std::nullopt;
-  auto range = freeByAddress.find(best->second);
-  auto [address, available] = *range;
+  return take(freeByAddress.find(best->second), best->second, bytes);
+}
+
+std::optional<uint64_t> Arena::allocateLease(uint64_t bytes) {
+  for (auto& lease : leases) {
+    if (lease.second != roundUp(bytes, leaseGranularity)) continue;
+    auto range = freeRangeOf(lease);
+    if (range != freeByAddress.end()) return take(range, lease.first, roundUp(bytes, allocationAlignment));
+  }
+  return std::nullopt;
+}
+
+uint64_t Arena::take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, uint64_t bytes) {
+  uint64_t start = range->first, end = range->first + range->second;
   removeFree(range);
-  if (available > bytes) addFree(address + bytes, available - bytes);
+  if (start < address) addFree(start, address - start);
+  if (address + bytes < end) addFree(address + bytes, end - address - bytes);
   held.emplace(address, bytes);
   used += bytes;
   return address;
+}
+
+std::map<uint64_t, uint64_t>::iterator Arena::freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease) {
+  auto range = freeByAddress.upper_bound(lease.first);
+  if (range == freeByAddress.begin()) return freeByAddress.end();
+  --range;
+  return range->first + range->second >= lease.first + lease.second ? range : freeByAddress.end();
 }
 
 bool Arena::free(uint64_t address) {
@@ -49,11 +69,9 @@ void Arena::settleLease(uint64_t address, bool granted) {
 std::optional<Arena::Range> Arena::takeIdleLease() {
   for (auto lease = leases.begin(); lease != leases.end(); ++lease) {
     auto [address, bytes] = *lease;
-    auto range = freeByAddress.upper_bound(address);
-    if (range == freeByAddress.begin()) continue;
-    --range;
+    auto range = freeRangeOf(*lease);
+    if (range == freeByAddress.end()) continue;
     uint64_t freeAt = range->first, freeEnd = range->first + range->second;
-    if (freeAt > address || freeEnd < address + bytes) continue;
     removeFree(range);
     if (freeAt < address) addFree(freeAt, address - freeAt);
     if (freeEnd > address + bytes) addFree(address + bytes, freeEnd - address - bytes);

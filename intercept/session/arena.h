@@ -20,6 +20,9 @@ class Arena {
 
   // `bytes` of free leased memory, aligned; nothing where there is none: lease more. bytes > 0.
   std::optional<uint64_t> allocate(uint64_t bytes);
+  // The same, of a lease of that very size in which nothing is allocated. For large allocations: in a lease of its own one
+  // leaves no remainder that is too small for the next, and its memory can go back to the worker when it is freed.
+  std::optional<uint64_t> allocateLease(uint64_t bytes);
   // Gives an allocation back; false where `address` begins none.
   bool free(uint64_t address);
 
@@ -44,6 +47,9 @@ class Arena {
   const std::map<uint64_t, uint64_t>& allocations() const { return held; }
 
  private:
+  uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, uint64_t bytes);
+  // The free range that holds all of a lease; the end where a part of it is allocated.
+  std::map<uint64_t, uint64_t>::iterator freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease);
   void addFree(uint64_t address, uint64_t bytes);
   void removeFree(std::map<uint64_t, uint64_t>::iterator range);
 

@@ -102,7 +102,7 @@ CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting) {
   while (slot.done.load(std::memory_order_acquire) < stamp) {
     if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
     if (waiting == Waiting::forGpu)
-      if (CUresult fault = session.fault(thread.device())) return fault;
+      if (CUresult fault = session.faultOf(thread.device(), stamp)) return fault;
     if (backoff.spin()) continue;
     uint32_t seen = slot.wakeups.load();
     slot.sleeping.store(1);

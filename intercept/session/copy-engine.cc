@@ -36,6 +36,8 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
   }
   if (auto variable = session.variables.at(address))
     return holds(variable->address, variable->bytes) ? Where::device : Where::nowhere;
+  if (auto adopted = session.memory.findRegistered(address, true); adopted && holds(adopted->address, adopted->bytes))
+    return Where::arena;
   return address < 4 * KiB ? Where::nowhere : Where::pageable;  // no program has memory at null
 }
 
@@ -74,6 +76,7 @@ CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t so
   frame->setSlab(*slab);
   frame->setBytes(static_cast<uint32_t>(bytes));
   frame.setStream(stream);
+  session.slabs.lend(*slab, thread.device(), frame.stamp());
   return frame.post();
 }
 

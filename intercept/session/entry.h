@@ -43,7 +43,8 @@ CUresult enterContext(Body&& body) noexcept {
 template <typename Body>
 CUresult enter(Body&& body) noexcept {
   return enterContext([&](Thread& thread) -> CUresult {
-    if (CUresult fault = thread.session.fault(thread.device())) return fault;
+    if (CUresult fault = thread.session.fault(thread.device()); fault != CUDA_SUCCESS && !thread.takesDownContext)
+      return fault;
     return body(thread);
   });
 }

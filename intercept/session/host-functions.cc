@@ -11,11 +11,21 @@ namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that the program does not know of
 }
 
-void HostFunctions::add(uint32_t line, uint64_t stamp, std::function<void()> function) {
+void HostFunctions::add(uint32_t line, unsigned device, uint64_t stamp, std::function<void()> function) {
   std::lock_guard lock(mutex);
-  waiting.push_back({line, stamp, std::move(function)});
+  waiting.push_back({line, device, stamp, std::move(function)});
   if (!thread.joinable()) thread = startQuietThread("vgpu-callbacks", [this] { serve(); });
   changed.notify_all();
+}
+
+void HostFunctions::drop(unsigned device, uint64_t stamp) {
+  std::lock_guard lock(mutex);
+  std::erase_if(waiting, [&](const Waiting& w) {
+    bool due = segment.eventLine(w.line).done.load(std::memory_order_acquire) >= w.stamp;
+    if (w.device != device || w.stamp >= stamp || due) return false;
+    lines.give(w.line);
+    return true;
+  });
 }
 
 std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {

@@ -20,12 +20,15 @@ class HostFunctions {
   HostFunctions(const Segment& segment, EventLines& lines, const std::atomic<bool>& lost)
       : segment(segment), lines(lines), lost(lost) {}
 
-  // `function` runs once the GPU has written `stamp` into `line`; the line is given back then.
-  void add(uint32_t line, uint64_t stamp, std::function<void()> function);
+  // `function` runs once the GPU of `device` has written `stamp` into `line`; the line is given back then.
+  void add(uint32_t line, unsigned device, uint64_t stamp, std::function<void()> function);
+  // Forgets those of frames before `stamp`, to which a GPU whose context has ended will not come.
+  void drop(unsigned device, uint64_t stamp);
 
  private:
   struct Waiting {
     uint32_t line;
+    unsigned device;
     uint64_t stamp;
     std::function<void()> function;
   };

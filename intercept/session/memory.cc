@@ -9,6 +9,8 @@ namespace {
 
 // How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (FACTS.md).
 constexpr uint64_t leasePiece = 32 * MiB;
+// From here on an allocation has a lease of its own.
+constexpr uint64_t ownLease = 8 * MiB;
 // Leased memory that nobody uses is kept up to this much, or as much again as is in use.
 constexpr uint64_t keptIdle = 256 * MiB;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
@@ -16,24 +18,42 @@ constexpr uint64_t hostGap = 4 * KiB;
 
 }  // namespace
 
-Memory::Memory() : host(hostArenaBase, hostArenaBytes, hostGap) {
+Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena)
+    : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
 CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
+  if (CUresult error = place(thread, bytes, address)) return error;
+  return postAllocation(thread, address, bytes);
+}
+
+CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   unsigned device = thread.device();
-  for (;;) {
-    {
-      std::lock_guard lock(mutex);
-      if (auto found = devices[device].allocate(bytes)) {
-        address = *found;
-        break;
-      }
-    }
-    if (CUresult error = grow(thread, device, bytes)) return error;
+  Arena& arena = devices[device];
+  auto take = [&](bool anywhere) {
+    collect(thread, device, false);
+    std::lock_guard lock(mutex);
+    auto found = anywhere ? arena.allocate(bytes) : arena.allocateLease(bytes);
+    if (found) address = *found;
+    return found.has_value();
+  };
+  for (bool waited = false;;) {
+    if (take(bytes < ownLease)) return CUDA_SUCCESS;
+    CUresult grown = grow(thread, device, bytes);
+    if (grown == CUDA_SUCCESS) continue;
+    if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
+    if (take(true)) return CUDA_SUCCESS;
+    if (waited) return grown;
+    // What has been freed in streams that are still busy is worth waiting for.
+    if (CUresult error = synchronizeDevice(thread, device)) return error;
+    waited = true;
   }
+}
+
+CUresult Memory::postAllocation(Thread& thread, uint64_t address, uint64_t bytes) {
   Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
   frame->setAddress(address);
   frame->setBytes(bytes);
@@ -41,11 +61,17 @@ CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
   return frame.post();
 }
 
-// Asks for a round piece, then for what is needed, then for that with everything idle given back first.
+CUresult Memory::postFree(Thread& thread, uint64_t address) {
+  Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+  frame->setAddress(address);
+  return frame.post();
+}
+
+// Asks for a round piece or a lease of its own, then for what is needed, then for that with everything idle given back.
 CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
-  uint64_t needed = roundUp(bytes, leaseGranularity);
-  CUresult result = leaseExactly(thread, device, std::max(needed, leasePiece));
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < leasePiece) result = leaseExactly(thread, device, needed);
+  uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
+  CUresult result = leaseExactly(thread, device, wanted);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, needed);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     trim(thread, device, 0);
     result = leaseExactly(thread, device, needed);
@@ -103,18 +129,15 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!devices[device].at(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
-  {
-    Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
-    frame->setAddress(address);
-    if (CUresult error = frame.post()) return error;
-  }
+  if (CUresult error = postFree(thread, address)) return error;
   uint64_t keep;
   {
     std::lock_guard lock(mutex);
     devices[device].free(address);
+    pools.freed(address);
     keep = std::max(keptIdle, devices[device].usedBytes());
     if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
   }
@@ -124,10 +147,20 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
 
 CUresult Memory::freeAll(Thread& thread, unsigned device) {
   std::map<uint64_t, uint64_t> held;
+  std::vector<uint64_t> heldHost, heldRegistered;
+  collect(thread, device, true);
   {
     std::lock_guard lock(mutex);
     held = devices[device].allocations();
+    for (auto& [address, allocation] : hostAllocations)
+      if (allocation.device == device) heldHost.push_back(address);
+    for (auto& [address, entry] : registered)
+      if (entry.allocation.device == device) heldRegistered.push_back(address);
   }
+  for (uint64_t address : heldRegistered)
+    if (CUresult error = unregisterHost(thread, address)) return error;
+  for (uint64_t address : heldHost)
+    if (CUresult error = freeHost(thread, address)) return error;
   for (auto& [address, bytes] : held)
     if (CUresult error = free(thread, address)) return error;
   return CUDA_SUCCESS;
@@ -142,7 +175,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
       if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
         address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind};
+        hostAllocations[address] = {address, bytes, flags, kind, thread.device()};
         break;
       }
     }

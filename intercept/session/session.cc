@@ -67,6 +67,7 @@ Session::Session(std::unique_ptr<Control> opened)
     : control(std::move(opened)),
       segment(control->segment()),
       ring(segment),
+      memory(segment, eventLines, control->hostArena()),
       slabs(segment),
       hostFunctions(segment, eventLines, lost),
       copyCrew(std::make_unique<CopyCrew>()),
@@ -108,6 +109,13 @@ void Session::describeDevices() {
 
 CUresult Session::fault(unsigned device) const {
   return static_cast<CUresult>(segment.header().fault[device].load(std::memory_order_relaxed));
+}
+
+CUresult Session::faultOf(unsigned device, uint64_t stamp) const {
+  if (CUresult now = fault(device)) return now;
+  auto& last = resets[device];
+  if (last.stamp.load(std::memory_order_acquire) <= stamp) return CUDA_SUCCESS;
+  return static_cast<CUresult>(last.fault.load(std::memory_order_relaxed));
 }
 
 CUresult Session::takeError(unsigned device) {

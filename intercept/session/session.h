@@ -50,7 +50,7 @@ class Session final : public SessionControl {
   Variables variables;
   Textures textures;
   Slabs slabs;
-  EventLines eventLines;
+  EventLines eventLines{segment};
   HostFunctions hostFunctions;
   const std::unique_ptr<CopyCrew> copyCrew;
   std::unique_ptr<Recorder> recorder;
@@ -73,6 +73,16 @@ class Session final : public SessionControl {
   // The first error of a posted call on `device` that no call has answered yet; or the one that ended its context.
   CUresult takeError(unsigned device);
   CUresult fault(unsigned device) const;
+
+  // A device's context that a fault has ended is made anew by contextReset: the stamp of that frame, and the fault.
+  // What was on its way before it is answered with that fault, also for a thread that looks only afterwards.
+  struct Reset {
+    std::atomic<uint64_t> stamp{0};
+    std::atomic<int32_t> fault{CUDA_SUCCESS};
+  };
+  std::array<Reset, maxDevices> resets;
+  // What ended the context in which the frame of `stamp` was work; CUDA_SUCCESS where nothing has.
+  CUresult faultOf(unsigned device, uint64_t stamp) const;
 
   uint64_t primaryContext(unsigned device) const { return contexts[device]; }
 

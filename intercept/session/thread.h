@@ -24,6 +24,9 @@ class Thread {
 
   std::vector<uint64_t> contextStack;  // virtual handles; the last is current
 
+  // While this thread takes a faulted context down, its calls go where others are answered with the fault.
+  bool takesDownContext = false;
+
   // A new handle of `kind` on the current device.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device()); }
   void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }

@@ -25,6 +25,7 @@ class OnDevice {
 
 CUresult synchronizeDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
+  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
   if (session.progress[device].isIdle()) return session.takeError(device);
   OnDevice current(thread, device);
   Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
@@ -51,9 +52,11 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   return result;
 }
 
-CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
+namespace {
+
+// Whether the record of stamp `wanted` has happened.
+CUresult queryRecord(Thread& thread, const ObjectEntry& event, uint64_t wanted) {
   Session& session = thread.session;
-  uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
   // The GPU's write into the line comes after everything the event stands for: its stream has come that far.
   if (session.segment.eventLine(event.line).done.load(std::memory_order_acquire) >= wanted) {
     ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));
@@ -61,14 +64,21 @@ CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
     return CUDA_SUCCESS;
   }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-  if (CUresult fault = session.fault(thread.device())) return fault;
+  if (CUresult fault = session.faultOf(thread.device(), wanted)) return fault;
   return CUDA_ERROR_NOT_READY;
+}
+
+}  // namespace
+
+CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
+  return queryRecord(thread, event, event.lastWork.load(std::memory_order_acquire));
 }
 
 CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   Backoff backoff;
   CUresult state;
-  while ((state = queryEvent(thread, event)) == CUDA_ERROR_NOT_READY)
+  uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
+  while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   return state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device());
 }

@@ -70,14 +70,24 @@ void populate(std::span<std::byte> memory) {
   work();
 }
 
+// Whether [address, address + bytes) are whole pages of the host arena.
+bool isInArena(uint64_t address, uint64_t bytes) {
+  return bytes != 0 && bytes % 4096 == 0 && address % 4096 == 0 && bytes <= hostArenaBytes && inHostArena(address) &&
+         address - hostArenaBase <= hostArenaBytes - bytes;
+}
+
+constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
+
 }  // namespace
 
 MemoryPool::~MemoryPool() {
   while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
   for (unsigned device = 0; device < maxDevices; ++device)
     if (reservedArenas & (1u << device)) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
-  for (auto& [address, lease] : hostLeases)
+  for (auto& [address, lease] : hostLeases) {
     if (lease.registered) driver.cuMemHostUnregister(fromWire<void*>(address));
+    if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
+  }
 }
 
 void MemoryPool::reserveArena(unsigned device) {
@@ -96,7 +106,7 @@ CUresult MemoryPool::lease(unsigned device, uint64_t address, uint64_t bytes) {
   if (address < deviceArena(device) || bytes > deviceArenaBytes ||
       address - deviceArena(device) > deviceArenaBytes - bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(deviceLeases, address, bytes, [](auto& lease) { return lease.bytes; })) return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(deviceLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
 
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -126,50 +136,86 @@ CUresult MemoryPool::endLease(uint64_t address) {
   return error != CUDA_SUCCESS ? error : released;
 }
 
-CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes) {
-  if (bytes == 0 || bytes % 4096 != 0 || address % 4096 != 0 || bytes > hostArenaBytes || !inHostArena(address) ||
-      address - hostArenaBase > hostArenaBytes - bytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(hostLeases, address, bytes, [](auto& lease) { return lease.bytes; })) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > availableMemory()) return CUDA_ERROR_OUT_OF_MEMORY;
-  hostLeases.emplace(address, HostLease{bytes, false});
-  ++unregistered;
-  return CUDA_SUCCESS;
-}
-
-CUresult MemoryPool::registerHost() {
+CUresult MemoryPool::registerHost(unsigned device) {
   for (auto& [address, lease] : hostLeases) {
     if (lease.registered) continue;
-    auto* start = fromWire<std::byte*>(address);
-    populate({start, lease.bytes});
-    if (CUresult error =
-            driver.cuMemHostRegister_v2(start, lease.bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
-      return error;
+    populate({fromWire<std::byte*>(address), lease.bytes});
+    if (CUresult error = registerLease(address, lease)) return error;
+    lease.device = device;
     lease.registered = true;
     --unregistered;
   }
   return CUDA_SUCCESS;
 }
 
+CUresult MemoryPool::registerLease(uint64_t address, const HostLease& lease) {
+  return driver.cuMemHostRegister_v2(fromWire<void*>(address), lease.bytes,
+                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+CUresult MemoryPool::registerAgain(unsigned device) {
+  for (auto& [address, lease] : hostLeases)
+    if (lease.registered && lease.device == device)
+      if (CUresult error = registerLease(address, lease)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes) {
+  if (!isInArena(address, bytes) || !isFree(hostLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > availableMemory()) return CUDA_ERROR_OUT_OF_MEMORY;
+  hostLeases.emplace(address, HostLease{.bytes = bytes, .arenaAddress = address});
+  ++unregistered;
+  return CUDA_SUCCESS;
+}
+
 CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
   auto found = hostLeases.find(address);
-  if (found == hostLeases.end()) return CUDA_ERROR_INVALID_VALUE;
-  bool registered = found->second.registered;
-  CUresult error = registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
-  if (!registered) --unregistered;
+  if (found == hostLeases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
+}
+
+CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, const MemoryFile& arena) {
+  auto [address, lease] = *found;
+  CUresult error = lease.registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
+  if (!lease.registered) --unregistered;
+  if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(address - hostArenaBase),
-                       static_cast<off_t>(found->second.bytes)));
+  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
+                       static_cast<off_t>(lease.bytes)));
   hostLeases.erase(found);
   return error;
 }
 
+CUresult MemoryPool::adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes,
+                           const MemoryFile& arena) {
+  constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
+  if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
+      inHostArena(address) || inDeviceArenas(address))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(hostLeases, arenaAddress, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  // Never over what this process has: the address is the program's choice.
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                      arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
+  if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
+  HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .device = device, .registered = true};
+  CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
+  if (error == CUDA_SUCCESS) hostLeases.emplace(address, lease);
+  if (error != CUDA_SUCCESS) munmap(mapped, bytes);
+  return error;
+}
+
+CUresult MemoryPool::release(uint64_t address, const MemoryFile& arena) {
+  auto found = hostLeases.find(address);
+  if (found == hostLeases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
+}
+
 bool MemoryPool::ownsDevice(uint64_t address, uint64_t bytes) const {
-  return isCovered(deviceLeases, address, bytes, [](auto& lease) { return lease.bytes; });
+  return isCovered(deviceLeases, address, bytes, bytesOf);
 }
 
 bool MemoryPool::ownsHost(uint64_t address, uint64_t bytes) const {
-  return isCovered(hostLeases, address, bytes, [](auto& lease) { return lease.bytes; });
+  return isCovered(hostLeases, address, bytes, bytesOf);
 }
 
 uint64_t MemoryPool::leasedBytes() const {

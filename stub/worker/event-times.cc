@@ -11,6 +11,12 @@ void EventTimes::start(unsigned device) {
   require(driver, driver.cuEventRecord(clocks[device].zero, nullptr), "recording the clock's event");
 }
 
+void EventTimes::forgetAll(unsigned device) {
+  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
+  std::erase_if(live, isOfDevice);
+  std::erase_if(saved, isOfDevice);
+}
+
 CUresult EventTimes::timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds) {
   if (auto before = saved.find(event); before != saved.end()) {
     milliseconds = before->second;

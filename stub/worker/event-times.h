@@ -18,12 +18,14 @@ class EventTimes {
  public:
   explicit EventTimes(const Driver& driver) : driver(driver) {}
 
-  // Marks now as the clock's zero on `device`, whose context is current. Once a device.
+  // Marks now as the clock's zero on `device`, whose context is current. Once a context.
   void start(unsigned device);
 
   // `event` has been recorded in this worker: its saved time is void.
   void recorded(uint64_t event) { live[event] = true; saved.erase(event); }
   void forget(uint64_t event) { live.erase(event); saved.erase(event); }
+
+  void forgetAll(unsigned device);
 
   // Milliseconds from `start` to `end`. CUDA's answer otherwise (not recorded, not ready, made without timing).
   CUresult elapsed(unsigned device, uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd, float& milliseconds);

@@ -53,11 +53,7 @@ void Execution::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
   auto shared = std::make_unique<Segment>(segmentFileIn);
   KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
-  require(driver,
-          driver.cuMemHostRegister_v2(shared->base(), SegmentLayout::bytes,
-                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE),
-          "registering the session's shared memory");
-  require(driver, driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, shared->base(), 0), "asking for its device address");
+  require(driver, registerSegment(shared->base()), "registering the session's shared memory");
   segment = std::move(shared);
   segmentFile = std::move(segmentFileIn);
   hostArena = std::move(hostArenaFile);
@@ -69,6 +65,14 @@ void Execution::detach() {
   driver.cuMemHostUnregister(segment->base());
   segment.reset();
   hostArenaMapping = Mapping();
+}
+
+CUresult Execution::registerSegment(std::byte* base) {
+  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::bytes,
+                                                   CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
+    return error;
+  registrar = current;
+  return driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, base, 0);
 }
 
 void Execution::select(unsigned device) {
@@ -83,6 +87,8 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
   frameStamp = position + 1;
   frameSlot = slot;
   select(device);
+  if (pool.hasUnregistered() && !api::infoOf(method).noWork)
+    if (CUresult error = pool.registerHost(device)) return error;
   kj::ArrayPtr<const capnp::word> segments[1] = {words};
   capnp::SegmentArrayMessageReader message(segments, readerOptions(words.size()));
   return dispatch(*this, method, message, answer);
@@ -145,7 +151,8 @@ std::vector<ModuleVariable> Execution::allVariables() {
 bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {
   if (bytes > deviceArenaBytes) return false;
   if (inDeviceArenas(address)) return pool.ownsDevice(address, bytes);
-  if (inHostArena(address)) return pool.ownsHost(address, bytes);
+  if (pool.ownsHost(address, bytes)) return true;
+  if (inHostArena(address)) return false;
   // A module's variables lie side by side, and a range may go from one into the next.
   uint64_t end = address + bytes;
   for (bool found = true; found && address < end;) {

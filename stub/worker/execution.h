@@ -90,6 +90,10 @@ class Execution {
   CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
                    uint32_t slot, Answer& answer);
 
+  // Ends the current device's context, which a fault may have ended already, and makes a new one, where the session's
+  // memory is registered and leased as before and nothing else is. CUDA's answer.
+  CUresult resetContext();
+
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
   void select(unsigned device);
 
@@ -113,12 +117,15 @@ class Execution {
   // in the images.
   std::vector<ModuleVariable> allVariables();
 
-  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena.
+  // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena
+  // (also where the program has it at an address of its own).
   bool ownsMemory(uint64_t address, uint64_t bytes) const;
 
  private:
   void detach();
   CUdeviceptr gpuAddress(const void* inSegment) const;
+  CUresult registerSegment(std::byte* base);
+  void dropObjects(unsigned device);
 
   std::vector<CUcontext> contexts;  // by device
   unsigned current = 0;
@@ -126,6 +133,7 @@ class Execution {
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
+  unsigned registrar = 0;           // the device in whose context the segment is registered
   uint64_t frameStamp = 0;
   uint32_t frameSlot = 0;
 };

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "vgpu/api/annotations.capnp.h"
+#include "vgpu/api/handle.h"
 
 namespace vgpu::stub {
 
@@ -33,6 +34,10 @@ class HandleMap {
   }
   uint64_t getOrNull(api::Kind kind, uint64_t handle) const { return handle == 0 ? 0 : get(kind, handle); }
   void remove(api::Kind kind, uint64_t handle) { tables[static_cast<size_t>(kind)].erase(handle); }
+  // All handles of `kind` that were made on `device`. Not for memory, whose handle is its address.
+  void removeOf(api::Kind kind, unsigned device) {
+    std::erase_if(tables[static_cast<size_t>(kind)], [&](auto& entry) { return handleDevice(entry.first) == device; });
+  }
 
   const Table& of(api::Kind kind) const { return tables[static_cast<size_t>(kind)]; }
 

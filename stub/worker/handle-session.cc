@@ -59,6 +59,14 @@ CUresult endHostLease(Execution& on, api::Cuda::EndHostLeaseParams::Reader p, An
   return on.pool.endHostLease(p.getAddress(), on.hostArenaFile());
 }
 
+CUresult hostAdopt(Execution& on, api::Cuda::HostAdoptParams::Reader p, Answer&) {
+  return on.pool.adopt(on.device(), p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
+}
+
+CUresult hostRelease(Execution& on, api::Cuda::HostReleaseParams::Reader p, Answer&) {
+  return on.pool.release(p.getAddress(), on.hostArenaFile());
+}
+
 CUresult blobWrite(Execution& on, api::Cuda::BlobWriteParams::Reader p, Answer&) {
   uint64_t total = p.getTotalBytes(), offset = p.getOffset(), bytes = p.getBytes();
   if (p.getSlab() >= slabCount || bytes > slabBytes || total > maxBlobBytes || offset > total || bytes > total - offset)

@@ -42,6 +42,11 @@ CUresult eventRecord(Execution& on, api::Cuda::EventRecordParams::Reader p, Answ
   return on.signal(stream, on.shared().eventLine(p.getLine()).done, on.stamp());
 }
 
+CUresult streamMark(Execution& on, api::Cuda::StreamMarkParams::Reader p, Answer&) {
+  if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
+  return on.signal(on.stream(p.getStream()), on.shared().eventLine(p.getLine()).done, on.stamp());
+}
+
 CUresult hostFunction(Execution& on, api::Cuda::HostFunctionParams::Reader p, Answer&) {
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;

@@ -39,6 +39,10 @@ class TextureHandles {
   CUresult make(uint64_t handle, bool surface, unsigned device, const Create& create, uint64_t& value);
   // CUDA's answer; invalid handle where there is no such object.
   CUresult destroy(uint64_t handle, bool surface);
+  // Their context has ended, and they with it.
+  void forgetAll(unsigned device) {
+    std::erase_if(objects, [&](auto& entry) { return entry.second.device == device; });
+  }
 
   const std::unordered_map<uint64_t, TextureHandle>& live() const { return objects; }
 

@@ -134,10 +134,8 @@ bool Worker::Impl::step(Backoff& backoff) {
 void Worker::Impl::run(const Frame& frame) {
   answer.reset();
   auto& info = api::infoOf(frame.method);
-  CUresult result = CUDA_SUCCESS;
-  if (!info.noWork && execution->pool.hasUnregistered()) result = execution->pool.registerHost();
-  if (result == CUDA_SUCCESS)
-    result = execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
+  CUresult result =
+      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
   SegmentHeader& shared = execution->shared().header();
   if (isSticky(result)) shared.fault[frame.device].store(result);
   if (!info.noWork) busyDevices |= 1u << frame.device;

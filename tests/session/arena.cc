@@ -84,6 +84,24 @@ TEST_CASE("only a lease without allocations is idle") {
   CHECK(!arena.allocate(1));
 }
 
+TEST_CASE("an allocation with a lease of its own takes one of that size, whole, or none") {
+  Arena arena = leased(10 * MiB);
+  uint64_t second = *arena.placeLease(6 * MiB);
+  arena.reserveLease(second, 6 * MiB);
+  arena.settleLease(second, true);
+  CHECK(!arena.allocateLease(8 * MiB));   // nor a part of the larger one
+  CHECK(!arena.allocateLease(16 * MiB));  // nor both, though they touch
+  uint64_t small = *arena.allocate(1000);  // at the beginning: in the larger one
+  CHECK(!arena.allocateLease(10 * MiB));
+  auto own = arena.allocateLease(5 * MiB + 1);
+  REQUIRE(own);
+  CHECK(*own == second);
+  CHECK(!arena.allocateLease(5 * MiB + 1));
+  CHECK(arena.free(*own));
+  CHECK(arena.free(small));
+  CHECK(arena.freeBytes() == 16 * MiB);
+}
+
 TEST_CASE("any order of allocations and frees keeps them apart and loses no byte") {
   Arena arena = leased(64 * MiB);
   std::mt19937 random(7);

@@ -51,7 +51,7 @@ interface Cuda {
   primaryCtxRelease @18 () $A.entry("cuDevicePrimaryCtxRelease_v2") $A.since(11000) $A.route(local)
       $A.reason("counts the retains");
   primaryCtxReset @19 () $A.entry("cuDevicePrimaryCtxReset_v2") $A.since(11000) $A.route(local)
-      $A.reason("drops the device's objects one by one, and clears a fault");
+      $A.reason("drops the device's objects one by one; contextReset where a fault has ended the context");
   primaryCtxGetState @20 () $A.entry("cuDevicePrimaryCtxGetState") $A.since(7000) $A.route(local)
       $A.reason("counts the retains");
   primaryCtxSetFlags @21 () $A.entry("cuDevicePrimaryCtxSetFlags_v2") $A.since(11000) $A.route(local)
@@ -335,6 +335,41 @@ interface Cuda {
   surfaceGetResource @158 () $A.entry("cuSurfObjectGetResourceDesc") $A.since(5000) $A.route(local) $A.reason("told by the program");
   memcpy3DPeer @159 () $A.entry("cuMemcpy3DPeer") $A.since(4000) $A.route(local) $A.reason("one address space holds every device");
   memcpy3DPeerAsync @160 () $A.entry("cuMemcpy3DPeerAsync") $A.since(4000) $A.route(local) $A.reason("as memcpy3DPeer");
+
+  # ------------------------------------------------------------------ after a fault
+  contextReset @161 (context :UInt64 $A.destroys(context)) -> ()   # the device's number
+      $A.route(call) $A.replay(build) $A.noWork
+      $A.workerByHand("a new context, with the session's memory registered again");
+
+  # ------------------------------------------------------------------ the program's own memory, made a part of the host arena
+  hostAdopt @162 (address :UInt64 $A.creates(hostLease), arenaAddress :UInt64, bytes :UInt64) -> ()
+      $A.route(call) $A.replay(build) $A.noWork
+      $A.workerByHand("maps that part of the arena at the program's address too, and registers it");
+  hostRelease @163 (address :UInt64 $A.destroys(hostLease)) -> ()
+      $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("the opposite of hostAdopt");
+  hostRegister @164 () $A.entry("cuMemHostRegister_v2") $A.since(6050) $A.route(local) $A.reason("hostAdopt");
+  hostUnregister @165 () $A.entry("cuMemHostUnregister") $A.since(4000) $A.route(local) $A.reason("hostRelease");
+
+  # ------------------------------------------------------------------ stream-ordered memory
+  streamMark @166 (stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
+      $A.route(post) $A.replay(work) $A.workerByHand("the GPU writes an event line: what was freed before it is free");
+  memAllocAsync @167 () $A.entry("cuMemAllocAsync") $A.since(11020) $A.route(local) $A.reason("memAlloc, by the client's pools");
+  memAllocFromPool @168 () $A.entry("cuMemAllocFromPoolAsync") $A.since(11020) $A.route(local)
+      $A.reason("memAlloc, by the client's pools");
+  memFreeAsync @169 () $A.entry("cuMemFreeAsync") $A.since(11020) $A.route(local) $A.reason("memFree and streamMark");
+  memPoolCreate @170 () $A.entry("cuMemPoolCreate") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolDestroy @171 () $A.entry("cuMemPoolDestroy") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolTrimTo @172 () $A.entry("cuMemPoolTrimTo") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolSetAttribute @173 () $A.entry("cuMemPoolSetAttribute") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  memPoolGetAttribute @174 () $A.entry("cuMemPoolGetAttribute") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  memPoolSetAccess @175 () $A.entry("cuMemPoolSetAccess") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  memPoolGetAccess @176 () $A.entry("cuMemPoolGetAccess") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  deviceGetDefaultMemPool @177 () $A.entry("cuDeviceGetDefaultMemPool") $A.since(11020) $A.route(local)
+      $A.reason("pools are the client's");
+  deviceGetMemPool @178 () $A.entry("cuDeviceGetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+  deviceSetMemPool @179 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
 }
 
 struct Rect {

@@ -72,7 +72,7 @@ struct alignas(128) SegmentHeader {
 };
 
 struct alignas(64) SlabState {
-  // 0: free. 1: taken by the program. Written back to 0 by the program, or by the GPU when a copy from it is done.
+  // 0: free; else taken by the program. Written back to 0 by the program, or by the GPU when a copy from it is done.
   std::atomic<uint32_t> busy;
 };
 

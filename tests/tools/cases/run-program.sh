@@ -47,6 +47,6 @@ refused "takes no path with spaces or colons" "$dir/has space/bin/vgpuctl" --nod
 # Without a daemon there is a private one, as long as the program runs.
 mkdir "$dir/runtime"
 # shellcheck disable=SC2016
-XDG_RUNTIME_DIR=$dir/runtime expectCode 4 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/sh -c 'echo "$VGPU_NODE"; exit 4'
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir/runtime expectCode 4 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/sh -c 'echo "$VGPU_NODE"; exit 4'
 says run 'this program has a private one' || fail "the private daemon is not mentioned"
 isEmpty "$dir/runtime" || fail "the private daemon's directory is left"

@@ -1,0 +1,28 @@
+// Module images at the addresses that the program knows.
+//
+// Where an image lies is the driver's decision, and it decides by what is loaded at that moment: the same loads give
+// the same places (FACTS: addresses). A program that has unloaded modules has left gaps that later ones filled or did
+// not, and nobody keeps that history. So the modules are loaded as they were; where that puts one elsewhere, they are
+// loaded again by address, with fillers in the gaps where the driver would rather put them, until each lies where it
+// was.
+//
+// Used by the working thread during a restore. Driver calls only that any program can make.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "stub/worker/execution.h"
+#include "vgpu/objects/object-list.h"
+
+namespace vgpu::checkpoint {
+
+// Loads the modules that live, of all of `records`. Where one cannot be put in its place it is loaded all the same:
+// requireSameAddresses() says which. Throws kj::Exception where one cannot be loaded at all.
+void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
+                  const std::vector<SavedVariable>& variables);
+
+// Whether placeModules() has executed the frames of that record's recipe which make it.
+bool isPlacedModule(const ObjectRecord& record);
+
+}  // namespace vgpu::checkpoint

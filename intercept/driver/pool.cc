@@ -1,0 +1,193 @@
+// Stream-ordered allocation and pools: decisions of the client, like every allocation (session/stream-pools.h).
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+CUresult allocate(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream hStream) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream), address = 0;
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.device()); };
+    CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
+    if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
+    *dptr = address;
+    return CUDA_SUCCESS;
+  });
+}
+
+// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE where there is none.
+template <typename Body>
+CUresult withPool(CUmemoryPool handle, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult {
+      StreamPool* pool = pools.find(handle);
+      return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : body(pools, *pool);
+    });
+  });
+}
+
+// Runs `body` with the pools of a device. CUDA_ERROR_INVALID_DEVICE where there is none of that number.
+template <typename Body>
+CUresult withDevice(CUdevice device, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (device < 0 || static_cast<size_t>(device) >= thread.session.devices.size()) return CUDA_ERROR_INVALID_DEVICE;
+    auto number = static_cast<unsigned>(device);
+    return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, number); });
+  });
+}
+
+int* switchOf(StreamPool& pool, CUmemPool_attribute attribute) {
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      return &pool.reuse[0];
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      return &pool.reuse[1];
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      return &pool.reuse[2];
+    default:
+      return nullptr;
+  }
+}
+
+uint64_t* numberOf(StreamPool& pool, CUmemPool_attribute attribute) {
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      return &pool.releaseThreshold;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      return &pool.reserved;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      return &pool.reservedHigh;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      return &pool.used;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      return &pool.usedHigh;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  return allocate(dptr, bytesize, nullptr, hStream);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                                     CUstream hStream) {
+  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : allocate(dptr, bytesize, pool, hStream);
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    return thread.session.memory.freeOrdered(thread, dptr, stream);
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+  if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_NOT_SUPPORTED;  // nothing of a session is shared with another process
+  return withDevice(poolProps->location.id, [&](StreamPools& pools, unsigned device) {
+    *pool = pools.create(device, poolProps->maxSize);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
+  return withPool(pool, [&](StreamPools& pools, StreamPool& found) {
+    if (found.isDefault) return CUDA_ERROR_INVALID_VALUE;
+    pools.destroy(pool);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+  return enter([&](Thread& thread) { return thread.session.memory.trimPool(thread, pool, minBytesToKeep); });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
+    if (int* flag = switchOf(found, attr)) return *flag = *static_cast<int*>(value) != 0, CUDA_SUCCESS;
+    uint64_t* number = numberOf(found, attr);
+    uint64_t wanted = *static_cast<cuuint64_t*>(value);
+    bool isHigh = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+    if (number == nullptr || (attr != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && !isHigh)) return CUDA_ERROR_INVALID_VALUE;
+    if (isHigh && wanted != 0) return CUDA_ERROR_INVALID_VALUE;  // a high mark can be set back, and no more
+    *number = isHigh ? *numberOf(found, attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+                                                                              : CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+                     : wanted;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return withPool(pool, [&](StreamPools& pools, StreamPool& found) -> CUresult {
+    if (int* flag = switchOf(found, attr)) return *static_cast<int*>(value) = *flag, CUDA_SUCCESS;
+    uint64_t* number = numberOf(found, attr);
+    if (number == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!pools.hasCooling(found.device)) found.trim(found.releaseThreshold);
+    *static_cast<cuuint64_t*>(value) = *number;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
+  if (map == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
+  return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
+    for (size_t i = 0; i < count; ++i) {
+      if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+      bool own = map[i].location.id == static_cast<int>(found.device);
+      if (own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
+      if (!own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        return CUDA_ERROR_INVALID_DEVICE;  // no peers in a session
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return withPool(pool, [&](StreamPools&, StreamPool& found) {
+    bool own = location->id == static_cast<int>(found.device);
+    *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
+  if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return withDevice(dev, [&](StreamPools& pools, unsigned device) {
+    *pool_out = pools.defaultOf(device);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return withDevice(dev, [&](StreamPools& pools, unsigned device) {
+    *pool = pools.currentOf(device);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+  return withDevice(dev, [&](StreamPools& pools, unsigned device) -> CUresult {
+    StreamPool* chosen = pools.find(pool);
+    if (chosen == nullptr || chosen->device != device) return CUDA_ERROR_INVALID_VALUE;
+    pools.setCurrent(device, pool);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

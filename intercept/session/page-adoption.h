@@ -1,0 +1,39 @@
+// Pages of the program's own memory become pages of the host arena, under the program's addresses and while its threads
+// run.
+//
+// What is exchanged is what lies behind the addresses: the bytes are copied into the arena's file and the file is
+// mapped over them. A thread that writes meanwhile would write into the old page after it was copied, so a piece is
+// read-only for as long as its copy takes; a thread that faults on it waits in a signal handler, and its write then
+// goes to the new page. The handler is ours for that time only and passes every other fault on to the program's. A
+// system call that writes into the piece at that moment is answered EFAULT; pieces are small so that this is short.
+//
+// Any thread; one exchange at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu {
+
+// Whole pages of this process and the part of the host arena that is, or will be, behind them.
+struct AdoptedPages {
+  uint64_t address, bytes, arenaAddress;
+};
+
+// What lies in [address, address + bytes): private writable memory without a file or a stack in it, memory of another
+// kind, or nothing in some place.
+enum class PageKind { adoptable, other, unmapped };
+PageKind kindOfPages(uint64_t address, uint64_t bytes);
+
+// Puts the arena's pages behind the addresses, with the bytes that are there. False where the system refuses a part;
+// the others are exchanged then, and returnPages() puts all back.
+bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
+
+// Private memory again, with the same bytes, wherever the arena is still mapped: the program may have unmapped some.
+void returnPages(const AdoptedPages& pages, const MemoryFile& arena);
+
+// The same in a child that fork() has made, where nobody else runs: it shares nothing with its parent.
+void returnPagesInChild(const AdoptedPages& pages);
+
+}  // namespace vgpu

@@ -1,0 +1,130 @@
+// cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so
+// that the GPU and the worker see it where the program does. Where they cannot be, it is known, and copied as pageable
+// memory is.
+#include <pthread.h>
+
+#include "intercept/session/call.h"
+#include "intercept/session/page-adoption.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu {
+
+namespace {
+
+constexpr uint64_t pageBytes = 4 * KiB;
+
+uint64_t firstPage(uint64_t address) { return address / pageBytes * pageBytes; }
+
+// A child has a copy of the program's memory as it was; it must not share what was adopted.
+Memory* theMemory = nullptr;
+
+}  // namespace
+
+CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
+  if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
+  if (inHostArena(address)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;  // pinned from the beginning
+  AdoptedPages pages{firstPage(address), roundUp(address + bytes, pageBytes) - firstPage(address), 0};
+  PageKind kind = kindOfPages(pages.address, pages.bytes);
+  if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard lock(mutex);
+    auto next = registered.lower_bound(address + bytes);
+    if (next != registered.begin() &&
+        std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    Registered made{{address, bytes, flags, HostKind::registered, thread.device()}, pages.address, pages.bytes, 0};
+    // Two registrations may share a page; the second one's cannot be adopted again.
+    bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
+      return other.second.firstPage < pages.address + pages.bytes &&
+             pages.address < other.second.firstPage + other.second.pageBytes;
+    });
+    if (kind == PageKind::adoptable && !shares)
+      if (auto place = host.placeLease(pages.bytes)) {
+        host.reserveLease(*place, pages.bytes);
+        pages.arenaAddress = made.arenaAddress = *place;
+      }
+    registered.emplace(address, made);
+    anyRegistered.store(true, std::memory_order_relaxed);
+  }
+  if (pages.arenaAddress == 0) return CUDA_SUCCESS;
+  CUresult result = adopt(thread, pages);
+  if (result == CUDA_SUCCESS) {
+    std::lock_guard lock(mutex);
+    registered.at(address).isAdopted = true;
+    return CUDA_SUCCESS;
+  }
+  std::lock_guard lock(mutex);
+  host.settleLease(pages.arenaAddress, false);
+  registered.at(address).arenaAddress = 0;
+  // A worker that has something else at that address, or a system that refuses: it stays as it was.
+  return CUDA_SUCCESS;
+}
+
+// First the worker, so that nothing has to be moved back where it refuses.
+CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
+  {
+    Call<api::Cuda::HostAdoptParams> frame(thread, api::Method::hostAdopt);
+    frame->setAddress(pages.address);
+    frame->setArenaAddress(pages.arenaAddress);
+    frame->setBytes(pages.bytes);
+    frame.describe(pages.address, pages.bytes);
+    if (CUresult error = frame.call()) return error;
+  }
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    theMemory = this;
+    pthread_atfork([] { theMemory->mutex.lock(); }, [] { theMemory->mutex.unlock(); },
+                   [] {
+                     for (auto& [address, entry] : theMemory->registered)
+                       if (entry.isAdopted) returnPagesInChild({entry.firstPage, entry.pageBytes, entry.arenaAddress});
+                     theMemory->registered.clear();
+                     theMemory->mutex.unlock();
+                   });
+  });
+  if (adoptPages(pages, arenaFile)) return CUDA_SUCCESS;
+  returnPages(pages, arenaFile);
+  release(thread, pages.address);
+  return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult Memory::release(Thread& thread, uint64_t firstPage) {
+  Call<api::Cuda::HostReleaseParams> frame(thread, api::Method::hostRelease);
+  frame->setAddress(firstPage);
+  return frame.call();
+}
+
+CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
+  Registered entry;
+  {
+    std::lock_guard lock(mutex);
+    auto found = registered.find(address);
+    if (found == registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    entry = found->second;
+  }
+  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
+    if (CUresult error = synchronizeDevice(thread, device)) return error;
+  {
+    std::lock_guard lock(mutex);
+    if (registered.erase(address) == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    anyRegistered.store(!registered.empty(), std::memory_order_relaxed);
+  }
+  if (!entry.isAdopted) return CUDA_SUCCESS;
+  returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile);
+  CUresult result = release(thread, entry.firstPage);
+  std::lock_guard lock(mutex);
+  host.settleLease(entry.arenaAddress, false);
+  return result;
+}
+
+std::optional<HostAllocation> Memory::findRegistered(uint64_t address, bool adoptedOnly) const {
+  if (!anyRegistered.load(std::memory_order_relaxed)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  auto next = registered.upper_bound(address);
+  if (next == registered.begin()) return std::nullopt;
+  auto& entry = std::prev(next)->second;
+  if (address - entry.allocation.address >= entry.allocation.bytes || (adoptedOnly && !entry.isAdopted))
+    return std::nullopt;
+  return entry.allocation;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,61 @@
+// Fills the device until CUDA refuses, at the allocation that no longer fits and with nothing else broken; what is
+// freed can be had again, all of it, as often as one likes.
+#include "program.h"
+
+__global__ void fill(int* data, int value) { data[threadIdx.x] = value; }
+
+namespace {
+
+// Pieces of `bytes`, until there is no room for another.
+std::vector<int*> allocateAll(size_t bytes) {
+  std::vector<int*> pieces;
+  for (int* piece; cudaMalloc(&piece, bytes) == cudaSuccess;) pieces.push_back(piece);
+  return pieces;
+}
+
+bool works(int* data) {
+  std::vector<int> values(256);
+  fill<<<1, 256>>>(data, 5);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(values.data(), data, 256 * sizeof(int), cudaMemcpyDeviceToHost));
+  return same("written on a full device", values, std::vector<int>(256, 5));
+}
+
+// The same again and again, whatever the size of the pieces was before.
+bool fillTwice(size_t bytes, size_t least) {
+  size_t before = 0, after = 0, total = 0;
+  CHECK(cudaMemGetInfo(&before, &total));
+  size_t counts[2];
+  bool ok = true;
+  for (size_t& count : counts) {
+    const std::vector<int*> pieces = allocateAll(bytes);
+    count = pieces.size();
+    ok &= EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation) & EXPECT_ERROR(cudaGetLastError(), cudaSuccess);
+    ok &= !pieces.empty() && works(pieces.front()) && works(pieces.back());
+    for (int* piece : pieces) CHECK(cudaFree(piece));
+  }
+  CHECK(cudaMemGetInfo(&after, &total));
+  std::printf("pieces of %zu KiB: %zu, then %zu; free before %zu KiB, after %zu KiB\n", bytes >> 10, counts[0],
+              counts[1], before >> 10, after >> 10);
+  return ok & EXPECT(counts[0] >= least) & EXPECT(counts[1] == counts[0]) & EXPECT(after >= before);
+}
+
+}  // namespace
+
+int main() {
+  DeviceArray<int> kept(256);
+  bool ok = works(kept);  // a kernel is loaded at its first use, and needs room itself
+  size_t available = 0, total = 0;
+  CHECK(cudaMemGetInfo(&available, &total));
+  const size_t unit = 2 << 20, tenth = available / 10 / unit * unit;
+  ok &= fillTwice(tenth, 9);
+  pausePoint();
+  ok &= fillTwice(tenth - unit / 2, 9) & fillTwice(3 * tenth, 3);
+
+  void* memory = nullptr;
+  ok &= EXPECT_ERROR(cudaMalloc(&memory, 2 * total), cudaErrorMemoryAllocation) &
+        EXPECT_ERROR(cudaMalloc(&memory, size_t(1) << 45), cudaErrorMemoryAllocation) &
+        EXPECT_ERROR(cudaMallocHost(&memory, size_t(1) << 45), cudaErrorMemoryAllocation) &
+        EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation) & works(kept);
+  return verdict("device-full", ok);
+}

@@ -1,0 +1,37 @@
+// An event that is destroyed before its record has happened: the record still happens, and must not be taken for one of
+// an event made since.
+#include "program.h"
+
+namespace {
+
+void awaitFlag(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+}
+
+}  // namespace
+
+int main() {
+  cudaStream_t slow, fast;
+  CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));
+  bool ok = true;
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<bool> go{false};
+    cudaEvent_t destroyed, made;
+    CHECK(cudaEventCreate(&destroyed));
+    CHECK(cudaLaunchHostFunc(slow, awaitFlag, &go));
+    CHECK(cudaEventRecord(destroyed, slow));
+    CHECK(cudaEventDestroy(destroyed));
+
+    CHECK(cudaEventCreate(&made));
+    CHECK(cudaEventRecord(made, fast));
+    CHECK(cudaEventSynchronize(made));
+    go = true;
+    CHECK(cudaStreamSynchronize(slow));
+    ok &= EXPECT_ERROR(cudaEventQuery(made), cudaSuccess);
+    if (round == 1) pausePoint();
+    ok &= EXPECT_ERROR(cudaEventQuery(made), cudaSuccess);
+    CHECK(cudaEventDestroy(made));
+  }
+  return verdict("event-destroyed", ok);
+}

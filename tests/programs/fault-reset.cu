@@ -1,0 +1,128 @@
+// A kernel that faults ends the context, for every thread and stream; cudaDeviceReset gives the program a new one, in
+// which everything works again. Several times over, with copies behind the fault that never happen: nothing of them is
+// left.
+#include <thread>
+
+#include "program.h"
+
+__device__ int counter = 7;
+
+__global__ void storeAt(int* address) { *address = 1; }
+__global__ void count(int* seen) { *seen = ++counter; }
+__global__ void fill(int* data, int first) { data[threadIdx.x] = first + threadIdx.x; }
+
+namespace {
+
+void awaitFlag(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+}
+
+// Lets a fault happen while one thread waits for its stream, and asks for it in every way that there is.
+bool faultAndAsk() {
+  constexpr int copies = 20, copied = 8192;
+  std::atomic<bool> go{false};
+  cudaStream_t stream, other;
+  cudaEvent_t event;
+  int* data;
+  const std::vector<int> values(copied, 1);
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CHECK(cudaEventCreate(&event));
+  CHECK(cudaMalloc(&data, copied * sizeof(int)));
+
+  CHECK(cudaLaunchHostFunc(stream, awaitFlag, &go));
+  storeAt<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)));
+  for (int i = 0; i < copies; ++i)
+    CHECK(cudaMemcpyAsync(data, values.data(), copied * sizeof(int), cudaMemcpyHostToDevice, stream));
+  CHECK(cudaEventRecord(event, stream));
+  cudaError_t seenByWaiter = cudaSuccess;
+  std::thread waiter([&] { seenByWaiter = cudaStreamSynchronize(stream); });
+  go = true;
+
+  bool ok = EXPECT_ERROR(cudaEventSynchronize(event), cudaErrorIllegalAddress);
+  waiter.join();
+  int* fresh;
+  ok &= EXPECT_ERROR(seenByWaiter, cudaErrorIllegalAddress) &
+        EXPECT_ERROR(cudaStreamQuery(stream), cudaErrorIllegalAddress) &
+        EXPECT_ERROR(cudaEventQuery(event), cudaErrorIllegalAddress) &
+        EXPECT_ERROR(cudaStreamSynchronize(other), cudaErrorIllegalAddress) &
+        EXPECT_ERROR(cudaMalloc(&fresh, 4), cudaErrorIllegalAddress) &
+        EXPECT_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  CHECK(cudaDeviceReset());
+  cudaGetLastError();
+  return ok;
+}
+
+// That the device works: memory, a module's variable as the image has it, streams, events, copies either way.
+bool works(int round) {
+  DeviceArray<int> data(256), seen(1);
+  cudaStream_t stream;
+  cudaEvent_t event;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaEventCreate(&event));
+  fill<<<1, 256, 0, stream>>>(data, round);
+  count<<<1, 1, 0, stream>>>(seen);
+  CHECK(cudaGetLastError());
+  CHECK(cudaEventRecord(event, stream));
+  CHECK(cudaEventSynchronize(event));
+  CHECK(cudaStreamQuery(stream));
+  std::vector<int> expected(256);
+  for (int i = 0; i < 256; ++i) expected[i] = round + i;
+  const bool ok = same("filled after a reset", data.download(), expected) & same("counter", seen.download(), {8});
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
+// What another device of the same program holds, where there is one: the first one's fault and reset leave it alone.
+class Neighbour {
+ public:
+  Neighbour() {
+    CHECK(cudaGetDeviceCount(&devices));
+    if (devices < 2) return;
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaMalloc(&data, 256 * sizeof(int)));
+    CHECK(cudaMallocHost(&pinned, 256 * sizeof(int)));
+    CHECK(cudaStreamCreate(&stream));
+    fill<<<1, 256, 0, stream>>>(data, 500);
+    CHECK(cudaSetDevice(0));
+  }
+  bool isAsItWas() {
+    if (devices < 2) return true;
+    CHECK(cudaSetDevice(1));
+    pinned[255] = 0;
+    CHECK(cudaMemcpyAsync(pinned, data, 256 * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaSetDevice(0));
+    return EXPECT(pinned[0] == 500 && pinned[255] == 755);
+  }
+
+ private:
+  int devices = 0;
+  int *data = nullptr, *pinned = nullptr;
+  cudaStream_t stream = nullptr;
+};
+
+}  // namespace
+
+int main() {
+  Neighbour neighbour;
+  int* pinned;
+  CHECK(cudaMallocHost(&pinned, 1 << 20));  // ends with the context that it was made in
+  bool ok = true;
+  for (int round = 0; round < 4; ++round) ok &= faultAndAsk() & works(round) & neighbour.isAsItWas();
+
+  // What is made after a reset outlives a pause like anything else.
+  CHECK(cudaDeviceReset());
+  DeviceArray<int> kept(256), seen(1);
+  CHECK(cudaMallocHost(&pinned, 256 * sizeof(int)));
+  fill<<<1, 256>>>(kept, 1000);
+  count<<<1, 1>>>(seen);
+  CHECK(cudaDeviceSynchronize());
+  pausePoint();
+  count<<<1, 1>>>(seen);
+  CHECK(cudaMemcpy(pinned, kept, 256 * sizeof(int), cudaMemcpyDeviceToHost));
+  ok &= EXPECT(pinned[0] == 1000 && pinned[255] == 1255) & same("counter after the pause", seen.download(), {9}) &
+        neighbour.isAsItWas();
+  return verdict("fault-reset", ok);
+}

@@ -1,0 +1,123 @@
+// Modules come and go in an order that no restore can repeat: of what is left, every variable must be where it was,
+// because the program and its device memory hold the addresses.
+#include <cuda.h>
+
+#include <map>
+
+#include "program.h"
+
+namespace {
+
+template <typename Entry>
+Entry find(const char* name) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  CHECK(cudaGetDriverEntryPointByVersion(name, &entry, 13000, cudaEnableDefault, &found));
+  if (found == cudaDriverEntryPointSuccess) return reinterpret_cast<Entry>(entry);
+  std::fprintf(stderr, "no %s\n", name);
+  std::exit(1);
+}
+
+void check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: error %d\n", what, result);
+  std::exit(1);
+}
+
+decltype(&cuModuleLoadData) load;
+decltype(&cuModuleUnload) unload;
+decltype(&cuModuleGetGlobal) getGlobal;
+decltype(&cuModuleGetFunction) getFunction;
+decltype(&cuLaunchKernel) launchKernel;
+
+// A module with a number in it, as large as one likes, and a kernel that tells the number and its address.
+std::string imageOf(unsigned number, size_t bytes) {
+  return ".version 7.0\n.target sm_70\n.address_size 64\n"
+         ".visible .global .align 256 .b8 room[" +
+         std::to_string(bytes) +
+         "];\n"
+         ".visible .global .align 4 .u32 number = " +
+         std::to_string(number) +
+         ";\n"
+         ".visible .entry tell(.param .u64 out) {\n"
+         "  .reg .u64 %a, %n;\n  .reg .u32 %v;\n"
+         "  ld.param.u64 %a, [out];\n  cvta.to.global.u64 %a, %a;\n"
+         "  mov.u64 %n, number;\n  ld.global.u32 %v, [%n];\n"
+         "  st.global.u64 [%a], %n;\n  st.global.u32 [%a+8], %v;\n  ret;\n}\n";
+}
+
+struct Module {
+  CUmodule handle;
+  CUfunction tell;
+  CUdeviceptr number, room;
+};
+std::map<unsigned, Module> modules;
+
+void loadModule(unsigned number, size_t bytes) {
+  Module module;
+  size_t size;
+  check(load(&module.handle, imageOf(number, bytes).c_str()), "cuModuleLoadData");
+  check(getFunction(&module.tell, module.handle, "tell"), "cuModuleGetFunction");
+  check(getGlobal(&module.number, &size, module.handle, "number"), "cuModuleGetGlobal");
+  check(getGlobal(&module.room, &size, module.handle, "room"), "cuModuleGetGlobal");
+  modules[number] = module;
+}
+
+void unloadModule(unsigned number) {
+  check(unload(modules.at(number).handle), "cuModuleUnload");
+  modules.erase(number);
+}
+
+struct Told {
+  unsigned long long address;
+  unsigned number, unused;
+};
+
+// Whether each module has its number where the program believes it to be, and its room holds what was written there.
+bool areInPlace() {
+  bool ok = true;
+  for (auto& [number, module] : modules) {
+    DeviceArray<Told> out(1);
+    Told* address = out;
+    void* parameters[] = {&address};
+    check(launchKernel(module.tell, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), "cuLaunchKernel");
+    const Told told = out.download()[0];
+    unsigned char byte = 0;
+    CHECK(cudaMemcpy(&byte, reinterpret_cast<void*>(module.room + 60), 1, cudaMemcpyDeviceToHost));
+    ok &= EXPECT(told.number == number) & EXPECT(told.address == module.number) & EXPECT(byte == number % 251);
+  }
+  return ok;
+}
+
+void fillRooms() {
+  for (auto& [number, module] : modules) {
+    const unsigned char byte = number % 251;
+    CHECK(cudaMemcpy(reinterpret_cast<void*>(module.room + 60), &byte, 1, cudaMemcpyHostToDevice));
+  }
+}
+
+}  // namespace
+
+int main() {
+  CHECK(cudaFree(nullptr));
+  load = find<decltype(load)>("cuModuleLoadData");
+  unload = find<decltype(unload)>("cuModuleUnload");
+  getGlobal = find<decltype(getGlobal)>("cuModuleGetGlobal");
+  getFunction = find<decltype(getFunction)>("cuModuleGetFunction");
+  launchKernel = find<decltype(launchKernel)>("cuLaunchKernel");
+
+  const size_t sizes[] = {1000, 3 << 20, 100 << 10, 5 << 20, 1 << 20, 64, 2 << 20, 9 << 20};
+  for (unsigned i = 0; i < 8; ++i) loadModule(i, sizes[i]);
+  for (unsigned i : {1u, 4u, 6u}) unloadModule(i);
+  for (unsigned i = 10; i < 14; ++i) loadModule(i, sizes[i % 8] / 2 + 200);
+  for (unsigned i : {0u, 11u, 7u}) unloadModule(i);
+  for (unsigned i : {4u, 1u, 0u}) loadModule(i, sizes[i]);  // again, in another order
+  fillRooms();
+  bool ok = areInPlace();
+  pausePoint();
+  ok &= areInPlace();
+  loadModule(20, 1 << 20);
+  unloadModule(3);
+  fillRooms();
+  return verdict("module-order", ok & areInPlace());
+}

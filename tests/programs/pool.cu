@@ -1,0 +1,136 @@
+// Stream-ordered memory: what is freed in a stream is used again without waiting, and never while work before the free
+// may still use it; pools count what they give, keep to their limit, and are what they were after a pause.
+#include "program.h"
+
+__global__ void fill(int* data, int value, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) data[i] = value;
+}
+__global__ void addTo(int* sum, const int* data, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) atomicAdd(sum, data[i]);
+}
+
+namespace {
+
+constexpr int count = 4096;
+
+void awaitFlag(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+}
+
+int* allocate(cudaStream_t stream) {
+  int* data;
+  CHECK(cudaMallocAsync(&data, count * sizeof(int), stream));
+  return data;
+}
+
+uint64_t attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
+  uint64_t value = 0;
+  CHECK(cudaMemPoolGetAttribute(pool, which, &value));
+  return value;
+}
+
+// One stream waits before it reads what it frees behind that; another one allocates meanwhile and writes.
+bool keepsStreamsApart() {
+  cudaStream_t slow, fast;
+  CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));
+  std::atomic<bool> go{false};
+  DeviceArray<int> sum(std::vector<int>{0});
+  CHECK(cudaDeviceSynchronize());
+  int* first = allocate(slow);
+  fill<<<count / 256, 256, 0, slow>>>(first, 3, count);
+  CHECK(cudaLaunchHostFunc(slow, awaitFlag, &go));
+  addTo<<<count / 256, 256, 0, slow>>>(sum, first, count);
+  CHECK(cudaFreeAsync(first, slow));
+  for (int i = 0; i < 20; ++i) {
+    int* other = allocate(fast);
+    fill<<<count / 256, 256, 0, fast>>>(other, 1000, count);
+    CHECK(cudaFreeAsync(other, fast));
+  }
+  CHECK(cudaStreamSynchronize(fast));
+  go = true;
+  CHECK(cudaStreamSynchronize(slow));
+  CHECK(cudaStreamDestroy(slow));
+  CHECK(cudaStreamDestroy(fast));
+  return same("sum of what was freed behind it", sum.download(), {3 * count});
+}
+
+// Far more in all than the device has, never much at once, and nobody waits.
+bool usesAgain(cudaMemPool_t pool) {
+  size_t available, total;
+  CHECK(cudaMemGetInfo(&available, &total));
+  cudaStream_t streams[2];
+  for (auto& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const size_t bytes = available / 16;
+  for (int i = 0; i < 100; ++i) {
+    int* data;
+    CHECK(cudaMallocAsync(&data, bytes, streams[i % 2]));
+    fill<<<count / 256, 256, 0, streams[i % 2]>>>(data, i, count);
+    CHECK(cudaFreeAsync(data, streams[i % 2]));
+  }
+  CHECK(cudaDeviceSynchronize());
+  for (auto& stream : streams) CHECK(cudaStreamDestroy(stream));
+  return EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0);
+}
+
+bool keepsCount(cudaStream_t stream) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  uint64_t threshold = UINT64_MAX;
+  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+
+  void *one, *two;
+  CHECK(cudaMallocFromPoolAsync(&one, 1 << 20, pool, stream));
+  CHECK(cudaMallocFromPoolAsync(&two, 3 << 20, pool, stream));
+  bool ok = EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 4 << 20) &
+            EXPECT(attribute(pool, cudaMemPoolAttrReservedMemCurrent) >= 4 << 20);
+  cudaPointerAttributes facts;
+  CHECK(cudaPointerGetAttributes(&facts, two));
+  ok &= EXPECT(facts.type == cudaMemoryTypeDevice);
+  CHECK(cudaFreeAsync(one, stream));
+  CHECK(cudaFree(two));  // the other way to free it
+  CHECK(cudaStreamSynchronize(stream));
+  ok &= EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0) &
+        EXPECT(attribute(pool, cudaMemPoolAttrUsedMemHigh) == 4 << 20) &
+        EXPECT(attribute(pool, cudaMemPoolAttrReservedMemCurrent) > 0);
+  CHECK(cudaMemPoolTrimTo(pool, 0));
+  ok &= EXPECT(attribute(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
+  CHECK(cudaMemPoolDestroy(pool));
+  return ok & EXPECT_ERROR(cudaFreeAsync(reinterpret_cast<void*>(16), stream), cudaErrorInvalidValue) &
+         EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+}  // namespace
+
+int main() {
+  cudaMemPool_t pool, current;
+  cudaStream_t stream;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  CHECK(cudaDeviceGetMemPool(&current, 0));
+  CHECK(cudaStreamCreate(&stream));
+  bool ok = EXPECT(current == pool) & keepsStreamsApart() & usesAgain(pool) & keepsCount(stream);
+
+  // One that lives over the pause, one that is freed just before it and one that is only asked for.
+  DeviceArray<int> sum(std::vector<int>{0});
+  int *kept = allocate(stream), *freed = allocate(stream);
+  fill<<<count / 256, 256, 0, stream>>>(kept, 7, count);
+  fill<<<count / 256, 256, 0, stream>>>(freed, 9, count);
+  addTo<<<count / 256, 256, 0, stream>>>(sum, freed, count);
+  CHECK(cudaFreeAsync(freed, stream));
+  int* asked = allocate(stream);
+  pausePoint();
+  fill<<<count / 256, 256, 0, stream>>>(asked, 1, count);
+  addTo<<<count / 256, 256, 0, stream>>>(sum, kept, count);
+  addTo<<<count / 256, 256, 0, stream>>>(sum, asked, count);
+  CHECK(cudaFreeAsync(kept, stream));
+  CHECK(cudaFreeAsync(asked, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  ok &= same("sums over the pause", sum.download(), {17 * count}) &
+        EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0) & keepsStreamsApart() & usesAgain(pool);
+  return verdict("pool", ok);
+}

@@ -1,0 +1,19 @@
+# What befalls one program's GPU leaves the programs beside it alone: a kernel that faults, and a death while the GPU works.
+startNode a
+
+# The neighbour computes all the while.
+ctl a run -- "$tree/tests/programs/sleeper" 4 >"$dir/neighbour.log" 2>&1 &
+neighbour=$!
+waitUntil lists a sleeper
+
+succeeds ctl a run -- "$tree/tests/programs/fault"
+succeeds ctl a run -- "$tree/tests/programs/fault-reset"
+
+"$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run -- "$tree/tests/programs/endless" wait >"$dir/endless.log" 2>&1 &
+waitUntil says endless 'endless: works'
+worker=$(field a endless workerPid)
+kill -KILL "$(field a endless pid)"
+waitSeconds 5 ended "$worker"
+waitUntil listsNot a endless
+
+succeeds wait "$neighbour"
