@@ -124,15 +124,20 @@ void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
   for (auto& module : modules) placement.load(module);
   // By address: from one end of the driver's memory, and from the other, because drivers begin at either. Modules of
   // which nobody knows an address come last, where they are in nobody's way.
+  auto sorted = modules;
   for (bool ascending : {true, false}) {
-    if (std::all_of(modules.begin(), modules.end(), inPlace)) return;
-    for (auto& module : modules) placement.unload(module);
-    std::stable_sort(modules.begin(), modules.end(), [&](auto& a, auto& b) {
+    if (std::all_of(sorted.begin(), sorted.end(), inPlace)) return;
+    for (auto& module : sorted) placement.unload(module);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](auto& a, auto& b) {
       if (a.symbol.empty() != b.symbol.empty()) return b.symbol.empty();
       return ascending ? a.address < b.address : a.address > b.address;
     });
-    for (auto& module : modules) placement.loadInPlace(module);
+    for (auto& module : sorted) placement.loadInPlace(module);
   }
+  if (std::all_of(sorted.begin(), sorted.end(), inPlace)) return;
+  // As they were at first, so that what is said of them is the driver's doing and not ours.
+  for (auto& module : sorted) placement.unload(module);
+  for (auto& module : modules) placement.load(module);
 }
 
 }  // namespace vgpu::checkpoint
