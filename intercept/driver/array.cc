@@ -1,24 +1,12 @@
 // Arrays: the worker makes them, the client remembers their shapes and answers what the program asks about them.
 #include "intercept/session/entry.h"
+#include "vgpu/api/array-format.h"
 
 using namespace vgpu;
 
 namespace {
 
-// Bytes of a channel; 0 for a format that a session does not have.
-uint32_t channelBytes(CUarray_format format) {
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4;
-    default: return 0;
-  }
-}
+static_assert(channelBytes(CU_AD_FORMAT_SIGNED_INT16) == 2 && channelBytes(CU_AD_FORMAT_FLOAT) == 4);
 
 // Sparse arrays and those without memory of their own would need their mappings in the session.
 constexpr unsigned knownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda-handlers.h"
+#include "vgpu/api/array-format.h"
 
 namespace vgpu::stub {
 
@@ -13,27 +14,13 @@ CUDA_ARRAY3D_DESCRIPTOR readShape(api::ArrayShape::Reader from) {
           from.getChannels(), from.getFlags()};
 }
 
-uint64_t channelBytes(CUarray_format format) {
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4;
-    default: return 0;
-  }
-}
-
 // An array whose bytes no snapshot could keep is not made.
 bool canBeSaved(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return channelBytes(shape.Format) != 0 && (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }
 
 ArrayInfo infoOf(Execution& on, const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
-  return {on.device(), mipmap, shape.Width * shape.NumChannels * channelBytes(shape.Format), std::max<uint64_t>(shape.Height, 1),
+  return {on.device(), mipmap, uint64_t{shape.Width} * shape.NumChannels * channelBytes(shape.Format), std::max<uint64_t>(shape.Height, 1),
           std::max<uint64_t>(shape.Depth, 1)};
 }
 
@@ -79,6 +66,16 @@ CUresult setMemory(Execution& on, End end, api::Corner::Reader corner, const CUD
 bool isBox(uint64_t width, uint64_t height, uint64_t depth) {
   constexpr uint64_t most = uint64_t{1} << 32;
   return width != 0 && width <= most && height != 0 && height <= most && depth != 0 && depth <= most;
+}
+
+// Rows packed in a slab: the other end is to be set.
+CUDA_MEMCPY3D tileOf(uint64_t width, uint64_t height) {
+  CUDA_MEMCPY3D copy{};
+  copy.WidthInBytes = copy.srcPitch = copy.dstPitch = width;
+  copy.Height = height;
+  copy.Depth = 1;
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  return copy;
 }
 
 bool isTile(uint32_t slab, uint64_t width, uint64_t height) {
@@ -161,13 +158,9 @@ CUresult copyArray(Execution& on, api::Cuda::CopyArrayParams::Reader p, Answer&)
 }
 
 CUresult copyArrayFromSlab(Execution& on, api::Cuda::CopyArrayFromSlabParams::Reader p, Answer&) {
-  CUDA_MEMCPY3D copy{};
   if (!isTile(p.getSlab(), p.getWidthBytes(), p.getHeight())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
-  copy.WidthInBytes = copy.srcPitch = p.getWidthBytes();
-  copy.Height = p.getHeight();
-  copy.Depth = 1;
-  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  CUDA_MEMCPY3D copy = tileOf(p.getWidthBytes(), p.getHeight());
   copy.srcHost = on.shared().slab(p.getSlab());
   setArray(on, destinationOf(copy), p.getToArray(), p.getTo());
   CUresult result = on.driver.cuMemcpy3DAsync_v2(&copy, stream);
@@ -177,13 +170,9 @@ CUresult copyArrayFromSlab(Execution& on, api::Cuda::CopyArrayFromSlabParams::Re
 }
 
 CUresult copyArrayToSlab(Execution& on, api::Cuda::CopyArrayToSlabParams::Reader p, Answer& answer) {
-  CUDA_MEMCPY3D copy{};
   if (!isTile(p.getSlab(), p.getWidthBytes(), p.getHeight())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
-  copy.WidthInBytes = copy.dstPitch = p.getWidthBytes();
-  copy.Height = p.getHeight();
-  copy.Depth = 1;
-  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  CUDA_MEMCPY3D copy = tileOf(p.getWidthBytes(), p.getHeight());
   copy.dstHost = on.shared().slab(p.getSlab());
   setArray(on, sourceOf(copy), p.getFromArray(), p.getFrom());
   if (CUresult error = on.driver.cuMemcpy3DAsync_v2(&copy, stream)) return error;

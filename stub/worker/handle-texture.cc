@@ -1,5 +1,6 @@
 // By hand: texture and surface objects.
 #include "cuda-handlers.h"
+#include "vgpu/api/array-format.h"
 
 namespace vgpu::stub {
 
@@ -15,11 +16,12 @@ CUresult readMemory(Execution& on, api::TexturedMemory::Reader from, CUDA_RESOUR
   }
   to.resType = CU_RESOURCE_TYPE_PITCH2D;
   to.res.pitch2D = {from.getAddress(), format, from.getChannels(), from.getWidth(), from.getHeight(), from.getPitch()};
-  constexpr unsigned mostElementBytes = 16;
-  unsigned __int128 bytes = static_cast<unsigned __int128>(from.getHeight() - 1) * from.getPitch();
-  if (from.getWidth() > deviceArenaBytes / mostElementBytes || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
-  return on.ownsMemory(from.getAddress(), static_cast<uint64_t>(bytes) + from.getWidth()) ? CUDA_SUCCESS
-                                                                                         : CUDA_ERROR_INVALID_VALUE;
+  uint64_t element = uint64_t{channelBytes(from.getFormat())} * from.getChannels();
+  unsigned __int128 row = static_cast<unsigned __int128>(from.getWidth()) * element;
+  unsigned __int128 bytes = static_cast<unsigned __int128>(from.getHeight() - 1) * from.getPitch() + row;
+  if (element == 0 || from.getChannels() > 4 || row > deviceArenaBytes || bytes > deviceArenaBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  return on.ownsMemory(from.getAddress(), static_cast<uint64_t>(bytes)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult readResource(Execution& on, api::Cuda::TextureCreateParams::Reader p, CUDA_RESOURCE_DESC& resource) {

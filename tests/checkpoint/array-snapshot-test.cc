@@ -5,8 +5,6 @@
 
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include "checkpoint/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
@@ -164,13 +162,6 @@ struct Saved {
       then(worker);
     });
   }
-  template <typename Change>
-  void forge(Change change) {
-    std::string text = readFile(path + "/manifest.json");
-    auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
-    change(json);
-    writeFile(path + "/manifest.json", sealManifest(json.dump()));
-  }
 
   TestSession session;
   std::string path = session.scratch.path + "/snapshot";
@@ -199,7 +190,7 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
   auto refusal = [&](auto change) {
-    saved.forge(change);
+    forgeManifest(saved.path, change);
     std::string text = saved.restored([](stub::Worker&) {});
     writeFile(saved.path + "/manifest.json", good);
     return text;

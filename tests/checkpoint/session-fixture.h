@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/manifest.h"
 #include "checkpoint/snapshot.h"
 #include "files.h"
 #include "stub/worker/worker.h"
@@ -66,5 +69,14 @@ void buildAndStop(TestSession& session, stub::Worker& worker);
 void requireFinished(TestSession& session);
 
 checkpoint::Identity someIdentity();
+
+// Applies `change` to the JSON of a snapshot's manifest and seals it, as one who knows the format could.
+template <typename Change>
+void forgeManifest(const std::string& snapshot, Change change) {
+  std::string path = snapshot + "/manifest.json", text = readFile(path);
+  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  change(json);
+  writeFile(path, checkpoint::sealManifest(json.dump()));
+}
 
 }  // namespace vgpu::test

@@ -1,8 +1,6 @@
 // Snapshots that cannot be written, and those that must not be believed: a clear message, and nothing lost.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "checkpoint/manifest.h"
 #include "session-fixture.h"
 
@@ -33,13 +31,9 @@ struct Saved {
       requireFinished(session);
     }) == "");
   }
-  // Applies `change` to the manifest's JSON and seals it, as one who knows the format could.
   template <typename Change>
   void forge(Change change) {
-    std::string text = readFile(path + "/manifest.json");
-    auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
-    change(json);
-    writeFile(path + "/manifest.json", sealManifest(json.dump()));
+    forgeManifest(path, change);
   }
 
   TestSession session;

@@ -361,6 +361,10 @@ static void arrays() {
   SAY(cudaGetTextureObjectResourceDesc(&resource, texture));
   show("resource", resource.resType);
   SAY(cudaDestroyTextureObject(texture));
+  description.filterMode = cudaFilterModeLinear;
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear = {p, element, 16};
+  SAY(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
   SAY(cudaFreeArray(array));
   SAY(cudaFreeArray(nullptr));
   element.x = 13;

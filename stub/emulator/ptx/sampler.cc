@@ -270,6 +270,7 @@ double clampedLevel(const ImageView& image, std::optional<float> level) {
   double wanted = 0;
   if (level && !std::isnan(*level))
     wanted = cutTo256ths(std::clamp(*level, -64.0f, 64.0f)) + cutTo256ths(image.levelBias);
+  if (std::isnan(wanted)) wanted = 0;  // of a bias that is no number
   const double bounded = std::max<double>(std::min<double>(wanted, image.mostLevel), image.leastLevel);
   return std::clamp(bounded, 0.0, static_cast<double>(image.levels.size() - 1));
 }
