@@ -31,7 +31,7 @@ constexpr Multiplied kKinds[] = {
 std::vector<int32_t> reference(const Multiplied& kind, int rows, const std::vector<uint32_t>& a,
                                const std::vector<uint32_t>& b, const std::vector<int32_t>& c) {
   std::vector<int32_t> d = c;
-  const bool isSigned = kind.type[0] == 's', differ = kind.operation[1] == 'x';
+  const bool isSigned = kind.type[0] == 's', differ = std::string_view(kind.operation).starts_with(".xor");
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < 8; ++j)
       for (int k = 0; k < kind.depth; ++k) {

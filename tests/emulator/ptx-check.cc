@@ -21,19 +21,17 @@ std::optional<Fault> outcome(const std::string& body, uint32_t checks) {
   device.launch.checks = checks;
   return device.tryLaunch("k", {{2, 1, 1}, {kThreads, 1, 1}});
 }
-bool isRace(const std::string& body) {
+// Whether the check finds it; without the check the kernel runs to its end.
+bool finds(uint32_t check, Fault::Kind kind, const std::string& body) {
   CAPTURE(body);
   CHECK_FALSE(outcome(body, 0));
-  const auto fault = outcome(body, kCheckRaces);
-  if (fault) CHECK_MESSAGE(fault->kind == Fault::Kind::sharedRace, fault->report);
+  const auto fault = outcome(body, check);
+  if (fault) CHECK_MESSAGE(fault->kind == kind, fault->report);
   return fault.has_value();
 }
+bool isRace(const std::string& body) { return finds(kCheckRaces, Fault::Kind::sharedRace, body); }
 bool isUninitialized(const std::string& body) {
-  CAPTURE(body);
-  CHECK_FALSE(outcome(body, 0));
-  const auto fault = outcome(body, kCheckUninitialized);
-  if (fault) CHECK_MESSAGE(fault->kind == Fault::Kind::uninitializedShared, fault->report);
-  return fault.has_value();
+  return finds(kCheckUninitialized, Fault::Kind::uninitializedShared, body);
 }
 
 const std::string kStore = "st.shared.u32 [%r1], %r0;\n", kLoadNext = "ld.shared.u32 %r4, [%r2];\n",

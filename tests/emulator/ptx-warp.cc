@@ -45,6 +45,38 @@ TEST_CASE("shfl in its four modes, with segments") {
       }
 }
 
+// Lanes of one remainder by 3 form a group, as cooperative groups' labeled_partition has it.
+constexpr const char* kGroups = "rem.u32 %r2, %r0, 3; match.any.sync.b32 %r1, %r2, -1;\n";
+
+TEST_CASE("lanes that name different members at one instruction are groups of their own") {
+  const auto sums = runWarp(std::string(kGroups) + "redux.sync.add.u32 %r3, %r0, %r1; st.global.u32 [%rd1], %r3; ret;");
+  const auto votes =
+      runWarp(std::string(kGroups) +
+              "setp.lt.u32 %p1, %r0, 9; vote.sync.ballot.b32 %r3, %p1, %r1; st.global.u32 [%rd1], %r3; ret;");
+  const auto leaders = runWarp(std::string(kGroups) + "elect.sync %r3|%p1, %r1; st.global.u32 [%rd1], %r3; ret;");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    uint32_t sum = 0, vote = 0;
+    for (uint32_t other = lane % 3; other < 32; other += 3) sum += other, vote |= uint32_t{other < 9} << other;
+    CHECK_EQ(sums[lane], sum);
+    CHECK_EQ(votes[lane], vote);
+    CHECK_EQ(leaders[lane], lane % 3);
+  }
+}
+
+TEST_CASE("groups wait for members that come from elsewhere") {
+  // The lower half comes to one redux, the upper to another; every group has lanes in both.
+  const auto sums = runWarp(std::string(kGroups) + R"(
+    setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW;
+    redux.sync.add.u32 %r3, %r0, %r1; bra DONE;
+  LOW: redux.sync.add.u32 %r3, %r0, %r1;
+  DONE: st.global.u32 [%rd1], %r3; ret;)");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    uint32_t sum = 0;
+    for (uint32_t other = lane % 3; other < 32; other += 3) sum += other;
+    CHECK_EQ(sums[lane], sum);
+  }
+}
+
 TEST_CASE("vote, match, redux, elect and activemask over some of the lanes") {
   const auto result = runWarp(R"(
     setp.lt.u32 %p1, %r0, 20; @!%p1 ret;

@@ -8,14 +8,57 @@ namespace {
 
 enum Kind : uint32_t { kShuffle, kVote, kMatch, kRedux, kElect, kBarrier };
 
-uint32_t membersOf(Warp& warp, const Inst* inst, int operand) {
-  return warp.lanes<uint32_t>(inst->op[operand])[warp.firstActive()];
+// Active lanes that name the same members.
+struct Group {
+  uint32_t members, lanes;
+};
+
+// The groups of the active lanes by the masks at `members`; returns their number.
+int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[kLanes]) {
+  int count = 0;
+  for (uint32_t left = warp.active; left; left &= ~groups[count++].lanes) {
+    const uint32_t mask = members[__builtin_ctz(left)];
+    uint32_t lanes = 0;
+    for (uint32_t others = left; others; others &= others - 1)
+      if (members[__builtin_ctz(others)] == mask) lanes |= others & -others;
+    groups[count] = {mask | lanes, lanes};
+  }
+  return count;
 }
 
-// The lanes of the mask in operand `Members` take part in `Sync`.
+// Groups of lanes stand at one instruction, each group for itself. Where all are complete, one takes part after the
+// other; else they part, and each waits for its own.
+const Inst* syncGroups(Warp& warp, const Inst* inst, const WarpSync& sync, const Group* groups, int count) {
+  const Inst* again[kLanes];
+  uint32_t masks[kLanes];
+  bool complete = true;
+  for (int i = 0; i < count; ++i) {
+    again[i] = inst;
+    masks[i] = groups[i].lanes;
+    complete &= ((groups[i].members & warp.live()) & ~groups[i].lanes) == 0;
+  }
+  if (!complete) return warp.divergeMany(nullptr, again, masks, count);
+  for (int i = 0; i < count; ++i) {
+    warp.setActive(groups[i].lanes);
+    sync.leave(warp, inst);
+    sync.take(warp, inst, groups[i].members);
+  }
+  warp.restoreActive();
+  return inst + 1;
+}
+
+// The lanes of the mask in operand `Members` take part in `Sync`, and who executes it in any case: PTX leaves open what
+// a mask without its own lane means.
 template <const WarpSync& Sync, Kind K, int Members>
 const Inst* collective(Warp& warp, const Inst* inst) {
-  return warp.warpSync(inst, Sync, K, membersOf(warp, inst, Members));
+  const uint32_t* members = warp.lanes<uint32_t>(inst->op[Members]);
+  const uint32_t first = members[warp.firstActive()];
+  uint32_t different = 0;
+  for (int lane = 0; lane < kLanes; ++lane) different |= (members[lane] ^ first) & (0u - ((warp.active >> lane) & 1));
+  if (different == 0) return warp.warpSync(inst, Sync, K, first | warp.active);
+  Group groups[kLanes];
+  const int count = findGroups(warp, members, groups);
+  return syncGroups(warp, inst, Sync, groups, count);
 }
 
 template <class F>
