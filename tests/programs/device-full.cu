@@ -50,12 +50,13 @@ int main() {
   const size_t unit = 2 << 20, tenth = available / 10 / unit * unit;
   ok &= fillTwice(tenth, 9);
   pausePoint();
+  ok &= works(kept);  // a new device loads it again
   ok &= fillTwice(tenth - unit / 2, 9) & fillTwice(3 * tenth, 3);
 
   void* memory = nullptr;
   ok &= EXPECT_ERROR(cudaMalloc(&memory, 2 * total), cudaErrorMemoryAllocation) &
         EXPECT_ERROR(cudaMalloc(&memory, size_t(1) << 45), cudaErrorMemoryAllocation) &
-        EXPECT_ERROR(cudaMallocHost(&memory, size_t(1) << 45), cudaErrorMemoryAllocation) &
+        EXPECT_ERROR(cudaMallocHost(&memory, size_t(1) << 48), cudaErrorMemoryAllocation) &
         EXPECT_ERROR(cudaGetLastError(), cudaErrorMemoryAllocation) & works(kept);
   return verdict("device-full", ok);
 }
