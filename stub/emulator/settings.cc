@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
-    "schedule=SEED, timeout=SECONDS, separated by commas";
+    "schedule=SEED, timeout=SECONDS, faults=final|reset, separated by commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -65,6 +65,9 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.schedule = parseNumber(item, value, 0, ~uint64_t{0});
   } else if (key == "timeout") {
     settings.timeoutSeconds = parseSeconds(item, value);
+  } else if (key == "faults") {
+    if (value != "final" && value != "reset") refuseSetting(item, "neither final nor reset");
+    settings.faultsAreFinal = value == "final";
   } else {
     refuseSetting(item, "unknown key");
   }
