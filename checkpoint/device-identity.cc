@@ -22,6 +22,7 @@ Device describe(stub::Execution& on, int device) {
   check(driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
   Device described{.name = name, .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
   for (char byte : uuid.bytes) described.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  if (on.isEnded(static_cast<unsigned>(device))) return described;  // nothing on it has a time
   on.select(static_cast<unsigned>(device));
   described.clock = on.eventTimes.now(static_cast<unsigned>(device));
   return described;

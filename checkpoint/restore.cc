@@ -111,6 +111,7 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   // Nothing can fail any more: only now is the program's memory written.
   putBack(tail, on.shared());
   on.ringPosition = manifest.barrier;
+  for (auto& fault : on.shared().header().fault) fault.store(CUDA_SUCCESS);  // of the worker before: docs/ring.md
   Report report{.deviceBytes = deviceBytes, .objects = records.size(), .tailFrames = tail.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
   return report;

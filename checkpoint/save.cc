@@ -35,6 +35,7 @@ std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
 std::map<uint64_t, double> eventTimesOf(stub::Execution& on) {
   std::map<uint64_t, double> times;
   for (unsigned device = 0; device < on.deviceCount(); ++device) {
+    if (on.isEnded(device)) continue;
     on.select(device);
     times.merge(on.eventTimes.times(device, on.handles.of(api::Kind::EVENT)));
   }

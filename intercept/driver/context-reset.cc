@@ -48,14 +48,18 @@ CUresult dropObjects(Thread& thread, unsigned device) {
 CUresult renewContext(Thread& thread, unsigned device, CUresult fault) {
   Session& session = thread.session;
   uint64_t stamp;
+  CUresult result;
   {
     Call<api::Cuda::ContextResetParams> frame(thread, api::Method::contextReset);
     frame->setContext(device);
     stamp = frame.stamp();
     session.resets[device].fault.store(fault, std::memory_order_relaxed);
     session.resets[device].stamp.store(stamp, std::memory_order_release);
-    if (CUresult error = frame.call()) return error;
+    result = frame.call();
   }
+  // What the device is to the worker's process is over; to another process it is not.
+  if (result != CUDA_SUCCESS && (session.lost.load() || !session.renewWorker())) return result;
+  session.takeError(device);  // told by the fault
   raise(session.progress[device].knownDone, stamp);
   session.slabs.reclaim(device, stamp);
   session.hostFunctions.drop(device, stamp);

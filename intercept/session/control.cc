@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -87,7 +89,8 @@ class ProgramControl final : public Control {
         output(ownOutput()),
         wake(wakeDescriptor()),
         reattach(reattachName()),
-        listener(listenAbstract(reattach)) {
+        listener(listenAbstract(reattach)),
+        renewalWish(wakeDescriptor()) {
     connection.emplace(connectUnix(sessionSocket(request.node)), wake);
     KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own",
                request.node.c_str());
@@ -123,6 +126,7 @@ class ProgramControl final : public Control {
   const std::string& session() const override { return id; }
   const std::string& directory() const override { return stateDirectory; }
   void serve(SessionControl& served) override;
+  std::string renew() override;
 
  private:
   static void* main(void* self);
@@ -131,6 +135,8 @@ class ProgramControl final : public Control {
   void handle(control::ToSession::Reader message);
   void closeGate();
   void disconnect(const std::string& why);
+  void askRenewal();
+  void finishRenewal(const std::string& why);
   void serveListener();
   void meet(kj::AutoCloseFd peer);
   void sendOpen(ControlChannel& channel);
@@ -145,6 +151,13 @@ class ProgramControl final : public Control {
   std::string id, stateDirectory;
   MemoryFile segmentFile, hostArenaFile;
 
+  // Of renew(): one thread at a time asks, and the control thread does it.
+  const kj::AutoCloseFd renewalWish;
+  std::mutex renewing, renewalMutex;  // the second is a leaf
+  std::condition_variable renewalChanged;
+  bool renewalWanted = false;
+  std::string renewalFailure;
+
   SessionControl* served = nullptr;
   pthread_t thread{};
   pid_t servingProcess = 0;
@@ -152,6 +165,7 @@ class ProgramControl final : public Control {
   // Used by the control thread alone, once it runs.
   std::optional<ControlChannel> connection;
   Phase phase = Phase::running;
+  bool renewalAsked = false;
 };
 
 template <typename Fill>
@@ -201,14 +215,18 @@ void* ProgramControl::main(void* self) {
 
 void ProgramControl::run() {
   while (true) {
-    pollfd polled[] = {{wake, POLLIN, 0}, {listener, POLLIN, 0}, {connection ? connection->fd() : -1, POLLIN, 0}};
-    if (poll(polled, 3, -1) < 0) {
+    pollfd polled[] = {{wake, POLLIN, 0},
+                       {listener, POLLIN, 0},
+                       {connection ? connection->fd() : -1, POLLIN, 0},
+                       {renewalWish, POLLIN, 0}};
+    if (poll(polled, 4, -1) < 0) {
       if (errno == EINTR) continue;
       return disconnect(std::string("poll: ") + std::strerror(errno));
     }
     if (polled[0].revents != 0) return;
     if (polled[2].revents != 0) serveConnection();
     if (polled[1].revents != 0) serveListener();
+    if (polled[3].revents != 0) askRenewal();
   }
 }
 
@@ -230,14 +248,18 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::OPEN_GATE:
       if (phase != Phase::gateClosed) return;
       phase = Phase::running;
-      return served->openGate();
+      served->openGate();
+      return askRenewal();  // where a suspend that failed kept it waiting
+    case control::ToSession::RENEWAL_FAILED:
+      return finishRenewal(text(message.getRenewalFailed()));
     case control::ToSession::SUSPENDED:
       if (phase != Phase::gateClosed) fail("vgpud says that the session is suspended, and its gate is open");
       phase = Phase::suspended;
       return;
     case control::ToSession::LOST:
       phase = Phase::lost;
-      return served->lose(text(message.getLost()));
+      served->lose(text(message.getLost()));
+      return finishRenewal(text(message.getLost()));
     default:
       fail("vgpud sent a message that has no place here");
   }
@@ -265,6 +287,40 @@ void ProgramControl::disconnect(const std::string& why) {
   if (phase == Phase::suspended || phase == Phase::lost) return;
   phase = Phase::lost;
   served->lose("the connection to vgpud ended: " + why);
+  finishRenewal(why);
+}
+
+std::string ProgramControl::renew() {
+  std::lock_guard alone(renewing);
+  std::unique_lock lock(renewalMutex);
+  renewalWanted = true;
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(renewalWish, &one, sizeof(one));  // as that of `wake`
+  renewalChanged.wait(lock, [this] { return !renewalWanted; });
+  return renewalFailure;
+}
+
+// While the gate is closed somebody suspends the session; then the resume brings a new worker, or the gate is opened.
+void ProgramControl::askRenewal() {
+  uint64_t wishes;
+  [[maybe_unused]] ssize_t got = read(renewalWish, &wishes, sizeof(wishes));
+  {
+    std::lock_guard lock(renewalMutex);
+    if (!renewalWanted) return;
+  }
+  if (phase == Phase::lost) return finishRenewal("the session is lost");
+  if (phase != Phase::running || renewalAsked) return;
+  renewalAsked = true;
+  send(*connection, [](control::ToNode::Builder message) { message.setRenew(); });
+}
+
+void ProgramControl::finishRenewal(const std::string& why) {
+  renewalAsked = false;
+  std::lock_guard lock(renewalMutex);
+  if (!renewalWanted) return;
+  renewalWanted = false;
+  renewalFailure = why;
+  renewalChanged.notify_all();
 }
 
 void ProgramControl::serveListener() {
@@ -302,6 +358,7 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
       std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
   phase = Phase::running;
   served->openGate();
+  finishRenewal("");
   if (previous) send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); });
 }
 

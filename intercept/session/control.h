@@ -49,6 +49,10 @@ class Control {
 
   // Starts the control thread, which serves `session` until the process ends or the connection is lost.
   virtual void serve(SessionControl& session) = 0;
+
+  // Asks for a new worker, with all that the session has, and waits for it. Any thread, outside the gate. Empty when it is
+  // there; else why it is not.
+  virtual std::string renew() = 0;
 };
 
 }  // namespace vgpu

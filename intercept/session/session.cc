@@ -126,6 +126,12 @@ CUresult Session::takeError(unsigned device) {
   return static_cast<CUresult>(deferred.exchange(CUDA_SUCCESS));
 }
 
+bool Session::renewWorker() {
+  std::string why = control->renew();
+  if (!why.empty()) fprintf(stderr, "vgpu: there is no new GPU after a fault: %s\n", why.c_str());
+  return why.empty();
+}
+
 uint64_t Session::closeGate() {
   gate.close();
   KJ_ON_SCOPE_FAILURE(gate.open());

@@ -84,6 +84,9 @@ class Session final : public SessionControl {
   // What ended the context in which the frame of `stamp` was work; CUDA_SUCCESS where nothing has.
   CUresult faultOf(unsigned device, uint64_t stamp) const;
 
+  // A new worker in the place of one whose process a fault has cost the GPU. Outside the gate. False where there is none.
+  bool renewWorker();
+
   uint64_t primaryContext(unsigned device) const { return contexts[device]; }
 
   // SessionControl, on the control thread.

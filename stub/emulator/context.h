@@ -33,6 +33,7 @@ class Context : public Domain {
   StreamSet streams;
 
   // The first failure of device work sticks: every later call answers it, no later work runs.
+  CUresult failure() const { return static_cast<CUresult>(failure_.load()); }
   void fail(CUresult code);
   bool failed() const override { return failure_.load(std::memory_order_acquire) != CUDA_SUCCESS; }
   // Refuses with the sticky error, or where the context is destroyed.

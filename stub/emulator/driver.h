@@ -71,6 +71,7 @@ class Driver {
     CUcontext handle = nullptr;
     unsigned flags = 0;
     int retained = 0;
+    CUresult lost = CUDA_SUCCESS;  // a fault that no later context gets over
   };
   Primary& primary(const Device& device) { return primaries_[static_cast<size_t>(device.ordinal())]; }
   std::mutex lifeMutex;  // guards the primaries

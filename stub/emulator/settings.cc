@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
-    "schedule=SEED, timeout=SECONDS, check=uninitialized|races|shared, separated by commas";
+    "schedule=SEED, timeout=SECONDS, check=uninitialized|races|shared, "
+    "faults=final|reset, separated by commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -80,6 +81,9 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.timeoutSeconds = parseSeconds(item, value);
   } else if (key == "check") {
     settings.checks |= parseCheck(item, value);
+  } else if (key == "faults") {
+    if (value != "final" && value != "reset") refuseSetting(item, "neither final nor reset");
+    settings.faultsAreFinal = value == "final";
   } else {
     refuseSetting(item, "unknown key");
   }

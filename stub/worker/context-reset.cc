@@ -22,30 +22,38 @@ CUresult Execution::resetContext() {
   unsigned device = current;
   // Registered memory goes with the context that registered it, and the other devices write into it.
   for (unsigned other = 0; other < deviceCount(); ++other) {
-    if (other == device) continue;
+    if (other == device || isEnded(other)) continue;
     select(other);
     driver.cuCtxSynchronize();  // its own fault, where it has one, is told by its own calls
   }
   select(device);
-  if (CUresult error = driver.cuDevicePrimaryCtxReset_v2(static_cast<CUdevice>(device))) return error;
+  auto number = static_cast<CUdevice>(device);
+  CUresult result = driver.cuDevicePrimaryCtxReset_v2(number);
   dropObjects(device);
-  driver.cuDevicePrimaryCtxRelease_v2(static_cast<CUdevice>(device));  // a reset keeps the count of who retains it
-  if (CUresult error = driver.cuDevicePrimaryCtxRetain(&contexts[device], static_cast<CUdevice>(device))) return error;
+  driver.cuDevicePrimaryCtxRelease_v2(number);  // a reset keeps the count of who retains it
   current = maxDevices;
-  select(device);
-  if (registrar == device && isAttached())
-    if (CUresult error = registerSegment(segment->base())) return error;
-  if (CUresult error = pool.registerAgain(device)) return error;
-  eventTimes.start(device);
-  return CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) result = driver.cuDevicePrimaryCtxRetain(&contexts[device], number);
+  if (result == CUDA_SUCCESS) {
+    select(device);
+    if (registrar == device && isAttached()) result = registerSegment(segment->base());
+    if (result == CUDA_SUCCESS) result = pool.registerAgain(device);
+  }
+  if (result == CUDA_SUCCESS) {
+    eventTimes.start(device);
+  } else {
+    endedDevices |= 1u << device;
+    current = maxDevices;
+  }
+  return result;
 }
 
 CUresult contextReset(Execution& on, api::Cuda::ContextResetParams::Reader p, Answer&) {
-  if (p.getContext() != on.device()) return CUDA_ERROR_INVALID_DEVICE;
+  unsigned device = on.device();
+  if (p.getContext() != device) return CUDA_ERROR_INVALID_DEVICE;
   if (CUresult error = on.resetContext()) return error;
   SegmentHeader& shared = on.shared().header();
-  shared.deferred[on.device()].store(CUDA_SUCCESS);
-  shared.fault[on.device()].store(CUDA_SUCCESS);
+  shared.deferred[device].store(CUDA_SUCCESS);
+  shared.fault[device].store(CUDA_SUCCESS);
   return CUDA_SUCCESS;
 }
 

@@ -77,7 +77,7 @@ CUresult Execution::registerSegment(std::byte* base) {
 
 void Execution::select(unsigned device) {
   if (device == current) return;
-  if (device >= contexts.size()) throw BadHandle{api::Kind::CONTEXT, device};
+  if (device >= contexts.size() || isEnded(device)) throw BadHandle{api::Kind::CONTEXT, device};
   require(driver, driver.cuCtxSetCurrent(contexts[device]), "changing device");
   current = device;
 }
@@ -98,6 +98,7 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
 
 CUresult Execution::synchronize() {
   for (unsigned device = 0; device < deviceCount(); ++device) {
+    if (isEnded(device)) continue;  // and holds nothing: resetContext()
     select(device);
     if (CUresult error = driver.cuCtxSynchronize()) return error;
   }

@@ -77,6 +77,8 @@ class Execution {
 
   unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
   unsigned device() const { return current; }
+  // Whether a fault has ended the device for this process: no context can be made on it, and a new worker is needed.
+  bool isEnded(unsigned device) const { return (endedDevices & (1u << device)) != 0; }
 
   // The session's memory, after attach(), which maps it, lets the driver know it, and lets go of what was attached before.
   void attach(MemoryFile segmentFile, MemoryFile hostArenaFile);
@@ -91,7 +93,8 @@ class Execution {
                    uint32_t slot, Answer& answer);
 
   // Ends the current device's context, which a fault may have ended already, and makes a new one, where the session's
-  // memory is registered and leased as before and nothing else is. CUDA's answer.
+  // memory is registered and leased as before and nothing else is. CUDA's answer; where it is no success, the device
+  // has ended.
   CUresult resetContext();
 
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
@@ -129,6 +132,7 @@ class Execution {
 
   std::vector<CUcontext> contexts;  // by device
   unsigned current = 0;
+  uint32_t endedDevices = 0;        // a bit a device
   std::unique_ptr<Segment> segment;
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;

@@ -151,7 +151,7 @@ void Worker::Impl::run(const Frame& frame) {
 // put where every waiter looks.
 void Worker::Impl::watch() {
   for (unsigned device = 0; device < execution->deviceCount(); ++device) {
-    if ((busyDevices & (1u << device)) == 0) continue;
+    if ((busyDevices & (1u << device)) == 0 || execution->isEnded(device)) continue;
     CUresult state = execution->query(device);
     if (state == CUDA_ERROR_NOT_READY) continue;
     if (state != CUDA_SUCCESS) execution->shared().header().fault[device].store(state);

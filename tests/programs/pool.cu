@@ -36,6 +36,9 @@ bool keepsStreamsApart() {
   cudaStream_t slow, fast;
   CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));
+  // A kernel's first launch may wait for the device (lazy loading), and below the device waits for us.
+  fill<<<1, 1>>>(nullptr, 0, 0);
+  addTo<<<1, 1>>>(nullptr, nullptr, 0);
   std::atomic<bool> go{false};
   DeviceArray<int> sum(std::vector<int>{0});
   CHECK(cudaDeviceSynchronize());

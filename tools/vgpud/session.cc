@@ -36,6 +36,11 @@ void Session::handle(control::ToNode::Reader message) {
     case control::ToNode::MOVED:
       moved = true;
       return;
+    case control::ToNode::RENEW:
+      KJ_IF_MAYBE (begin, renew) {
+        (*begin)();
+      }
+      return;
     case control::ToNode::GATE_CLOSED:
     case control::ToNode::REFUSED:
       break;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/function.h>
 
 #include <string>
 
@@ -56,6 +57,7 @@ class Session {
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's
   bool ended = false;                       // the program is gone
+  kj::Maybe<kj::Function<void()>> renew;    // what to do when the program asks for a new worker
   bool moved = false;                       // another daemon owns the session now, and its state directory
 
  private:

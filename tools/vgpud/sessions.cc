@@ -8,6 +8,7 @@
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/renew.h"
 #include "tools/common/session-lookup.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -106,6 +107,7 @@ void Sessions::watch(Session& session) {
                               .then([this, &session](std::string how) { loseWorker(session, how); })
                               .eagerlyEvaluate(nullptr);
   }
+  session.renew = kj::Function<void()>([this, &session] { spawn(renewWorker(*this, session)); });
   session.life = session.gone()
                      .then([this, &session] { programLeft(session, nullptr); },
                            [this, &session](kj::Exception&& exception) { programLeft(session, reasonOf(exception)); })

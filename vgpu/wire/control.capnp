@@ -24,6 +24,8 @@ struct ToNode {
     refused @2 :Text;            # the last request cannot be met; why. The session goes on as before it.
     moved @3 :Void;              # to the daemon it was suspended from: another one has resumed the session and owns it,
                                  # its state directory included. A connection that ends without this is a program's end.
+    renew @4 :Void;              # a fault has ended a device for the worker's process: a new worker, with all else as it is.
+                                 # Answered by suspended and reattach, or by renewalFailed
   }
 }
 
@@ -51,6 +53,7 @@ struct ToSession {
     openGate @3 :Void;       # a suspend that failed: go on
     suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on the socket named in Open
     lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
+    renewalFailed @7 :Text;  # there is no new worker, and why; the old one goes on where the gate is opened
     reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`
   }
 }
