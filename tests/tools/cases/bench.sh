@@ -1,7 +1,7 @@
 # vgpu-bench on the emulated device: there is no native side, and every figure is there. No figure is asserted.
 [ -e "$tree/lib/vgpu/libcudart.so.13" ] || skip "no libcudart.so.13 in the tree"
 [ -x "$tree/lib/vgpu/bench/calls" ] || skip "no case programs in the tree"
-bench() { XDG_RUNTIME_DIR=$dir timeout 150 "$tree/bin/vgpu-bench" --rounds 1 --device emulated "$@"; }
+bench() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir timeout 150 "$tree/bin/vgpu-bench" --rounds 1 --device emulated "$@"; }
 
 succeeds bench --quick --only calls --only programs --only "together/[12]" --json "$dir/figures.json" --csv "$dir/figures.csv"
 says succeeds 'virtual runs only, and no ratios' || fail "not said that there is no native side"

@@ -5,7 +5,7 @@ all = json.load(sys.stdin)
 wanted = sys.argv[1]
 found = [w for w in all if (w["session"] is None) == (wanted == "warm")]
 for w in all:
-    assert w["hostBytes"] > 1 << 20 and w["gpuBytes"] is not None, w
+    assert w["hostBytes"] > 0 and w["gpuBytes"] is not None, w
 print(" ".join(str(w["pid"]) for w in found))' "$1"; }
 warmCount() { [ "$(workers warm | wc -w)" = "$1" ]; }
 
