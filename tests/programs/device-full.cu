@@ -35,9 +35,10 @@ bool fillTwice(size_t bytes, size_t least) {
     for (int* piece : pieces) CHECK(cudaFree(piece));
   }
   CHECK(cudaMemGetInfo(&after, &total));
+  // Other programs and waiting workers take and give a little meanwhile; a piece that leaked would be seen.
   std::printf("pieces of %zu KiB: %zu, then %zu; free before %zu KiB, after %zu KiB\n", bytes >> 10, counts[0],
               counts[1], before >> 10, after >> 10);
-  return ok & EXPECT(counts[0] >= least) & EXPECT(counts[1] == counts[0]) & EXPECT(after >= before);
+  return ok & EXPECT(counts[0] >= least) & EXPECT(counts[1] == counts[0]) & EXPECT(after + bytes / 2 >= before);
 }
 
 }  // namespace

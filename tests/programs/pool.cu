@@ -96,7 +96,7 @@ bool keepsCount(cudaStream_t stream) {
   CHECK(cudaPointerGetAttributes(&facts, two));
   ok &= EXPECT(facts.type == cudaMemoryTypeDevice);
   CHECK(cudaFreeAsync(one, stream));
-  CHECK(cudaFree(two));  // the other way to free it
+  CHECK(cudaFreeAsync(two, stream));
   CHECK(cudaStreamSynchronize(stream));
   ok &= EXPECT(attribute(pool, cudaMemPoolAttrUsedMemCurrent) == 0) &
         EXPECT(attribute(pool, cudaMemPoolAttrUsedMemHigh) == 4 << 20);
@@ -115,6 +115,7 @@ int main() {
   CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
   CHECK(cudaDeviceGetMemPool(&current, 0));
   CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaFree(allocate(stream)));  // the other way to free it
   bool ok = EXPECT(current == pool) & keepsStreamsApart() & usesAgain(pool) & keepsCount(stream);
 
   // One that lives over the pause, one that is freed just before it and one that is only asked for.
