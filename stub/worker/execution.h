@@ -41,6 +41,7 @@ struct Blob {
 
 struct FunctionInfo {
   uint64_t module = 0;  // virtual handle
+  CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
 };
 

@@ -58,10 +58,11 @@ CUresult moduleFunction(Execution& on, api::Cuda::ModuleFunctionParams::Reader p
   }
   std::vector<std::pair<size_t, size_t>> layout;
   size_t offset = 0, size = 0;
-  while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS) layout.push_back({offset, size});
+  while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS)
+    layout.push_back({offset, size});
   auto offsets = results.initOffsets(static_cast<unsigned>(layout.size()));
   auto sizes = results.initSizes(static_cast<unsigned>(layout.size()));
-  FunctionInfo info{.module = p.getModule()};
+  FunctionInfo info{.module = p.getModule(), .real = function};
   for (unsigned i = 0; i < layout.size(); ++i) {
     offsets.set(i, static_cast<uint32_t>(layout[i].first));
     sizes.set(i, static_cast<uint32_t>(layout[i].second));
@@ -86,22 +87,30 @@ CUresult moduleVariable(Execution& on, api::Cuda::ModuleVariableParams::Reader p
 }
 
 CUresult launchKernel(Execution& on, api::Cuda::LaunchKernelParams::Reader p, Answer&) {
-  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
+  auto found = on.functions.find(p.getFunction());
+  if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
+  auto& function = found->second;
   auto parameters = p.getParameters();
-  auto info = on.functions.find(p.getFunction());
-  if (info == on.functions.end() || parameters.size() < info->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (parameters.size() < function.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
 
   size_t bytes = parameters.size();
   std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  CUlaunchAttribute cooperative{};
-  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-  cooperative.value.cooperative = 1;
-  CUlaunchConfig config{p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(), p.getBlockZ(),
-                        p.getSharedBytes(), on.stream(p.getStream()), &cooperative, p.getCooperative() ? 1u : 0u};
-  if (CUresult error = on.driver.cuLaunchKernelEx(&config, function, nullptr, extra.data())) return error;
-  on.throttles[on.device()].launched(on.driver, config.hStream);
-  return CUDA_SUCCESS;
+  CUstream stream = on.stream(p.getStream());
+  CUresult result;
+  if (p.getCooperative()) {
+    CUlaunchAttribute cooperative{};
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
+    CUlaunchConfig config{p.getGridX(),  p.getGridY(),       p.getGridZ(), p.getBlockX(), p.getBlockY(),
+                          p.getBlockZ(), p.getSharedBytes(), stream,       &cooperative,  1};
+    result = on.driver.cuLaunchKernelEx(&config, function.real, nullptr, extra.data());
+  } else {
+    result = on.driver.cuLaunchKernel(function.real, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(),
+                                      p.getBlockY(), p.getBlockZ(), p.getSharedBytes(), stream, nullptr, extra.data());
+  }
+  if (result == CUDA_SUCCESS) on.throttles[on.device()].launched(on.driver, stream);
+  return result;
 }
 
 }  // namespace vgpu::stub
