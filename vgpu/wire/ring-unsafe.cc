@@ -46,9 +46,10 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
     shared.doorbell.fetch_add(1);
     futexWake(shared.doorbell, 1);
   }
-  // The consumer's core wrote the next frame's zeros; fetched now, they are here when the next call begins to fill
-  // them.
-  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(frame.frame + frame.bytes + line * frameUnit, 1);
+  // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
+  // next fills them: one call ahead is not enough for all lines of a frame to come.
+  const std::byte* later = frame.frame + 2 * frame.bytes;
+  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(later + line * frameUnit, 1);
 }
 
 RingReader::RingReader(const Segment& segment, uint64_t position)
