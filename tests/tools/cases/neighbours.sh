@@ -9,7 +9,7 @@ waitUntil lists a sleeper
 succeeds ctl a run -- "$tree/tests/programs/fault"
 succeeds ctl a run -- "$tree/tests/programs/fault-reset"
 
-"$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run -- "$tree/tests/programs/endless" wait >"$dir/endless.log" 2>&1 &
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run -- "$tree/tests/programs/endless" wait >"$dir/endless.log" 2>&1 &
 waitUntil says endless 'endless: works'
 worker=$(field a endless workerPid)
 kill -KILL "$(field a endless pid)"
