@@ -61,8 +61,15 @@ const RegionTable::Row* RegionTable::find(uint64_t address) const {
   return address < row.end ? &row : nullptr;
 }
 
+// Managed variables are mapped at their device addresses, and thread sanitizer leaves a program few addresses.
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t imageBase = 0x7ec000000000, imageBytes = 64ull << 30;
+#else
+constexpr uint64_t imageBase = 0x300000000000, imageBytes = 8 * TiB;
+#endif
+
 AddressSpace::AddressSpace()
-    : images(0x300000000000, 8 * TiB),
+    : images(imageBase, imageBytes),
       heaps(0x380000000000, 8 * TiB),
       plain(0x400000000000, 8 * TiB),
       unhinted_(0x480000000000, 8 * TiB) {}
