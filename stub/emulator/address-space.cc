@@ -62,7 +62,8 @@ const RegionTable::Row* RegionTable::find(uint64_t address) const {
 }
 
 AddressSpace::AddressSpace()
-    : images(0x300000000000, 8 * TiB),
+    : variables(0x300000000000, 4 * TiB),
+      managed(0x340000000000, 4 * TiB),
       heaps(0x380000000000, 8 * TiB),
       plain(0x400000000000, 8 * TiB),
       unhinted_(0x480000000000, 8 * TiB) {}
