@@ -5,31 +5,54 @@
 #include <algorithm>
 #include <map>
 
+#include "checkpoint/fillers.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
 
 namespace {
 
-constexpr int mostAttempts = 256;  // to put one module in its place
+constexpr int mostAttempts = 32;  // to put one module in its place
 
-// A module that has to be where it was: known by one of its variables.
+using Variables = std::vector<const SavedVariable*>;
+
+// A module that has to be where it was.
 struct Placed {
   const ObjectRecord* record;
-  std::string symbol;    // empty where nobody knows an address in it
-  uint64_t address = 0;  // of that variable
+  Variables variables;  // those of which somebody knows an address
+  unsigned device() const { return record->device; }
 };
 
-// A module of nothing but `bytes` of memory.
-std::string fillerOf(uint64_t bytes) {
-  return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 filler[{}];\n",
-                     bytes);
+// Variables of a module side by side, and the gap that it finds there. All variables of a run came into one gap, from
+// its beginning on.
+struct Run {
+  uint64_t begin, used, end;
+  bool isWholeChunks() const { return end - begin >= variableChunk; }
+};
+
+uint64_t pieceEnd(const SavedVariable& variable) {
+  uint64_t granule = variable.bytes >= variableChunk ? variableChunk : variableGranule;
+  return roundUp(variable.address + variable.bytes, granule);
+}
+
+std::vector<Run> runsOf(const Placed& module) {
+  std::vector<Run> runs;
+  auto sorted = module.variables;
+  std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->address < b->address; });
+  for (auto* variable : sorted) {
+    uint64_t begin = variable->address / variableGranule * variableGranule, end = pieceEnd(*variable);
+    uint64_t last = runs.empty() ? 0 : runs.back().end;
+    if (begin < last || (begin == last && begin % variableChunk != 0))
+      runs.back().used = runs.back().end = std::max(last, end);
+    else
+      runs.push_back({begin, end, end});
+  }
+  return runs;
 }
 
 class Placement {
  public:
   explicit Placement(stub::Execution& on) : on(on) {}
-  ~Placement() { dropFillers(); }
 
   void load(const Placed& module) {
     const RecordedFrame& frame = module.record->recipe.front();
@@ -38,77 +61,131 @@ class Placement {
     if (result != CUDA_SUCCESS)
       fail(fmt::format("the module {:#x} cannot be loaded again on this device: {}", module.record->id.handle,
                        stub::nameOf(on.driver, result)));
+    loaded.push_back(&module);
   }
   void unload(const Placed& module) {
-    on.select(module.record->device);
+    on.select(module.device());
     on.driver.cuModuleUnload(realOf(module));
     on.handles.remove(api::Kind::MODULE, module.record->id.handle);
     on.modules.erase(module.record->id.handle);
+    std::erase(loaded, &module);
   }
-  // How far from its place it lies; 0 where nobody knows a place.
-  uint64_t distance(const Placed& module) {
-    if (module.symbol.empty()) return 0;
-    CUdeviceptr at = 0;
-    size_t bytes = 0;
-    on.select(module.record->device);
-    if (on.driver.cuModuleGetGlobal_v2(&at, &bytes, realOf(module), module.symbol.c_str()) != CUDA_SUCCESS) return 0;
-    return at > module.address ? at - module.address : module.address - at;
+  void unloadAll() {
+    while (!loaded.empty()) unload(*loaded.back());
   }
-
-  // Loads it, with fillers before it for as long as each brings it nearer.
-  bool loadInPlace(const Placed& module) {
-    load(module);
-    uint64_t off = distance(module), size = off;
-    for (int attempt = 0; off != 0 && size != 0; ++attempt) {
-      if (attempt == mostAttempts) return false;
-      unload(module);
-      bool filled = addFiller(size);
-      load(module);
-      uint64_t now = distance(module);
-      if (filled && now < off) {
-        size = off = now;
-      } else {
-        if (filled) dropFiller();
-        size /= 2;
-      }
-    }
-    dropFillers();
-    return off == 0;
+  bool isInPlace(const Placed& module) {
+    return std::all_of(module.variables.begin(), module.variables.end(),
+                       [&](auto* variable) { return addressOf(module, *variable) == variable->address; });
+  }
+  // With nothing loaded. Whether each lies in place now.
+  bool loadAmongFillers(const std::vector<Placed>& modules) {
+    Fillers fillers(on);
+    std::map<uint64_t, unsigned> chunks;
+    for (auto& module : modules)
+      for (auto& run : runsOf(module))
+        for (uint64_t at = run.begin / variableChunk * variableChunk; at < run.end; at += variableChunk)
+          chunks[at] = module.device();
+    fillers.fill(chunks);
+    return std::all_of(modules.begin(), modules.end(), [&](auto& module) { return loadInPlace(fillers, module); });
   }
 
  private:
   CUmodule realOf(const Placed& module) const {
     return fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module.record->id.handle));
   }
-  bool addFiller(uint64_t bytes) {
-    CUmodule filler = nullptr;
-    if (on.driver.cuModuleLoadDataEx(&filler, fillerOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS)
-      return false;
-    fillers.push_back(filler);
-    return true;
+  uint64_t addressOf(const Placed& module, const SavedVariable& variable) {
+    CUdeviceptr at = 0;
+    size_t bytes = 0;
+    on.select(module.device());
+    return on.driver.cuModuleGetGlobal_v2(&at, &bytes, realOf(module), variable.symbol.c_str()) == CUDA_SUCCESS ? at
+                                                                                                                : 0;
   }
-  void dropFiller() {
-    on.driver.cuModuleUnload(fillers.back());
-    fillers.pop_back();
-  }
-  void dropFillers() {
-    while (!fillers.empty()) dropFiller();
-  }
+  bool loadInPlace(Fillers& fillers, const Placed& module);
+  Variables inOrder(const Placed& module);
+  bool widen(const Fillers& fillers, const Placed& module, const Variables& variables, std::vector<Run>& runs,
+             bool mayReorder);
 
   stub::Execution& on;
-  std::vector<CUmodule> fillers;
+  std::vector<const Placed*> loaded;
 };
 
-std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables) {
-  std::map<uint64_t, const SavedVariable*> byModule;
-  for (auto& variable : variables) byModule[variable.module] = &variable;
-  std::vector<Placed> modules;
-  for (auto& record : records) {
-    if (!isPlacedModule(record)) continue;
-    auto known = byModule.find(record.id.handle);
-    modules.push_back(known == byModule.end() ? Placed{&record, ""}
-                                              : Placed{&record, known->second->symbol, known->second->address});
+// The gaps that the module found are known but for their size and age, which only matter where it found several. They
+// begin as large as what it put there, and grow by what the driver does with them.
+bool Placement::loadInPlace(Fillers& fillers, const Placed& module) {
+  auto runs = runsOf(module);
+  std::erase_if(runs, [&](auto& run) { return !fillers.cover(run.begin, run.end); });  // not in this memory: managed
+  auto order = runs.size() > 1 ? inOrder(module) : module.variables;
+  for (int attempt = 0; attempt < mostAttempts; ++attempt) {
+    for (auto& run : runs)
+      if (!fillers.cut(module.device(), run.begin, run.end)) return false;
+    for (auto& run : runs) fillers.open(run.begin, run.end);
+    load(module);
+    bool inPlace = isInPlace(module);
+    auto wider = runs;
+    if (!inPlace) {
+      if (!widen(fillers, module, order, wider, attempt < mostAttempts / 2)) return false;
+      unload(module);
+    }
+    for (bool wholeChunks : {false, true})  // these are closed when no gap is left to take their fillers
+      for (auto& run : runs)
+        if (run.isWholeChunks() == wholeChunks &&
+            !fillers.close(module.device(), inPlace ? run.used : run.begin, run.end))
+          return false;
+    if (inPlace) return true;
+    runs = wider;
   }
+  return false;
+}
+
+// Where nothing is open a module's variables lie one behind the other, in the order in which they came.
+Variables Placement::inOrder(const Placed& module) {
+  std::map<uint64_t, const SavedVariable*> ordered;
+  load(module);
+  for (auto* variable : module.variables) ordered[addressOf(module, *variable)] = variable;
+  unload(module);
+  Variables variables;
+  for (auto& [address, variable] : ordered) variables.push_back(variable);
+  return variables;
+}
+
+// The first variable to go astray went into the gap `taken`, where the smaller one is preferred, or else the older, and
+// not into its own: so that gap was larger, or younger. False where nothing more can be learned.
+bool Placement::widen(const Fillers& fillers, const Placed& module, const Variables& variables, std::vector<Run>& runs,
+                      bool mayReorder) {
+  auto holding = [&](uint64_t address) {
+    return std::find_if(runs.begin(), runs.end(), [&](auto& run) { return address >= run.begin && address < run.end; });
+  };
+  auto astray = std::find_if(variables.begin(), variables.end(),
+                             [&](auto* variable) { return addressOf(module, *variable) != variable->address; });
+  if (astray == variables.end()) return false;
+  uint64_t wanted = (*astray)->address, at = addressOf(module, **astray);
+  auto own = holding(wanted), taken = holding(at);
+  if (own == runs.end() || taken == runs.end() || own == taken) return false;
+  uint64_t left = own->end - wanted;
+  if (mayReorder && taken->end - at == left && wanted == own->begin && taken < own) {
+    std::rotate(taken, taken + 1, own + 1);  // opened after it, and so younger
+    return true;
+  }
+  uint64_t end = std::max(taken->end, at + left) + variableGranule, limit = roundUp(taken->begin + 1, variableChunk);
+  // A filler stays, or the chunk goes. Where the gap would be the whole chunk, there was none yet.
+  if (end >= limit) end = taken->begin % variableChunk == 0 ? limit : limit - variableGranule;
+  for (auto& run : runs)  // another gap
+    if (run.begin > taken->begin && end >= run.begin) return false;
+  if (end <= taken->end || !fillers.cover(taken->end, end)) return false;
+  taken->end = end;
+  return true;
+}
+
+// In the order in which they were loaded.
+std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables) {
+  std::map<uint64_t, std::vector<const SavedVariable*>> byModule;
+  for (auto& variable : variables)
+    if (variable.bytes > 0) byModule[variable.module].push_back(&variable);
+  std::vector<Placed> modules;
+  for (auto& record : records)
+    if (isPlacedModule(record)) modules.push_back({&record, byModule[record.id.handle]});
+  std::sort(modules.begin(), modules.end(),
+            [](auto& a, auto& b) { return a.record->recipe.front().position < b.record->recipe.front().position; });
   return modules;
 }
 
@@ -120,23 +197,13 @@ void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
                   const std::vector<SavedVariable>& variables) {
   auto modules = modulesOf(records, variables);
   Placement placement(on);
-  auto inPlace = [&](const Placed& module) { return placement.distance(module) == 0; };
   for (auto& module : modules) placement.load(module);
-  // By address: from one end of the driver's memory, and from the other, because drivers begin at either. Modules of
-  // which nobody knows an address come last, where they are in nobody's way.
-  auto sorted = modules;
-  for (bool ascending : {true, false}) {
-    if (std::all_of(sorted.begin(), sorted.end(), inPlace)) return;
-    for (auto& module : sorted) placement.unload(module);
-    std::stable_sort(sorted.begin(), sorted.end(), [&](auto& a, auto& b) {
-      if (a.symbol.empty() != b.symbol.empty()) return b.symbol.empty();
-      return ascending ? a.address < b.address : a.address > b.address;
-    });
-    for (auto& module : sorted) placement.loadInPlace(module);
-  }
-  if (std::all_of(sorted.begin(), sorted.end(), inPlace)) return;
+  auto inPlace = [&](const Placed& module) { return placement.isInPlace(module); };
+  if (std::all_of(modules.begin(), modules.end(), inPlace)) return;
+  placement.unloadAll();
+  if (placement.loadAmongFillers(modules)) return;
   // As they were at first, so that what is said of them is the driver's doing and not ours.
-  for (auto& module : sorted) placement.unload(module);
+  placement.unloadAll();
   for (auto& module : modules) placement.load(module);
 }
 

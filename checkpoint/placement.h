@@ -1,10 +1,9 @@
 // Module images at the addresses that the program knows.
 //
-// Where an image lies is the driver's decision, and it decides by what is loaded at that moment: the same loads give
-// the same places (FACTS: addresses). A program that has unloaded modules has left gaps that later ones filled or did
-// not, and nobody keeps that history. So the modules are loaded as they were; where that puts one elsewhere, they are
-// loaded again by address, with fillers in the gaps where the driver would rather put them, until each lies where it
-// was.
+// Where a variable lies is the driver's decision, and it decides by what is loaded at that moment: the same loads give
+// the same places. A program that has unloaded modules has left gaps that later ones filled or did not, and nobody
+// keeps that history. So the modules are loaded as they were; where that puts one elsewhere, the memory is filled
+// (fillers.h), and each module is loaded again with nothing open but the places of its own variables.
 //
 // Used by the working thread during a restore. Driver calls only that any program can make.
 #pragma once

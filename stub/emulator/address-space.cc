@@ -63,13 +63,14 @@ const RegionTable::Row* RegionTable::find(uint64_t address) const {
 
 // Managed variables are mapped at their device addresses, and thread sanitizer leaves a program few addresses.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t imageBase = 0x7ec000000000, imageBytes = 64ull << 30;
+constexpr uint64_t managedBase = 0x7ec000000000, managedBytes = 64ull << 30;
 #else
-constexpr uint64_t imageBase = 0x300000000000, imageBytes = 8 * TiB;
+constexpr uint64_t managedBase = 0x340000000000, managedBytes = 4 * TiB;
 #endif
 
 AddressSpace::AddressSpace()
-    : images(imageBase, imageBytes),
+    : variables(0x300000000000, 4 * TiB),
+      managed(managedBase, managedBytes),
       heaps(0x380000000000, 8 * TiB),
       plain(0x400000000000, 8 * TiB),
       unhinted_(0x480000000000, 8 * TiB) {}

@@ -2,12 +2,13 @@
 //
 // Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host
 // view), so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations
-// and managed memory are the exception that CUDA asks for: their device address is their host address. An image with
-// managed variables is therefore mapped at its own address.
+// and managed memory are the exception that CUDA asks for: their device address is their host address. Managed
+// variables are therefore mapped at their own addresses.
 //
 // Fixed places, chosen clear of what Linux, ASan and TSan use for the process itself:
 //   0x200000000000  left to callers of cuMemAddressReserve with an address
-//   0x300000000000  module images
+//   0x300000000000  variables of modules
+//   0x340000000000  their managed variables
 //   0x380000000000  heaps of kernels' malloc()
 //   0x400000000000  plain device memory
 //   0x480000000000  cuMemAddressReserve without an address
@@ -32,6 +33,7 @@
 namespace vgpu::emulator::api {
 
 constexpr uint64_t pieceBytes = uint64_t{2} << 20;  // the granularity of device memory, as on hardware
+constexpr uint64_t hostPageBytes = 4096;
 constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
@@ -126,7 +128,7 @@ class AddressSpace {
   void unreserve(uint64_t base, uint64_t bytes);
   bool reserved(uint64_t base, uint64_t bytes) const;
 
-  VaRange images, heaps, plain;  // places that hand out addresses of their own
+  VaRange variables, managed, heaps, plain;  // places that hand out addresses of their own
 
   // Mappings. map() refuses with `taken` where the range overlaps one.
   void map(Mapping mapping, CUresult taken);

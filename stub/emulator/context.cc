@@ -11,6 +11,8 @@ namespace {
 
 std::atomic<uint64_t> nextContextId{1};
 
+constexpr uint64_t variableGranule = 256;  // as on hardware
+
 }  // namespace
 
 Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
@@ -21,6 +23,9 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
       flags(flags),
       peers(device.bit()),
       streams(*this, driver.scheduler),
+      variables(device, driver.space.variables, variableGranule),
+      managedVariables(device, driver.space.managed, hostPageBytes),
+      heaps(device, driver.space.heaps, hostPageBytes),
       limits_{{CU_LIMIT_STACK_SIZE, 1024},
               {CU_LIMIT_PRINTF_FIFO_SIZE, 8650752},
               {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},
@@ -80,7 +85,7 @@ void Context::synchronize() {
 Context::Heap Context::heap() {
   std::call_once(heapMade_, [this] {
     try {
-      heap_ = std::make_unique<PlacedRange>(*this, driver.space.heaps, limit(CU_LIMIT_MALLOC_HEAP_SIZE));
+      heap_ = std::make_unique<PlacedRange>(*this, heaps, limit(CU_LIMIT_MALLOC_HEAP_SIZE));
     } catch (const Refusal&) {
       // A device without room for a heap: malloc() in kernels answers null.
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device.h"
+#include "place-pool.h"
 #include "stream.h"
 
 namespace vgpu::emulator::api {
@@ -31,6 +32,7 @@ class Context : public Domain {
   std::atomic<bool> alive{true};
   std::atomic<uint64_t> peers;  // devices whose plain memory this context's kernels may use, its own included
   StreamSet streams;
+  PlacePool variables, managedVariables, heaps;
 
   // The first failure of device work sticks: every later call answers it, no later work runs.
   CUresult failure() const { return static_cast<CUresult>(failure_.load()); }

@@ -137,7 +137,7 @@ CUresult libraryVariable(CUdeviceptr* address, size_t* bytes, CUlibrary handle, 
     std::shared_ptr<LoadedModule> module = context.driver.libraries.get(handle)->moduleIn(context);
     const Variable* variable = module->findVariable(name);
     if (!variable || variable->managed != managed) refuse(CUDA_ERROR_NOT_FOUND);
-    if (address) *address = module->module->base() + variable->offset;
+    if (address) *address = module->addressOf(*variable);
     if (bytes) *bytes = variable->bytes;
   });
 }

@@ -1,6 +1,5 @@
 #include "loaded-module.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "container.h"
@@ -9,7 +8,7 @@
 namespace vgpu::emulator::api {
 namespace {
 
-constexpr uint64_t pageBytes = 4096;
+constexpr uint64_t hostAlignment = 64;  // of a variable's bytes, for vectors and atomics
 
 Refusal refusalFor(const PtxError& error) {
   return {codeOf(error), error.what()};  // it names the line
@@ -46,49 +45,54 @@ CUresult codeOf(const PtxError& error) {
   return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
 }
 
-PlacedRange::PlacedRange(Context& context, VaRange& place, uint64_t bytes, std::optional<uint64_t> managedOffset)
+PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, bool managed)
     : driver_(context.driver),
-      place_(place),
-      bytes_(alignUp(bytes, pageBytes)),
-      managedOffset_(managedOffset.value_or(bytes_)) {
-  lease_.emplace(context.device, bytes_);
-  std::optional<uint64_t> base = place.take(alignUp(std::max(bytes_, pageBytes), pieceBytes), pieceBytes);
-  if (!base) {
-    lease_.reset();
-    refuse(CUDA_ERROR_OUT_OF_MEMORY);
-  }
-  base_ = *base;
+      pool_(pool),
+      bytes_(bytes),
+      kind_(managed ? MappingKind::managed : MappingKind::image),
+      base_(pool.take(bytes, 1)) {
   try {
-    if (bytes_ != 0) view_ = managedOffset ? HostView::anonymousAt(base_, bytes_) : HostView::anonymous(bytes_);
+    view_ = managed ? HostView::anonymousAt(base_, alignUp(bytes, hostPageBytes)) : HostView::anonymous(bytes);
+    host_ = view_->base();
+    map(context);
   } catch (...) {
-    place.give(base_);
+    pool.give(base_);
     throw;
   }
-  const auto map = [&](MappingKind kind, uint64_t from, uint64_t to, Context* owner, uint64_t devices) {
-    if (from == to) return;
-    driver_.space.map(Mapping{.base = base_ + from,
-                              .bytes = to - from,
-                              .kind = kind,
-                              .view = view_,
-                              .host = view_->base() + from,
-                              .device = &context.device,
-                              .context = owner,
-                              .readers = devices,
-                              .writers = devices},
-                      CUDA_ERROR_UNKNOWN);
-  };
-  const uint64_t device = context.device.bit();
-  map(MappingKind::image, 0, managedOffset ? managedOffset_ : bytes, &context, device);
-  // Nobody's to free: it goes with the module.
-  map(MappingKind::managed, managedOffset_, managedOffset ? bytes : bytes_, nullptr, ~uint64_t{0});
+}
+
+PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, uint64_t alignment,
+                         std::shared_ptr<HostView> view, uint64_t offset)
+    : driver_(context.driver),
+      pool_(pool),
+      bytes_(bytes),
+      kind_(MappingKind::image),
+      base_(pool.take(bytes, alignment)),
+      view_(std::move(view)),
+      host_(view_->base() + offset) {
+  map(context);
+}
+
+void PlacedRange::map(Context& context) {
+  const bool managed = kind_ == MappingKind::managed;
+  const uint64_t devices = managed ? ~uint64_t{0} : context.device.bit();
+  driver_.space.map(Mapping{.base = base_,
+                            .bytes = bytes_,
+                            .kind = kind_,
+                            .view = view_,
+                            .host = host_,
+                            .device = &context.device,
+                            .context = managed ? nullptr : &context,  // nobody's to free: it goes with the module
+                            .readers = devices,
+                            .writers = devices},
+                    CUDA_ERROR_UNKNOWN);
 }
 
 void PlacedRange::release() {
-  if (!lease_) return;
-  lease_.reset();
-  if (managedOffset_ != 0) driver_.space.unmap(base_, MappingKind::image, CUDA_ERROR_UNKNOWN);
-  if (managedOffset_ != bytes_) driver_.space.unmap(base_ + managedOffset_, MappingKind::managed, CUDA_ERROR_UNKNOWN);
-  place_.give(base_);
+  if (released_) return;
+  released_ = true;
+  driver_.space.unmap(base_, kind_, CUDA_ERROR_UNKNOWN);
+  pool_.give(base_);
 }
 
 LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
@@ -98,10 +102,32 @@ LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner
   } catch (const PtxError& error) {
     throw refusalFor(error);
   }
-  image_ =
-      std::make_unique<PlacedRange>(owner, owner.driver.space.images, module->imageBytes(), module->managedOffset());
-  module->place(image_->base(), image_->host());
+  placeSections();
   names_ = module->kernelNames();
+}
+
+// The bytes of all are one mapping of this process, which has a limited number of them.
+void LoadedModule::placeSections() {
+  uint64_t bytes = 0;
+  for (const Section& section : module->sections())
+    if (!section.managed) bytes = alignUp(bytes, hostAlignment) + section.bytes;
+  const std::shared_ptr<HostView> view = bytes == 0 ? nullptr : HostView::anonymous(bytes);
+  std::vector<SectionPlace> places;
+  uint64_t offset = 0;
+  for (const Section& section : module->sections()) {
+    offset = alignUp(offset, hostAlignment);
+    image_.push_back(
+        section.managed
+            ? std::make_unique<PlacedRange>(context, context.managedVariables, section.bytes, true)
+            : std::make_unique<PlacedRange>(context, context.variables, section.bytes, section.align, view, offset));
+    places.push_back({image_.back()->base(), image_.back()->host()});
+    if (!section.managed) offset += section.bytes;
+  }
+  module->place(places);
+}
+
+void LoadedModule::release() {
+  for (const std::unique_ptr<PlacedRange>& section : image_) section->release();
 }
 
 const Variable* LoadedModule::findVariable(std::string_view name) const {

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,28 +15,33 @@
 
 namespace vgpu::emulator::api {
 
-// Device memory of a context's own, at an address that depends on nothing but the ranges placed there before: the
-// images of modules and the heap.
+// A piece of device memory of a context's own: a section of a module's image, or the heap.
 class PlacedRange {
  public:
-  // What begins at `managedOffset` is managed memory: this process sees it at its device address.
-  PlacedRange(Context&, VaRange& place, uint64_t bytes, std::optional<uint64_t> managedOffset = {});
+  // Managed memory is where this process sees it, too.
+  PlacedRange(Context&, PlacePool&, uint64_t bytes, bool managed = false);
+  // One whose bytes are part of `view`, at `offset`.
+  PlacedRange(Context&, PlacePool&, uint64_t bytes, uint64_t alignment, std::shared_ptr<HostView> view,
+              uint64_t offset);
   ~PlacedRange() { release(); }
   PlacedRange(const PlacedRange&) = delete;
   // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
   void release();
   uint64_t base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
-  std::byte* host() const { return view_ ? view_->base() : nullptr; }
+  std::byte* host() const { return host_; }
 
  private:
+  void map(Context&);
+
   Driver& driver_;
-  VaRange& place_;
-  uint64_t bytes_;
-  uint64_t managedOffset_;            // bytes_ where nothing is managed
-  std::optional<MemoryLease> lease_;  // none once released
-  std::shared_ptr<HostView> view_;
+  PlacePool& pool_;
+  const uint64_t bytes_;
+  const MappingKind kind_;
   uint64_t base_ = 0;
+  std::shared_ptr<HostView> view_;
+  std::byte* host_ = nullptr;
+  bool released_ = false;
 };
 
 struct Function;
@@ -54,13 +58,15 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   const Kernel& decode(const std::string& name);
   const std::vector<std::string>& kernelNames() const { return names_; }
   const Variable* findVariable(std::string_view name) const;
+  uint64_t addressOf(const Variable& variable) const { return module->addressOf(variable); }
   // The module is unloaded, though a graph or a launch may still refer to it.
-  void release() { image_->release(); }
+  void release();
   // The function named `name`, the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
   std::shared_ptr<Function> function(const std::string& name);
 
  private:
-  std::unique_ptr<PlacedRange> image_;
+  void placeSections();
+  std::vector<std::unique_ptr<PlacedRange>> image_;  // a section each
   std::vector<std::string> names_;
   std::mutex mutex_, functionsMutex_;
   std::map<std::string, Refusal> undecodable_;

@@ -85,7 +85,7 @@ CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmod
     std::shared_ptr<LoadedModule> module = context.driver.modules.get(handle);
     const Variable* variable = module->findVariable(name);
     if (!variable) refuse(CUDA_ERROR_NOT_FOUND);
-    if (address) *address = module->module->base() + variable->offset;
+    if (address) *address = module->addressOf(*variable);
     if (bytes) *bytes = variable->bytes;
   });
 }

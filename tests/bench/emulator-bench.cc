@@ -46,7 +46,7 @@ std::string fmaLoop(const char* type, const char* half) {
 
 struct Prepared {
   Prepared(const std::string& text, size_t bytes) : module(Module::parse(text, 90)), memory(bytes) {
-    module->place(OneRegion::kBase, memory.host());
+    module->placeTogether(OneRegion::kBase, memory.host());
     launch.kernel = module->findKernel("k");
     launch.memory = &memory;
   }
@@ -114,7 +114,7 @@ void loadModule(benchmark::State& state) {
   for (auto _ : state) {
     const auto module = Module::parse(text, 90);
     if (module->imageBytes() > image.size()) image.resize(module->imageBytes());
-    module->place(OneRegion::kBase, image.data());
+    module->placeTogether(OneRegion::kBase, image.data());
     benchmark::DoNotOptimize(module->findKernel("k"));
   }
 }

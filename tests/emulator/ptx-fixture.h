@@ -46,7 +46,7 @@ class Device {
  public:
   explicit Device(std::string_view ptx, int architecture = 90) : module(Module::parse(ptx, architecture)) {
     image = memory.allocate(std::max<uint64_t>(module->imageBytes(), 1));
-    module->place(image, memory.host(image));
+    module->placeTogether(image, memory.host(image));
   }
 
   template <class T>
@@ -63,7 +63,7 @@ class Device {
   }
   uint64_t variable(std::string_view name) {
     for (const Variable& variable : module->variables())
-      if (variable.name == name) return image + variable.offset;
+      if (variable.name == name) return module->addressOf(variable);
     FAIL("no such variable");
     return 0;
   }

@@ -59,7 +59,7 @@ TEST_CASE("variables hold their initial values, addresses of variables and of fu
   CHECK(at("numbers", 8) == 0xc000000000000000);
   CHECK(at("pointer") == device.variable("words") + 8);
   CHECK(at("table", 16) == device.variable("bytes") + 2);
-  CHECK(at("table") >= device.image);
+  CHECK(at("table") - 1 < 64);  // a function's number
   CHECK(device.download<uint32_t>(device.variable("shared_with_host"), 1)[0] == 0xfffffff9);
   CHECK(at("parts") == device.variable("words"));
   for (const Variable& variable : device.module->variables()) {

@@ -50,7 +50,7 @@ bool runAll(std::string_view text) try {
   const auto module = Module::parse(text, 90);
   if (module->imageBytes() > (1 << 24)) return false;  // what a caller would find no memory for
   TwoRegions memory(module->imageBytes());
-  module->place(kImageBase, memory.image());
+  module->placeTogether(kImageBase, memory.image());
   bool all = true;
   for (const std::string& name : module->kernelNames()) {
     try {

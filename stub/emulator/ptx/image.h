@@ -1,4 +1,6 @@
-// A module's image: its variables with their initial values, and a slot for each function.
+// A module's image: its variables with their initial values.
+//
+// Every variable is placed by itself, as drivers do, but .const ones together, and managed ones.
 #pragma once
 
 #include "declarations.h"
@@ -11,35 +13,44 @@ class Image {
   explicit Image(const Declarations&);
 
   const std::vector<Variable>& variables() const { return variables_; }
-  uint64_t bytes() const { return bytes_; }
-  std::optional<uint64_t> managedOffset() const { return managedOffset_; }
-  uint64_t constantBytes() const { return constantBytes_; }
-  std::optional<uint64_t> findVariable(std::string_view name) const;  // offset
-  std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;
-  uint64_t functionSlot(const FunctionDecl&) const;
-  // [begin, end) of .const variables, as offsets.
-  const std::vector<std::pair<uint64_t, uint64_t>>& constantRanges() const { return constantRanges_; }
+  std::span<const Section> sections() const { return sections_; }
+  uint64_t constantBytes() const { return constants_ ? sections_[*constants_].bytes : 0; }
 
-  void write(uint64_t base, std::byte* host) const;
+  // Puts section i at places[i] and writes the initial values. Addresses are known from then on.
+  void place(std::span<const SectionPlace> places);
+  bool isPlaced() const { return placed_; }
+  uint64_t addressOf(const Variable& variable) const { return places_[variable.section].base + variable.offset; }
+  uint64_t variableAddress(std::string_view name) const;
+  std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;  // its address
+  // A small number, as on hardware: nothing lies there.
+  uint64_t functionAddress(const FunctionDecl&) const;
+  // [begin, end) of .const variables.
+  std::pair<uint64_t, uint64_t> constantRange() const;
 
  private:
-  struct Placed {
+  struct Layout {
     const VariableDecl* decl;
+    uint32_t section;
     uint64_t offset;
   };
-  void placeVariables(bool managed);
-  uint64_t place(const VariableDecl&);
-  uint64_t addressOf(const Relocation&, uint64_t base) const;
+  Layout layOut(const VariableDecl&);
+  void layOutVariables(Space);
+  uint32_t addSection();
+  uint64_t addressAt(const Layout& layout) const { return places_[layout.section].base + layout.offset; }
+  uint64_t addressOf(const Relocation&) const;
+  void requireTarget(const Relocation&) const;
+  const FunctionDecl* findFunction(std::string_view name) const;
 
   const Declarations& declarations_;
-  std::vector<Placed> placed_;
+  std::vector<Section> sections_;
+  std::optional<uint32_t> constants_, managed_;
+  std::vector<SectionPlace> places_;
+  bool placed_ = false;
+  uint64_t bytes_ = 0;
+  std::vector<Layout> layouts_;
   std::vector<Variable> variables_;
-  std::unordered_map<std::string_view, uint64_t> offsets_;
-  std::map<std::pair<const FunctionDecl*, std::string_view>, uint64_t> statics_;
-  std::unordered_map<const FunctionDecl*, uint64_t> slots_;
-  std::vector<std::pair<uint64_t, uint64_t>> constantRanges_;
-  std::optional<uint64_t> managedOffset_;
-  uint64_t bytes_ = 0, constantBytes_ = 0;
+  std::unordered_map<std::string_view, Layout> named_;
+  std::map<std::pair<const FunctionDecl*, std::string_view>, Layout> statics_;
 };
 
 }  // namespace vgpu::emulator

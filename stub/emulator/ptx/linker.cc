@@ -6,8 +6,8 @@
 
 namespace vgpu::emulator {
 
-Linker::Linker(const Declarations& declarations, const Image& image, uint64_t base, int architecture)
-    : declarations_(declarations), image_(image), base_(base), architecture_(architecture) {}
+Linker::Linker(const Declarations& declarations, const Image& image, int architecture)
+    : declarations_(declarations), image_(image), architecture_(architecture) {}
 
 std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
   kernel_ = std::make_unique<Kernel>();
@@ -17,8 +17,7 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
     kernel_->parameters.push_back({parameter.offset, parameter.bytes});
     kernel_->parameterBytes = parameter.offset + parameter.bytes;
   }
-  for (const auto& [begin, end] : image_.constantRanges())
-    kernel_->constantRanges.push_back({base_ + begin, base_ + end});
+  kernel_->constantRange = image_.constantRange();
   kernel_->entry = function(decl.name, decl.line);
   decodePending();
   if (callsIndirectly_) {
@@ -103,21 +102,21 @@ void Linker::addIndirectCandidates() {
   }
 }
 
-uint64_t Linker::functionAddress(const FunctionDecl& decl) const { return base_ + image_.functionSlot(decl); }
+uint64_t Linker::functionAddress(const FunctionDecl& decl) const { return image_.functionAddress(decl); }
 
 const VariableDecl* Linker::findVariable(std::string_view name) const {
   const auto found = declarations_.variableIndex.find(name);
   return found == declarations_.variableIndex.end() ? nullptr : &declarations_.variables[found->second];
 }
 
-uint64_t Linker::variableAddress(std::string_view name) const { return base_ + image_.findVariable(name).value(); }
+uint64_t Linker::variableAddress(std::string_view name) const { return image_.variableAddress(name); }
 
 uint64_t Linker::staticAddress(const FunctionDecl& decl, std::string_view name) const {
-  const auto offset = image_.findStatic(decl, name);
-  if (!offset)
+  const auto address = image_.findStatic(decl, name);
+  if (!address)
     throw PtxError(PtxError::Kind::unsupported, decl.bodyLine,
                    "the place of variable '" + std::string(name) + "' in '" + decl.name + "'");
-  return base_ + *offset;
+  return *address;
 }
 
 uint64_t Linker::sharedOffset(const std::string& uniqueName, uint64_t bytes, uint32_t align) {

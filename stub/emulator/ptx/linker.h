@@ -11,7 +11,7 @@ namespace vgpu::emulator {
 
 class Linker {
  public:
-  Linker(const Declarations&, const Image&, uint64_t base, int architecture);
+  Linker(const Declarations&, const Image&, int architecture);
   std::unique_ptr<Kernel> link(const FunctionDecl&);
 
   // ---- for decoders
@@ -36,7 +36,6 @@ class Linker {
 
   const Declarations& declarations_;
   const Image& image_;
-  uint64_t base_;
   int architecture_;
   std::unique_ptr<Kernel> kernel_;
   struct Pending {

@@ -13,6 +13,10 @@ namespace {
 
 constexpr int kNewestVersion = 99;  // .version 9.x
 
+constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
 class ParsedModule : public Module {
  public:
   ParsedModule(std::string_view text, int architecture)
@@ -36,28 +40,21 @@ class ParsedModule : public Module {
     return names;
   }
 
-  uint64_t imageBytes() const override { return image_.bytes(); }
-
-  void place(uint64_t base, std::byte* host) override {
-    base_ = base;
-    placed_ = true;
-    if (image_.bytes()) image_.write(base, host);
-  }
-
-  std::optional<uint64_t> managedOffset() const override { return image_.managedOffset(); }
-  uint64_t base() const override { return base_; }
+  std::span<const Section> sections() const override { return image_.sections(); }
+  void place(std::span<const SectionPlace> places) override { image_.place(places); }
+  uint64_t addressOf(const Variable& variable) const override { return image_.addressOf(variable); }
 
   const Kernel* findKernel(std::string_view name) override {
     const auto found = declarations_.functionIndex.find(name);
     if (found == declarations_.functionIndex.end()) return nullptr;
     const FunctionDecl& decl = declarations_.functions[found->second];
     if (!decl.isKernel || !decl.hasBody) return nullptr;
-    if (!placed_)
+    if (!image_.isPlaced())
       throw PtxError(PtxError::Kind::invalid, decl.line,
                      "kernel '" + decl.name + "' was asked for before the module had an address");
     const std::lock_guard lock(mutex_);
     auto& kernel = kernels_[&decl];
-    if (!kernel) kernel = Linker(declarations_, image_, base_, architecture_).link(decl);
+    if (!kernel) kernel = Linker(declarations_, image_, architecture_).link(decl);
     return kernel.get();
   }
 
@@ -76,8 +73,6 @@ class ParsedModule : public Module {
   int architecture_;
   Declarations declarations_;
   Image image_;
-  uint64_t base_ = 0;
-  bool placed_ = false;
   std::mutex mutex_;  // guards kernels_
   std::unordered_map<const FunctionDecl*, std::unique_ptr<Kernel>> kernels_;
 };
@@ -86,6 +81,23 @@ class ParsedModule : public Module {
 
 PtxError::PtxError(Kind k, int l, std::string message)
     : std::runtime_error(l ? "PTX line " + std::to_string(l) + ": " + message : std::move(message)), kind(k), line(l) {}
+
+uint64_t Module::imageBytes() const {
+  uint64_t bytes = 0;
+  for (const Section& section : sections()) bytes = alignUp(bytes, section.align) + section.bytes;
+  return bytes;
+}
+
+void Module::placeTogether(uint64_t base, std::byte* host) {
+  std::vector<SectionPlace> places;
+  uint64_t offset = 0;
+  for (const Section& section : sections()) {
+    offset = alignUp(offset, section.align);
+    places.push_back({base + offset, host + offset});
+    offset += section.bytes;
+  }
+  place(places);
+}
 
 std::shared_ptr<Module> Module::parse(std::string_view text, int architecture) {
   // A fatbinary's PTX ends with a zero byte.

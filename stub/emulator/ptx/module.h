@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -27,10 +26,23 @@ struct PtxError : std::runtime_error {
 
 enum class VariableSpace { global, constant };
 
-// A module variable as the program names it. `offset` is from the image's base; `bytes` its size.
+// A part of the image that lies in one piece: a variable, or several.
+struct Section {
+  uint64_t bytes = 0, align = 1;
+  bool managed = false;
+};
+
+// Where a section is: its device address, and where this process sees it.
+struct SectionPlace {
+  uint64_t base = 0;
+  std::byte* host = nullptr;
+};
+
+// A module variable as the program names it: `bytes` at `offset` of its section.
 struct Variable {
   std::string name;
   VariableSpace space;
+  uint32_t section;
   uint64_t offset, bytes;
   bool managed = false;
 };
@@ -59,13 +71,15 @@ class Module {
   virtual std::span<const Variable> variables() const = 0;
   virtual std::vector<std::string> kernelNames() const = 0;
 
-  // The image holds every variable with its initial value, and a slot of 8 bytes for each function whose address is
-  // taken. place() fixes the addresses: `base` is the device address of the image, `host` where this process sees it.
-  virtual uint64_t imageBytes() const = 0;
-  virtual void place(uint64_t base, std::byte* host) = 0;
-  // Where the managed variables begin, which are the image's last: a multiple of 4096; nothing where there are none.
-  virtual std::optional<uint64_t> managedOffset() const = 0;
-  virtual uint64_t base() const = 0;
+  // The image's sections in the order in which they are to be placed. place() fixes the addresses, a place a section,
+  // and writes the initial values.
+  virtual std::span<const Section> sections() const = 0;
+  virtual void place(std::span<const SectionPlace>) = 0;
+  virtual uint64_t addressOf(const Variable&) const = 0;
+
+  // For those that have one piece of memory for all sections: how much it takes, and section after section in it.
+  uint64_t imageBytes() const;
+  void placeTogether(uint64_t base, std::byte* host);
 
   // The kernel named `name`, decoded; nullptr where there is none. Throws PtxError where its body cannot be decoded.
   virtual const Kernel* findKernel(std::string_view name) = 0;

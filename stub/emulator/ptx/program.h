@@ -75,8 +75,8 @@ struct Kernel {
     return dynamicBytes ? dynamicSharedOffset + dynamicBytes : attributes.staticSharedBytes;
   }
   std::vector<std::unique_ptr<Function>> functions;
-  std::unordered_map<uint64_t, const Function*> byAddress;    // for indirect calls
-  std::vector<std::pair<uint64_t, uint64_t>> constantRanges;  // [begin, end) of .const variables, for isspacep
+  std::unordered_map<uint64_t, const Function*> byAddress;  // for indirect calls
+  std::pair<uint64_t, uint64_t> constantRange;              // [begin, end) of .const variables, for isspacep
   std::map<int, std::string> files;
 };
 

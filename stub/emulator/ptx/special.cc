@@ -154,9 +154,8 @@ const Inst* testAddress(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 bool inConstants(Warp& warp, uint64_t address) {
-  for (const auto& [begin, end] : warp.block().kernel().constantRanges)
-    if (address >= begin && address < end) return true;
-  return false;
+  const auto& [begin, end] = warp.block().kernel().constantRange;
+  return address >= begin && address < end;
 }
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);

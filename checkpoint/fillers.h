@@ -1,0 +1,59 @@
+// The memory of modules' variables, kept full, so that the driver has no choice where to put one.
+//
+// What a driver does (watched on an H200, driver 580.159; the emulated device does the same): each variable has a piece
+// of its own of whole granules of 256 bytes. Small ones lie in chunks of 2 MiB, at the beginning of the smallest gap
+// that is large enough, the one that has been there longest where several are; a chunk is made where there is none, at
+// the lowest free place, and goes with its last piece. Those of 2 MiB and more have chunks of their own. A module's
+// .const variables are one piece. Modules without variables take nothing.
+//
+// A filler is a module of one variable. Where all is full but one gap, the next filler of that size lies there,
+// whatever the driver's rule.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "stub/worker/execution.h"
+
+namespace vgpu::checkpoint {
+
+constexpr uint64_t variableGranule = 256, variableChunk = uint64_t{2} << 20;
+
+class Fillers {
+ public:
+  // A bound on time: a driver compiles each filler, in about a millisecond.
+  static constexpr size_t mostLoads = 8192;
+
+  explicit Fillers(stub::Execution& on) : on(on) {}
+  ~Fillers();
+  Fillers(const Fillers&) = delete;
+
+  // Fills chunks, from the lowest free one up, until all of `wanted` (address to device) are full, or lie below.
+  void fill(std::map<uint64_t, unsigned> wanted);
+  // Whether [begin, end) is full of fillers now that none reaches over either end.
+  bool cut(unsigned device, uint64_t begin, uint64_t end);
+  // Whether nothing but fillers is there.
+  bool cover(uint64_t begin, uint64_t end) const;
+  // Unloads the fillers of a range that was cut.
+  void open(uint64_t begin, uint64_t end);
+  // Fills an open range again.
+  bool close(unsigned device, uint64_t begin, uint64_t end);
+
+ private:
+  struct Filler {
+    uint64_t bytes;
+    unsigned device;
+    CUmodule module;
+  };
+  using Map = std::map<uint64_t, Filler>;
+  std::optional<uint64_t> load(unsigned device, uint64_t bytes);
+  bool loadAt(unsigned device, uint64_t address, uint64_t bytes);
+  Map::iterator unload(Map::iterator filler);
+  bool cutAt(unsigned device, uint64_t address);
+
+  stub::Execution& on;
+  Map fillers;  // by address
+  size_t loads = 0;
+};
+
+}  // namespace vgpu::checkpoint
