@@ -77,6 +77,11 @@ class Placement {
     return std::all_of(module.variables.begin(), module.variables.end(),
                        [&](auto* variable) { return addressOf(module, *variable) == variable->address; });
   }
+  // Whether its variables are as large as they are said to be: a manifest is not trusted.
+  bool hasVariables(const Placed& module) {
+    return std::all_of(module.variables.begin(), module.variables.end(),
+                       [&](auto* variable) { return find(module, *variable).bytes == variable->bytes; });
+  }
   // With nothing loaded. Whether each lies in place now.
   bool loadAmongFillers(const std::vector<Placed>& modules) {
     Fillers fillers(on);
@@ -93,13 +98,17 @@ class Placement {
   CUmodule realOf(const Placed& module) const {
     return fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module.record->id.handle));
   }
-  uint64_t addressOf(const Placed& module, const SavedVariable& variable) {
-    CUdeviceptr at = 0;
+  struct Found {
+    CUdeviceptr address = 0;
     size_t bytes = 0;
+  };
+  Found find(const Placed& module, const SavedVariable& variable) {
+    Found found;
     on.select(module.device());
-    return on.driver.cuModuleGetGlobal_v2(&at, &bytes, realOf(module), variable.symbol.c_str()) == CUDA_SUCCESS ? at
-                                                                                                                : 0;
+    on.driver.cuModuleGetGlobal_v2(&found.address, &found.bytes, realOf(module), variable.symbol.c_str());
+    return found;
   }
+  uint64_t addressOf(const Placed& module, const SavedVariable& variable) { return find(module, variable).address; }
   bool loadInPlace(Fillers& fillers, const Placed& module);
   Variables inOrder(const Placed& module);
   bool widen(const Fillers& fillers, const Placed& module, const Variables& variables, std::vector<Run>& runs,
@@ -199,7 +208,9 @@ void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
   Placement placement(on);
   for (auto& module : modules) placement.load(module);
   auto inPlace = [&](const Placed& module) { return placement.isInPlace(module); };
+  auto hasVariables = [&](const Placed& module) { return placement.hasVariables(module); };
   if (std::all_of(modules.begin(), modules.end(), inPlace)) return;
+  if (!std::all_of(modules.begin(), modules.end(), hasVariables)) return;
   placement.unloadAll();
   if (placement.loadAmongFillers(modules)) return;
   // As they were at first, so that what is said of them is the driver's doing and not ours.
