@@ -4,6 +4,7 @@
 #include "array.h"
 #include "copy.h"
 #include "driver.h"
+#include "interconnect.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -92,9 +93,12 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy) {
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
             .deviceOnly = from.span.onDevice() && to.span.onDevice()};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
-  plan.operation = {.weight = width * height * depth <= lightBytes ? Weight::light : Weight::heavy,
+  Route route(to.span, from.span);
+  bool light = width * height * depth <= lightBytes && !route.limited();
+  plan.operation = {.weight = light ? Weight::light : Weight::heavy,
                     .action =
-                        [from = std::move(from), to = std::move(to), width, height, depth] {
+                        [from = std::move(from), to = std::move(to), route, width, height, depth] {
+                          route.carry(width * height * depth);
                           for (uint64_t z = 0; z < depth; ++z) {
                             for (uint64_t y = 0; y < height; ++y) {
                               copyBytes(to.span, to.at(y, z), from.span, from.at(y, z), width);

@@ -1,6 +1,7 @@
 #include "copy.h"
 
 #include "driver.h"
+#include "interconnect.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -12,9 +13,11 @@ constexpr uint64_t lightBytes = 64 << 10;
 constexpr uint64_t stagedBytes = 64 << 10;
 
 Operation copyOperation(MemorySpan to, MemorySpan from) {
-  return {.weight = from.bytes() <= lightBytes ? Weight::light : Weight::heavy,
+  Route route(to, from);
+  return {.weight = from.bytes() <= lightBytes && !route.limited() ? Weight::light : Weight::heavy,
           .action =
-              [to = std::move(to), from = std::move(from)] {
+              [to = std::move(to), from = std::move(from), route] {
+                route.carry(from.bytes());
                 copyBytes(to, 0, from, 0, from.bytes());
                 return Outcome::finished;
               },

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cuda-api.h"
+#include "interconnect.h"
 #include "settings.h"
 
 namespace vgpu::emulator::api {
@@ -29,7 +30,7 @@ class MemoryLease {
 
 class Device {
  public:
-  Device(int ordinal, const Settings& settings) : ordinal_(ordinal), settings_(settings) {}
+  Device(int ordinal, const Settings& settings) : links(settings), ordinal_(ordinal), settings_(settings) {}
   int ordinal() const { return ordinal_; }
   int architecture() const { return settings_.architecture; }
   const Settings& settings() const { return settings_; }
@@ -40,6 +41,8 @@ class Device {
   CUuuid uuid() const;
   std::string pciBusId() const;
   uint64_t bit() const { return uint64_t{1} << ordinal_; }  // in masks of devices
+
+  LinkEnds links;
 
  private:
   friend class MemoryLease;

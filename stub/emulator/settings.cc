@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
-    "schedule=SEED, timeout=SECONDS, check=uninitialized|races|shared, "
-    "faults=final|reset, separated by commas";
+    "schedule=SEED, timeout=SECONDS, link=BYTES|KiB|MiB|GiB (a second), peer-link=BYTES|KiB|MiB|GiB (a second), "
+    "check=uninitialized|races|shared, faults=final|reset, separated by commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -79,6 +79,10 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.schedule = parseNumber(item, value, 0, ~uint64_t{0});
   } else if (key == "timeout") {
     settings.timeoutSeconds = parseSeconds(item, value);
+  } else if (key == "link") {
+    settings.hostLink = parseBytes(item, value);
+  } else if (key == "peer-link") {
+    settings.peerLink = parseBytes(item, value);
   } else if (key == "check") {
     settings.checks |= parseCheck(item, value);
   } else if (key == "faults") {

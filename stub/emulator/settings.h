@@ -1,4 +1,4 @@
-// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,workers=2,schedule=7,timeout=30,faults=final`.
+// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,link=50GiB,faults=final`.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct Settings {
   uint64_t schedule = 0;                     // 0: blocks and warps in order; else the seed of a shuffled order
   double timeoutSeconds = 0;                 // of one kernel; 0: none
   uint32_t checks = 0;                       // Launch::checks
+  uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
   bool faultsAreFinal = false;               // a fault ends the device for this process, as hardware does
 };
 

@@ -17,11 +17,13 @@ MemorySpan MemorySpan::ofHost(const void* pointer, uint64_t bytes) {
 
 MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uint64_t bytes) {
   std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes);
-  if (!pieces) refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
+  std::optional<Mapping> mapping = space.find(address);
+  if (!pieces || !mapping)
+    refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
   MemorySpan span;
   span.pieces_ = std::move(*pieces);
   span.bytes_ = bytes;
-  span.onDevice_ = !space.find(address)->hostKind();
+  span.device_ = mapping->hostKind() ? nullptr : mapping->device;
   return span;
 }
 

@@ -24,7 +24,9 @@ class MemorySpan {
   uint64_t bytes() const { return bytes_; }
   // Host memory that the driver does not know: copies from and to it cannot outlive the call.
   bool pageable() const { return pageable_; }
-  bool onDevice() const { return onDevice_; }
+  // The device whose memory it is; null for host memory, managed memory included.
+  Device* device() const { return device_; }
+  bool onDevice() const { return device_ != nullptr; }
 
   // Calls each(host, part) for the pieces of [offset, offset + bytes), in order.
   template <class Each>
@@ -45,7 +47,8 @@ class MemorySpan {
  private:
   std::vector<Piece> pieces_;
   uint64_t bytes_ = 0;
-  bool pageable_ = false, onDevice_ = false;
+  bool pageable_ = false;
+  Device* device_ = nullptr;
 };
 
 void copyBytes(const MemorySpan& to, uint64_t toOffset, const MemorySpan& from, uint64_t fromOffset, uint64_t bytes);

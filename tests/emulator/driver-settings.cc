@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "driver-fixture.h"
 
@@ -31,11 +32,14 @@ TEST_CASE("settings make the device") {
   CHECK(passes("in a process: a kernel that never ends", "timeout=0.2"));
   CHECK(passes("in a process: checked shared memory", "check=shared"));
   CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized"));
+  CHECK(passes("in a process: slow links", "devices=2,link=16MiB,peer-link=8MiB"));
+  CHECK(passes("in a process: slow links", "devices=2,link=8MiB,peer-link=16MiB"));
 }
 
 TEST_CASE("settings that make no sense are refused") {
-  for (const char* settings : {"device=2", "devices=0", "devices=two", "memory=1MiB", "memory=4GB", "architecture=60",
-                               "timeout=-1", "check=all", "workers", "memory=99999999999TiB"}) {
+  for (const char* settings :
+       {"device=2", "devices=0", "devices=two", "memory=1MiB", "memory=4GB", "architecture=60", "timeout=-1",
+        "check=all", "link=0", "link=fast", "peer-link=8GB/s", "workers", "memory=99999999999TiB"}) {
     CAPTURE(settings);
     CHECK(passes("in a process: nonsense", settings));
   }
@@ -76,4 +80,101 @@ TEST_CASE("in a process: a kernel that never ends" * doctest::skip()) {
   CUdeviceptr word = device.allocate(4);
   REQUIRE_CUDA(launch(function(device.load(), "waitFor"), nullptr, 1, word, 1u));
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
+namespace {
+
+// What VGPU_EMULATED says of `key`, in MiB.
+double speedOf(const std::string& key) {
+  std::string settings = getenv("VGPU_EMULATED");
+  return std::stod(settings.substr(settings.find("," + key + "=") + key.size() + 2));
+}
+
+// Milliseconds between two points of the null stream, with `work` between them.
+template <class Work>
+double duration(Work work) {
+  CUevent begin = nullptr, end = nullptr;
+  REQUIRE_CUDA(cuEventCreate(&begin, CU_EVENT_DEFAULT));
+  REQUIRE_CUDA(cuEventCreate(&end, CU_EVENT_DEFAULT));
+  REQUIRE_CUDA(cuEventRecord(begin, nullptr));
+  work();
+  REQUIRE_CUDA(cuEventRecord(end, nullptr));
+  REQUIRE_CUDA(cuEventSynchronize(end));
+  float milliseconds = 0;
+  REQUIRE_CUDA(cuEventElapsedTime(&milliseconds, begin, end));
+  cuEventDestroy(begin);
+  cuEventDestroy(end);
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace
+
+// A link may be slower than it says, as every machine may, but never faster.
+TEST_CASE("in a process: slow links" * doctest::skip()) {
+  constexpr size_t bytes = 1 << 20;
+  const double host = 999 / speedOf("link"), peer = 999 / speedOf("peer-link");  // milliseconds for 1 MiB, rounded down
+  Device second(1), first(0);
+  CUdeviceptr near = first.allocate(bytes);
+  REQUIRE_CUDA(cuCtxSetCurrent(second.context));
+  CUdeviceptr far = second.allocate(bytes);
+  REQUIRE_CUDA(cuCtxSetCurrent(first.context));
+  std::vector<uint32_t> sent(bytes / 4), received(bytes / 4);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<uint32_t>(i * 2654435761u);
+  void* pinned = nullptr;
+  REQUIRE_CUDA(cuMemAllocHost(&pinned, bytes));
+
+  SUBCASE("a copy takes as long as its link") {
+    CHECK_GE(duration([&] { CHECK_CUDA(cuMemcpyHtoD(near, sent.data(), bytes)); }), host);
+    CHECK_GE(duration([&] { CHECK_CUDA(cuMemcpyPeerAsync(far, second.context, near, first.context, bytes, nullptr)); }),
+             peer);
+    CHECK_GE(duration([&] { CHECK_CUDA(cuMemcpyDtoH(received.data(), far, bytes)); }), host);
+    CHECK_EQ(received, sent);
+  }
+  SUBCASE("rows take as long as their bytes") {
+    CUDA_MEMCPY2D rows{};
+    rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+    rows.srcHost = sent.data();
+    rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.dstDevice = near;
+    rows.srcPitch = rows.dstPitch = 1024;
+    rows.WidthInBytes = 512;
+    rows.Height = bytes / 1024;
+    CHECK_GE(duration([&] { CHECK_CUDA(cuMemcpy2D(&rows)); }), host / 2);
+  }
+  SUBCASE("copies of several streams share a direction") {
+    CUstream streams[2] = {};
+    CUevent done[2] = {};
+    double both = duration([&] {
+      for (int i = 0; i < 2; ++i) {
+        REQUIRE_CUDA(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        REQUIRE_CUDA(cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING));
+        CHECK_CUDA(cuMemcpyHtoDAsync(near + i * bytes / 2, pinned, bytes / 2, streams[i]));
+        CHECK_CUDA(cuEventRecord(done[i], streams[i]));
+      }
+      for (CUevent event : done) CHECK_CUDA(cuStreamWaitEvent(nullptr, event, 0));
+    });
+    CHECK_GE(both, host);
+  }
+  SUBCASE("many small copies take as long as one large one") {
+    double all = duration([&] {
+      for (size_t at = 0; at < bytes; at += 16 << 10)
+        CHECK_CUDA(cuMemcpyHtoDAsync(near + at, static_cast<std::byte*>(pinned) + at, 16 << 10, nullptr));
+    });
+    CHECK_GE(all, host);
+  }
+  SUBCASE("what a copy has not brought yet is not there") {
+    CUstream copying = nullptr;
+    REQUIRE_CUDA(cuStreamCreate(&copying, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr aside = first.allocate(4);
+    std::memset(pinned, 0xff, bytes);
+    CHECK_CUDA(cuMemcpyHtoDAsync(near, pinned, bytes, copying));
+    // Inside the device nothing is slow: this overtakes the copy.
+    CHECK_CUDA(cuMemcpyDtoD(aside, near, 4));
+    CHECK_CUDA(cuStreamSynchronize(nullptr));
+    bool overtaken = cuStreamQuery(copying) == CUDA_ERROR_NOT_READY;  // else this thread slept for the copy's time
+    CHECK_CUDA(cuStreamSynchronize(copying));
+    if (overtaken) CHECK_EQ(first.read(aside), 0);
+    CHECK_EQ(first.read(near), 0xffffffff);
+  }
+  cuMemFreeHost(pinned);
 }

@@ -63,7 +63,7 @@ class Scaler {
   }
   ~Scaler() { CHECK_DRIVER(cuModuleUnload(module)); }
 
-  void setBias(int value) { CHECK_DRIVER(cuMemcpyHtoD(bias, &value, sizeof value)); }
+  void setBias(int value, CUstream stream) { CHECK_DRIVER(cuMemcpyHtoDAsync(bias, &value, sizeof value, stream)); }
 
   void launch(CUdeviceptr values, unsigned count, int factor, CUstream stream) {
     void* parameters[] = {&values, &count, &factor};
@@ -116,11 +116,13 @@ int main() {
     CHECK_DRIVER(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
     CHECK_DRIVER(cuMemAlloc(&values, count * sizeof(int)));
     const auto input = randomInts(count, -1000, 1000, 1);
-    CHECK_DRIVER(cuMemcpyHtoD(values, input.data(), count * sizeof(int)));
+    // In the same stream: a copy from pageable memory may return before its bytes have arrived, and the null stream does
+    // not hold back this one.
+    CHECK_DRIVER(cuMemcpyHtoDAsync(values, input.data(), count * sizeof(int), stream));
     scaler.launch(values, count, 2, stream);
     pausePoint();
     CHECK_DRIVER(cuStreamSynchronize(stream));
-    scaler.setBias(-4);
+    scaler.setBias(-4, stream);
     scaler.launchPacked(values, count, 5, stream);
     CHECK_DRIVER(cuEventRecord(done, stream));
     CHECK_DRIVER(cuEventSynchronize(done));

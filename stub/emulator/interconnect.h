@@ -1,0 +1,53 @@
+// What joins devices to the host and to each other: how long a copy's bytes are under way.
+//
+// Every device has one link to the host and one to its peers, each with two directions that do not disturb each other.
+// A direction carries one copy after another, so copies that share it share its speed. A device's own memory, and what
+// kernels read and write by themselves, is not slowed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+namespace vgpu::emulator::api {
+
+class MemorySpan;
+struct Settings;
+
+// One direction of a link. Used by any thread; its lock is a leaf.
+class LinkDirection {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit LinkDirection(uint64_t bytesPerSecond) : bytesPerSecond_(bytesPerSecond) {}
+  bool limited() const { return bytesPerSecond_ != 0; }
+  // Sends `bytes` behind everything sent before, from `now` on at the earliest. Answers when the last has arrived;
+  // `now` where the speed is not limited.
+  Clock::time_point send(uint64_t bytes, Clock::time_point now);
+
+ private:
+  const uint64_t bytesPerSecond_;  // 0: not limited
+  std::mutex mutex_;
+  Clock::time_point free_{};
+};
+
+// A device's ends of its links.
+struct LinkEnds {
+  explicit LinkEnds(const Settings&);
+  LinkDirection fromHost, toHost, fromPeers, toPeers;
+};
+
+// The directions that a copy takes, in which its bytes are on the way at the same time. None inside one device or
+// inside the host.
+class Route {
+ public:
+  Route(const MemorySpan& to, const MemorySpan& from);
+  // Whether a copy over it takes longer than the memory itself.
+  bool limited() const;
+  // Sends the bytes and waits until they have arrived.
+  void carry(uint64_t bytes) const;
+
+ private:
+  LinkDirection *out_ = nullptr, *in_ = nullptr;
+};
+
+}  // namespace vgpu::emulator::api
