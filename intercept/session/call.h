@@ -13,6 +13,7 @@
 
 #include <optional>
 
+#include "cuda-frames.h"
 #include "intercept/session/thread.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/wire-value.h"
@@ -92,10 +93,9 @@ class Call : public CallBase {
   // `extraWords`: of the lists, data and texts that the parameters will hold.
   Call(Thread& thread, api::Method method, uint64_t extraWords = 0)
       : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords),
-        message(space()),
-        params(message.initRoot<Params>()) {}
+        params(space()) {}
 
-  typename Params::Builder* operator->() { return &params; }
+  api::FrameBuilder<Params>* operator->() { return &params; }
 
   // Sets the parameter `stream`, in which this frame is work.
   void setStream(uint64_t stream) {
@@ -112,8 +112,7 @@ class Call : public CallBase {
   }
 
  private:
-  capnp::FlatMessageBuilder message;
-  typename Params::Builder params;
+  api::FrameBuilder<Params> params;
   kj::ArrayPtr<const capnp::word> answerSegment;
   std::optional<capnp::SegmentArrayMessageReader> answer;
 };

@@ -8,14 +8,16 @@ namespace vgpu {
 
 void Gate::waitOutside(uint64_t slot) {
   do {
-    marks[slot].inside.store(0);
+    leave(slot);
     while (closed.load() != 0) futexWait(closed, 1, 100'000'000);
-    marks[slot].inside.store(1);
-  } while (closed.load() != 0);
+    marks[slot].inside.store(1, std::memory_order_relaxed);
+    AsymmetricFence::light();
+  } while (closed.load(std::memory_order_acquire) != 0);
 }
 
 void Gate::close() {
-  closed.store(1);
+  closed.store(1, std::memory_order_relaxed);
+  AsymmetricFence::heavy();
   for (auto& mark : marks) {
     Backoff backoff;
     while (mark.inside.load() != 0)

@@ -5,14 +5,16 @@
 // its answer is recorded. A thread that waits for the GPU is outside.
 //
 // Memory order: a thread announces itself, then looks at `closed`; the closer closes, then looks at the threads. Each side
-// stores before it loads, so all four are seq_cst (Dekker): one of the two always sees the other. A mark per slot keeps
-// the threads off each other's cache lines.
+// has a fence between its store and its load (Dekker), so one of the two always sees the other; the closer pays for both.
+// What was done inside comes before the closer's work (release, acquire). A mark per slot keeps the threads off each
+// other's cache lines.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "intercept/session/asymmetric-fence.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu {
@@ -21,8 +23,9 @@ class Gate {
  public:
   // Waits while the gate is closed. `slot` is the calling thread's own.
   void enter(uint64_t slot) {
-    marks[slot].inside.store(1);
-    if (closed.load() != 0) waitOutside(slot);
+    marks[slot].inside.store(1, std::memory_order_relaxed);
+    AsymmetricFence::light();
+    if (closed.load(std::memory_order_acquire) != 0) waitOutside(slot);
   }
   void leave(uint64_t slot) { marks[slot].inside.store(0, std::memory_order_release); }
 

@@ -35,18 +35,21 @@ namespace {
 
 // The main thread's state is never freed: static destructors, which run after thread-local ones, may still call CUDA.
 struct Owner {
-  Thread* thread = nullptr;
+  Thread** thread = nullptr;
   ~Owner() {
-    if (gettid() != getpid()) delete std::exchange(thread, nullptr);
+    if (gettid() != getpid()) delete std::exchange(*thread, nullptr);
   }
 };
 thread_local Owner owner;
 
 }  // namespace
 
-Thread& Thread::current(Session& session) {
-  if (owner.thread == nullptr) owner.thread = new Thread(session);
-  return *owner.thread;
+thread_local constinit Thread* Thread::known = nullptr;
+
+Thread& Thread::first(Session& session) {
+  known = new Thread(session);
+  owner.thread = &known;
+  return *known;
 }
 
 Thread::Thread(Session& session) : session(session), slotIndex(takeSlot()) {}

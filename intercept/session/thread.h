@@ -11,7 +11,7 @@ namespace vgpu {
 class Thread {
  public:
   // The calling thread. The session must be open.
-  static Thread& current(Session& session);
+  static Thread& current(Session& session) { return known != nullptr ? *known : first(session); }
 
   Session& session;
   const uint16_t slotIndex;
@@ -42,6 +42,9 @@ class Thread {
   ~Thread();
 
  private:
+  static Thread& first(Session& session);
+
+  static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 

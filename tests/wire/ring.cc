@@ -118,6 +118,41 @@ TEST_CASE("many writers lose nothing, and each one's frames keep their order") {
   for (auto& thread : threads) thread.join();
 }
 
+// A wake-up that is missed shows as a test that does not end.
+TEST_CASE("a consumer that goes to sleep is woken by the next frame, however closely it follows") {
+  Pair pair;
+  constexpr uint64_t frames = 20'000, longTime = 3'600'000'000'000;
+  std::atomic<uint64_t> consumed{0};
+  std::thread writer([&] {
+    for (uint64_t i = 0; i < frames; ++i) {
+      while (consumed.load() < i) std::this_thread::yield();
+      for (uint64_t wait = i % 64; wait > 0; --wait) __builtin_ia32_pause();
+      pair.post(1, i);
+    }
+  });
+  while (consumed.load() < frames) {
+    auto frame = pair.reader.next();
+    if (!frame) {
+      pair.reader.sleep(longTime);
+      continue;
+    }
+    REQUIRE(pair.firstWord(*frame) == consumed.load());
+    pair.reader.release();
+    consumed.fetch_add(1);
+  }
+  writer.join();
+}
+
+TEST_CASE("a consumer does not sleep for long beside a frame that is being written") {
+  Pair pair;
+  auto place = pair.writer.reserve(1, pair.abandoned);
+  REQUIRE(place);
+  pair.reader.sleep(3'600'000'000'000);  // nobody rings
+  CHECK(!pair.reader.next());
+  pair.writer.publish(*place, api::Method::fill, 0, 0);
+  CHECK(pair.reader.next());
+}
+
 TEST_CASE("a full ring holds its writer until there is room") {
   Pair pair;
   uint64_t count = 0;

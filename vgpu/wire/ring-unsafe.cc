@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -13,38 +14,32 @@ namespace {
 FrameHeader& headerAt(std::byte* frame) { return *reinterpret_cast<FrameHeader*>(frame); }
 }  // namespace
 
-std::optional<Reservation> RingWriter::reserve(uint64_t words, const std::atomic<bool>& abandoned) const {
-  SegmentHeader& header = segment.header();
-  uint32_t bytes = frameBytes(words);
-  uint64_t position = header.head.fetch_add(bytes, std::memory_order_relaxed);
-  if (position + bytes - knownTail.load(std::memory_order_acquire) <= ringBytes)
-    return Reservation{position, segment.ringAt(position), bytes};
+bool RingWriter::awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) const {
   Backoff backoff;
   uint64_t tail;
-  while (position + bytes - (tail = header.tail.load(std::memory_order_acquire)) > ringBytes) {
-    if (abandoned.load(std::memory_order_relaxed)) return std::nullopt;
+  while (end - (tail = header.tail.load(std::memory_order_acquire)) > ringBytes) {
+    if (abandoned.load(std::memory_order_relaxed)) return false;
     if (backoff.spin()) continue;
     uint32_t seen = header.ringFull.load();
     header.writersWaiting.fetch_add(1);
-    if (position + bytes - header.tail.load() > ringBytes) futexWait(header.ringFull, seen, 1'000'000);
+    if (end - header.tail.load() > ringBytes) futexWait(header.ringFull, seen, 1'000'000);
     header.writersWaiting.fetch_sub(1);
   }
   knownTail.store(tail, std::memory_order_release);
-  return Reservation{position, segment.ringAt(position), bytes};
+  return true;
 }
 
 void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t slot, uint8_t device) const {
-  FrameHeader& header = headerAt(frame.frame);
-  header.bytes = frame.bytes;
-  header.method = static_cast<uint16_t>(method);
-  header.slot = slot;
-  header.device = device;
-  header.stamp.store(frame.stamp());  // seq_cst: see the header's note on consumerSleeping
-  SegmentHeader& shared = segment.header();
+  FrameHeader& own = headerAt(frame.frame);
+  own.bytes = frame.bytes;
+  own.method = static_cast<uint16_t>(method);
+  own.slot = slot;
+  own.device = device;
+  own.stamp.store(frame.stamp(), std::memory_order_release);
   // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
-  if (shared.consumerSleeping.load() && shared.consumerSleeping.exchange(0)) {
-    shared.doorbell.fetch_add(1);
-    futexWake(shared.doorbell, 1);
+  if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
+    header.doorbell.fetch_add(1);
+    futexWake(header.doorbell, 1);
   }
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.
@@ -92,8 +87,10 @@ void RingReader::release() {
 void RingReader::sleep(uint64_t nanoseconds) {
   SegmentHeader& header = segment.header();
   uint32_t seen = header.doorbell.load();
-  header.consumerSleeping.store(1);
-  if (headerAt(segment.ringAt(tail)).stamp.load() == 0) futexWait(header.doorbell, seen, nanoseconds);
+  header.consumerSleeping.store(1, std::memory_order_relaxed);
+  bool writersAreAtWork = header.head.fetch_add(0, std::memory_order_acq_rel) != tail;
+  if (headerAt(segment.ringAt(tail)).stamp.load(std::memory_order_acquire) == 0)
+    futexWait(header.doorbell, seen, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
   header.consumerSleeping.store(0);
 }
 

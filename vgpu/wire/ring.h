@@ -7,9 +7,12 @@
 // Invariant: memory from `head` to `tail + ringBytes` is zero. The consumer zeroes a frame before it moves `tail`, so a
 // stamp can never be taken from the bytes of an older frame, and a Cap'n Proto builder finds the zeros it wants.
 //
-// Memory order. stamp: seq_cst store by the writer (it must not sink below the load of `consumerSleeping`), acquire load
-// by the consumer: the frame's bytes happen before its execution. tail: release store by the consumer after zeroing,
-// acquire load by writers: the zeros happen before the new frame's bytes. head: relaxed, it only divides the space.
+// Memory order. stamp: release store by the writer, acquire load by the consumer: the frame's bytes happen before its
+// execution. tail: release store by the consumer after zeroing, acquire load by writers: the zeros happen before the new
+// frame's bytes. head: it divides the space, and is changed by acquire and release because it also settles who sees whom
+// when the consumer goes to sleep: the consumer marks itself asleep and then adds nothing to `head`; a writer looks at the
+// mark after its own addition. Of two changes of one word one comes first. Where it is the consumer's, the writer sees the
+// mark and wakes it; where it is the writer's, the consumer sees that a frame is coming and does not sleep for long.
 #pragma once
 
 #include <capnp/common.h>
@@ -39,17 +42,26 @@ constexpr uint64_t maxMessageWords = (maxFrameBytes - sizeof(FrameHeader)) / 8;
 
 class RingWriter {
  public:
-  explicit RingWriter(const Segment& segment) : segment(segment) {}
+  explicit RingWriter(const Segment& segment) : header(segment.header()), ring(segment.ringAt(0)) {}
 
   // Takes the next place in the order, of frameBytes(words). Waits while the ring is full; returns nothing once
   // `abandoned` is true. words <= maxMessageWords. Any thread.
-  std::optional<Reservation> reserve(uint64_t words, const std::atomic<bool>& abandoned) const;
+  std::optional<Reservation> reserve(uint64_t words, const std::atomic<bool>& abandoned) const {
+    uint32_t bytes = frameBytes(words);
+    uint64_t position = header.head.fetch_add(bytes, std::memory_order_acq_rel), end = position + bytes;
+    if (end - knownTail.load(std::memory_order_acquire) > ringBytes && !awaitRoom(end, abandoned)) return std::nullopt;
+    return Reservation{position, ring + position % ringBytes, bytes};
+  }
 
   // Completes the frame and wakes the worker if it sleeps. The frame's memory is not the writer's any more.
   void publish(const Reservation& frame, api::Method method, uint16_t slot, uint8_t device) const;
 
  private:
-  const Segment& segment;
+  // Waits until the ring has room up to the position `end`. False once `abandoned` is true.
+  bool awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) const;
+
+  SegmentHeader& header;
+  std::byte* const ring;
   // What any writer last saw of `tail`. The consumer writes that with every frame, so looking there is a cache miss; this
   // is enough until a ring is full. Release and acquire pass on what the one who looked has seen: the zeros.
   alignas(64) mutable std::atomic<uint64_t> knownTail{0};
@@ -77,7 +89,8 @@ class RingReader {
   // Gives the place of the last frame back to the writers. Call it when the frame has been executed.
   void release();
 
-  // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake().
+  // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake(). For a millisecond at most where a writer is
+  // at work: its frame may come without a call.
   void sleep(uint64_t nanoseconds);
   void wake();
 

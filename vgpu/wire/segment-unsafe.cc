@@ -37,6 +37,8 @@ Segment::Segment(const MemoryFile& file) {
   KJ_ON_SCOPE_FAILURE(munmap(mirrored, 2 * ringBytes));
   mapAt(mirrored, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
   mapAt(mirrored + ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
+  // Once for all of the ring: else every thirtieth launch of the first 30,000 would pay for a page. Failing costs just that.
+  madvise(mirrored, ringBytes, MADV_POPULATE_WRITE);
 }
 
 Segment::~Segment() {

@@ -92,6 +92,26 @@ std::string workerCall(const Method& m) {
 
 }  // namespace
 
+std::string emitFrames(const std::vector<Method>& methods) {
+  std::string out = banner;
+  out += "#pragma once\n\n#include \"vgpu/api/cuda.capnp.h\"\n#include \"vgpu/api/flat-frame.h\"\n\nnamespace vgpu::api {\n\n";
+  for (auto& m : methods) {
+    if (!m.onWire() || !m.isFlat()) continue;
+    out += fmt::format("template <>\nclass FrameBuilder<Cuda::{0}Params> : public FlatFrame<{1}, {2}> {{\n public:\n"
+                       "  using FlatFrame<{1}, {2}>::FlatFrame;\n", m.typeName, m.dataWords, m.pointers);
+    for (auto& f : m.parameters) {
+      if (f.isData) {
+        out += fmt::format("  kj::ArrayPtr<kj::byte> init{}(uint32_t size) {{ return placeData(size); }}\n", f.accessor);
+      } else {
+        out += fmt::format("  void set{}({} value) {{ {}({}, value); }}\n", f.accessor, f.type,
+                           f.type == "bool" ? "setBit" : "set", f.place);
+      }
+    }
+    out += "};\n\n";
+  }
+  return out + "}  // namespace vgpu::api\n";
+}
+
 std::string emitClient(const std::vector<Method>& methods) {
   std::string out = banner;
   out += "#include \"intercept/session/entry.h\"\n\nusing namespace vgpu;\n\n";

@@ -35,7 +35,7 @@ std::string emitMethodsHeader(const std::vector<Method>& methods) {
   out += "// Words of a method's parameter struct, without what its pointers point to.\n";
   out += "constexpr uint16_t parameterWords(Method method) {\n  switch (method) {\n";
   for (auto& m : methods)
-    if (m.onWire()) out += fmt::format("    case Method::{}: return {};\n", m.name, m.parameterWords);
+    if (m.onWire()) out += fmt::format("    case Method::{}: return {};\n", m.name, m.dataWords + m.pointers);
   out += "    default: return 0;\n  }\n}\n\n}  // namespace vgpu::api\n";
   return out;
 }

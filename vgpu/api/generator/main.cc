@@ -33,6 +33,7 @@ class Generator {
       auto methods = readMethods(loader, file.getId());
       write("cuda-methods.h", emitMethodsHeader(methods));
       write("cuda-methods.cc", emitMethodsSource(methods));
+      write("cuda-frames.h", emitFrames(methods));
       write("cuda-client.cc", emitClient(methods));
       write("cuda-entries.inc", emitEntryTable(methods));
       write("cuda-handlers.h", emitHandlers(methods));

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <cctype>
 #include <sstream>
 
@@ -45,12 +46,26 @@ std::string wireType(capnp::Type type) {
   }
 }
 
+// Of a number that is no bool.
+uint32_t wireBytes(capnp::Type type) {
+  switch (type.which()) {
+    case capnp::schema::Type::INT8: case capnp::schema::Type::UINT8: return 1;
+    case capnp::schema::Type::INT16: case capnp::schema::Type::UINT16: return 2;
+    case capnp::schema::Type::INT32: case capnp::schema::Type::UINT32: case capnp::schema::Type::FLOAT32: return 4;
+    default: return 8;
+  }
+}
+
 Field readField(capnp::StructSchema::Field schema) {
   auto proto = schema.getProto();
   Field field;
   field.name = proto.getName().cStr();
   field.accessor = capitalised(field.name);
   field.type = wireType(schema.getType());
+  field.isData = schema.getType().isData();
+  auto slot = proto.getSlot();
+  field.hasDefault = slot.getHadExplicitDefault();
+  field.place = slot.getOffset() * (field.type == "bool" ? 1 : wireBytes(schema.getType()));
   for (auto annotation : proto.getAnnotations()) {
     auto effect = Effect::none;
     switch (annotation.getId()) {
@@ -106,6 +121,12 @@ void check(const Method& method) {
 
 }  // namespace
 
+bool Method::isFlat() const {
+  return dataWords != 0 && pointers <= 1 && std::all_of(parameters.begin(), parameters.end(), [](const Field& field) {
+           return !field.hasDefault && (!field.type.empty() || field.isData);
+         });
+}
+
 const Field* Method::findParameter(const std::string& wanted) const {
   for (auto& field : parameters)
     if (field.name == wanted) return &field;
@@ -132,7 +153,8 @@ std::vector<Method> readMethods(capnp::SchemaLoader& loader, uint64_t fileId) {
       method.results = readFields(schema.getResultType());
       method.hasResults = !method.results.empty();
       auto layout = parameters.getProto().getStruct();
-      method.parameterWords = layout.getDataWordCount() + layout.getPointerCount();
+      method.dataWords = layout.getDataWordCount();
+      method.pointers = layout.getPointerCount();
       for (auto annotation : schema.getProto().getAnnotations()) {
         auto value = annotation.getValue();
         switch (annotation.getId()) {

@@ -17,6 +17,8 @@ struct Field {
   std::string name;       // as in the schema
   std::string accessor;   // "Name" of setName / getName
   std::string type;       // C++ type on the wire; empty for text, data, lists and structs
+  bool isData = false, hasDefault = false;
+  uint32_t place = 0;     // of a number, from the structure's beginning: bytes, or bits for a bool
   Effect effect = Effect::none;
   std::string kind;       // of the object, where there is an effect
   bool parent = false, nullable = false;
@@ -36,13 +38,15 @@ struct Method {
   api::Route route = api::Route::CALL;
   api::Replay replay = api::Replay::QUERY;
   bool noWork = false, hasResults = false;
-  unsigned parameterWords = 0;
+  unsigned dataWords = 0, pointers = 0;  // of the parameters
   std::vector<Field> parameters, results;
   std::vector<CParameter> signature;
 
   bool onWire() const { return route != api::Route::LOCAL; }
   bool clientGenerated() const { return onWire() && !entry.empty() && clientByHand.empty(); }
   bool workerGenerated() const { return onWire() && workerByHand.empty(); }
+  // Whether its frame is numbers with one piece of data at most (flat-frame.h).
+  bool isFlat() const;
   const Field* findParameter(const std::string& name) const;
   const Field* findResult(const std::string& name) const;
 };
@@ -58,6 +62,7 @@ const char* replayName(api::Replay replay);
 // The emitters: each returns the text of one file.
 std::string emitMethodsHeader(const std::vector<Method>& methods);
 std::string emitMethodsSource(const std::vector<Method>& methods);
+std::string emitFrames(const std::vector<Method>& methods);
 std::string emitClient(const std::vector<Method>& methods);
 std::string emitEntryTable(const std::vector<Method>& methods);
 std::string emitHandlers(const std::vector<Method>& methods);

@@ -1,0 +1,23 @@
+#include "intercept/session/asymmetric-fence.h"
+
+#include <kj/debug.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace vgpu {
+
+namespace {
+long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+}  // namespace
+
+// Asked when the library is loaded: later, with threads there, the kernel would take milliseconds to agree.
+const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+
+void AsymmetricFence::heavy() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!kernelHelps) return;
+  KJ_REQUIRE(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0, "membarrier(2) has failed");
+}
+
+}  // namespace vgpu

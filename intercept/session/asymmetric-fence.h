@@ -1,0 +1,27 @@
+// A fence whose price one side pays. Where one thread often stores and then looks, and another seldom does, each must
+// see the other's store or be seen (Dekker): both need a fence between store and load. Here the frequent side's is
+// free of cost, because the seldom one lets the kernel run a fence on every thread of the process (membarrier(2)).
+#pragma once
+
+#include <atomic>
+
+namespace vgpu {
+
+class AsymmetricFence {
+ public:
+  // Between the store and the load of the frequent side.
+  static void light() {
+    if (kernelHelps) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not exchange them
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+  }
+  // Between the store and the load of the seldom side: microseconds. Threads of this process only.
+  static void heavy();
+
+ private:
+  static const bool kernelHelps;  // Linux 4.14 and newer, unless a filter of system calls forbids it
+};
+
+}  // namespace vgpu
