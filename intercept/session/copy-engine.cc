@@ -12,8 +12,9 @@ namespace vgpu {
 
 namespace {
 
-// What a copy of this many bytes costs in the frame is less than a slab's round of hands.
+// What a copy of this many bytes costs in the frame, or in the slot on the way back, is less than a slab's round of hands.
 constexpr uint64_t inlineBytes = 4 * KiB;
+static_assert(inlineBytes <= answerBytes);
 // Pieces on their way from the device at once: one is copied out while the next ones arrive.
 constexpr unsigned piecesInFlight = 4;
 
@@ -148,7 +149,21 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
   return result != CUDA_SUCCESS ? result : session.takeError(thread.device());
 }
 
+// A few bytes come into the thread's slot, beside the stamp that says so.
+CUresult copyThroughSlot(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  {
+    Call<api::Cuda::CopyToSlotParams> frame(thread, api::Method::copyToSlot);
+    frame->setSource(source);
+    frame->setBytes(static_cast<uint32_t>(bytes));
+    frame.setStream(stream);
+    if (CUresult error = frame.signal()) return error;
+  }
+  std::memcpy(hostPointer(destination), thread.slot().answer, bytes);
+  return CUDA_SUCCESS;
+}
+
 CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+  if (bytes <= inlineBytes) return copyThroughSlot(thread, destination, source, bytes, stream);
   const uint64_t threads = CopyCrew::size() + 1;
   if (bytes < longBytes || threads == 1)
     return copyPartToPageable(thread, destination, source, bytes, shortPiece, moveTogether, stream);

@@ -44,6 +44,15 @@ CUresult copyToSlab(Execution& on, api::Cuda::CopyToSlabParams::Reader p, Answer
   return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
+CUresult copyToSlot(Execution& on, api::Cuda::CopyToSlotParams::Reader p, Answer& answer) {
+  if (p.getBytes() > answerBytes || !on.ownsMemory(p.getSource(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = on.stream(p.getStream());
+  Slot& slot = on.shared().slot(on.slotIndex());
+  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(slot.answer, p.getSource(), p.getBytes(), stream)) return error;
+  answer.leaveToGpu();
+  return on.signal(stream, slot.done, on.stamp());
+}
+
 CUresult copy(Execution& on, api::Cuda::CopyParams::Reader p, Answer&) {
   if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;

@@ -1,8 +1,9 @@
 // Keeps the GPU's own queue short: what the worker has not issued stays in the ring and can travel with a snapshot.
 //
 // Used by the working thread; one a device. An event is recorded behind every group of launches, and a group begins only
-// when the one four back has ended: 128 launches in flight at most, several hundred microseconds of the fastest kernels,
-// so the GPU does not run dry while the worker looks elsewhere.
+// when the one before the last has ended: 128 launches in flight at most and 64 at least, hundreds of microseconds of the
+// fastest kernels, so the GPU does not run dry while the worker looks elsewhere. A record costs a third of a launch, so
+// groups are large.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ class Throttle {
   }
 
  private:
-  static constexpr uint64_t groupLaunches = 32, groups = 4;
+  static constexpr uint64_t groupLaunches = 64, groups = 2;
   std::array<CUevent, groups> events{};  // the context's; they end with it
   uint64_t launches = 0;
 };

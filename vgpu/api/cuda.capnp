@@ -370,6 +370,10 @@ interface Cuda {
       $A.reason("pools are the client's");
   deviceGetMemPool @178 () $A.entry("cuDeviceGetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
   deviceSetMemPool @179 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+
+  # ------------------------------------------------------------------ a few bytes back
+  copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+      $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the thread's slot");
 }
 
 struct Rect {
