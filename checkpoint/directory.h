@@ -79,6 +79,7 @@ class NewDirectory {
 
  private:
   void takeEmpty();
+  void discard();
   std::string path;
   kj::AutoCloseFd directory;
   std::unique_ptr<FileWriter> manifest;  // there from the start, under the name of an unfinished one

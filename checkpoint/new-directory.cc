@@ -54,6 +54,7 @@ NewDirectory::NewDirectory(const std::string& path) : path(path) {
     cannot("open the snapshot's directory", path, error);
   }
   directory = kj::AutoCloseFd(fd);
+  KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
   if (flock(directory, LOCK_EX | LOCK_NB) != 0)
     cannot("lock, as somebody else may write there, the directory", path, errno);
   if (!made) takeEmpty();
@@ -88,7 +89,10 @@ void NewDirectory::takeEmpty() {
 }
 
 NewDirectory::~NewDirectory() noexcept {
-  if (published) return;
+  if (!published) discard();
+}
+
+void NewDirectory::discard() {
   for (auto& name : files) unlinkat(directory, name.c_str(), 0);
   if (made) {
     rmdir(path.c_str());
