@@ -61,6 +61,9 @@ class FileWriter {
   Checksum checksum;
 };
 
+// Throws kj::Exception where the directory `path` holds anything but what a save left that was killed.
+void requireFree(const std::string& path);
+
 // A snapshot being made. Destroyed before publish(), it removes all it has made.
 class NewDirectory {
  public:
@@ -79,6 +82,7 @@ class NewDirectory {
 
  private:
   void takeEmpty();
+  void discard();
   std::string path;
   kj::AutoCloseFd directory;
   std::unique_ptr<FileWriter> manifest;  // there from the start, under the name of an unfinished one

@@ -111,6 +111,11 @@ void readTables(const Fields& fields, const Json& json, Manifest& manifest) {
     auto& row = fields.row(value, 4, "variables");
     manifest.variables.push_back({fields.number(row[0], "variables"), fields.text(row[1], "variables"),
                                   fields.number(row[2], "variables"), fields.number(row[3], "variables")});
+    auto& variable = manifest.variables.back();
+    // So that whoever rounds its end up stays below the highest address.
+    fields.require(variable.bytes <= deviceArenaBytes &&
+                       variable.address <= std::numeric_limits<uint64_t>::max() - 2 * deviceArenaBytes,
+                   "variables");
   }
   for (auto& value : fields.list(json, "eventTimes")) {
     auto& row = fields.row(value, 2, "eventTimes");

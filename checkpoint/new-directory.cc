@@ -25,7 +25,29 @@ constexpr const char* unfinishedManifest = "manifest.json.new";
                    strerror(error)));
 }
 
+// Whoever saved here before may have been killed at it: the names of what he left. Throws where there is anything else.
+std::vector<std::string> leftIn(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    found.push_back(entry->path().filename());
+  if (error) cannot("look into the snapshot's directory", path, error.value());
+  auto isOurs = [](const std::string& name) {
+    return name == unfinishedManifest || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
+  };
+  bool unfinished = std::count(found.begin(), found.end(), unfinishedManifest) > 0;
+  auto foreign = unfinished ? std::find_if_not(found.begin(), found.end(), isOurs) : found.begin();
+  if (foreign != found.end())
+    fail(fmt::format(
+        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
+        "the program goes on",
+        path, *foreign));
+  return found;
+}
+
 }  // namespace
+
+void requireFree(const std::string& path) { leftIn(path); }
 
 void FileWriter::write(std::span<const std::byte> bytes) {
   checksum.add(bytes);
@@ -54,30 +76,16 @@ NewDirectory::NewDirectory(const std::string& path) : path(path) {
     cannot("open the snapshot's directory", path, error);
   }
   directory = kj::AutoCloseFd(fd);
+  KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
   if (flock(directory, LOCK_EX | LOCK_NB) != 0)
     cannot("lock, as somebody else may write there, the directory", path, errno);
   if (!made) takeEmpty();
   manifest = std::make_unique<FileWriter>(create(unfinishedManifest));
 }
 
-// Whoever saved here before may have been killed at it. What he left is known by its names, and that nobody is at it by
-// the lock, which ends with its holder.
+// That nobody is at what was left is known by the lock, which ends with its holder.
 void NewDirectory::takeEmpty() {
-  std::error_code error;
-  std::vector<std::string> found;
-  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    found.push_back(entry->path().filename());
-  if (error) cannot("look into the snapshot's directory", path, error.value());
-  auto isOurs = [](const std::string& name) {
-    return name == unfinishedManifest || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
-  };
-  bool unfinished = std::count(found.begin(), found.end(), unfinishedManifest) > 0;
-  auto foreign = unfinished ? std::find_if_not(found.begin(), found.end(), isOurs) : found.begin();
-  if (foreign != found.end())
-    fail(fmt::format(
-        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
-        "the program goes on",
-        path, *foreign));
+  auto found = leftIn(path);
   struct stat status;
   if (fstat(directory, &status) != 0) cannot("look at the snapshot's directory", path, errno);
   mode = status.st_mode & 07777;
@@ -88,7 +96,10 @@ void NewDirectory::takeEmpty() {
 }
 
 NewDirectory::~NewDirectory() noexcept {
-  if (published) return;
+  if (!published) discard();
+}
+
+void NewDirectory::discard() {
   for (auto& name : files) unlinkat(directory, name.c_str(), 0);
   if (made) {
     rmdir(path.c_str());

@@ -106,8 +106,9 @@ struct Pipeline::Run {
     }
   }
 
-  void guard(void (Run::*stage)()) {
-    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { (this->*stage)(); })) {
+  template <typename Work>
+  void guard(Work work) {
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { work(); })) {
       std::lock_guard lock(mutex);
       if (failure == nullptr) failure = kj::mv(*exception);
       changed.notify_all();
@@ -118,9 +119,14 @@ struct Pipeline::Run {
 void Pipeline::run(const Stages& stages, Here here) {
   Run run{chunks, stages};
   std::vector<std::thread> others;
-  for (unsigned i = 0; i < threads; ++i) others.emplace_back([&] { run.guard(&Run::transform); });
-  others.emplace_back([&] { run.guard(here == Here::produce ? &Run::consume : &Run::produce); });
-  run.guard(here == Here::produce ? &Run::produce : &Run::consume);
+  auto start = [&](void (Run::*stage)()) {
+    others.emplace_back([&run, stage] { run.guard([&] { (run.*stage)(); }); });
+  };
+  run.guard([&] {
+    for (unsigned i = 0; i < threads; ++i) start(&Run::transform);
+    start(here == Here::produce ? &Run::consume : &Run::produce);
+    here == Here::produce ? run.produce() : run.consume();
+  });
   for (auto& thread : others) thread.join();
   KJ_IF_MAYBE (exception, run.failure) kj::throwFatalException(kj::mv(*exception));
 }

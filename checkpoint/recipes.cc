@@ -45,8 +45,15 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64
   return recordsAt(std::move(records), barrier);  // checks that they fit together
 }
 
+uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
+  uint64_t bytes = 0;
+  for (auto& record : records)
+    for (auto& frame : record.recipe) bytes += frame.words.asBytes().size();
+  return bytes;
+}
+
 void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
-             const std::function<void(size_t, size_t)>& progress) {
+             const std::function<void(size_t)>& progress) {
   struct Step {
     const ObjectRecord* record;
     const RecordedFrame* frame;
@@ -55,14 +62,13 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, cons
   for (auto& record : records)
     for (auto& frame : record.recipe) steps.emplace(frame.position, Step{&record, &frame});
   stub::Answer answer;
-  size_t done = 0;
   bool modulesPlaced = false;
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
     if (isPlacedModule(*record) && frame->method == api::Method::moduleLoad) {
       if (!modulesPlaced) placeModules(on, records, variables);
       modulesPlaced = true;
-      progress(++done, steps.size());
+      progress(frame->words.asBytes().size());
       continue;
     }
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
@@ -74,7 +80,7 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, cons
       fail(fmt::format("the {} {:#x} cannot be made again on this device: {} of position {} answers {}",
                        kindName(record->id.kind), record->id.handle, api::infoOf(frame->method).name, position,
                        stub::nameOf(on.driver, result)));
-    progress(++done, steps.size());
+    progress(frame->words.asBytes().size());
   }
 }
 

@@ -19,9 +19,13 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
 // Throws kj::Exception that says which record makes no sense, also of one whose frames are not before `barrier`.
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier);
 
-// Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so that
-// `variables` lie where they did. Throws kj::Exception naming the object and CUDA's answer.
+// Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so
+// that `variables` lie where they did. `progress` is told of each frame's bytes. Throws kj::Exception naming the object and
+// CUDA's answer.
 void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
-             const std::function<void(size_t done, size_t total)>& progress);
+             const std::function<void(size_t bytes)>& progress);
+
+// Of all frames.
+uint64_t bytesOf(const std::vector<ObjectRecord>& records);
 
 }  // namespace vgpu::checkpoint

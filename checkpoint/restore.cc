@@ -92,13 +92,8 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   Pipeline pipeline(&on.driver);
   loadBlobs(on, pipeline, blobs, manifest.blobs, progress);
   expectTextures(on, manifest.textures);
-  size_t told = 0;
-  Phase objects(progress, "objects", records.size());
-  rebuild(on, records, manifest.variables, [&](size_t done, size_t total) {
-    size_t now = done * records.size() / total;
-    objects.advance(now - told);
-    told = now;
-  });
+  Phase objects(progress, "objects", bytesOf(records));
+  rebuild(on, records, manifest.variables, [&](size_t bytes) { objects.advance(bytes); });
   auto variables = variablesOf(on);
   requireSameAddresses(manifest.variables, variables);
   requireSameTextures(on, manifest.textures);

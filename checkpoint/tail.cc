@@ -59,18 +59,25 @@ uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) 
 }
 
 struct SlabUse {
-  uint32_t slab, bytes;  // bytes that the frame reads
+  uint32_t slab;
+  uint64_t bytes;  // that the frame reads
 };
 
-template <typename Params>
-SlabUse useOf(std::span<const std::byte> frame, bool reads) {
+// `bytes` says of the parameters how many.
+template <typename Params, typename Bytes>
+SlabUse useOf(std::span<const std::byte> frame, Bytes bytes) {
   auto body = frame.subspan(sizeof(FrameStart));
   auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
   std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
   kj::ArrayPtr<const capnp::word> segment = words;
   capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
   auto params = message.getRoot<Params>();
-  return {params.getSlab(), reads ? params.getBytes() : 0};
+  return {params.getSlab(), bytes(params)};
+}
+
+// More than a slab has, where the program's numbers make no sense.
+uint64_t areaOf(uint64_t width, uint64_t height) {
+  return width > slabBytes || height > slabBytes ? slabBytes + 1 : width * height;
 }
 
 // Which slabs the frames name, and how many bytes of each are theirs.
@@ -78,22 +85,31 @@ std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte
   std::map<uint32_t, uint32_t> slabs;
   count = walk(barrier, frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
     SlabUse use;
+    auto all = [](auto params) -> uint64_t { return params.getBytes(); };
+    auto area = [](auto params) { return areaOf(params.getWidthBytes(), params.getHeight()); };
+    auto none = [](auto) -> uint64_t { return 0; };
     switch (static_cast<api::Method>(start.method)) {
       case api::Method::blobWrite:
-        use = useOf<api::Cuda::BlobWriteParams>(frame, true);
+        use = useOf<api::Cuda::BlobWriteParams>(frame, all);
         break;
       case api::Method::copyFromSlab:
-        use = useOf<api::Cuda::CopyFromSlabParams>(frame, true);
+        use = useOf<api::Cuda::CopyFromSlabParams>(frame, all);
         break;
       case api::Method::copyToSlab:
-        use = useOf<api::Cuda::CopyToSlabParams>(frame, false);
+        use = useOf<api::Cuda::CopyToSlabParams>(frame, none);
+        break;
+      case api::Method::copyArrayFromSlab:
+        use = useOf<api::Cuda::CopyArrayFromSlabParams>(frame, area);
+        break;
+      case api::Method::copyArrayToSlab:
+        use = useOf<api::Cuda::CopyArrayToSlabParams>(frame, none);
         break;
       default:
         return;
     }
     if (use.slab >= slabCount || use.bytes > slabBytes) return;  // the worker will refuse it
     auto& bytes = slabs[use.slab];
-    bytes = std::max(bytes, use.bytes);
+    bytes = std::max(bytes, static_cast<uint32_t>(use.bytes));
   });
   return slabs;
 }

@@ -145,18 +145,24 @@ Mapping AddressSpace::beginFree(uint64_t base) {
   return at->second;
 }
 
+AddressSpace::Run AddressSpace::physicalIn(uint64_t base, uint64_t bytes) {
+  uint64_t end = base + bytes, covered = base;
+  auto first = mappings_.find(base), last = first;
+  while (last != mappings_.end() && covered < end && last->first == covered &&
+         last->second.kind == MappingKind::physical) {
+    covered += last->second.bytes;
+    ++last;
+  }
+  if (covered != end) refuse(CUDA_ERROR_INVALID_VALUE);
+  return {first, last};
+}
+
 std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   std::vector<Mapping> unmapped;
-  uint64_t end = base + bytes, covered = base;
-  auto first = mappings_.find(base), at = first;
-  while (at != mappings_.end() && covered < end && at->first == covered && at->second.kind == MappingKind::physical) {
-    covered += at->second.bytes;
-    ++at;
-  }
-  if (covered != end) refuse(CUDA_ERROR_INVALID_VALUE);
-  for (auto each = first; each != at; ++each) unmapped.push_back(std::move(each->second));
-  mappings_.erase(first, at);
+  auto [first, last] = physicalIn(base, bytes);
+  for (auto each = first; each != last; ++each) unmapped.push_back(std::move(each->second));
+  mappings_.erase(first, last);
   rememberFreed(base, bytes, "cuMemMap");
   table_ = nullptr;
   return unmapped;
@@ -164,14 +170,8 @@ std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) 
 
 void AddressSpace::setAccess(uint64_t base, uint64_t bytes, uint64_t device, CUmemAccess_flags access) {
   std::lock_guard lock(mutex_);
-  uint64_t end = base + bytes, covered = base;
-  auto first = mappings_.find(base), at = first;
-  while (at != mappings_.end() && covered < end && at->first == covered && at->second.kind == MappingKind::physical) {
-    covered += at->second.bytes;
-    ++at;
-  }
-  if (covered != end) refuse(CUDA_ERROR_INVALID_VALUE);
-  for (auto each = first; each != at; ++each) {
+  auto [first, last] = physicalIn(base, bytes);
+  for (auto each = first; each != last; ++each) {
     Mapping& mapping = each->second;
     mapping.readers = access == CU_MEM_ACCESS_FLAGS_PROT_NONE ? mapping.readers & ~device : mapping.readers | device;
     mapping.writers =

@@ -166,7 +166,11 @@ class AddressSpace {
     std::string owner;
   };
   using Mappings = std::map<uint64_t, Mapping>;
+  struct Run {
+    Mappings::iterator first, last;  // `last` is behind the run
+  };
   Mappings::const_iterator holding(uint64_t address) const;
+  Run physicalIn(uint64_t base, uint64_t bytes);  // mappings that fill the range exactly; refuses where they do not
   void addRows(RegionTable&, const Mapping&) const;
   void dropFreed(uint64_t base, uint64_t bytes);
   void rememberFreed(uint64_t base, uint64_t bytes, std::string owner);

@@ -1,20 +1,14 @@
 // What a report says about an address: the allocation that it is in or next to, by whom it was made.
-#include <cstdio>
 #include <iterator>
 
 #include "address-space.h"
+#include "ptx/hex.h"
 
 namespace vgpu::emulator::api {
 namespace {
 
 // Farther away than this an allocation explains nothing.
 constexpr uint64_t nearBytes = uint64_t{64} << 20;
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 struct Candidate {
   uint64_t base = 0, bytes = 0;

@@ -69,13 +69,7 @@ CUresult addNode(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode* be
     Operation operation = make(context);
     std::lock_guard lock(context.driver.graphMutex);
     std::shared_ptr<Graph> graph = context.driver.graphs.get(graphHandle);
-    std::vector<std::shared_ptr<GraphNode>> kept;
-    std::vector<GraphNode*> nodes;
-    for (size_t i = 0; i < count; ++i) {
-      kept.push_back(context.driver.graphNodes.get(before[i]));
-      nodes.push_back(kept.back().get());
-    }
-    *handle = graph->add(std::move(operation), nodes)->handle;
+    *handle = graph->add(std::move(operation), graph->nodesOf({before, count}))->handle;
   });
 }
 

@@ -15,13 +15,7 @@ CUresult addSpecial(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode*
     require(handle != nullptr && (count == 0 || before != nullptr));
     std::lock_guard lock(context.driver.graphMutex);
     std::shared_ptr<Graph> graph = context.driver.graphs.get(graphHandle);
-    std::vector<std::shared_ptr<GraphNode>> kept;
-    std::vector<GraphNode*> nodes;
-    for (size_t i = 0; i < count; ++i) {
-      kept.push_back(context.driver.graphNodes.get(before[i]));
-      nodes.push_back(kept.back().get());
-      require(nodes.back()->graph == graph.get());
-    }
+    std::vector<GraphNode*> nodes = graph->nodesOf({before, count});
     GraphNode prepared;
     prepared.operation = {.weight = Weight::light, .type = type};
     complete(context, *graph, prepared);

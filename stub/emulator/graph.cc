@@ -29,6 +29,15 @@ std::shared_ptr<GraphNode> Graph::add(Operation operation, std::span<GraphNode* 
   return node;
 }
 
+std::vector<GraphNode*> Graph::nodesOf(std::span<const CUgraphNode> handles) const {
+  std::vector<GraphNode*> found;
+  for (CUgraphNode handle : handles) {
+    found.push_back(driver.graphNodes.get(handle).get());
+    require(found.back()->graph == this);
+  }
+  return found;
+}
+
 std::shared_ptr<Graph> Graph::clone() const {
   auto copy = std::make_shared<Graph>(driver);
   copy->memory = memory;

@@ -166,8 +166,6 @@ void StreamSet::waitForAll() {
   for (const TaskRef& task : tails()) task->wait();
 }
 
-bool StreamSet::allDone() { return tails().empty(); }
-
 std::shared_ptr<Stream> streamOf(Context& current, CUstream handle) {
   std::shared_ptr<Stream> stream = current.streams.resolve(handle);
   if (&stream->context != &current) stream->context.check();

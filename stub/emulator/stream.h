@@ -106,7 +106,6 @@ class StreamSet {
   // What a new point in the stream would wait for.
   std::vector<TaskRef> pending(const Stream&);
   void waitForAll();
-  bool allDone();
 
  private:
   friend struct Stream;

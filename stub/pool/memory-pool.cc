@@ -218,10 +218,4 @@ bool MemoryPool::ownsHost(uint64_t address, uint64_t bytes) const {
   return isCovered(hostLeases, address, bytes, bytesOf);
 }
 
-uint64_t MemoryPool::leasedBytes() const {
-  uint64_t bytes = 0;
-  for (auto& [address, lease] : deviceLeases) bytes += lease.bytes;
-  return bytes;
-}
-
 }  // namespace vgpu::stub

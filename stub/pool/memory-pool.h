@@ -48,8 +48,6 @@ class MemoryPool {
   bool ownsDevice(uint64_t address, uint64_t bytes) const;
   bool ownsHost(uint64_t address, uint64_t bytes) const;
 
-  uint64_t leasedBytes() const;
-
  private:
   struct Lease {
     uint64_t bytes;

@@ -22,15 +22,28 @@ constexpr const char* source = R"(
 
 CUfunction nothing;
 
+// With as many parameters as kernels usually have.
+class Launch {
+ public:
+  void post() {
+    ++count;
+    check(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr), "launch");
+  }
+  unsigned posted() const { return count; }
+
+ private:
+  CUdeviceptr pointer = 0;
+  unsigned count = 0;
+  float scale = 1;
+  void* parameters[5] = {&pointer, &pointer, &pointer, &count, &scale};
+};
+
 // Posts launches, as many as the ring takes without making its writer wait; what the GPU needs for them is not counted.
 void postedLaunch(benchmark::State& state) {
-  CUdeviceptr pointer = 0;
-  unsigned n = 0;
-  float s = 1;
-  void* parameters[] = {&pointer, &pointer, &pointer, &n, &s};
+  Launch launch;
   for (auto _ : state) {
-    check(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr), "launch");
-    if (++n % 4096 != 0) continue;
+    launch.post();
+    if (launch.posted() % 4096 != 0) continue;
     state.PauseTiming();
     check(cuCtxSynchronize(), "synchronize");
     state.ResumeTiming();
@@ -40,12 +53,9 @@ void postedLaunch(benchmark::State& state) {
 BENCHMARK(postedLaunch);
 
 void launchAndWait(benchmark::State& state) {
-  CUdeviceptr pointer = 0;
-  unsigned n = 0;
-  float s = 1;
-  void* parameters[] = {&pointer, &pointer, &pointer, &n, &s};
+  Launch launch;
   for (auto _ : state) {
-    check(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr), "launch");
+    launch.post();
     check(cuCtxSynchronize(), "synchronize");
   }
 }

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -53,6 +56,35 @@ Items read(const std::string& path, const FileSum& sum, const Items& like) {
   });
   return items;
 }
+
+// Threads get such large stacks, and the process so little more address space, that a second one finds no room.
+class RoomForOneThread {
+ public:
+  RoomForOneThread() {
+    pthread_getattr_default_np(&usual);
+    pthread_attr_t large;
+    pthread_getattr_default_np(&large);
+    pthread_attr_setstacksize(&large, stackBytes);
+    pthread_setattr_default_np(&large);
+    pthread_attr_destroy(&large);
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before);
+    rlimit less = before;
+    less.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + stackBytes * 3 / 2;
+    setrlimit(RLIMIT_AS, &less);
+  }
+  ~RoomForOneThread() {
+    setrlimit(RLIMIT_AS, &before);
+    pthread_setattr_default_np(&usual);
+    pthread_attr_destroy(&usual);
+  }
+
+ private:
+  static constexpr size_t stackBytes = size_t{512} << 20;
+  pthread_attr_t usual;
+  rlimit before;
+};
 
 std::vector<std::byte> compressible(size_t size, unsigned seed) {
   auto bytes = randomBytes(size, seed);
@@ -157,4 +189,23 @@ TEST_CASE("a stage that fails ends the others, and its error comes out") {
                   [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
                  Pipeline::Here::produce);
   CHECK(seen == 100);
+}
+
+TEST_CASE("where there is room for one thread only, writing chunks is an error and not the end of the process") {
+  ScratchDirectory scratch;
+  NewDirectory directory(scratch.path + "/snapshot");
+  FileWriter file = directory.create(bytesFile);
+  Items items = {randomBytes(1000, 1)};
+  pipeline();
+  std::string text;
+  {
+    RoomForOneThread room;
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
+                   writeChunks(pipeline(), file, planOf(items), [&](const Piece& piece, std::byte* out) {
+                     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
+                   });
+                 }))
+      text = exception->getDescription().cStr();
+  }
+  CHECK(text.find("Resource temporarily unavailable") != std::string::npos);
 }

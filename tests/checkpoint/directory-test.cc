@@ -2,6 +2,8 @@
 #include "checkpoint/directory.h"
 
 #include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +72,30 @@ TEST_CASE("what a killed save left is replaced; beside it, anything foreign is n
   writeFile(scratch.path + "/thesis.tex", "x");
   CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
   CHECK(readFile(scratch.path + "/bytes") == "half of th");
+}
+
+TEST_CASE("a directory that cannot be taken keeps its mode, and one that was made for it goes") {
+  ScratchDirectory scratch;
+  std::string old = scratch.path + "/old";
+  std::filesystem::create_directories(old + "/bytes");  // under a name of ours, and no file that could be removed
+  writeFile(old + "/manifest.json.new", "");
+  chmod(old.c_str(), 0755);
+  CHECK_THROWS_WITH_AS(NewDirectory directory(old), doctest::Contains("Is a directory"), kj::Exception);
+  CHECK(modeOf(old) == 0755);
+
+  rlimit limit, none;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  none = limit;
+  int next = dup(0);
+  none.rlim_cur = static_cast<rlim_t>(next) + 1;  // enough for the directory, too little for a file in it
+  close(next);
+  setrlimit(RLIMIT_NOFILE, &none);
+  auto caught = kj::runCatchingExceptions([&] { NewDirectory directory(scratch.path + "/new"); });
+  setrlimit(RLIMIT_NOFILE, &limit);
+  REQUIRE(caught != nullptr);
+  CHECK(std::string(KJ_ASSERT_NONNULL(caught).getDescription().cStr()).find("Too many open files") !=
+        std::string::npos);
+  CHECK(namesIn(scratch.path) == std::set<std::string>{"old"});
 }
 
 TEST_CASE("a finished snapshot is never replaced") {

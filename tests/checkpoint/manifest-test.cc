@@ -134,6 +134,10 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
                        doctest::Contains("field memory"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["memory"][0][0] = 2; })),
                        doctest::Contains("field memory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["variables"][0][2] = ~uint64_t{0} - 0x1ff; })),
+                       doctest::Contains("field variables"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["variables"][0][3] = ~uint64_t{0} / 2; })),
+                       doctest::Contains("field variables"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("tail"); })),
                        doctest::Contains("field tail"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),

@@ -17,6 +17,7 @@ namespace {
 struct Shared {
   Report report;
   int phases = 0;
+  uint64_t objectsDone = 0, objectsTotal = 0;
 };
 
 Shared& sharedMemory() {
@@ -137,4 +138,27 @@ TEST_CASE("a snapshot also comes back in memory that was never used, with the ca
     worker.proceed();
     requireFinished(other);
   }) == "");
+}
+
+TEST_CASE("what is told of the objects while they are rebuilt are the bytes of their frames") {
+  TestSession session;
+  std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
+  auto& told = sharedMemory();
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    save(worker, path, list, someIdentity(), nullptr);
+  }) == "");
+  uint64_t bytes = 0;
+  checkpoint::readObjects(path, [&](ObjectRecord&& record) {
+    for (auto& frame : record.recipe) bytes += frame.words.asBytes().size();
+  });
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    restore(worker, path, [&](const char* phase, uint64_t done, uint64_t total) {
+      if (std::string(phase) == "objects") told.objectsDone = done, told.objectsTotal = total;
+    });
+    worker.proceed();
+    requireFinished(session);
+  }) == "");
+  CHECK(told.objectsDone == bytes);
+  CHECK(told.objectsTotal == bytes);
 }

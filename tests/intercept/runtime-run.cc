@@ -5,32 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
 
+#include "../scratch-directory.h"
+
+using vgpu::test::ScratchDirectory;
+
 namespace {
-
-namespace files = std::filesystem;
-
-/// A folder of its own for each run, gone at the end of it.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (files::temp_directory_path() / "vgpu-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + pattern);
-    path_ = pattern;
-  }
-  ~Folder() { files::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string at(const char* name) const { return path_ / name; }
-
- private:
-  files::path path_;
-};
 
 std::string read(const std::string& path) {
   std::ifstream file(path);
@@ -45,10 +29,10 @@ std::vector<std::string> linesOf(const std::string& text) {
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                         const Folder& folder) {
+                         const ScratchDirectory& folder) {
   auto redirect = [](const std::string& path, int to) { dup2(open(path.c_str(), O_WRONLY | O_CREAT, 0600), to); };
-  redirect(folder.at("output"), STDOUT_FILENO);
-  redirect(folder.at("errors"), STDERR_FILENO);
+  redirect(folder.path + "/output", STDOUT_FILENO);
+  redirect(folder.path + "/errors", STDERR_FILENO);
   for (const std::string& pair : environment) putenv(const_cast<char*>(pair.c_str()));
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -58,14 +42,14 @@ std::vector<std::string> linesOf(const std::string& text) {
 }
 
 Outcome run(const std::vector<std::string>& command, std::vector<std::string> environment) {
-  Folder folder;
-  environment.push_back("VGPU_TEST_CALLS=" + folder.at("calls"));
+  ScratchDirectory folder;
+  environment.push_back("VGPU_TEST_CALLS=" + folder.path + "/calls");
   pid_t child = fork();
   if (child == 0) become(command, environment, folder);
   int status;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait for " + command[0]);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder.at("output")),
-          read(folder.at("errors")), linesOf(read(folder.at("calls")))};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(folder.path + "/output"),
+          read(folder.path + "/errors"), linesOf(read(folder.path + "/calls"))};
 }
 
 }  // namespace

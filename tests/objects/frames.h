@@ -1,15 +1,14 @@
-// Frames as a session's recorder hands them over, and where tests keep their files.
+// Frames as a session's recorder hands them over.
 #pragma once
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "../scratch-directory.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/objects/object-list.h"
 
@@ -73,23 +72,6 @@ inline RecordedFrame ctxSetLimit(uint64_t position, uint8_t device, unsigned lim
     p.setValue(value);
   });
 }
-
-// A directory of its own, gone with its owner.
-class ScratchDirectory {
- public:
-  explicit ScratchDirectory(const std::string& under = std::filesystem::temp_directory_path()) {
-    path = under + "/vgpu-test-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp " + path);
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  std::string path;
-};
 
 inline std::vector<ObjectRecord> readAll(const std::string& directory) {
   std::vector<ObjectRecord> records;

@@ -112,6 +112,16 @@ hasState() { [ "$(field "$1" "$2" state)" = "$3" ]; }
 lists() { [ -n "$(field "$1" "$2" session)" ]; }
 listsNot() { ! lists "$1" "$2"; }
 
+# suspendAtStandstill NODE NAME TARGET: begins to suspend NAME to $dir/TARGET, and stops its worker so that this does not
+# end. `worker` and `suspend` are then the process ids of the worker and of the command.
+suspendAtStandstill() {
+  worker=$(field "$1" "$2" workerPid)
+  kill -STOP "$worker"
+  ctl "$1" suspend "$2" --to "$dir/$3" >"$dir/suspend.log" 2>&1 &
+  suspend=$!
+  waitUntil hasState "$1" "$2" suspending
+}
+
 # refused PATTERN COMMAND...: COMMAND must return 1 and say PATTERN.
 refused() {
   local pattern=$1 code=0

@@ -11,16 +11,14 @@
 #include <fstream>
 #include <string>
 
+#include "../scratch-directory.h"
+
 namespace vgpu {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  std::string path = "/tmp/vgpu-programs-XXXXXX";
-  Folder() { REQUIRE(mkdtemp(path.data()) != nullptr); }
-  ~Folder() { fs::remove_all(path); }
-
+struct Folder : test::ScratchDirectory {
   std::string add(const std::string& name, const std::string& content) {
     std::string file = path + "/" + name;
     std::ofstream(file, std::ios::binary) << content;

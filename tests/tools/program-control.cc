@@ -6,13 +6,13 @@
 
 #include <condition_variable>
 #include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../scratch-directory.h"
 #include "intercept/session/control.h"
 #include "vgpu/wire/control-channel.h"
 #include "vgpu/wire/control.capnp.h"
@@ -20,8 +20,6 @@
 
 namespace vgpu {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Remembers what was asked of the session, for the test's thread to wait for.
 class Recorded final : public SessionControl {
@@ -102,14 +100,9 @@ class Daemon {
 };
 
 struct Node {
-  std::string path = "/tmp/vgpu-control-XXXXXX";
-  kj::AutoCloseFd listener;
-
-  Node() {
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-    listener = listenUnix(path + "/session.sock");
-  }
-  ~Node() { fs::remove_all(path); }
+  test::ScratchDirectory folder{"/tmp"};
+  const std::string& path = folder.path;
+  kj::AutoCloseFd listener = listenUnix(path + "/session.sock");
 
   Daemon accept() {
     int fd;

@@ -1,4 +1,4 @@
-// reseal MANIFEST FIELD NUMBER: changes a field of a snapshot's manifest and seals it again, as another version of vgpu
+// reseal MANIFEST FIELD JSON: changes a field of a snapshot's manifest and seals it again, as another version of vgpu
 // would have written it.
 #include <fstream>
 #include <iterator>
@@ -11,7 +11,7 @@ int main(int count, char** arguments) {
   std::ifstream in(arguments[1]);
   std::string text(std::istreambuf_iterator<char>(in), {});
   auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
-  json.at(arguments[2]) = std::stoull(arguments[3]);
+  json.at(arguments[2]) = nlohmann::json::parse(arguments[3]);
   std::ofstream out(arguments[1]);
   out << vgpu::checkpoint::sealManifest(json.dump());
   return out.good() ? 0 : 1;

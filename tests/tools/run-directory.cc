@@ -10,16 +10,12 @@
 #include <fstream>
 #include <string>
 
+#include "../scratch-directory.h"
+
 namespace vgpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  std::string path = "/tmp/vgpu-run-XXXXXX";
-  Folder() { REQUIRE(mkdtemp(path.data()) != nullptr); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 pid_t endedProcess() {
   pid_t child = fork();
@@ -31,7 +27,7 @@ pid_t endedProcess() {
 }  // namespace
 
 TEST_CASE("a run directory is made, private, and taken by one daemon at a time") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   std::string path = folder.path + "/deep/er";
   {
     RunDirectory first(path + "/");
@@ -50,13 +46,13 @@ TEST_CASE("a run directory is made, private, and taken by one daemon at a time")
 }
 
 TEST_CASE("a file where the run directory should be is refused") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   std::ofstream(folder.path + "/file") << "x";
   CHECK_THROWS_AS(RunDirectory(folder.path + "/file"), kj::Exception);
 }
 
 TEST_CASE("what dead programs left is removed, what living ones use stays") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   std::string living, dead;
   {
     RunDirectory directory(folder.path);
@@ -71,7 +67,7 @@ TEST_CASE("what dead programs left is removed, what living ones use stays") {
 }
 
 TEST_CASE("a program cannot have other directories removed than its session's") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   RunDirectory directory(folder.path);
   std::string mine = directory.makeSession("mine", getpid()), other = directory.makeSession("other", getpid());
   std::string foreign = folder.path + "/sessions/foreign";

@@ -7,18 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "../scratch-directory.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  std::string path = "/tmp/vgpu-socket-XXXXXX";
-  Folder() { REQUIRE(mkdtemp(path.data()) != nullptr); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string failureOf(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
@@ -43,7 +38,7 @@ void expectConversation(int listener, int client) {
 }  // namespace
 
 TEST_CASE("a socket file is for its owner alone") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   kj::AutoCloseFd listener = listenUnix(folder.path + "/s");
   struct stat status;
   REQUIRE(stat((folder.path + "/s").c_str(), &status) == 0);
@@ -53,7 +48,7 @@ TEST_CASE("a socket file is for its owner alone") {
 }
 
 TEST_CASE("a path longer than a socket address works, unless the name alone is") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   std::string deep = folder.path + "/" + std::string(150, 'd') + "/" + std::string(150, 'e');
   fs::create_directories(deep);
   kj::AutoCloseFd listener = listenUnix(deep + "/s");
@@ -64,7 +59,7 @@ TEST_CASE("a path longer than a socket address works, unless the name alone is")
 }
 
 TEST_CASE("who does not listen is told apart from who never did") {
-  Folder folder;
+  test::ScratchDirectory folder("/tmp");
   CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("there is no socket") != std::string::npos);
   { kj::AutoCloseFd listener = listenUnix(folder.path + "/s"); }
   CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("nobody listens") != std::string::npos);

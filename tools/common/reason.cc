@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdio>
 #include <string_view>
 
 namespace vgpu {
@@ -11,6 +12,15 @@ std::string reasonOf(const kj::Exception& exception) {
   std::string text(exception.getDescription().cStr(), exception.getDescription().size());
   while (text.starts_with(travelled)) text.erase(0, travelled.size());
   return text;
+}
+
+int exitCodeOf(const char* program, kj::FunctionParam<int()> action) {
+  int code = 1;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { code = action(); })) {
+    std::fprintf(stderr, "%s: %s\n", program, reasonOf(*exception).c_str());
+    return 1;
+  }
+  return code;
 }
 
 void LogToSpdlog::logMessage(kj::LogSeverity severity, const char*, int, int, kj::String&& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/exception.h>
+#include <kj/function.h>
 
 #include <string>
 
@@ -10,6 +11,10 @@ namespace vgpu {
 // An exception's description as a person should read it: without "remote exception:", which says only that the error
 // travelled, and without stack and file.
 std::string reasonOf(const kj::Exception& exception);
+
+// What main() does: the exit code of `action`; or 1, with the reason on stderr behind the program's name, where it
+// throws.
+int exitCodeOf(const char* program, kj::FunctionParam<int()> action);
 
 // Sends what KJ logs (a peer's broken message, for instance) to spdlog. Lives as long as main() does.
 class LogToSpdlog : public kj::ExceptionCallback {

@@ -1,6 +1,5 @@
 // vgpu-bench: what a virtual GPU costs or saves, measured.
 #include <fmt/format.h>
-#include <kj/debug.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -74,12 +73,7 @@ int run(std::vector<std::string> arguments) {
     return 0;
   }
   LogToSpdlog log;
-  auto caught = kj::runCatchingExceptions([&] { code = measure(options); });
-  KJ_IF_MAYBE (exception, caught) {
-    fmt::print(stderr, "vgpu-bench: {}\n", reasonOf(*exception));
-    return 1;
-  }
-  return code;
+  return exitCodeOf("vgpu-bench", [&] { return measure(options); });
 }
 
 }  // namespace

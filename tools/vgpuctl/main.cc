@@ -1,8 +1,5 @@
 // vgpuctl: what a person does with virtual GPUs.
-#include <kj/debug.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <functional>
 
 #include "tools/common/installation.h"
@@ -90,13 +87,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   LogToSpdlog log;
-  int code = 1;
-  auto caught = kj::runCatchingExceptions([&] { code = chosen(resolveNode(options.node), options); });
-  KJ_IF_MAYBE (exception, caught) {
-    std::fprintf(stderr, "vgpuctl: %s\n", reasonOf(*exception).c_str());
-    return 1;
-  }
-  return code;
+  return exitCodeOf("vgpuctl", [&] { return chosen(resolveNode(options.node), options); });
 }
 
 }  // namespace

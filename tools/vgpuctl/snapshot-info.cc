@@ -18,6 +18,7 @@ using nlohmann::json;
 uint64_t memoryBytes(const Manifest& manifest) {
   uint64_t total = 0;
   for (const auto& range : manifest.memory) total += range.bytes;
+  for (const auto& array : manifest.arrays) total += array.bytes;
   return total;
 }
 
@@ -50,6 +51,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"head", manifest.head},
           {"objects", manifest.objectCount},
           {"ranges", manifest.memory.size()},
+          {"arrays", manifest.arrays.size()},
           {"deviceBytes", memoryBytes(manifest)},
           {"storedBytes", storedBytes(manifest)},
           {"variables", variables},
@@ -69,7 +71,8 @@ void print(const Manifest& manifest, const std::string& path) {
     show("device", fmt::format("{} ({}), {}", device.name, device.uuid, humanBytes(device.memoryBytes)));
   }
   show("objects", std::to_string(manifest.objectCount));
-  show("memory", fmt::format("{} in {} ranges", humanBytes(memoryBytes(manifest)), manifest.memory.size()));
+  show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(memoryBytes(manifest)), manifest.memory.size(),
+                             manifest.arrays.size()));
   show("variables", std::to_string(manifest.variables.size()));
   show("position", fmt::format("{}, {} not executed", manifest.barrier, humanBytes(manifest.head - manifest.barrier)));
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<8} {}", name, humanBytes(sum.bytes)));

@@ -27,7 +27,10 @@ class Acceptor {
     while (true) {
       int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd >= 0) {
-        admit(kj::AutoCloseFd(fd));
+        auto caught = kj::runCatchingExceptions([&] { admit(kj::AutoCloseFd(fd)); });
+        KJ_IF_MAYBE (exception, caught) {
+          spdlog::warn("a connection to {} is not served: {}", path, reasonOf(*exception));
+        }
       } else if (errno == EAGAIN) {
         return observer.whenBecomesReadable().then([this] { return run(); });
       } else if (errno != EINTR && errno != ECONNABORTED) {

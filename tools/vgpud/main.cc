@@ -75,7 +75,7 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
   std::fflush(stdout);
 }
 
-void serve(const DaemonOptions& options) {
+int serve(const DaemonOptions& options) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   RunDirectory directory(options.runDirectory);
   auto stop = stopSignal(io.unixEventPort).fork();
@@ -91,6 +91,7 @@ void serve(const DaemonOptions& options) {
   int signal = stop.addBranch().wait(io.waitScope);
   spdlog::info("ending on signal {}", signal);
   sessions.close().wait(io.waitScope);
+  return 0;
 }
 
 int run(int argc, char** argv) {
@@ -118,14 +119,10 @@ int run(int argc, char** argv) {
   if (options.runDirectory.empty()) options.runDirectory = defaultRunDirectory();
   raiseDescriptorLimit();
   LogToSpdlog log;
-  auto caught = kj::runCatchingExceptions([&] { serve(options); });
+  int code = exitCodeOf("vgpud", [&] { return serve(options); });
   std::error_code ignored;
   if (options.isPrivate) std::filesystem::remove_all(options.runDirectory, ignored);
-  KJ_IF_MAYBE (exception, caught) {
-    std::fprintf(stderr, "vgpud: %s\n", reasonOf(*exception).c_str());
-    return 1;
-  }
-  return 0;
+  return code;
 }
 
 }  // namespace

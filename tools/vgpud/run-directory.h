@@ -20,7 +20,7 @@ class RunDirectory {
   // Makes `directory` (0700) where it is not there, locks it, and removes what a dead daemon left: its sockets, and the
   // sessions whose programs have ended. Throws kj::Exception, naming the daemon that has it already.
   explicit RunDirectory(const std::string& directory);
-  // Removes sockets and lock.
+  // Removes the sockets. The lock file stays, unlocked.
   ~RunDirectory();
   KJ_DISALLOW_COPY(RunDirectory);
 

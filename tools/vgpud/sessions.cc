@@ -8,8 +8,8 @@
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
-#include "tools/vgpud/renew.h"
 #include "tools/common/session-lookup.h"
+#include "tools/vgpud/renew.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -65,8 +65,9 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
   } while (find(request.session) != nullptr);
   request.objects = directory.makeSession(request.session, link->peer().pid > 0 ? link->peer().pid : request.pid);
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request));
+  auto taken = kj::evalNow([this] { return pool.take(); });  // the session is to be undone where none can be started
   auto ready =
-      pool.take().then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
+      taken.then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
         return attachProgram(kj::mv(worker), kj::mv(output), opened);
       });
   auto established = establish(*session, kj::mv(ready));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "checkpoint/directory.h"
 #include "tools/common/reason.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -23,7 +24,7 @@ void removeContents(const std::string& directory) {
   for (const auto& entry : fs::directory_iterator(directory, error)) fs::remove_all(entry.path(), error);
 }
 
-// The folder that a snapshot goes to: there and empty, or newly made. Known before the program is stopped.
+// The folder that a snapshot goes to: there and free, or newly made. Known before the program is stopped.
 class Target {
  public:
   explicit Target(const std::string& path) : path(path) {
@@ -31,10 +32,8 @@ class Target {
     made = mkdir(path.c_str(), 0700) == 0;
     if (!made && errno != EEXIST) fail("cannot make the snapshot's directory " + path + ": " + strerror(errno));
     std::error_code error;
-    bool empty = fs::is_empty(path, error);
-    if (error) fail("cannot use " + path + " for a snapshot: " + error.message());
     if (!fs::is_directory(path, error)) fail("cannot use " + path + " for a snapshot: it is no directory");
-    if (!empty) fail("cannot use " + path + " for a snapshot: it is not empty. Name a new directory");
+    checkpoint::requireFree(path);
     if (access(path.c_str(), W_OK | X_OK) != 0) fail("cannot write a snapshot to " + path + ": " + strerror(errno));
   }
 
@@ -96,6 +95,9 @@ class Suspension {
     }
     if (session.state == control::State::SUSPENDED) {
       fail("session " + session.id + " is suspended already, to " + session.snapshot);
+    }
+    if (session.state == control::State::RESUMING) {
+      fail("session " + session.id + " is being suspended or resumed already; wait until that has ended");
     }
     fail("session " + session.id + " does not run: its worker was lost");
   }

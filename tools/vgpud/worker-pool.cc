@@ -43,8 +43,12 @@ WorkerPool::Waiting& WorkerPool::prepare() {
   return *waiting.add(kj::mv(owned));
 }
 
+// Where none can be started, those that are there serve all the same; the next program that takes one asks again.
 void WorkerPool::refill() {
-  while (!closed && waiting.size() < warm) prepare();
+  tasks.add(kj::evalNow([this]() -> kj::Promise<void> {
+    while (!closed && waiting.size() < warm) prepare();
+    return kj::READY_NOW;
+  }));
 }
 
 void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {

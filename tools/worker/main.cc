@@ -2,12 +2,10 @@
 // the connection.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
-#include <kj/debug.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <string_view>
 
 #include "tools/common/installation.h"
@@ -29,7 +27,7 @@ std::string driverLibrary(std::string_view device) {
   fail("--device takes cuda or emulated:PATH-OF-LIBRARY, not \"" + std::string(device) + "\"");
 }
 
-void serve(const std::string& device) {
+int serve(const std::string& device) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
@@ -52,10 +50,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  auto caught = kj::runCatchingExceptions([&] { vgpu::serve(device); });
-  KJ_IF_MAYBE (exception, caught) {
-    std::fprintf(stderr, "vgpu-worker: %s\n", vgpu::reasonOf(*exception).c_str());
-    return 1;
-  }
-  return 0;
+  return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::serve(device); });
 }

@@ -20,9 +20,6 @@ constexpr uint64_t makeHandle(api::Kind kind, unsigned device, uint32_t generati
 }
 constexpr unsigned handleKind(uint64_t handle) { return static_cast<unsigned>(handle >> 52); }
 constexpr unsigned handleDevice(uint64_t handle) { return static_cast<unsigned>(handle >> 48) & 0xf; }
-constexpr uint32_t handleGeneration(uint64_t handle) {
-  return static_cast<uint32_t>(handle >> handleIndexBits) & ((1u << handleGenerationBits) - 1);
-}
 constexpr uint32_t handleIndex(uint64_t handle) { return static_cast<uint32_t>(handle) & ((1u << handleIndexBits) - 1); }
 
 }  // namespace vgpu

@@ -67,7 +67,6 @@ class Block {
   bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
   const Barrier& red(int barrier) const { return results_[barrier]; }
   void threadsExited(uint32_t count);
-  void noteProgress() { progress_ = true; }
 
   std::string output;  // printf
 

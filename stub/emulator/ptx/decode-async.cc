@@ -75,23 +75,6 @@ void mbarrier(Decoder& decoder, const Statement& statement) {
   decoder.build().add(mbarrierPending, {decoder.target(statement.operands[0], 4)}, {state});
 }
 
-// The generic address that a memory operand names, as one value.
-Value wholeAddress(Decoder& decoder, const Operand& operand, bool shared) {
-  Builder& build = decoder.build();
-  const Decoder::Address address = decoder.address(operand);
-  Value base = address.base;
-  if (base.bytes == 4) {
-    base = build.reg(8);
-    build.lane("extend.u32", base, {address.base});
-  }
-  const Value sum = build.reg(8);
-  build.lane("add.u64", sum, {base, build.constant(8, address.offset)});
-  if (!shared) return sum;
-  const Value generic = build.reg(8);
-  build.lane("or.b64", generic, {sum, build.constant(8, kSharedWindow)});
-  return generic;
-}
-
 // cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; and back to
 // global.
 void bulkCopy(Decoder& decoder, const Statement& statement) {
@@ -102,8 +85,8 @@ void bulkCopy(Decoder& decoder, const Statement& statement) {
       statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
   if ((!toShared && !toGlobal) || (toShared && statement.parts[4] != "global")) decoder.unsupported(statement);
   decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);
-  const Value to = wholeAddress(decoder, statement.operands[0], toShared),
-              from = wholeAddress(decoder, statement.operands[1], toGlobal);
+  const Value to = decoder.genericAddress(statement.operands[0], toShared),
+              from = decoder.genericAddress(statement.operands[1], toGlobal);
   const Value bytes = decoder.source(statement.operands[2], 4);
   decoder.build().add(copyAsync, {}, {to, from, bytes, bytes});
   if (toShared) emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), statement.operands[3], bytes);
@@ -123,8 +106,8 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
   }
   if (statement.has("reduce")) decoder.unsupported(statement);
   decoder.operandCount(statement, 3, 5);
-  const Value to = wholeAddress(decoder, statement.operands[0], true),
-              from = wholeAddress(decoder, statement.operands[1], false);
+  const Value to = decoder.genericAddress(statement.operands[0], true),
+              from = decoder.genericAddress(statement.operands[1], false);
   const Value bytes = decoder.source(statement.operands[2], 4);
   Value reads = bytes;
   if (statement.operands.size() > 3 && !statement.has("L2::cache_hint")) {

@@ -146,23 +146,10 @@ void wmmaMultiply(Decoder& decoder, const Statement& statement) {
   inst.raw1 = static_cast<int32_t>(bRegisters);
 }
 
-// The generic address of a memory operand.
 Value addressValue(Decoder& decoder, const Statement& statement, const Operand& operand) {
-  Builder& build = decoder.build();
-  const Decoder::Address address = decoder.address(operand);
-  Value base = address.base;
-  if (base.bytes == 4) {
-    base = build.reg(8);
-    build.lane("extend.u32", base, {address.base});
-  }
-  const Value sum = build.reg(8);
-  build.lane("add.u64", sum, {base, build.constant(8, address.offset)});
   bool shared = false;
   for (const std::string_view part : statement.parts) shared |= part.starts_with("shared");
-  if (!shared) return sum;
-  const Value generic = build.reg(8);
-  build.lane("or.b64", generic, {sum, build.constant(8, kSharedWindow)});
-  return generic;
+  return decoder.genericAddress(operand, shared);
 }
 
 // wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {…}, [p], stride; wmma.store.d…. [p], {…}, stride

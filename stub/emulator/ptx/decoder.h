@@ -71,6 +71,8 @@ class Decoder {
     uint64_t offset;
   };
   Address address(const Operand&);
+  // The generic address that a memory operand names, as one value. `shared`: the operand is an offset in shared memory.
+  Value genericAddress(const Operand&, bool shared);
   uint32_t operandCount(const Statement&, size_t least, size_t most);
   int epilogue();
   // The carry flag that .cc instructions write and addc, subc and madc read: a hidden register of the function.

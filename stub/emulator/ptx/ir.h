@@ -113,8 +113,6 @@ class Builder {
   // Until cleared, everything is emitted under this predicate.
   void setGuard(Value predicate, bool negated) { guard_ = predicate, guardNegated_ = negated; }
   void clearGuard() { guard_ = {}; }
-  Value guardValue() const { return guard_; }
-  bool guardNegated() const { return guardNegated_; }
 
   SourceLine line;
 

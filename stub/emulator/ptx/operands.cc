@@ -127,6 +127,21 @@ Decoder::Address Decoder::address(const Operand& operand) {
   return {source(base, 8), static_cast<uint64_t>(operand.offset)};
 }
 
+Value Decoder::genericAddress(const Operand& operand, bool shared) {
+  auto [base, offset] = address(operand);
+  if (base.bytes == 4) {
+    const Value wide = builder_.reg(8);
+    builder_.lane("extend.u32", wide, {base});
+    base = wide;
+  }
+  const Value sum = builder_.reg(8);
+  builder_.lane("add.u64", sum, {base, builder_.constant(8, offset)});
+  if (!shared) return sum;
+  const Value generic = builder_.reg(8);
+  builder_.lane("or.b64", generic, {sum, builder_.constant(8, kSharedWindow)});
+  return generic;
+}
+
 Value Decoder::predicate(const Operand& operand) { return source(operand, 4, Literal::predicate); }
 
 Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {

@@ -5,6 +5,7 @@
 #include "access.h"
 #include "block.h"
 #include "half.h"
+#include "whole-numbers.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -14,30 +15,6 @@ T* at(std::byte* host) {
   return static_cast<T*>(static_cast<void*>(host));
 }
 
-template <class T>
-T add(T old, T b) {
-  return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b));
-}
-template <class T>
-T least(T old, T b) {
-  return b < old ? b : old;
-}
-template <class T>
-T most(T old, T b) {
-  return b > old ? b : old;
-}
-template <class T>
-T bitAnd(T old, T b) {
-  return old & b;
-}
-template <class T>
-T bitOr(T old, T b) {
-  return old | b;
-}
-template <class T>
-T bitXor(T old, T b) {
-  return old ^ b;
-}
 template <class T>
 T exchange(T, T b) {
   return b;

@@ -1,21 +1,10 @@
 // Logic, shifts, bit fields, permutes and moves.
 #include "lanes.h"
+#include "whole-numbers.h"
 
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-template <class T>
-T bitAnd(T a, T b) {
-  return a & b;
-}
-template <class T>
-T bitOr(T a, T b) {
-  return a | b;
-}
-template <class T>
-T bitXor(T a, T b) {
-  return a ^ b;
-}
 template <class T>
 T bitNot(T a) {
   return static_cast<T>(~a);

@@ -1,5 +1,6 @@
 // Integer arithmetic.
 #include "lanes.h"
+#include "whole-numbers.h"
 
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
@@ -39,14 +40,7 @@ struct WideOf<8> {
 };
 template <class T>
 using Double = std::conditional_t<kSigned<T>, typename WideOf<sizeof(T)>::S, typename WideOf<sizeof(T)>::U>;
-// Wide enough that the product of two 16-bit values does not overflow int.
-template <class T>
-using Modular = std::conditional_t<(sizeof(T) < 4), uint32_t, Unsigned<T>>;
 
-template <class T>
-T add(T a, T b) {
-  return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b));
-}
 template <class T>
 T sub(T a, T b) {
   return static_cast<T>(static_cast<Modular<T>>(a) - static_cast<Modular<T>>(b));
@@ -101,20 +95,12 @@ T abs(T a) {
   return a < 0 ? neg(a) : a;
 }
 template <class T>
-T min(T a, T b) {
-  return a < b ? a : b;
-}
-template <class T>
-T max(T a, T b) {
-  return a > b ? a : b;
-}
-template <class T>
 T minRelu(T a, T b) {
-  return max<T>(min(a, b), 0);
+  return most<T>(least(a, b), 0);
 }
 template <class T>
 T maxRelu(T a, T b) {
-  return max<T>(max(a, b), 0);
+  return most<T>(most(a, b), 0);
 }
 template <class T>
 T sad(T a, T b, T c) {
@@ -204,8 +190,8 @@ void arithmetic(Registry& r, const char* t) {
   r.add("mad.hi", t, row<madHi<T>>());
   r.add("div", t, row<div<T>>());
   r.add("rem", t, row<rem<T>>());
-  r.add("min", t, row<min<T>>());
-  r.add("max", t, row<max<T>>());
+  r.add("min", t, row<least<T>>());
+  r.add("max", t, row<most<T>>());
   r.add("sad", t, row<sad<T>>());
   r.add("neg", t, row<neg<T>>());
   if constexpr (kSigned<T>) r.add("abs", t, row<abs<T>>());

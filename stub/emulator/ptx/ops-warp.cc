@@ -2,6 +2,7 @@
 // lane leaves for the others, and what it takes once every member has come (see WarpSync).
 #include "block.h"
 #include "warp-ops.h"
+#include "whole-numbers.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -170,31 +171,6 @@ constexpr WarpSync kMatchAll{leaveMatch, [](Warp& warp, const Inst* inst, uint32
                              }};
 
 // ---- redux
-template <class T>
-T add(T a, T b) {
-  return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-}
-template <class T>
-T least(T a, T b) {
-  return a < b ? a : b;
-}
-template <class T>
-T most(T a, T b) {
-  return a > b ? a : b;
-}
-template <class T>
-T bitAnd(T a, T b) {
-  return a & b;
-}
-template <class T>
-T bitOr(T a, T b) {
-  return a | b;
-}
-template <class T>
-T bitXor(T a, T b) {
-  return a ^ b;
-}
-
 template <class T, T (*F)(T, T)>
 void takeRedux(Warp& warp, const Inst* inst, uint32_t members) {
   uint32_t left = members & warp.live();

@@ -1,18 +1,12 @@
 // Where a warp's addresses lead.
-#include <cstdio>
 #include <cstring>
 
 #include "block.h"
+#include "hex.h"
 #include "warp.h"
 
 namespace vgpu::emulator {
 namespace {
-
-std::string hex(uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string list(const std::array<uint32_t, 3>& v) {
   return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + ")";

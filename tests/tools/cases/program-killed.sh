@@ -9,11 +9,8 @@ waitUntil listsNot a one
 
 # While its session is being suspended.
 startDouble a two
-worker=$(field a two workerPid) state=$(field a two directory)
-kill -STOP "$worker"
-ctl a suspend two --to "$dir/x" >"$dir/suspend.log" 2>&1 &
-suspend=$!
-waitUntil hasState a two suspending
+state=$(field a two directory)
+suspendAtStandstill a two x
 kill -KILL "${double[two]}"
 wait "$suspend" && fail "a suspend without a program succeeded"
 says suspend "(pid ${double[two]}) has ended" || fail "the caller was not told why"

@@ -1,11 +1,7 @@
 # A suspend whose caller gives up, and one that the program refuses, leave everything as it was.
 startNode a
 startDouble a one
-worker=$(field a one workerPid)
-kill -STOP "$worker"
-ctl a suspend one --to "$dir/x" >"$dir/suspend.log" 2>&1 &
-suspend=$!
-waitUntil hasState a one suspending
+suspendAtStandstill a one x
 refused "is being suspended or resumed already" ctl a suspend one --to "$dir/y"
 kill -INT "$(processes vgpuctl)"
 wait "$suspend" && fail "a suspend that was given up succeeded"

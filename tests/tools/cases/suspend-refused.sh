@@ -9,6 +9,24 @@ refused "No such file or directory" ctl a suspend one --to "$dir/no/such/place"
 says one 'gate closed' && fail "the program was stopped for nothing"
 stillWorks a one
 
+# What a save left that was killed makes room for the next one.
+mkdir "$dir/left" && touch "$dir/left/manifest.json.new" "$dir/left/bytes"
+succeeds ctl a suspend one --to "$dir/left"
+
+# Nor is it suspended on the way back: the worker that is to have it stands still.
+worker=$(ctl a ps --workers --json | python3 -c '
+import json, sys
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] is None])')
+kill -STOP $worker
+ctl a resume "$dir/left" >"$dir/resume.log" 2>&1 &
+resume=$!
+waitUntil hasState a one resuming
+refused "is being suspended or resumed already" ctl a suspend one --to "$dir/x"
+isGone "$dir/x" || fail "a refused suspend made a directory"
+kill -CONT $worker
+wait "$resume" || fail "the resume failed"
+stillWorks a one
+
 mkdir "$dir/small"
 mount -t tmpfs -o size=64k,nr_inodes=16 none "$dir/small" 2>/dev/null || skip "no permission to mount a small disk"
 dd if=/dev/zero of="$dir/small/filler" bs=4k count=16 2>/dev/null

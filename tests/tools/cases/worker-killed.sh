@@ -16,11 +16,7 @@ isGone "$dir/x" || fail "a refused suspend made a directory"
 
 # In the middle of a suspend: the worker stands still, so the suspend waits for it.
 startDouble a three
-worker=$(field a three workerPid)
-kill -STOP "$worker"
-ctl a suspend three --to "$dir/y" >"$dir/suspend.log" 2>&1 &
-suspend=$!
-waitUntil hasState a three suspending
+suspendAtStandstill a three y
 kill -KILL "$worker"
 wait "$suspend" && fail "a suspend without a worker succeeded"
 says suspend 'was killed by signal 9' || fail "the caller was not told why"

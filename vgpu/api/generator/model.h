@@ -26,7 +26,6 @@ struct Field {
 
 struct CParameter {
   std::string type, name;
-  bool isPointer() const { return !type.empty() && type.back() == '*'; }
 };
 
 struct Method {

@@ -1,0 +1,25 @@
+#include "tools/vgpud/acceptor.h"
+
+#include <doctest/doctest.h>
+
+#include "../scratch-directory.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+
+TEST_CASE("a connection that cannot be served does not keep the next one out") {
+  test::ScratchDirectory folder("/tmp");
+  const std::string path = folder.path + "/s";
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  auto served = kj::newPromiseAndFulfiller<void>();
+  int connections = 0;
+  auto accepting = acceptAll(io, path, [&](kj::AutoCloseFd) {
+    if (connections++ == 0) fail("no room for it");
+    served.fulfiller->fulfill();
+  });
+  kj::AutoCloseFd first = connectUnix(path), second = connectUnix(path);
+  served.promise.exclusiveJoin(kj::mv(accepting)).wait(io.waitScope);
+  CHECK(connections == 2);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,22 @@
+# A worker that cannot be started costs nobody who needs none, and whoever needs one is told why.
+own=$dir/tree  # whose vgpu-worker can be taken away
+mkdir -p "$own/bin" "$own/lib/vgpu"
+cp "$tree/bin/vgpud" "$own/bin/"
+cp "$tree"/lib/vgpu/{vgpu-worker,libvgpu-emulator.so} "$own/lib/vgpu/"
+tree=$own startNode a
+mv "$own/lib/vgpu/vgpu-worker" "$dir/vgpu-worker"
+
+# It gets the one that waited; no other one can wait in its place.
+startDouble a one
+hasState a one running || fail "the program with a worker is $(field a one state)"
+says a 'no worker: this installation is incomplete' || fail "the daemon does not say that none waits"
+
+VGPU_NODE=unix:$dir/a/vgpud.sock "$doubleProgram" two >"$dir/two.log" 2>&1 && fail "a session without a worker"
+says two 'this installation is incomplete' || fail "the program was not told why"
+listsNot a two || fail "a session without a worker is listed"
+[ "$(ls "$dir/a/sessions")" = "$(field a one session)" ] || fail "its state was left behind"
+
+mv "$dir/vgpu-worker" "$own/lib/vgpu/"
+startDouble a three
+stillWorks a three
+stillWorks a one
