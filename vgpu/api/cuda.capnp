@@ -370,6 +370,10 @@ interface Cuda {
       $A.reason("pools are the client's");
   deviceGetMemPool @178 () $A.entry("cuDeviceGetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
   deviceSetMemPool @179 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
+
+  # ------------------------------------------------------------------ images that the node has already
+  blobFind @180 (blob :UInt64, digest :Data, totalBytes :UInt64) -> (found :Bool)   # digest: SHA-256 of the image
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("looks into the node's image store");
 }
 
 struct Rect {
