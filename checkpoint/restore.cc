@@ -50,15 +50,15 @@ void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const 
   for (auto& blob : blobs) {
     sizes.push_back(blob.bytes);
     total += blob.bytes;
-    if (!on.blobs.emplace(blob.blob, stub::Blob{}).second)
+    if (!on.blobs.emplace(blob.blob, stub::Blob::Origin::snapshot).second)
       file.refuse(fmt::format("image {} is there twice", blob.blob));
   }
   Phase phase(progress, "images", total);
   readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {
     // Grows with what is there: the manifest alone may not make us take memory.
-    auto& image = on.blobs.at(blobs[piece.item].blob).bytes;
+    auto& image = on.blobs.at(blobs[piece.item].blob);
     image.resize(piece.offset + piece.bytes);
-    if (bytes != nullptr) std::copy(bytes, bytes + piece.bytes, image.begin() + static_cast<ptrdiff_t>(piece.offset));
+    if (bytes != nullptr) image.write(piece.offset, {bytes, piece.bytes});
     phase.advance(piece.bytes);
   });
 }

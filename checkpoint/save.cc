@@ -12,7 +12,6 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
-#include "stub/worker/image-facts.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
@@ -27,7 +26,7 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier
 
 std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
   std::vector<SavedBlob> blobs;
-  for (auto& [number, blob] : on.blobs) blobs.push_back({number, blob.bytes.size()});
+  for (auto& [number, blob] : on.blobs) blobs.push_back({number, blob.bytes().size()});
   std::sort(blobs.begin(), blobs.end(), [](auto& a, auto& b) { return a.blob < b.blob; });
   return blobs;
 }
@@ -72,7 +71,7 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, NewDirectory& d
   Phase phase(progress, "images", total);
   FileWriter file = directory.create(blobsFile);
   writeChunks(pipeline, file, ChunkPlan(std::move(sizes)), [&](const Piece& piece, std::byte* out) {
-    auto& bytes = on.blobs.at(blobs[piece.item].blob).bytes;
+    auto bytes = on.blobs.at(blobs[piece.item].blob).bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
   });
@@ -83,7 +82,7 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, NewDirectory& d
 void requireNoHeap(const stub::Execution& on) {
   for (auto [module, number] : on.modules) {
     auto blob = on.blobs.find(number);
-    if (blob != on.blobs.end() && stub::usesHeap(blob->second.bytes))
+    if (blob != on.blobs.end() && blob->second.facts().usesHeap)
       fail(fmt::format(
           "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
           "program goes on; give its kernels memory from cudaMalloc to have it suspended",

@@ -1,38 +1,15 @@
-// Modules: an image travels once, as a blob in staging slabs; functions and variables are asked for by name and remembered.
+// Modules: an image becomes the worker's as a blob; functions and variables are asked for by name and remembered.
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
+#include "intercept/driver/blob.h"
 #include "intercept/driver/image.h"
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
 
 namespace {
-
-CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image) {
-  Session& session = thread.session;
-  for (uint64_t offset = 0; offset < image.size(); offset += slabBytes) {
-    auto piece = image.subspan(offset, std::min<uint64_t>(slabBytes, image.size() - offset));
-    auto slab = session.slabs.take(thread.firstSlab(), session.lost);
-    if (!slab) return session.lossResult();
-    std::memcpy(session.segment.slab(*slab), piece.data(), piece.size());
-    Call<api::Cuda::BlobWriteParams> frame(thread, api::Method::blobWrite);
-    frame->setBlob(blob);
-    frame->setOffset(offset);
-    frame->setTotalBytes(image.size());
-    frame->setSlab(*slab);
-    frame->setBytes(static_cast<uint32_t>(piece.size()));
-    if (CUresult error = frame.post()) return error;
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult dropBlob(Thread& thread, uint64_t blob) {
-  Call<api::Cuda::BlobDropParams> frame(thread, api::Method::blobDrop);
-  frame->setBlob(blob);
-  return frame.post();
-}
 
 // The options of the JIT that we honour: where its error log goes.
 struct JitLog {
@@ -64,7 +41,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
   Session& session = thread.session;
   uint64_t blob = session.handles.create(api::Kind::BLOB, thread.device());
   uint64_t handle = thread.create(api::Kind::MODULE);
-  CUresult result = sendBlob(thread, blob, bytes);
+  CUresult result = bringBlob(thread, blob, bytes);
   if (result == CUDA_SUCCESS) {
     Call<api::Cuda::ModuleLoadParams> frame(thread, api::Method::moduleLoad);
     frame->setModule(handle);

@@ -4,7 +4,6 @@
 #include <kj/debug.h>
 
 #include "stub/worker/dispatch.h"
-#include "stub/worker/image-facts.h"
 #include "vgpu/api/effects.h"
 
 namespace vgpu::stub {
@@ -27,7 +26,8 @@ CUresult codeOf(const BadHandle& bad) {
 
 CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
 
-Execution::Execution(const Driver& driver) : driver(driver), pool(driver), eventTimes(driver), textures(driver) {
+Execution::Execution(const Driver& driver, const Images& images)
+    : driver(driver), pool(driver), eventTimes(driver), images(images), textures(driver) {
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
@@ -139,7 +139,7 @@ std::vector<ModuleVariable> Execution::allVariables() {
     if (blob == blobs.end()) continue;
     select(handleDevice(module));
     auto real = fromWire<CUmodule>(handles.get(api::Kind::MODULE, module));
-    for (auto& name : possibleVariables(blob->second.bytes)) {
+    for (auto& name : blob->second.facts().variables) {
       CUdeviceptr address = 0;
       size_t bytes = 0;
       if (driver.cuModuleGetGlobal_v2(&address, &bytes, real, name.c_str()) == CUDA_SUCCESS)

@@ -17,8 +17,10 @@
 #include "stub/device/driver.h"
 #include "stub/pool/memory-pool.h"
 #include "stub/worker/answer.h"
+#include "stub/worker/blob.h"
 #include "stub/worker/event-times.h"
 #include "stub/worker/handle-map.h"
+#include "stub/worker/images.h"
 #include "stub/worker/texture-handles.h"
 #include "stub/worker/throttle.h"
 #include "vgpu/api/cuda.capnp.h"
@@ -32,11 +34,6 @@ struct ModuleVariable {
   uint64_t module = 0;  // virtual handle
   std::string name;
   uint64_t address = 0, bytes = 0;
-};
-
-// The bytes of a module image as they arrived, kept while the module lives because a snapshot needs them again.
-struct Blob {
-  std::vector<std::byte> bytes;  // as many as announced, zero where nothing has arrived
 };
 
 struct FunctionInfo {
@@ -55,7 +52,7 @@ struct ArrayInfo {
 
 class Execution {
  public:
-  explicit Execution(const Driver& driver);
+  explicit Execution(const Driver& driver, const Images& images = {});
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -64,6 +61,7 @@ class Execution {
   HandleMap handles;
   MemoryPool pool;
   EventTimes eventTimes;
+  const Images images;
   std::unordered_map<uint64_t, Blob> blobs;                   // by the client's number
   std::unordered_map<uint64_t, uint64_t> modules;             // virtual handle to the blob of its image
   std::unordered_map<uint64_t, ModuleVariable> variables;     // those the program asked for, by virtual handle
@@ -71,7 +69,7 @@ class Execution {
   std::unordered_map<uint64_t, ArrayInfo> arrays;             // by virtual handle
   TextureHandles textures;
   std::array<Throttle, maxDevices> throttles;
-  bool prints = false;  // a module that may print has been loaded: see image-facts.h
+  bool prints = false;  // a module that may print has been loaded: see ImageFacts
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
   uint64_t ringPosition = 0;

@@ -2,28 +2,39 @@
 #include <array>
 
 #include "cuda-handlers.h"
-#include "stub/worker/image-facts.h"
+#include "stub/worker/image-store.h"
 
 namespace vgpu::stub {
+
+namespace {
+
+// Only what the driver has accepted is kept, under the digest of the bytes that it was given.
+void keepImage(Execution& on, Blob& blob) {
+  if (on.images.store == nullptr || !blob.isNew()) return;
+  on.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
+  blob.noteKept();
+}
+
+}  // namespace
 
 CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer& answer) {
   auto found = on.blobs.find(p.getBlob());
   if (found == on.blobs.end()) return CUDA_ERROR_INVALID_IMAGE;
-  // The driver reads PTX up to a zero byte; the image came from the program, so we put one there.
-  auto& image = found->second.bytes;
-  image.push_back(std::byte{0});
+  Blob& blob = found->second;
   std::array<char, 4096> log{};
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
   CUmodule module = nullptr;
-  CUresult result = on.driver.cuModuleLoadDataEx(&module, image.data(), options.size(), options.data(), values.data());
-  image.pop_back();
+  // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
+  CUresult result =
+      on.driver.cuModuleLoadDataEx(&module, blob.bytes().data(), options.size(), options.data(), values.data());
   log.back() = 0;
   answer.init<api::Cuda::ModuleLoadResults>().setLog(log.data());
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
   on.modules[p.getModule()] = p.getBlob();
-  on.prints = on.prints || mayPrint(image);
+  on.prints = on.prints || blob.facts().prints;
+  keepImage(on, blob);
   return CUDA_SUCCESS;
 }
 

@@ -1,13 +1,9 @@
-// By hand: the session's own methods — what the host offers, leases, blobs.
+// By hand: the session's own methods — what the host offers, leases.
 #include <algorithm>
 
 #include "cuda-handlers.h"
 
 namespace vgpu::stub {
-
-namespace {
-constexpr uint64_t maxBlobBytes = 4 * GiB;
-}
 
 CUresult describe(Execution& on, api::Cuda::DescribeParams::Reader p, Answer& answer) {
   int device = static_cast<int>(p.getDevice());
@@ -65,24 +61,6 @@ CUresult hostAdopt(Execution& on, api::Cuda::HostAdoptParams::Reader p, Answer&)
 
 CUresult hostRelease(Execution& on, api::Cuda::HostReleaseParams::Reader p, Answer&) {
   return on.pool.release(p.getAddress(), on.hostArenaFile());
-}
-
-CUresult blobWrite(Execution& on, api::Cuda::BlobWriteParams::Reader p, Answer&) {
-  uint64_t total = p.getTotalBytes(), offset = p.getOffset(), bytes = p.getBytes();
-  if (p.getSlab() >= slabCount || bytes > slabBytes || total > maxBlobBytes || offset > total || bytes > total - offset)
-    return CUDA_ERROR_INVALID_VALUE;
-  Blob& blob = on.blobs[p.getBlob()];
-  if (blob.bytes.empty()) blob.bytes.resize(total);
-  if (blob.bytes.size() != total) return CUDA_ERROR_INVALID_VALUE;
-  const std::byte* slab = on.shared().slab(p.getSlab());
-  std::copy(slab, slab + bytes, blob.bytes.begin() + static_cast<ptrdiff_t>(offset));
-  on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);
-  return CUDA_SUCCESS;
-}
-
-CUresult blobDrop(Execution& on, api::Cuda::BlobDropParams::Reader p, Answer&) {
-  on.blobs.erase(p.getBlob());
-  return CUDA_SUCCESS;
 }
 
 CUresult memGetInfo(Execution& on, api::Cuda::MemGetInfoParams::Reader, Answer& answer) {

@@ -140,23 +140,20 @@ void addOfElf(Bytes elf, std::set<std::string>& names) {
 
 }  // namespace
 
-bool imageNames(std::span<const std::byte> image, std::string_view function) {
-  bool found = false;
-  bool whole = forEachPart(image, [&](std::string_view part) { found = found || namesWord(part, function); });
-  return found || !whole;
-}
-
-std::set<std::string> possibleVariables(std::span<const std::byte> image) {
-  std::set<std::string> names;
-  forEachPart(image, [&](std::string_view part) {
+ImageFacts findFacts(std::span<const std::byte> image) {
+  ImageFacts facts;
+  bool whole = forEachPart(image, [&](std::string_view part) {
+    facts.prints = facts.prints || namesWord(part, "vprintf");
+    facts.usesHeap = facts.usesHeap || namesWord(part, "malloc");
     if (part.starts_with(ELFMAG)) {
-      addOfElf(std::as_bytes(std::span(part)), names);
+      addOfElf(std::as_bytes(std::span(part)), facts.variables);
     } else {
-      addOfPtx(part, names);
+      addOfPtx(part, facts.variables);
     }
   });
-  names.erase("");
-  return names;
+  facts.variables.erase("");
+  if (!whole) facts.prints = facts.usesHeap = true;
+  return facts;
 }
 
 }  // namespace vgpu::stub

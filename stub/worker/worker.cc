@@ -178,8 +178,8 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   KJ_IF_MAYBE (exception, failure) kj::throwFatalException(kj::mv(*exception));
 }
 
-Worker::Worker(const Driver& driver) : impl(std::make_unique<Impl>(driver)) {
-  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver); });
+Worker::Worker(const Driver& driver, const Images& images) : impl(std::make_unique<Impl>(driver)) {
+  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver, images); });
 }
 
 Worker::~Worker() = default;
@@ -195,6 +195,7 @@ SharedFiles Worker::sharedFiles() const {
 void Worker::proceed() {
   runQuiet([&](Execution& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
+    on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     impl->reader = std::make_unique<RingReader>(on.shared(), on.ringPosition);
   });
   std::lock_guard lock(impl->mutex);

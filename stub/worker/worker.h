@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stub/device/driver.h"
+#include "stub/worker/images.h"
 #include "vgpu/wire/memory-file.h"
 
 namespace vgpu::stub {
@@ -27,8 +28,9 @@ struct SharedFiles {
 
 class Worker {
  public:
-  // Creates the contexts of every device. Throws kj::Exception where the driver refuses.
-  explicit Worker(const Driver& driver);
+  // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` points to must
+  // outlive the worker.
+  explicit Worker(const Driver& driver, const Images& images = {});
   ~Worker();
 
   // Maps the session's memory, after checking size and seals, and registers it with the driver, in the place of what was

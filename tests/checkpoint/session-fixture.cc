@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
+#include "stub/worker/image-store.h"
 #include "vgpu/api/effects.h"
+#include "vgpu/wire/image-digest.h"
 
 namespace vgpu::test {
 
@@ -35,6 +38,14 @@ constexpr const char* image = R"(
   ret;
 }
 )";
+
+std::optional<stub::ImageStore> openStore(const std::string& folder) {
+  std::string problem;
+  if (folder.empty()) return std::nullopt;
+  auto store = stub::ImageStore::open(folder, 64 * MiB, problem);
+  KJ_REQUIRE(store.has_value(), problem.c_str());
+  return store;
+}
 
 MemoryFile share(const MemoryFile& file) { return MemoryFile::adopt(dup(file.fd()), file.bytes(), file.bytes()); }
 
@@ -72,15 +83,6 @@ RecordedFrame fill(uint64_t address, uint32_t value, uint64_t bytes) {
   });
 }
 
-RecordedFrame blobWrite(uint32_t slab, uint32_t bytes) {
-  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
-    p.setBlob(1);
-    p.setTotalBytes(bytes);
-    p.setSlab(slab);
-    p.setBytes(bytes);
-  });
-}
-
 RecordedFrame copyFromSlab(uint64_t destination, uint32_t slab, uint32_t bytes) {
   return makeFrame<api::Cuda::CopyFromSlabParams>(0, api::Method::copyFromSlab, 0, [&](auto p) {
     p.setDestination(destination);
@@ -106,6 +108,34 @@ RecordedFrame eventRecord() {
 
 }  // namespace
 
+std::span<const std::byte> madeImage() { return std::as_bytes(std::span(image, strlen(image) + 1)); }
+
+RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t totalBytes) {
+  return makeFrame<api::Cuda::BlobFindParams>(0, api::Method::blobFind, 0, [&](auto p) {
+    p.setBlob(blob);
+    p.setDigest(kj::arrayPtr(digest.data(), digest.size()));
+    p.setTotalBytes(totalBytes);
+  });
+}
+
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint32_t slab) {
+  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
+    p.setBlob(blob);
+    p.setTotalBytes(totalBytes);
+    p.setSlab(slab);
+    p.setBytes(totalBytes);
+  });
+}
+
+void bringImage(TestSession& session, uint64_t blob, std::span<const std::byte> image) {
+  if (session.segment().header().storesImages != 0) {
+    session.require(blobFind(blob, digestOf(image), image.size()));
+    if (session.saysFound()) return;
+  }
+  std::memcpy(session.segment().slab(0), image.data(), image.size());
+  session.post(blobWrite(blob, image.size()));
+}
+
 RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream) {
   return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {
     params.setFunction(made::addFunction);
@@ -125,7 +155,9 @@ RecordedFrame synchronize() {
 TestSession::TestSession()
     : segmentFile(Segment::create()),
       arenaFile(MemoryFile::create("vgpu-test-arena", hostArenaBytes)),
-      mapped(std::make_unique<Segment>(segmentFile)) {
+      mapped(std::make_unique<Segment>(segmentFile)),
+      counterMemory(MemoryFile::create("vgpu-test-counters", sizeof(stub::ImageCounters))),
+      counters(new (counterMemory.data()) stub::ImageCounters{}) {
   std::filesystem::create_directory(scratch.path + "/list");
 }
 
@@ -138,7 +170,8 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings)
     setenv("VGPU_EMULATED", settings.c_str(), 1);
     auto caught = kj::runCatchingExceptions([&] {
       static stub::Driver driver = stub::Driver::load(VGPU_EMULATOR);
-      stub::Worker worker(driver);
+      auto store = openStore(imageStore);
+      stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) stub::ImageCounters{}});
       worker.attach(share(segmentFile), share(arenaFile));
       body(worker);
     });
@@ -208,6 +241,8 @@ uint32_t TestSession::readWord(uint64_t address) {
   return word;
 }
 
+bool TestSession::saysFound() { return mapped->slot(slotIndex).answer[8] != std::byte{0}; }  // one word of results
+
 std::vector<std::byte> TestSession::program() const {
   std::byte* ring = mapped->base() + SegmentLayout::ring;
   return {ring, mapped->base() + SegmentLayout::bytes};
@@ -216,8 +251,7 @@ std::vector<std::byte> TestSession::program() const {
 void buildAndStop(TestSession& session, stub::Worker& worker) {
   using namespace made;
   worker.proceed();
-  std::memcpy(session.segment().slab(0), image, strlen(image) + 1);
-  session.post(blobWrite(0, static_cast<uint32_t>(strlen(image) + 1)));
+  bringImage(session, 1, madeImage());
   session.require(moduleLoad(0, module, 1));
   session.require(moduleFunction(0, addFunction, module, "add"));
   session.require(moduleVariable(totalVariable, "total"));

@@ -37,15 +37,20 @@ class TestSession {
   void commit();
 
   uint32_t readWord(uint64_t address);     // through a slab, as a program's cudaMemcpy
+  bool saysFound();                        // what the last blobFind answered
   std::vector<std::byte> program() const;  // every byte of the segment that is not the GPU's or a worker's to write
 
   ScratchDirectory scratch;  // `list` and snapshots
+  std::string imageStore;    // folder of the store that workers have; empty: they have none
+  stub::ImageCounters& images() { return *counters; }  // of the last worker
   Segment& segment() { return *mapped; }
 
  private:
   uint64_t send(const RecordedFrame& frame);
   MemoryFile segmentFile, arenaFile;
   std::unique_ptr<Segment> mapped;
+  Mapping counterMemory;
+  stub::ImageCounters* counters;
   std::vector<RecordedFrame> recorded;
 };
 
@@ -57,6 +62,14 @@ constexpr uint64_t counters = arena, large = arena + 4096, gone = arena + 16 * M
 constexpr uint64_t largeBytes = 9 * MiB + 300;  // several chunks, the last not whole
 constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, seenVariable = 302, stream = 401, event = 501;
 }  // namespace made
+
+// Its image, with the final zero.
+std::span<const std::byte> madeImage();
+// Brings an image to the worker as a program does: asks for it where the worker has a store, else sends it in
+// one slab.
+void bringImage(TestSession& session, uint64_t blob, std::span<const std::byte> image);
+RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t totalBytes);
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint32_t slab = 0);
 
 // add(p, v): *p += v and total += v.
 RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream = 0);

@@ -34,7 +34,7 @@ TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, c
   for (std::string name : images) {
     CAPTURE(name);
     auto image = readImage(name);
-    auto names = possibleVariables(bytesOf(image));
+    auto names = findFacts(bytesOf(image)).variables;
     for (const char* wanted : {"counter", "weights", "scale", "never", "calls"}) {
       CAPTURE(wanted);
       CHECK(hasLike(names, wanted));
@@ -45,22 +45,23 @@ TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, c
 
 TEST_CASE("instructions and comments that name a state space declare nothing") {
   std::string_view ptx = "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; cvta.to.global.u64 %rd1, %rd2;\n";
-  CHECK(possibleVariables(bytesOf(ptx)).empty());
-  CHECK(possibleVariables(bytesOf(".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};")) ==
-        std::set<std::string>{"pair"});
+  CHECK(findFacts(bytesOf(ptx)).variables.empty());
+  std::string_view managed = ".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};";
+  CHECK(findFacts(bytesOf(managed)).variables == std::set<std::string>{"pair"});
 }
 
 TEST_CASE("a module that prints is told from one that does not, and one that allocates too") {
   for (std::string name : images) {
     CAPTURE(name);
     auto image = readImage(name);
-    CHECK_FALSE(mayPrint(bytesOf(image)));
-    CHECK_FALSE(usesHeap(bytesOf(image)));
+    auto facts = findFacts(bytesOf(image));
+    CHECK_FALSE(facts.prints);
+    CHECK_FALSE(facts.usesHeap);
   }
   auto prints = readImage("prints.fatbin"), allocates = readImage("allocates.cubin");
-  CHECK(mayPrint(bytesOf(prints)));
-  CHECK_FALSE(usesHeap(bytesOf(prints)));
-  CHECK(usesHeap(bytesOf(allocates)));
+  CHECK(findFacts(bytesOf(prints)).prints);
+  CHECK_FALSE(findFacts(bytesOf(prints)).usesHeap);
+  CHECK(findFacts(bytesOf(allocates)).usesHeap);
 }
 
 TEST_CASE("a damaged image is taken for one that may do anything, and is never read outside") {
@@ -68,15 +69,14 @@ TEST_CASE("a damaged image is taken for one that may do anything, and is never r
     auto good = readImage(name);
     for (size_t size = 0; size < good.size(); size += 1 + good.size() / 200) {
       std::vector<char> cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
-      possibleVariables(bytesOf(cut));
-      mayPrint(bytesOf(cut));
+      findFacts(bytesOf(cut));
       std::vector<char> bent = good;
       bent[size] = static_cast<char>(bent[size] ^ 0x81);
-      possibleVariables(bytesOf(bent));
-      mayPrint(bytesOf(bent));
+      findFacts(bytesOf(bent));
     }
   }
   auto fatbinary = readImage("plain.fatbin");
   fatbinary[16 + 64 + 20] ^= 0x55;  // inside the compressed text
-  CHECK(mayPrint(bytesOf(fatbinary)));
+  CHECK(findFacts(bytesOf(fatbinary)).prints);
+  CHECK(findFacts(bytesOf(fatbinary)).usesHeap);
 }

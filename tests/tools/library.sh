@@ -10,6 +10,7 @@ set -uo pipefail
 limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
 dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
 export VGPU_TEST_RUN=$dir     # in the environment of all that this case starts
+export XDG_CACHE_HOME=$dir/cache
 unset VGPU_NODE XDG_RUNTIME_DIR
 declare -A daemon=() double=()
 

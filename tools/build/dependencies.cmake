@@ -15,6 +15,7 @@ endfunction()
 vgpu_static_library(lmdb liblmdb.a lmdb.h)
 vgpu_static_library(zstd libzstd.a zstd.h)
 vgpu_static_library(lz4 liblz4.a lz4.h)
+vgpu_static_library(crypto libcrypto.a openssl/sha.h)
 
 # Header-only uses: no run-time dependency on Debian's shared fmt and spdlog.
 find_package(fmt REQUIRED)

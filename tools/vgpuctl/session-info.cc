@@ -21,6 +21,7 @@ const char* stateName(control::State state) {
 }
 
 nlohmann::json sessionJson(control::SessionInfo::Reader session) {
+  auto images = session.getImages();
   return {{"session", session.getId().cStr()},
           {"name", session.getName().cStr()},
           {"pid", session.getPid()},
@@ -30,7 +31,12 @@ nlohmann::json sessionJson(control::SessionInfo::Reader session) {
           {"directory", session.getDirectory().cStr()},
           {"workerPid", session.getWorkerPid()},
           {"snapshot", session.getSnapshot().cStr()},
-          {"openedSeconds", session.getOpenedSeconds()}};
+          {"openedSeconds", session.getOpenedSeconds()},
+          {"images",
+           {{"sent", images.getSent()},
+            {"sentBytes", images.getSentBytes()},
+            {"found", images.getFound()},
+            {"foundBytes", images.getFoundBytes()}}}};
 }
 
 }  // namespace vgpu

@@ -9,7 +9,7 @@ namespace vgpu {
 
 const char* stateName(control::State state);
 
-// Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds.
+// Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds, images.
 nlohmann::json sessionJson(control::SessionInfo::Reader session);
 
 }  // namespace vgpu

@@ -32,6 +32,13 @@ std::string summary(control::Report::Reader report) {
                      report.getTailFrames(), report.getSeconds());
 }
 
+// How many module images the program had, and how many of them travelled: "1 of 3 sent".
+std::string imagesOf(control::SessionInfo::Reader session) {
+  auto images = session.getImages();
+  if (session.getWorkerPid() == 0) return "-";
+  return fmt::format("{} of {} sent", images.getSent(), images.getSent() + images.getFound());
+}
+
 void printJson(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
 
 }  // namespace
@@ -46,11 +53,12 @@ int listSessions(const NodeAddress& address, bool asJson) {
     printJson(array);
     return 0;
   }
-  constexpr const char* row = "{:<9} {:<16} {:>8} {:<11} {:<12} {}\n";
-  fmt::print(row, "SESSION", "NAME", "PID", "STATE", "DEVICE", "PROGRAM");
+  constexpr const char* row = "{:<9} {:<16} {:>8} {:<11} {:<12} {:<12} {}\n";
+  fmt::print(row, "SESSION", "NAME", "PID", "STATE", "DEVICE", "IMAGES", "PROGRAM");
   for (auto session : sessions) {
     fmt::print(row, session.getId().cStr(), session.getName().cStr(), session.getPid(), stateName(session.getState()),
-               session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(), session.getProgram().cStr());
+               session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(), imagesOf(session),
+               session.getProgram().cStr());
   }
   return 0;
 }

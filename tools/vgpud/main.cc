@@ -15,6 +15,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
+#include "tools/vgpud/image-cache.h"
 #include "tools/vgpud/node-server.h"
 #include "tools/vgpud/options.h"
 #include "tools/vgpud/run-directory.h"
@@ -51,6 +52,7 @@ kj::Promise<int> stopSignal(kj::UnixEventPort& port) {
 // The first kind of worker that works. The emulated device is never taken in the place of a real one without a word.
 kj::Own<WorkerPool> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
+  useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
     auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
     auto caught = kj::runCatchingExceptions([&] { pool->begin().wait(io.waitScope); });
@@ -101,6 +103,13 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("vgpud ") + productVersion);
   app.add_option("--run-dir", options.runDirectory, "where sockets and state are kept (default: the user's own)");
   app.add_option("--device", options.device, "auto, cuda, emulated or emulated:N (N devices)")->capture_default_str();
+  app.add_option("--image-cache", options.imageCache,
+                 "folder for the module images of programs and what the driver compiles of them, or none\n"
+                 "(default: vgpu in $XDG_CACHE_HOME or ~/.cache, for root /var/cache)");
+  app.add_option("--image-cache-size", options.imageCacheBytes,
+                 "how much of either it holds, as 500MiB (default: 4GiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
       ->capture_default_str()
       ->check(CLI::Range(0u, mostWarm));

@@ -14,6 +14,8 @@ struct DaemonOptions {
   std::string runDirectory;
   std::string device = "auto";
   std::string logLevel = "info";
+  std::string imageCache;  // a folder, or "none"; empty: the user's own
+  uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;       // workers that wait ready
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
 };

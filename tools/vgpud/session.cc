@@ -102,6 +102,12 @@ void Session::describe(control::SessionInfo::Builder info) const {
   KJ_IF_MAYBE (process, worker) {
     info.setDevice(reader(device));
     info.setWorkerPid((*process)->pid());
+    auto images = info.initImages();
+    auto& counted = (*process)->images();
+    images.setSent(counted.sent);
+    images.setSentBytes(counted.sentBytes);
+    images.setFound(counted.found);
+    images.setFoundBytes(counted.foundBytes);
   }
   if (state == control::State::SUSPENDED) info.setSnapshot(reader(snapshot));
 }

@@ -18,8 +18,9 @@
 namespace vgpu {
 namespace {
 
-constexpr int workerSocket = 3;  // where vgpu-worker expects its end
-constexpr uint descriptors = 3;  // at most beside one message, either way
+constexpr int workerSocket = 3;    // where vgpu-worker expects its end
+constexpr int workerCounters = 4;  // and the memory in which it counts
+constexpr uint descriptors = 3;    // at most beside one message, either way
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
 constexpr const char* passedPrefixes[] = {
@@ -69,8 +70,11 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
   SpawnRequest request;
   request.executable = libraryFile("vgpu-worker");
   request.arguments = {"vgpu-worker", "--device", kind.device};
+  request.arguments.insert(request.arguments.end(), kind.arguments.begin(), kind.arguments.end());
   request.environment = workerEnvironment(kind);
-  request.inherits = {{theirs.get(), workerSocket}};
+  MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(stub::ImageCounters));
+  counters = Mapping(memory);
+  request.inherits = {{theirs.get(), workerSocket}, {memory.fd(), workerCounters}};
   request.deathSignal = SIGKILL;
   request.ownGroup = true;
   request.fixedAddresses = true;
@@ -82,6 +86,10 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
 }
 
 WorkerProcess::~WorkerProcess() noexcept(false) { kill(); }
+
+const stub::ImageCounters& WorkerProcess::images() const {
+  return *static_cast<const stub::ImageCounters*>(static_cast<const void*>(counters.data()));
+}
 
 void WorkerProcess::kill() { syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0); }
 

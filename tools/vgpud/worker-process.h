@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "stub/worker/images.h"
 #include "tools/vgpud/processes.h"
 #include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/memory-file.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -21,6 +23,7 @@ struct WorkerKind {
   std::string device;                    // "cuda", "emulated:/…/libvgpu-emulator.so"
   std::string label;                     // "cuda", "emulated"
   std::vector<std::string> environment;  // NAME=VALUE, in addition to what every worker gets
+  std::vector<std::string> arguments;    // of vgpu-worker, likewise
 };
 
 class WorkerProcess {
@@ -32,6 +35,8 @@ class WorkerProcess {
 
   pid_t pid() const { return process; }
   control::Worker::Client& remote() { return client; }
+  // As the worker counts; read from its memory, without asking it.
+  const stub::ImageCounters& images() const;
 
   // Resolves to how the process ended. Any number of callers.
   kj::Promise<std::string> exited() { return exit.addBranch(); }
@@ -58,6 +63,7 @@ class WorkerProcess {
   kj::AutoCloseFd handle;  // a pidfd: unlike the number, it cannot come to mean another process
   kj::ForkedPromise<std::string> exit = nullptr;
   control::Worker::Client client = nullptr;
+  Mapping counters;
 };
 
 }  // namespace vgpu

@@ -1,22 +1,28 @@
-// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3. It serves one session and ends with
-// the connection.
+// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3 and the memory in which it counts as
+// descriptor 4. It serves one session and ends with the connection.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 #include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string_view>
 
+#include "stub/worker/image-store.h"
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
 #include "tools/worker/worker-server.h"
+#include "vgpu/wire/memory-file.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
 constexpr int controlSocket = 3;
+constexpr int countersFile = 4;
 constexpr uint descriptorsPerMessage = 3;
 
 // What dlopen() is to load for --device.
@@ -27,11 +33,28 @@ std::string driverLibrary(std::string_view device) {
   fail("--device takes cuda or emulated:PATH-OF-LIBRARY, not \"" + std::string(device) + "\"");
 }
 
-int serve(const std::string& device) {
+struct WorkerOptions {
+  std::string device, imageStore;
+  uint64_t imageStoreBytes = 0;
+};
+
+// None where the daemon named none. A folder that has become unusable since costs the time to send images, no program.
+std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
+  std::string problem;
+  if (options.imageStore.empty()) return std::nullopt;
+  auto store = stub::ImageStore::open(options.imageStore, options.imageStoreBytes, problem);
+  if (!store) spdlog::warn("images are not kept: {}", problem);
+  return store;
+}
+
+int serve(const WorkerOptions& options) {
+  Mapping counters(MemoryFile::adopt(countersFile, sizeof(stub::ImageCounters), sizeof(stub::ImageCounters)));
+  auto store = openStore(options);
+  stub::Images images{store ? &*store : nullptr, new (counters.data()) stub::ImageCounters{}};
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
-  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(device)));
+  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images));
   network.onDisconnect().wait(io.waitScope);
   // Whatever the work thread does now is for nobody, and may take long: the kernel and the driver clean up.
   _exit(0);
@@ -42,13 +65,18 @@ int serve(const std::string& device) {
 
 int main(int argc, char** argv) {
   CLI::App app{"One session's worker. Started by vgpud, not by hand.", "vgpu-worker"};
-  std::string device;
+  vgpu::WorkerOptions options;
   app.set_version_flag("--version", std::string("vgpu-worker ") + vgpu::productVersion);
-  app.add_option("--device", device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
+  app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
+  app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
+  app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::serve(device); });
+  // Standard output is the program's.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("vgpu-worker"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::serve(options); });
 }

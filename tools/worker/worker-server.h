@@ -17,8 +17,8 @@ namespace vgpu {
 
 class WorkerServer final : public control::Worker::Server {
  public:
-  // `library` is the driver, as Driver::load takes it. It is loaded at `hello`.
-  explicit WorkerServer(std::string library) : library(std::move(library)) {}
+  // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
+  WorkerServer(std::string library, const stub::Images& images) : library(std::move(library)), images(images) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -32,6 +32,7 @@ class WorkerServer final : public control::Worker::Server {
   stub::Worker& running();
 
   const std::string library;
+  const stub::Images images;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;

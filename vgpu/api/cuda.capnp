@@ -371,6 +371,10 @@ interface Cuda {
   deviceGetMemPool @178 () $A.entry("cuDeviceGetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
   deviceSetMemPool @179 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
 
+  # ------------------------------------------------------------------ images that the node has already
+  blobFind @180 (blob :UInt64, digest :Data, totalBytes :UInt64) -> (found :Bool)   # digest: SHA-256 of the image
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("looks into the node's image store");
+
   # ------------------------------------------------------------------ a few bytes back
   copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
       $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the thread's slot");

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 2;
+const version :UInt32 = 3;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -103,6 +103,15 @@ struct SessionInfo {
   workerPid @7 :Int32;      # 0 while suspended
   snapshot @8 :Text;        # where it was suspended to
   openedSeconds @9 :Int64;  # Unix time
+  images @10 :Images;       # that came to its present worker; none from a snapshot
+}
+
+struct Images {
+  # Module images: those that the program sent, and those that the node's image store had.
+  sent @0 :UInt64;
+  sentBytes @1 :UInt64;
+  found @2 :UInt64;
+  foundBytes @3 :UInt64;
 }
 
 interface Progress {

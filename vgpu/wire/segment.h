@@ -6,7 +6,7 @@
 // by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that owns it and, for an answer, the worker or the GPU; `tail`,
-// `fault` the worker only. No locks live in shared memory.
+// `fault`, `storesImages` the worker only. No locks live in shared memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 1;
+constexpr uint32_t segmentVersion = 2;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -69,6 +69,9 @@ struct alignas(128) SegmentHeader {
   // CUresult that ended a device's context, sticky; and the first error of a posted call not told yet.
   alignas(128) std::atomic<int32_t> fault[maxDevices];
   alignas(128) std::atomic<int32_t> deferred[maxDevices];
+
+  // 1 where the present worker has an image store: there a program asks for an image before it sends it.
+  alignas(128) std::atomic<uint32_t> storesImages;
 };
 
 struct alignas(64) SlabState {

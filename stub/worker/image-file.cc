@@ -1,0 +1,132 @@
+#include "stub/worker/image-file.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
+constexpr uint32_t fileVersion = 1;
+constexpr uint64_t pageBytes = 4096;
+constexpr uint64_t printsFlag = 1, heapFlag = 2;
+
+struct FileHeader {
+  char magic[8];
+  uint32_t version, reserved;
+  uint64_t checksumLow, checksumHigh;  // XXH3-128 of all that follows
+  uint8_t digest[32];
+  uint64_t flags, imageBytes, nameBytes;
+};
+static_assert(sizeof(FileHeader) == 88);
+constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
+
+constexpr uint64_t imageOffset(uint64_t nameBytes) {
+  return (sizeof(FileHeader) + nameBytes + pageBytes - 1) / pageBytes * pageBytes;
+}
+
+// Each name with a zero byte behind it.
+std::string joined(const std::set<std::string>& names) {
+  std::string all;
+  for (auto& name : names) all.append(name).push_back('\0');
+  return all;
+}
+
+std::set<std::string> parted(std::string_view all) {
+  std::set<std::string> names;
+  for (size_t at = 0; at < all.size();) {
+    size_t end = std::min(all.find('\0', at), all.size());
+    names.emplace_hint(names.end(), all.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+}  // namespace
+
+StoredImage::StoredImage(StoredImage&& other) noexcept
+    : file(std::exchange(other.file, {})), image(std::exchange(other.image, {})), found(std::move(other.found)) {}
+
+StoredImage& StoredImage::operator=(StoredImage&& other) noexcept {
+  std::swap(file, other.file);
+  std::swap(image, other.image);
+  std::swap(found, other.found);
+  return *this;
+}
+
+StoredImage::~StoredImage() {
+  if (!file.empty()) munmap(const_cast<std::byte*>(file.data()), file.size());
+}
+
+std::optional<StoredImage> StoredImage::read(int fd, const ImageDigest& digest, std::string& damage) {
+  struct stat status;
+  if (fstat(fd, &status) < 0 || status.st_size < static_cast<off_t>(sizeof(FileHeader))) {
+    damage = "it is shorter than its header";
+    return std::nullopt;
+  }
+  auto bytes = static_cast<size_t>(status.st_size);
+  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+  if (mapped == MAP_FAILED) return std::nullopt;
+  StoredImage stored;
+  stored.file = {static_cast<const std::byte*>(mapped), bytes};
+  damage = stored.check(digest);
+  if (!damage.empty()) return std::nullopt;
+  return stored;
+}
+
+// Sizes first, so that nothing is read outside; then the checksum, before anything else is believed.
+std::string StoredImage::check(const ImageDigest& digest) {
+  FileHeader header;
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, fileMagic, sizeof fileMagic) != 0) return "it is no image file";
+  if (header.version != fileVersion)
+    return fmt::format("its format version is {}, not {}", header.version, fileVersion);
+  if (header.nameBytes > file.size() || header.imageBytes > file.size() ||
+      imageOffset(header.nameBytes) + header.imageBytes + 1 != file.size())
+    return fmt::format("its {} bytes are not those that its header gives", file.size());
+  auto checked = file.subspan(uncheckedBytes);
+  XXH128_hash_t sum = XXH3_128bits(checked.data(), checked.size());
+  if (sum.low64 != header.checksumLow || sum.high64 != header.checksumHigh) return "its checksum differs";
+  if (!std::equal(digest.begin(), digest.end(), header.digest)) return "it holds another image than its name says";
+  auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
+  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes})};
+  image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
+  return "";
+}
+
+std::vector<std::byte> imageFileHead(const ImageDigest& digest, std::span<const std::byte> image,
+                                     const ImageFacts& facts) {
+  std::string names = joined(facts.variables);
+  FileHeader header{};
+  std::memcpy(header.magic, fileMagic, sizeof fileMagic);
+  header.version = fileVersion;
+  std::copy(digest.begin(), digest.end(), header.digest);
+  header.flags = (facts.prints ? printsFlag : 0) | (facts.usesHeap ? heapFlag : 0);
+  header.imageBytes = image.size();
+  header.nameBytes = names.size();
+  std::vector<std::byte> head(imageOffset(names.size()));
+  std::memcpy(head.data(), &header, sizeof header);
+  std::memcpy(head.data() + sizeof header, names.data(), names.size());
+
+  XXH3_state_t state;
+  std::byte last{0};
+  XXH3_128bits_reset(&state);
+  XXH3_128bits_update(&state, head.data() + uncheckedBytes, head.size() - uncheckedBytes);
+  XXH3_128bits_update(&state, image.data(), image.size());
+  XXH3_128bits_update(&state, &last, sizeof last);
+  XXH128_hash_t sum = XXH3_128bits_digest(&state);
+  header.checksumLow = sum.low64;
+  header.checksumHigh = sum.high64;
+  std::memcpy(head.data(), &header, sizeof header);
+  return head;
+}
+
+}  // namespace vgpu::stub

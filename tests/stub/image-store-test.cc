@@ -1,0 +1,358 @@
+// The folder of images: what is found in it, and what becomes of files and folders that are not as we left them.
+#include "stub/worker/image-store.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "../checkpoint/files.h"
+
+using namespace vgpu;
+using namespace vgpu::stub;
+using namespace vgpu::test;
+
+namespace {
+
+constexpr uint64_t plenty = 1ull << 30;
+
+ImageStore openStore(const std::string& path, uint64_t limit = plenty) {
+  std::string problem;
+  auto store = ImageStore::open(path, limit, problem);
+  REQUIRE_MESSAGE(store.has_value(), problem);
+  return std::move(*store);
+}
+
+std::string refusalOf(const std::string& path) {
+  std::string problem;
+  CHECK_FALSE(ImageStore::open(path, plenty, problem).has_value());
+  return problem;
+}
+
+// An image that the store knows nothing of, as long as one likes.
+std::vector<std::byte> someImage(size_t bytes, unsigned seed = 1) { return randomBytes(bytes, seed); }
+
+const ImageFacts someFacts{true, false, {"counter", "weights"}};
+
+std::string fileOf(const std::string& store, std::span<const std::byte> image) {
+  return store + "/" + hexOf(digestOf(image));
+}
+
+bool has(ImageStore& store, std::span<const std::byte> image) { return store.find(digestOf(image)).has_value(); }
+
+bool isSame(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+void setUse(const std::string& path, time_t seconds) {
+  timespec times[2] = {{seconds, 0}, {seconds, 0}};
+  REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+// Writes `value` into a file's header at `offset`, and makes the checksum right again, as one who knows the format
+// could.
+void forge(const std::string& path, size_t offset, uint64_t value) {
+  std::string text = readFile(path);
+  std::memcpy(text.data() + offset, &value, sizeof value);
+  XXH128_hash_t sum = XXH3_128bits(text.data() + 32, text.size() - 32);
+  std::memcpy(text.data() + 16, &sum.low64, 8);
+  std::memcpy(text.data() + 24, &sum.high64, 8);
+  writeFile(path, text);
+}
+constexpr size_t versionAt = 8, digestAt = 32, imageBytesAt = 72, nameBytesAt = 80;
+
+// What is logged meanwhile.
+class Log {
+ public:
+  Log() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(out)));
+  }
+  ~Log() { spdlog::set_default_logger(before); }
+  size_t count(const std::string& text) const {
+    size_t found = 0;
+    std::string all = out.str();
+    for (size_t at = all.find(text); at != all.npos; at = all.find(text, at + 1)) ++found;
+    return found;
+  }
+
+ private:
+  std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  std::ostringstream out;
+};
+
+}  // namespace
+
+TEST_CASE("an image is found again with its facts, by a later worker too, and a zero byte lies behind it") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/deep/er";
+  for (size_t bytes : {1, 100, 4095, 4096, 4097, 5'000'000}) {
+    CAPTURE(bytes);
+    auto image = someImage(bytes);
+    {
+      auto store = openStore(path);
+      CHECK_FALSE(has(store, image));
+      store.add(digestOf(image), image, someFacts);
+    }
+    auto store = openStore(path);
+    auto found = store.find(digestOf(image));
+    REQUIRE(found.has_value());
+    CHECK(isSame(found->bytes(), image));
+    CHECK(found->facts() == someFacts);
+    CHECK(found->bytes().data()[bytes] == std::byte{0});
+  }
+  struct stat status;
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0700);
+  REQUIRE(stat(fileOf(path, someImage(100)).c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("a digest is the SHA-256 of the bytes, and other bytes have another one") {
+  CHECK(hexOf(digestOf(bytesOf("abc"))) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  ScratchDirectory scratch;
+  auto store = openStore(scratch.path + "/s");
+  auto image = someImage(5000), other = image;
+  other[4999] ^= std::byte{1};
+  store.add(digestOf(image), image, someFacts);
+  CHECK_FALSE(has(store, other));
+  store.add(digestOf(other), other, {});
+  CHECK(isSame(store.find(digestOf(other))->bytes(), other));
+  CHECK(store.find(digestOf(other))->facts() == ImageFacts{});
+  CHECK(isSame(store.find(digestOf(image))->bytes(), image));
+}
+
+TEST_CASE("a file that is cut, longer or bent at any place is removed and absent, and can be stored again") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  auto store = openStore(path);
+  auto image = someImage(5000);
+  store.add(digestOf(image), image, someFacts);
+  std::string file = fileOf(path, image), good = readFile(file);
+  Log log;
+  size_t damaged = 0;
+  auto damage = [&](const std::string& text) {
+    writeFile(file, text);
+    CHECK_FALSE(has(store, image));
+    CHECK_FALSE(std::filesystem::exists(file));
+    ++damaged;
+  };
+  for (size_t size : {size_t{0}, size_t{1}, size_t{87}, size_t{88}, size_t{4096}, good.size() / 2, good.size() - 1})
+    damage(good.substr(0, size));
+  damage(good + '\0');
+  std::vector<size_t> places{good.size() - 1, good.size() - 2, 4096};
+  for (size_t at = 0; at < 160; ++at) places.push_back(at);
+  for (size_t at : places) {
+    if (at >= 12 && at < 16) continue;  // reserved: means nothing
+    CAPTURE(at);
+    std::string bent = good;
+    bent[at] = static_cast<char>(bent[at] ^ 0x10);
+    damage(bent);
+  }
+  CHECK(log.count("is removed: ") == damaged);
+  store.add(digestOf(image), image, someFacts);
+  CHECK(isSame(store.find(digestOf(image))->bytes(), image));
+}
+
+TEST_CASE("a forged header is absent: another version, absurd sizes, an image under another's name") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  auto store = openStore(path);
+  auto image = someImage(5000), other = someImage(5000, 2);
+  Log log;
+  auto forged = [&](size_t offset, uint64_t value, const char* why) {
+    CAPTURE(value);
+    store.add(digestOf(image), image, someFacts);
+    forge(fileOf(path, image), offset, value);
+    CHECK_FALSE(has(store, image));
+    CHECK(log.count(why) > 0);
+    CHECK_FALSE(std::filesystem::exists(fileOf(path, image)));
+  };
+  forged(versionAt, 2, "its format version is 2, not 1");
+  for (uint64_t size :
+       {uint64_t{0}, uint64_t{4999}, uint64_t{5001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 4096}) {
+    forged(imageBytesAt, size, "are not those that its header gives");
+    if (size != 0) forged(nameBytesAt, size, "are not those that its header gives");  // without names it is as long
+  }
+  forged(digestAt, 7, "it holds another image than its name says");
+  store.add(digestOf(other), other, {});
+  std::filesystem::rename(fileOf(path, other), fileOf(path, image));
+  CHECK_FALSE(has(store, image));
+}
+
+TEST_CASE("what others could have written is not believed: links, pipes, folders, files of wrong mode or owner") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  auto store = openStore(path);
+  auto image = someImage(5000);
+  std::string file = fileOf(path, image), elsewhere = scratch.path + "/elsewhere";
+  auto refused = [&](auto spoil) {
+    store.add(digestOf(image), image, someFacts);
+    REQUIRE(has(store, image));
+    spoil();
+    CHECK_FALSE(has(store, image));
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::symlink_status(file)));
+  };
+  Log log;
+  refused([&] { chmod(file.c_str(), 0620); });
+  refused([&] { chmod(file.c_str(), 0602); });
+  refused([&] {
+    std::filesystem::rename(file, elsewhere);
+    std::filesystem::create_symlink(elsewhere, file);
+  });
+  refused([&] {
+    std::filesystem::remove(file);
+    REQUIRE(mkfifo(file.c_str(), 0600) == 0);
+  });
+  if (geteuid() == 0) refused([&] { REQUIRE(chown(file.c_str(), 12345, 0) == 0); });
+  CHECK(log.count("is removed: ") == (geteuid() == 0 ? 5 : 4));
+
+  std::filesystem::create_directory(file);
+  CHECK_FALSE(has(store, image));
+  store.add(digestOf(image), image, someFacts);
+  CHECK_FALSE(has(store, image));
+  CHECK(log.count("images are not kept in") <= 1);
+}
+
+TEST_CASE("a folder of another user or that others can write is refused, and so is none") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  std::filesystem::create_directory(path);
+  for (mode_t mode : {0770, 0702, 0777}) {
+    chmod(path.c_str(), mode);
+    CHECK(refusalOf(path).find("can be written by others") != std::string::npos);
+  }
+  chmod(path.c_str(), 0755);
+  openStore(path);
+  if (geteuid() == 0) {
+    REQUIRE(chown(path.c_str(), 12345, 0) == 0);
+    CHECK(refusalOf(path).find("belongs to user 12345") != std::string::npos);
+  }
+  writeFile(scratch.path + "/file", "x");
+  CHECK(refusalOf(scratch.path + "/file").find("cannot be opened") != std::string::npos);
+  CHECK(refusalOf(scratch.path + "/file/s").find("cannot be made") != std::string::npos);
+}
+
+TEST_CASE("processes that store the same images at once leave every one of them whole") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  std::vector<std::vector<std::byte>> images;
+  for (unsigned i = 0; i < 20; ++i) images.push_back(someImage(50'000 + i, i));
+  std::vector<pid_t> writers;
+  for (int i = 0; i < 4; ++i) {
+    writers.push_back(fork());
+    if (writers.back() != 0) continue;
+    auto store = openStore(path);
+    bool whole = true;
+    for (auto& image : images) {
+      store.add(digestOf(image), image, someFacts);
+      auto found = store.find(digestOf(image));
+      whole = whole && found && isSame(found->bytes(), image);
+    }
+    _exit(whole ? 0 : 1);
+  }
+  for (pid_t writer : writers) {
+    int status = -1;
+    REQUIRE(waitpid(writer, &status, 0) == writer);
+    CHECK(status == 0);
+  }
+  CHECK(namesIn(path).size() == images.size());
+}
+
+TEST_CASE("a full store loses what was not used for longest, and what is mapped stays whole") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  constexpr uint64_t imageBytes = 100'000, fileBytes = imageBytes + 4096 + 1;
+  std::vector<std::vector<std::byte>> images;
+  for (unsigned i = 0; i < 11; ++i) images.push_back(someImage(imageBytes, i));
+  {
+    auto filler = openStore(path);
+    for (unsigned i = 0; i < 10; ++i) {
+      filler.add(digestOf(images[i]), images[i], {});
+      setUse(fileOf(path, images[i]), 1000 + i);
+    }
+  }
+  auto store = openStore(path, 10 * fileBytes);
+  auto mapped = store.find(digestOf(images[1]));  // used now, so the youngest
+  REQUIRE(mapped.has_value());
+  auto oldest = store.find(digestOf(images[0]));
+  REQUIRE(oldest.has_value());
+  setUse(fileOf(path, images[0]), 1);  // and used long ago again, but mapped
+  store.add(digestOf(images[10]), images[10], {});
+  CHECK_FALSE(has(store, images[0]));
+  CHECK(isSame(oldest->bytes(), images[0]));
+  CHECK(has(store, images[10]));
+  CHECK(has(store, images[1]));
+  CHECK(has(store, images[9]));
+
+  // It stays below its limit, whoever else adds to it.
+  auto other = openStore(path, 10 * fileBytes);
+  for (unsigned i = 0; i < 40; ++i) {
+    auto image = someImage(imageBytes, 100 + i);
+    (i % 2 == 0 ? store : other).add(digestOf(image), image, {});
+  }
+  CHECK(namesIn(path).size() <= 20);  // each counts what it adds itself
+  auto last = someImage(imageBytes, 1000);
+  openStore(path, 10 * fileBytes).add(digestOf(last), last, {});
+  CHECK(namesIn(path).size() <= 10);
+  CHECK(has(store, last));
+}
+
+TEST_CASE("an image larger than the store is not stored, and drives nothing else out") {
+  ScratchDirectory scratch;
+  auto store = openStore(scratch.path + "/s", 20'000);
+  auto small = someImage(5000), large = someImage(20'000, 2);
+  store.add(digestOf(small), small, {});
+  store.add(digestOf(large), large, {});
+  CHECK(has(store, small));
+  CHECK_FALSE(has(store, large));
+}
+
+TEST_CASE("what killed writers left goes after a while, and what is not ours never does") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  std::filesystem::create_directory(path);
+  chmod(path.c_str(), 0700);
+  for (auto name : {"new-0123456789abcdef", "new-fresh", "README", "abc"}) writeFile(path + "/" + name, "x");
+  setUse(path + "/new-0123456789abcdef", time(nullptr) - 4000);
+  setUse(path + "/README", 1);
+  auto store = openStore(path, 6000);
+  for (unsigned i = 0; i < 3; ++i) {
+    auto image = someImage(1000, i);
+    store.add(digestOf(image), image, {});
+  }
+  CHECK(namesIn(path).size() == 4);
+  for (auto name : {"new-fresh", "README", "abc"}) CHECK(std::filesystem::exists(path + "/" + name));
+}
+
+TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fails nobody") {
+  SmallDisk disk("size=100k");
+  if (!disk.mounted) {
+    MESSAGE("skipped: a file system cannot be mounted here");
+    return;
+  }
+  std::string path = disk.scratch.path + "/s";
+  auto store = openStore(path);
+  auto small = someImage(5000), large = someImage(300'000, 2);
+  Log log;
+  store.add(digestOf(small), small, {});
+  store.add(digestOf(large), large, {});
+  store.add(digestOf(large), large, {});
+  CHECK(log.count("images are not kept in") == 1);
+  CHECK(log.count("No space left on device") == 1);
+  CHECK_FALSE(has(store, large));
+  CHECK(has(store, small));
+  CHECK(namesIn(path).size() == 1);
+  disk.makeReadOnly();
+  auto another = openStore(path);
+  another.add(digestOf(large), large, {});
+  CHECK(log.count("Read-only file system") == 1);
+  CHECK(has(another, small));
+}

@@ -1,0 +1,20 @@
+// Where a daemon keeps what a second run of a program can do without: the images of modules, and what the driver
+// compiles of them (docs/image-cache.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/vgpud/options.h"
+
+namespace vgpu {
+
+// The folder of one who named none: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty where
+// there is none of these.
+std::string defaultImageCache();
+
+// Makes the cache's folders and lets workers of `kinds` use them. Where the folder that `options` name is not for us
+// alone, throws kj::Exception; where the default one is not, there is no cache, and the log says why.
+void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options);
+
+}  // namespace vgpu
