@@ -73,8 +73,15 @@ bool isOfName(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '.';
 }
 
+// As text.find(word, from). That one looks for the word's first letter, which PTX is full of; memmem skips.
+size_t seek(std::string_view text, std::string_view word, size_t from) {
+  if (from >= text.size()) return text.npos;
+  const void* found = memmem(text.data() + from, text.size() - from, word.data(), word.size());
+  return found == nullptr ? text.npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
 bool namesWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+  for (size_t at = seek(text, word, 0); at != text.npos; at = seek(text, word, at + 1)) {
     size_t end = at + word.size();
     if ((at == 0 || !isOfName(text[at - 1])) && (end == text.size() || !isOfName(text[end]))) return true;
   }
@@ -103,7 +110,7 @@ void addDeclared(std::string_view declaration, std::set<std::string>& names) {
 
 void addOfPtx(std::string_view ptx, std::set<std::string>& names) {
   for (std::string_view space : {".global", ".const"})
-    for (size_t at = ptx.find(space); at != ptx.npos; at = ptx.find(space, at + 1)) {
+    for (size_t at = seek(ptx, space, 0); at != ptx.npos; at = seek(ptx, space, at + 1)) {
       size_t end = at + space.size();
       // Instructions name the space, too, within a word: ld.global.u32.
       bool whole = (at == 0 || !isOfName(ptx[at - 1])) && end < ptx.size() && !isOfName(ptx[end]);
