@@ -52,6 +52,11 @@ class FlatFrame {
     return {bytes + 16 + 8 * dataWords, size};
   }
 
+  void copyData(kj::ArrayPtr<const kj::byte> data) {
+    auto place = placeData(static_cast<uint32_t>(data.size()));
+    if (data.size() != 0) std::memcpy(place.begin(), data.begin(), data.size());
+  }
+
  private:
   template <typename Number>
   void put(uint32_t offset, Number value) {

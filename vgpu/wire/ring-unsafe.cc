@@ -61,7 +61,8 @@ std::optional<Frame> RingReader::next() {
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
              bytes);
   std::memcpy(copy.get(), segment.ringAt(tail), bytes);
-  // A frame behind this one was written on another core; fetched now, it is here when this one has been executed.
+  // While this frame is executed its lines become ours, so that zeroing them waits for nothing, and the next one's come.
+  for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(segment.ringAt(tail) + line * frameUnit, 1);
   for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(segment.ringAt(tail + bytes) + line * frameUnit);
   const FrameHeader& mine = headerAt(copy.get());
   KJ_REQUIRE(mine.method < api::methodCount, "a frame of an unknown method", mine.method);

@@ -101,7 +101,8 @@ std::string emitFrames(const std::vector<Method>& methods) {
                        "  using FlatFrame<{1}, {2}>::FlatFrame;\n", m.typeName, m.dataWords, m.pointers);
     for (auto& f : m.parameters) {
       if (f.isData) {
-        out += fmt::format("  kj::ArrayPtr<kj::byte> init{}(uint32_t size) {{ return placeData(size); }}\n", f.accessor);
+        out += fmt::format("  kj::ArrayPtr<kj::byte> init{0}(uint32_t size) {{ return placeData(size); }}\n"
+                           "  void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData(data); }}\n", f.accessor);
       } else {
         out += fmt::format("  void set{}({} value) {{ {}({}, value); }}\n", f.accessor, f.type,
                            f.type == "bool" ? "setBit" : "set", f.place);
