@@ -47,7 +47,7 @@ CUresult Execution::resetContext() {
   return result;
 }
 
-CUresult contextReset(Execution& on, api::Cuda::ContextResetParams::Reader p, Answer&) {
+CUresult contextReset(Execution& on, const api::FrameReader<api::Cuda::ContextResetParams>& p, Answer&) {
   unsigned device = on.device();
   if (p.getContext() != device) return CUDA_ERROR_INVALID_DEVICE;
   if (CUresult error = on.resetContext()) return error;

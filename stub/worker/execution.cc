@@ -10,14 +10,6 @@ namespace vgpu::stub {
 
 namespace {
 
-// A message of the program's may not cost more to read than it is long: bounds nested or shared pointers.
-capnp::ReaderOptions readerOptions(size_t words) {
-  capnp::ReaderOptions options;
-  options.traversalLimitInWords = words + 64;
-  options.nestingLimit = 8;
-  return options;
-}
-
 CUresult codeOf(const BadHandle& bad) {
   return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -89,9 +81,7 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
   select(device);
   if (pool.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = pool.registerHost(device)) return error;
-  kj::ArrayPtr<const capnp::word> segments[1] = {words};
-  capnp::SegmentArrayMessageReader message(segments, readerOptions(words.size()));
-  return dispatch(*this, method, message, answer);
+  return dispatch(*this, method, words, answer);
 } catch (const BadHandle& bad) {
   return codeOf(bad);
 }

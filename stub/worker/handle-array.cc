@@ -84,7 +84,7 @@ bool isTile(uint32_t slab, uint64_t width, uint64_t height) {
 
 }  // namespace
 
-CUresult arrayCreate(Execution& on, api::Cuda::ArrayCreateParams::Reader p, Answer&) {
+CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Answer&) {
   CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
   CUarray array = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -94,7 +94,7 @@ CUresult arrayCreate(Execution& on, api::Cuda::ArrayCreateParams::Reader p, Answ
   return CUDA_SUCCESS;
 }
 
-CUresult arrayDestroy(Execution& on, api::Cuda::ArrayDestroyParams::Reader p, Answer&) {
+CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDestroyParams>& p, Answer&) {
   auto array = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
   if (on.arrays.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
   on.handles.remove(api::Kind::ARRAY, p.getArray());
@@ -102,7 +102,7 @@ CUresult arrayDestroy(Execution& on, api::Cuda::ArrayDestroyParams::Reader p, An
   return on.driver.cuArrayDestroy(array);
 }
 
-CUresult mipmapCreate(Execution& on, api::Cuda::MipmapCreateParams::Reader p, Answer&) {
+CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Answer&) {
   CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
   CUmipmappedArray mipmap = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -111,7 +111,7 @@ CUresult mipmapCreate(Execution& on, api::Cuda::MipmapCreateParams::Reader p, An
   return CUDA_SUCCESS;
 }
 
-CUresult mipmapLevel(Execution& on, api::Cuda::MipmapLevelParams::Reader p, Answer& answer) {
+CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLevelParams>& p, Answer& answer) {
   auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
   CUarray level = nullptr;
   CUDA_ARRAY3D_DESCRIPTOR shape{};
@@ -129,7 +129,7 @@ CUresult mipmapLevel(Execution& on, api::Cuda::MipmapLevelParams::Reader p, Answ
   return CUDA_SUCCESS;
 }
 
-CUresult mipmapDestroy(Execution& on, api::Cuda::MipmapDestroyParams::Reader p, Answer&) {
+CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDestroyParams>& p, Answer&) {
   uint64_t handle = p.getMipmap();
   auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, handle));
   on.handles.remove(api::Kind::MIPMAPPED_ARRAY, handle);
@@ -141,7 +141,7 @@ CUresult mipmapDestroy(Execution& on, api::Cuda::MipmapDestroyParams::Reader p, 
   return on.driver.cuMipmappedArrayDestroy(mipmap);
 }
 
-CUresult copyArray(Execution& on, api::Cuda::CopyArrayParams::Reader p, Answer&) {
+CUresult copyArray(Execution& on, const api::FrameReader<api::Cuda::CopyArrayParams>& p, Answer&) {
   CUDA_MEMCPY3D copy{};
   copy.WidthInBytes = p.getWidthBytes();
   copy.Height = p.getHeight();
@@ -157,7 +157,7 @@ CUresult copyArray(Execution& on, api::Cuda::CopyArrayParams::Reader p, Answer&)
   return on.driver.cuMemcpy3DAsync_v2(&copy, on.stream(p.getStream()));
 }
 
-CUresult copyArrayFromSlab(Execution& on, api::Cuda::CopyArrayFromSlabParams::Reader p, Answer&) {
+CUresult copyArrayFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyArrayFromSlabParams>& p, Answer&) {
   if (!isTile(p.getSlab(), p.getWidthBytes(), p.getHeight())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   CUDA_MEMCPY3D copy = tileOf(p.getWidthBytes(), p.getHeight());
@@ -169,7 +169,7 @@ CUresult copyArrayFromSlab(Execution& on, api::Cuda::CopyArrayFromSlabParams::Re
   return result;
 }
 
-CUresult copyArrayToSlab(Execution& on, api::Cuda::CopyArrayToSlabParams::Reader p, Answer& answer) {
+CUresult copyArrayToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyArrayToSlabParams>& p, Answer& answer) {
   if (!isTile(p.getSlab(), p.getWidthBytes(), p.getHeight())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   CUDA_MEMCPY3D copy = tileOf(p.getWidthBytes(), p.getHeight());

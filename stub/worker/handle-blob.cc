@@ -18,7 +18,7 @@ void count(std::atomic<uint64_t> ImageCounters::*which, const Images& images, ui
 
 // What is found is mapped, not copied, and the program sends nothing. The digest is the program's word: it gets what it
 // can name, as it could have sent it.
-CUresult blobFind(Execution& on, api::Cuda::BlobFindParams::Reader p, Answer& answer) {
+CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParams>& p, Answer& answer) {
   auto digest = p.getDigest();
   ImageDigest wanted;
   if (digest.size() != wanted.size() || p.getTotalBytes() == 0 || p.getTotalBytes() > maxBlobBytes ||
@@ -37,7 +37,7 @@ CUresult blobFind(Execution& on, api::Cuda::BlobFindParams::Reader p, Answer& an
   return CUDA_SUCCESS;
 }
 
-CUresult blobWrite(Execution& on, api::Cuda::BlobWriteParams::Reader p, Answer&) {
+CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWriteParams>& p, Answer&) {
   uint64_t total = p.getTotalBytes(), offset = p.getOffset(), bytes = p.getBytes();
   if (p.getSlab() >= slabCount || bytes > slabBytes || total > maxBlobBytes || offset > total || bytes > total - offset)
     return CUDA_ERROR_INVALID_VALUE;
@@ -54,7 +54,7 @@ CUresult blobWrite(Execution& on, api::Cuda::BlobWriteParams::Reader p, Answer&)
   return CUDA_SUCCESS;
 }
 
-CUresult blobDrop(Execution& on, api::Cuda::BlobDropParams::Reader p, Answer&) {
+CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Answer&) {
   on.blobs.erase(p.getBlob());
   return CUDA_SUCCESS;
 }

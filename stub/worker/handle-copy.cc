@@ -17,13 +17,13 @@ uint64_t extent(api::Rect::Reader rect, uint64_t width, uint64_t height, uint64_
 
 }  // namespace
 
-CUresult copyInline(Execution& on, api::Cuda::CopyInlineParams::Reader p, Answer&) {
+CUresult copyInline(Execution& on, const api::FrameReader<api::Cuda::CopyInlineParams>& p, Answer&) {
   auto data = p.getData();
   if (!on.ownsMemory(p.getDestination(), data.size())) return CUDA_ERROR_INVALID_VALUE;
   return on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), data.begin(), data.size(), on.stream(p.getStream()));
 }
 
-CUresult copyFromSlab(Execution& on, api::Cuda::CopyFromSlabParams::Reader p, Answer&) {
+CUresult copyFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyFromSlabParams>& p, Answer&) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -34,7 +34,7 @@ CUresult copyFromSlab(Execution& on, api::Cuda::CopyFromSlabParams::Reader p, An
   return result;
 }
 
-CUresult copyToSlab(Execution& on, api::Cuda::CopyToSlabParams::Reader p, Answer& answer) {
+CUresult copyToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyToSlabParams>& p, Answer& answer) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
@@ -44,7 +44,7 @@ CUresult copyToSlab(Execution& on, api::Cuda::CopyToSlabParams::Reader p, Answer
   return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
-CUresult copyToSlot(Execution& on, api::Cuda::CopyToSlotParams::Reader p, Answer& answer) {
+CUresult copyToSlot(Execution& on, const api::FrameReader<api::Cuda::CopyToSlotParams>& p, Answer& answer) {
   if (p.getBytes() > answerBytes || !on.ownsMemory(p.getSource(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   Slot& slot = on.shared().slot(on.slotIndex());
@@ -53,13 +53,13 @@ CUresult copyToSlot(Execution& on, api::Cuda::CopyToSlotParams::Reader p, Answer
   return on.signal(stream, slot.done, on.stamp());
 }
 
-CUresult copy(Execution& on, api::Cuda::CopyParams::Reader p, Answer&) {
+CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, Answer&) {
   if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   return on.driver.cuMemcpyAsync(p.getDestination(), p.getSource(), p.getBytes(), on.stream(p.getStream()));
 }
 
-CUresult copyRect(Execution& on, api::Cuda::CopyRectParams::Reader p, Answer&) {
+CUresult copyRect(Execution& on, const api::FrameReader<api::Cuda::CopyRectParams>& p, Answer&) {
   uint64_t width = p.getWidthBytes(), height = p.getHeight(), depth = p.getDepth();
   auto destination = p.getDestination(), source = p.getSource();
   uint64_t written = extent(destination, width, height, depth), read = extent(source, width, height, depth);
@@ -82,7 +82,7 @@ CUresult copyRect(Execution& on, api::Cuda::CopyRectParams::Reader p, Answer&) {
   return on.driver.cuMemcpy3DAsync_v2(&copy, on.stream(p.getStream()));
 }
 
-CUresult fill(Execution& on, api::Cuda::FillParams::Reader p, Answer&) {
+CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Answer&) {
   uint64_t element = p.getElementBytes(), width = p.getWidth(), height = p.getHeight(), pitch = p.getPitch();
   if (width > deviceArenaBytes || height > deviceArenaBytes || pitch > deviceArenaBytes || height == 0)
     return CUDA_ERROR_INVALID_VALUE;

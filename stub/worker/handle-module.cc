@@ -17,7 +17,7 @@ void keepImage(Execution& on, Blob& blob) {
 
 }  // namespace
 
-CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer& answer) {
+CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Answer& answer) {
   auto found = on.blobs.find(p.getBlob());
   if (found == on.blobs.end()) return CUDA_ERROR_INVALID_IMAGE;
   Blob& blob = found->second;
@@ -38,7 +38,7 @@ CUresult moduleLoad(Execution& on, api::Cuda::ModuleLoadParams::Reader p, Answer
   return CUDA_SUCCESS;
 }
 
-CUresult moduleUnload(Execution& on, api::Cuda::ModuleUnloadParams::Reader p, Answer&) {
+CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnloadParams>& p, Answer&) {
   uint64_t handle = p.getHmod();
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, handle));
   on.handles.remove(api::Kind::MODULE, handle);
@@ -55,7 +55,7 @@ CUresult moduleUnload(Execution& on, api::Cuda::ModuleUnloadParams::Reader p, An
   return on.driver.cuModuleUnload(module);
 }
 
-CUresult moduleFunction(Execution& on, api::Cuda::ModuleFunctionParams::Reader p, Answer& answer) {
+CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Answer& answer) {
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
   CUfunction function = nullptr;
   if (CUresult error = on.driver.cuModuleGetFunction(&function, module, p.getName().cStr())) return error;
@@ -84,7 +84,7 @@ CUresult moduleFunction(Execution& on, api::Cuda::ModuleFunctionParams::Reader p
   return CUDA_SUCCESS;
 }
 
-CUresult moduleVariable(Execution& on, api::Cuda::ModuleVariableParams::Reader p, Answer& answer) {
+CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleVariableParams>& p, Answer& answer) {
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
   CUdeviceptr address = 0;
   size_t bytes = 0;
@@ -97,7 +97,7 @@ CUresult moduleVariable(Execution& on, api::Cuda::ModuleVariableParams::Reader p
   return CUDA_SUCCESS;
 }
 
-CUresult launchKernel(Execution& on, api::Cuda::LaunchKernelParams::Reader p, Answer&) {
+CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Answer&) {
   auto found = on.functions.find(p.getFunction());
   if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
   auto& function = found->second;

@@ -5,7 +5,7 @@
 
 namespace vgpu::stub {
 
-CUresult describe(Execution& on, api::Cuda::DescribeParams::Reader p, Answer& answer) {
+CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Answer& answer) {
   int device = static_cast<int>(p.getDevice());
   on.select(p.getDevice());
   int version = 0, least = 0, greatest = 0;
@@ -39,31 +39,31 @@ CUresult describe(Execution& on, api::Cuda::DescribeParams::Reader p, Answer& an
   return CUDA_SUCCESS;
 }
 
-CUresult lease(Execution& on, api::Cuda::LeaseParams::Reader p, Answer&) {
+CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Answer&) {
   return on.pool.lease(on.device(), p.getAddress(), p.getBytes());
 }
 
-CUresult endLease(Execution& on, api::Cuda::EndLeaseParams::Reader p, Answer&) {
+CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParams>& p, Answer&) {
   return on.pool.endLease(p.getAddress());
 }
 
-CUresult hostLease(Execution& on, api::Cuda::HostLeaseParams::Reader p, Answer&) {
+CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Answer&) {
   return on.pool.hostLease(p.getAddress(), p.getBytes());
 }
 
-CUresult endHostLease(Execution& on, api::Cuda::EndHostLeaseParams::Reader p, Answer&) {
+CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Answer&) {
   return on.pool.endHostLease(p.getAddress(), on.hostArenaFile());
 }
 
-CUresult hostAdopt(Execution& on, api::Cuda::HostAdoptParams::Reader p, Answer&) {
+CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Answer&) {
   return on.pool.adopt(on.device(), p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
 }
 
-CUresult hostRelease(Execution& on, api::Cuda::HostReleaseParams::Reader p, Answer&) {
+CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Answer&) {
   return on.pool.release(p.getAddress(), on.hostArenaFile());
 }
 
-CUresult memGetInfo(Execution& on, api::Cuda::MemGetInfoParams::Reader, Answer& answer) {
+CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Answer& answer) {
   size_t free = 0, total = 0;
   if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
   auto results = answer.init<api::Cuda::MemGetInfoResults>();
@@ -72,27 +72,27 @@ CUresult memGetInfo(Execution& on, api::Cuda::MemGetInfoParams::Reader, Answer& 
   return CUDA_SUCCESS;
 }
 
-CUresult memAlloc(Execution& on, api::Cuda::MemAllocParams::Reader p, Answer&) {
+CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Answer&) {
   if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
   if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
   return CUDA_SUCCESS;
 }
 
-CUresult memFree(Execution& on, api::Cuda::MemFreeParams::Reader p, Answer&) {
+CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Answer&) {
   on.handles.get(api::Kind::MEMORY, p.getAddress());
   if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
   on.handles.remove(api::Kind::MEMORY, p.getAddress());
   return CUDA_SUCCESS;
 }
 
-CUresult hostAlloc(Execution& on, api::Cuda::HostAllocParams::Reader p, Answer&) {
+CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Answer&) {
   if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
   return CUDA_SUCCESS;
 }
 
-CUresult hostFree(Execution& on, api::Cuda::HostFreeParams::Reader p, Answer&) {
+CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Answer&) {
   on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
   on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
   return CUDA_SUCCESS;

@@ -24,7 +24,7 @@ CUresult readMemory(Execution& on, api::TexturedMemory::Reader from, CUDA_RESOUR
   return on.ownsMemory(from.getAddress(), static_cast<uint64_t>(bytes)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult readResource(Execution& on, api::Cuda::TextureCreateParams::Reader p, CUDA_RESOURCE_DESC& resource) {
+CUresult readResource(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, CUDA_RESOURCE_DESC& resource) {
   if (p.getArray() != 0) {
     resource.resType = CU_RESOURCE_TYPE_ARRAY;
     resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
@@ -73,7 +73,7 @@ CUDA_RESOURCE_VIEW_DESC readView(api::TextureView::Reader from) {
 
 }  // namespace
 
-CUresult textureCreate(Execution& on, api::Cuda::TextureCreateParams::Reader p, Answer& answer) {
+CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Answer& answer) {
   CUDA_RESOURCE_DESC resource{};
   if (CUresult bad = readResource(on, p, resource)) return bad;
   CUDA_TEXTURE_DESC sampling = readSampling(p.getSampling());
@@ -89,11 +89,11 @@ CUresult textureCreate(Execution& on, api::Cuda::TextureCreateParams::Reader p, 
   return result;
 }
 
-CUresult textureDestroy(Execution& on, api::Cuda::TextureDestroyParams::Reader p, Answer&) {
+CUresult textureDestroy(Execution& on, const api::FrameReader<api::Cuda::TextureDestroyParams>& p, Answer&) {
   return on.textures.destroy(p.getTexture(), false);
 }
 
-CUresult surfaceCreate(Execution& on, api::Cuda::SurfaceCreateParams::Reader p, Answer& answer) {
+CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceCreateParams>& p, Answer& answer) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
   resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
@@ -105,7 +105,7 @@ CUresult surfaceCreate(Execution& on, api::Cuda::SurfaceCreateParams::Reader p, 
   return result;
 }
 
-CUresult surfaceDestroy(Execution& on, api::Cuda::SurfaceDestroyParams::Reader p, Answer&) {
+CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::SurfaceDestroyParams>& p, Answer&) {
   return on.textures.destroy(p.getSurface(), true);
 }
 

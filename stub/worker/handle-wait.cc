@@ -3,14 +3,14 @@
 
 namespace vgpu::stub {
 
-CUresult streamSynchronize(Execution& on, api::Cuda::StreamSynchronizeParams::Reader p, Answer& answer) {
+CUresult streamSynchronize(Execution& on, const api::FrameReader<api::Cuda::StreamSynchronizeParams>& p, Answer& answer) {
   if (on.prints) return on.driver.cuStreamSynchronize(on.stream(p.getStream()));
   answer.leaveToGpu();
   return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
 // The legacy default stream comes after all work of blocking streams by itself; the others are joined to it.
-CUresult ctxSynchronize(Execution& on, api::Cuda::CtxSynchronizeParams::Reader, Answer& answer) {
+CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSynchronizeParams>&, Answer& answer) {
   if (on.prints) return on.driver.cuCtxSynchronize();
   CUevent joined = nullptr;
   for (auto& [handle, real] : on.handles.of(api::Kind::STREAM)) {
@@ -33,7 +33,7 @@ CUresult ctxSynchronize(Execution& on, api::Cuda::CtxSynchronizeParams::Reader, 
   return on.signal(nullptr, on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
-CUresult eventRecord(Execution& on, api::Cuda::EventRecordParams::Reader p, Answer&) {
+CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Answer&) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
@@ -42,12 +42,12 @@ CUresult eventRecord(Execution& on, api::Cuda::EventRecordParams::Reader p, Answ
   return on.signal(stream, on.shared().eventLine(p.getLine()).done, on.stamp());
 }
 
-CUresult streamMark(Execution& on, api::Cuda::StreamMarkParams::Reader p, Answer&) {
+CUresult streamMark(Execution& on, const api::FrameReader<api::Cuda::StreamMarkParams>& p, Answer&) {
   if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
   return on.signal(on.stream(p.getStream()), on.shared().eventLine(p.getLine()).done, on.stamp());
 }
 
-CUresult hostFunction(Execution& on, api::Cuda::HostFunctionParams::Reader p, Answer&) {
+CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunctionParams>& p, Answer&) {
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
   EventLine& line = on.shared().eventLine(p.getLine());
@@ -55,14 +55,14 @@ CUresult hostFunction(Execution& on, api::Cuda::HostFunctionParams::Reader p, An
   return on.await(stream, line.answered, on.stamp());
 }
 
-CUresult eventDestroy(Execution& on, api::Cuda::EventDestroyParams::Reader p, Answer&) {
+CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Answer&) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
   on.handles.remove(api::Kind::EVENT, p.getHEvent());
   on.eventTimes.forget(p.getHEvent());
   return on.driver.cuEventDestroy_v2(event);
 }
 
-CUresult eventElapsedTime(Execution& on, api::Cuda::EventElapsedTimeParams::Reader p, Answer& answer) {
+CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::EventElapsedTimeParams>& p, Answer& answer) {
   auto start = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getStart()));
   auto end = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEnd()));
   float milliseconds = 0;

@@ -1,7 +1,9 @@
-// Frames that are written flat are the bytes that Cap'n Proto writes.
+// Frames that are written flat are the bytes that Cap'n Proto writes, and flat ones are read from whatever a program
+// sends.
 #include "vgpu/api/flat-frame.h"
 
 #include <doctest/doctest.h>
+#include <kj/exception.h>
 
 #include <cstring>
 #include <vector>
@@ -65,5 +67,121 @@ TEST_CASE("data of any length follows its pointer, and flags are bits") {
       auto data = launch.initParameters(bytes);
       for (unsigned i = 0; i < bytes; ++i) data[i] = static_cast<kj::byte>(i * 37 + 1);
     });
+  }
+}
+
+namespace {
+
+using Launch = api::FrameReader<api::Cuda::LaunchKernelParams>;
+
+// A frame of Cap'n Proto's own making, for the cases below to damage.
+kj::Array<capnp::word> launchFrame() {
+  auto space = kj::heapArray<capnp::word>(12);
+  std::memset(space.begin(), 0, space.size() * sizeof(capnp::word));
+  capnp::FlatMessageBuilder message(space);
+  auto launch = message.initRoot<api::Cuda::LaunchKernelParams>();
+  launch.setFunction(0xabcdef);
+  launch.setBlockZ(~0u);
+  launch.setCooperative(true);
+  auto data = launch.initParameters(13);
+  for (unsigned i = 0; i < data.size(); ++i) data[i] = static_cast<kj::byte>(i + 1);
+  return space;
+}
+
+void setWord(kj::Array<capnp::word>& frame, size_t index, uint64_t value) {
+  std::memcpy(frame.begin() + index, &value, sizeof value);
+}
+
+constexpr uint64_t dataWords = api::Cuda::LaunchKernelParams::_capnpPrivate::dataWordSize;
+constexpr size_t pointerWord = 1 + dataWords;
+
+}  // namespace
+
+TEST_CASE("what Cap'n Proto writes is read flat") {
+  auto frame = launchFrame();
+  Launch launch(frame);
+  CHECK(launch.getFunction() == 0xabcdef);
+  CHECK(launch.getStream() == 0);
+  CHECK(launch.getBlockZ() == ~0u);
+  CHECK(launch.getCooperative());
+  auto data = launch.getParameters();
+  REQUIRE(data.size() == 13);
+  CHECK(data[0] == 1);
+  CHECK(data[12] == 13);
+}
+
+TEST_CASE("what a writer did not know or did not set is zero") {
+  auto frame = launchFrame();
+  SUBCASE("a shorter structure without pointers") {
+    setWord(frame, 0, uint64_t{1} << 32);
+    Launch launch(frame);
+    CHECK(launch.getFunction() == 0xabcdef);
+    CHECK(launch.getBlockZ() == 0);
+    CHECK(!launch.getCooperative());
+    CHECK(launch.getParameters().size() == 0);
+  }
+  SUBCASE("no structure at all") {
+    setWord(frame, 0, 0);
+    CHECK(Launch(frame).getFunction() == 0);
+    CHECK(Launch(nullptr).getFunction() == 0);
+  }
+  SUBCASE("no data") {
+    setWord(frame, pointerWord, 0);
+    CHECK(Launch(frame).getParameters().size() == 0);
+  }
+}
+
+TEST_CASE("a frame whose pointers lead elsewhere is refused") {
+  auto frame = launchFrame();
+  auto refuses = [&] { CHECK_THROWS_AS(Launch(frame).getParameters(), kj::Exception); };
+  constexpr uint64_t structure = dataWords << 32 | uint64_t{1} << 48;
+  constexpr uint64_t bytes = 1 | uint64_t{2} << 32;
+  SUBCASE("a list for a structure") {
+    setWord(frame, 0, structure | 1);
+    refuses();
+  }
+  SUBCASE("another segment") {
+    setWord(frame, 0, structure | 2);
+    refuses();
+  }
+  SUBCASE("a structure behind the frame") {
+    setWord(frame, 0, structure | 12 << 2);
+    refuses();
+  }
+  SUBCASE("a structure that ends behind the frame") {
+    setWord(frame, 0, structure | 5 << 2);
+    refuses();
+  }
+  SUBCASE("a structure before the frame") {
+    setWord(frame, 0, structure | (~uint32_t{0} - 7));
+    refuses();
+  }
+  SUBCASE("numbers without end") {
+    setWord(frame, 0, uint64_t{0xffff} << 32);
+    refuses();
+  }
+  SUBCASE("a structure for data") {
+    setWord(frame, pointerWord, bytes & ~1);
+    refuses();
+  }
+  SUBCASE("data of words") {
+    setWord(frame, pointerWord, 1 | uint64_t{5} << 32 | uint64_t{1} << 35);
+    refuses();
+  }
+  SUBCASE("data behind the frame") {
+    setWord(frame, pointerWord, bytes | 400 << 2 | uint64_t{8} << 35);
+    refuses();
+  }
+  SUBCASE("data before the frame") {
+    setWord(frame, pointerWord, bytes | 0xfffffe00 | uint64_t{8} << 35);
+    refuses();
+  }
+  SUBCASE("data that ends behind the frame") {
+    setWord(frame, pointerWord, bytes | uint64_t{100} << 35);
+    refuses();
+  }
+  SUBCASE("more data than there is memory") {
+    setWord(frame, pointerWord, ~uint64_t{0} << 35 | bytes);
+    refuses();
   }
 }

@@ -83,7 +83,7 @@ std::string workerCall(const Method& m) {
     }
     arguments += (arguments.empty() ? "" : ", ") + argument;
   }
-  std::string out = fmt::format("CUresult {0}(Execution& on, [[maybe_unused]] api::Cuda::{1}Params::Reader p, "
+  std::string out = fmt::format("CUresult {0}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{1}Params>& p, "
                                 "[[maybe_unused]] Answer& answer) {{\n", m.name, m.typeName);
   out += before;
   out += fmt::format("  if (CUresult error = on.driver.{}({})) return error;\n", m.driver, arguments) + after;
@@ -92,24 +92,44 @@ std::string workerCall(const Method& m) {
 
 }  // namespace
 
+namespace {
+
+std::string flatBuilder(const Method& m) {
+  std::string out = fmt::format("template <>\nclass FrameBuilder<Cuda::{0}Params> : public FlatFrame<{1}, {2}> {{\n public:\n"
+                                "  using FlatFrame<{1}, {2}>::FlatFrame;\n", m.typeName, m.dataWords, m.pointers);
+  for (auto& f : m.parameters) {
+    if (f.isData) {
+      out += fmt::format("  kj::ArrayPtr<kj::byte> init{0}(uint32_t size) {{ return placeData(size); }}\n"
+                         "  void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData(data); }}\n", f.accessor);
+    } else {
+      out += fmt::format("  void set{}({} value) {{ {}({}, value); }}\n", f.accessor, f.type,
+                         f.type == "bool" ? "setBit" : "set", f.place);
+    }
+  }
+  return out + "};\n\n";
+}
+
+std::string flatReader(const Method& m) {
+  std::string out = fmt::format("template <>\nclass FrameReader<Cuda::{}Params> : public FlatReader {{\n public:\n"
+                                "  using FlatReader::FlatReader;\n", m.typeName);
+  for (auto& f : m.parameters) {
+    if (f.isData) {
+      out += fmt::format("  kj::ArrayPtr<const kj::byte> get{}() const {{ return readData(); }}\n", f.accessor);
+    } else {
+      std::string get = f.type == "bool" ? "getBit" : fmt::format("get<{}>", f.type);
+      out += fmt::format("  {} get{}() const {{ return {}({}); }}\n", f.type, f.accessor, get, f.place);
+    }
+  }
+  return out + "};\n\n";
+}
+
+}  // namespace
+
 std::string emitFrames(const std::vector<Method>& methods) {
   std::string out = banner;
   out += "#pragma once\n\n#include \"vgpu/api/cuda.capnp.h\"\n#include \"vgpu/api/flat-frame.h\"\n\nnamespace vgpu::api {\n\n";
-  for (auto& m : methods) {
-    if (!m.onWire() || !m.isFlat()) continue;
-    out += fmt::format("template <>\nclass FrameBuilder<Cuda::{0}Params> : public FlatFrame<{1}, {2}> {{\n public:\n"
-                       "  using FlatFrame<{1}, {2}>::FlatFrame;\n", m.typeName, m.dataWords, m.pointers);
-    for (auto& f : m.parameters) {
-      if (f.isData) {
-        out += fmt::format("  kj::ArrayPtr<kj::byte> init{0}(uint32_t size) {{ return placeData(size); }}\n"
-                           "  void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData(data); }}\n", f.accessor);
-      } else {
-        out += fmt::format("  void set{}({} value) {{ {}({}, value); }}\n", f.accessor, f.type,
-                           f.type == "bool" ? "setBit" : "set", f.place);
-      }
-    }
-    out += "};\n\n";
-  }
+  for (auto& m : methods)
+    if (m.onWire() && m.isFlat()) out += flatBuilder(m) + flatReader(m);
   return out + "}  // namespace vgpu::api\n";
 }
 
@@ -123,10 +143,10 @@ std::string emitClient(const std::vector<Method>& methods) {
 
 std::string emitHandlers(const std::vector<Method>& methods) {
   std::string out = banner;
-  out += "#pragma once\n\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {\n\n";
+  out += "#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {\n\n";
   for (auto& m : methods) {
     if (!m.onWire() || m.workerGenerated()) continue;
-    out += fmt::format("// By hand: {}.\nCUresult {}(Execution& on, api::Cuda::{}Params::Reader p, Answer& answer);\n",
+    out += fmt::format("// By hand: {}.\nCUresult {}(Execution& on, const api::FrameReader<api::Cuda::{}Params>& p, Answer& answer);\n",
                        m.workerByHand, m.name, m.typeName);
   }
   return out + "\n}  // namespace vgpu::stub\n";
@@ -138,11 +158,11 @@ std::string emitDispatch(const std::vector<Method>& methods) {
   for (auto& m : methods)
     if (m.workerGenerated()) out += workerCall(m);
   out += "}  // namespace generated\n\n";
-  out += "CUresult dispatch(Execution& on, api::Method method, capnp::MessageReader& frame, Answer& answer) {\n";
+  out += "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Answer& answer) {\n";
   out += "  switch (method) {\n";
   for (auto& m : methods) {
     if (!m.onWire()) continue;
-    out += fmt::format("    case api::Method::{0}: return {2}{0}(on, frame.getRoot<api::Cuda::{1}Params>(), answer);\n",
+    out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), answer);\n",
                        m.name, m.typeName, m.workerGenerated() ? "generated::" : "");
   }
   out += "    default: return refuse(method);\n  }\n}\n\n}  // namespace vgpu::stub\n";
