@@ -1,6 +1,7 @@
 // Between the runtime's names and the driver's for the same bits.
 #pragma once
 #include <cuda.h>
+#include <driver_types.h>
 
 #include <bit>
 
@@ -25,6 +26,21 @@ inline const To* same(const From* from) {
 
 /// Where the driver shall write a device address that the program asked for as a pointer.
 inline CUdeviceptr* addressOut(void** out) { return same<CUdeviceptr>(out); }
+
+/// A launch in `stream`, which is the one of the configuration as its caller means it.
+inline CUlaunchConfig toDriver(const cudaLaunchConfig_t& config, CUstream stream) {
+  const dim3 &grid = config.gridDim, &block = config.blockDim;
+  return {grid.x,
+          grid.y,
+          grid.z,
+          block.x,
+          block.y,
+          block.z,
+          static_cast<unsigned>(config.dynamicSmemBytes),
+          stream,
+          same<CUlaunchAttribute>(config.attrs),
+          config.numAttrs};
+}
 
 /// Arrays have opaque types of different names and no layout at all.
 template <class To>

@@ -6,16 +6,6 @@
 namespace vgpu::runtime {
 namespace {
 
-/// The bytes [offset, offset + count) of a variable in the current context.
-cudaError_t findPart(const void* symbol, size_t offset, size_t count, void*& part) {
-  CUdeviceptr address;
-  size_t size;
-  if (cudaError_t error = getAddress(symbol, address, size); error != cudaSuccess) return error;
-  if (offset > size || count > size - offset) return cudaErrorInvalidValue;
-  part = toPointer(address + offset);
-  return cudaSuccess;
-}
-
 bool reachesDevice(cudaMemcpyKind kind, cudaMemcpyKind fromOrToHost) {
   return kind == fromOrToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
@@ -24,7 +14,7 @@ template <class Copy>
 cudaError_t copyTo(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copyPart) {
   if (!reachesDevice(kind, cudaMemcpyHostToDevice)) return cudaErrorInvalidMemcpyDirection;
   void* part;
-  cudaError_t error = findPart(symbol, offset, count, part);
+  cudaError_t error = getPart(symbol, offset, count, part);
   return error != cudaSuccess ? error : copyPart(part);
 }
 
@@ -32,7 +22,7 @@ template <class Copy>
 cudaError_t copyFrom(const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, Copy copyPart) {
   if (!reachesDevice(kind, cudaMemcpyDeviceToHost)) return cudaErrorInvalidMemcpyDirection;
   void* part;
-  cudaError_t error = findPart(symbol, offset, count, part);
+  cudaError_t error = getPart(symbol, offset, count, part);
   return error != cudaSuccess ? error : copyPart(part);
 }
 

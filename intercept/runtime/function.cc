@@ -6,13 +6,6 @@
 namespace vgpu::runtime {
 namespace {
 
-template <class Use>
-cudaError_t withFunction(const void* key, Use use) {
-  LoadedFunction* loaded;
-  cudaError_t error = getLoaded(key, loaded);
-  return error != cudaSuccess ? error : answer(use(loaded->function));
-}
-
 CUresult readAttributes(cudaFuncAttributes& attributes, CUfunction function) {
   auto read = [&](CUfunction_attribute attribute, auto& to) {
     int value = 0;

@@ -15,28 +15,18 @@ cudaError_t plain(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   return withParameters<CUDA_MEMCPY3D>(&copy, node);
 }
 
-/// The bytes [offset, offset + count) of a variable.
-cudaError_t findPart(const void* symbol, size_t offset, size_t bytes, void*& part) {
-  CUdeviceptr address;
-  size_t size;
-  if (cudaError_t error = getAddress(symbol, address, size); error != cudaSuccess) return error;
-  if (offset > size || bytes > size - offset) return cudaErrorInvalidValue;
-  part = toPointer(address + offset);
-  return cudaSuccess;
-}
-
 template <class Node>
 cudaError_t toSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
                      Node node) {
   void* part;
-  cudaError_t error = findPart(symbol, offset, bytes, part);
+  cudaError_t error = getPart(symbol, offset, bytes, part);
   return error != cudaSuccess ? error : plain(part, from, bytes, kind, node);
 }
 
 template <class Node>
 cudaError_t fromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind, Node node) {
   void* part;
-  cudaError_t error = findPart(symbol, offset, bytes, part);
+  cudaError_t error = getPart(symbol, offset, bytes, part);
   return error != cudaSuccess ? error : plain(to, part, bytes, kind, node);
 }
 

@@ -4,6 +4,7 @@
 // calls the driver: no lock and no allocation after a kernel's first launch.
 #include "intercept/runtime/launch.h"
 
+#include "intercept/runtime/convert.h"
 #include "intercept/runtime/registry.h"
 #include "intercept/runtime/rows.h"
 
@@ -65,7 +66,6 @@ cudaError_t launchCooperative(const void* key, const dim3& grid, const dim3& blo
                                           static_cast<unsigned>(shared), stream, arguments));
 }
 
-static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(static_cast<int>(cudaLaunchAttributeClusterDimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 static_assert(static_cast<int>(cudaLaunchAttributePriority) == CU_LAUNCH_ATTRIBUTE_PRIORITY);
 
@@ -76,18 +76,7 @@ cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, vo
   const dim3 &grid = config->gridDim, &block = config->blockDim;
   if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
   if (cudaError_t error = checkShared(config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
-  // cudaLaunchAttribute is CUlaunchAttribute under another name.
-  void* attributes = config->attrs;
-  CUlaunchConfig driverConfig = {grid.x,
-                                 grid.y,
-                                 grid.z,
-                                 block.x,
-                                 block.y,
-                                 block.z,
-                                 unsigned(config->dynamicSmemBytes),
-                                 stream,
-                                 static_cast<CUlaunchAttribute*>(attributes),
-                                 config->numAttrs};
+  CUlaunchConfig driverConfig = toDriver(*config, stream);
   return answer(cuLaunchKernelEx(&driverConfig, kernel->function, arguments, nullptr));
 }
 

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "intercept/runtime/answer.h"
+#include "intercept/runtime/convert.h"
 #include "intercept/runtime/message.h"
 #include "intercept/runtime/module-link.h"
 #include "intercept/runtime/registration.h"
@@ -144,6 +145,15 @@ cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size) {
   address = variable->address.get(thread.slot);
   size = variable->size;
   return address == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
+}
+
+cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part) {
+  CUdeviceptr address;
+  size_t size;
+  if (cudaError_t error = getAddress(key, address, size); error != cudaSuccess) return error;
+  if (offset > size || count > size - offset) return cudaErrorInvalidValue;
+  part = toPointer(address + offset);
+  return cudaSuccess;
 }
 
 void unload(Module& module) {

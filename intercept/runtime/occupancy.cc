@@ -7,26 +7,9 @@ namespace vgpu::runtime {
 namespace {
 
 template <class Use>
-cudaError_t withFunction(const void* key, Use use) {
-  LoadedFunction* loaded;
-  cudaError_t error = getLoaded(key, loaded);
-  return error != cudaSuccess ? error : answer(use(loaded->function));
-}
-
-template <class Use>
 cudaError_t withConfig(const void* key, const cudaLaunchConfig_t* config, Use use) {
   if (config == nullptr) return cudaErrorInvalidValue;
-  void* attributes = config->attrs;  // cudaLaunchAttribute is CUlaunchAttribute under another name
-  CUlaunchConfig driverConfig = {config->gridDim.x,
-                                 config->gridDim.y,
-                                 config->gridDim.z,
-                                 config->blockDim.x,
-                                 config->blockDim.y,
-                                 config->blockDim.z,
-                                 static_cast<unsigned>(config->dynamicSmemBytes),
-                                 config->stream,
-                                 static_cast<CUlaunchAttribute*>(attributes),
-                                 config->numAttrs};
+  CUlaunchConfig driverConfig = toDriver(*config, config->stream);
   return withFunction(key, [&](CUfunction function) { return use(function, &driverConfig); });
 }
 

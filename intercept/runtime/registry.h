@@ -15,6 +15,7 @@
 #include <mutex>
 #include <vector>
 
+#include "intercept/runtime/answer.h"
 #include "intercept/runtime/per-context.h"
 
 namespace vgpu::runtime {
@@ -73,13 +74,22 @@ Variable* findVariable(const void* key);
 
 /// The kernel in the thread's context, loading its module if need be. Needs readyInContext().
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded);
-/// The same, only for a kernel that has been used in this context before; else null.
+/// Calls `use` with that kernel as the driver knows it, and answers what the driver does. Needs readyInContext().
+template <class Use>
+cudaError_t withFunction(const void* key, Use use) {
+  LoadedFunction* loaded;
+  cudaError_t error = getLoaded(key, loaded);
+  return error != cudaSuccess ? error : answer(use(loaded->function));
+}
+/// As getLoaded(), only for a kernel that has been used in this context before; else null.
 inline LoadedFunction* findLoaded(const void* key) {
   Function* function = findFunction(key);
   return function == nullptr ? nullptr : function->loaded.get(thread.slot);
 }
 /// A variable's place in the thread's context, loading its module if need be. Needs readyInContext().
 cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size);
+/// Its bytes [offset, offset + count), as getAddress().
+cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part);
 
 /// Loads the module into the thread's context, once. Needs readyInContext().
 cudaError_t load(Module& module);
