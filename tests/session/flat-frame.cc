@@ -89,7 +89,7 @@ kj::Array<capnp::word> launchFrame() {
 }
 
 void setWord(kj::Array<capnp::word>& frame, size_t index, uint64_t value) {
-  std::memcpy(frame.begin() + index, &value, sizeof value);
+  std::memcpy(frame.asBytes().begin() + index * sizeof value, &value, sizeof value);
 }
 
 constexpr uint64_t dataWords = api::Cuda::LaunchKernelParams::_capnpPrivate::dataWordSize;
