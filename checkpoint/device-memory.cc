@@ -4,7 +4,11 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "checkpoint/arrays.h"
 #include "vgpu/wire/unix-socket.h"
@@ -92,12 +96,11 @@ void saveMemory(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const
 void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<MemoryRange>& ranges,
                    const std::vector<SavedArray>& arrays, const std::vector<SavedVariable>& variables,
                    const Moved& moved) {
-  auto isVariable = [&](const MemoryRange& range) {
-    return std::any_of(variables.begin(), variables.end(),
-                       [&](auto& v) { return v.address == range.address && v.bytes == range.bytes; });
-  };
+  std::set<std::pair<uint64_t, uint64_t>> places;
+  for (auto& variable : variables) places.emplace(variable.address, variable.bytes);
   for (auto& range : ranges)
-    if (range.device >= on.deviceCount() || !(on.ownsMemory(range.address, range.bytes) || isVariable(range)))
+    if (range.device >= on.deviceCount() ||
+        !(places.contains({range.address, range.bytes}) || on.ownsMemory(range.address, range.bytes)))
       file.refuse(fmt::format("range: {} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes,
                               range.address, range.device));
   readChunks(pipeline, file, planOf(ranges, arrays), [&](const Piece& piece, const std::byte* bytes) {
@@ -117,16 +120,18 @@ void restoreMemory(stub::Execution& on, Pipeline& pipeline, FileReader& file, co
 }
 
 void requireSameAddresses(const std::vector<SavedVariable>& variables, const std::vector<SavedVariable>& here) {
+  std::map<std::pair<uint64_t, std::string_view>, const SavedVariable*> byName;
+  for (auto& variable : here) byName.emplace(std::pair(variable.module, std::string_view(variable.symbol)), &variable);
   for (auto& saved : variables) {
-    auto found = std::find_if(here.begin(), here.end(),
-                              [&](auto& v) { return v.module == saved.module && v.symbol == saved.symbol; });
-    if (found == here.end())
+    auto found = byName.find({saved.module, saved.symbol});
+    if (found == byName.end())
       fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.symbol));
-    if (found->address != saved.address || found->bytes != saved.bytes)
+    auto& now = *found->second;
+    if (now.address != saved.address || now.bytes != saved.bytes)
       fail(
           fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
-                      saved.symbol, found->address, found->bytes, saved.address, saved.bytes));
+                      saved.symbol, now.address, now.bytes, saved.address, saved.bytes));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "intercept/runtime/patch-write.h"
 
@@ -69,14 +70,17 @@ std::string writeJumps(const ElfFile& file, uint64_t base, const std::vector<Jum
     if (!sameInMemory(file, base, jump))
       return std::string("its code in memory is not that of its file (at ") + jump.to->name +
              "): was the file replaced while it was loaded, or patched by another tool?";
-  // One stretch a segment: functions of the runtime lie together, and a file may have several executable segments.
+  // One stretch a segment: functions of the runtime lie together, and a file may have several executable segments. All
+  // are writable before the first is written.
+  std::deque<WritableCode> stretches;
   for (auto first = jumps.begin(); first != jumps.end();) {
     const Elf64_Phdr* segment = file.findSegment(first->address);
     auto last = std::find_if(first, jumps.end(), [&](const Jump& j) { return file.findSegment(j.address) != segment; });
-    WritableCode code(base + first->address, base + std::prev(last)->address + jumpBytes);
+    auto& code = stretches.emplace_back(base + first->address, base + std::prev(last)->address + jumpBytes);
     if (auto problem = code.problem(); !problem.empty()) return problem;
-    for (; first != last; ++first) writeJump(base + first->address, first->to->function);
+    first = last;
   }
+  for (const Jump& jump : jumps) writeJump(base + jump.address, jump.to->function);
   return {};
 }
 

@@ -53,6 +53,7 @@ CUresult tileFromPageable(Thread& thread, const BoxEnd& destination, const RowsE
   frame->setWidthBytes(tile.width);
   frame->setHeight(tile.height);
   frame.setStream(stream);
+  session.slabs.lend(*slab, thread.device(), frame.stamp());
   return frame.post();
 }
 

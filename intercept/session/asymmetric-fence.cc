@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace vgpu {
 
 namespace {
@@ -17,7 +19,8 @@ const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRI
 void AsymmetricFence::heavy() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!kernelHelps) return;
-  KJ_REQUIRE(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0, "membarrier(2) has failed");
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+  KJ_FAIL_SYSCALL("membarrier: has the program set a filter of system calls that refuses it?", errno);
 }
 
 }  // namespace vgpu

@@ -17,7 +17,8 @@ class AsymmetricFence {
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
   }
-  // Between the store and the load of the seldom side: microseconds. Threads of this process only.
+  // Between the store and the load of the seldom side: microseconds. Threads of this process only. Throws kj::Exception
+  // where the kernel, which has agreed to help, does not any more: a filter of system calls set since.
   static void heavy();
 
  private:

@@ -119,8 +119,8 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
   return frame.send();
 }
 
-// A part of a copy, by one thread. Pieces are asked for ahead and taken in order. An error ends the copy when the
-// pieces on their way have come or failed.
+// A part of a copy, by one thread. Pieces are asked for ahead and taken in order; where slabs are scarce, one after the
+// other. An error ends the copy when the pieces on their way have come or failed.
 CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
                             Mover move, uint64_t stream) {
   Session& session = thread.session;
@@ -131,8 +131,10 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
   expectAnswer(thread);
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < count && asked - taken < piecesInFlight) {
-      auto slab = session.slabs.take(thread.firstSlab(), session.lost);
-      if (!slab) return session.lossResult();
+      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), session.lost)
+                                 : session.slabs.takeAnother(thread.firstSlab());
+      if (!slab && asked == taken) return session.lossResult();
+      if (!slab) break;
       Piece& piece = pieces[asked++ % piecesInFlight];
       uint64_t offset = (asked - 1) * pieceBytes;
       piece = {*slab, offset, std::min(pieceBytes, bytes - offset), 0};

@@ -1,5 +1,7 @@
 #include "intercept/session/gate.h"
 
+#include <kj/exception.h>
+
 #include <climits>
 
 #include "vgpu/wire/futex.h"
@@ -17,6 +19,7 @@ void Gate::waitOutside(uint64_t slot) {
 
 void Gate::close() {
   closed.store(1, std::memory_order_relaxed);
+  KJ_ON_SCOPE_FAILURE(open());
   AsymmetricFence::heavy();
   for (auto& mark : marks) {
     Backoff backoff;

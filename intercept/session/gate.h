@@ -29,7 +29,8 @@ class Gate {
   }
   void leave(uint64_t slot) { marks[slot].inside.store(0, std::memory_order_release); }
 
-  // Returns when nobody is inside. One closer at a time.
+  // Returns when nobody is inside. One closer at a time. Where the fence fails it is open again, and throws
+  // kj::Exception.
   void close();
   void open();
   bool isClosed() const { return closed.load() != 0; }

@@ -6,20 +6,32 @@
 
 namespace vgpu {
 
-std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& abandoned) {
-  Backoff backoff;
+uint32_t Slabs::numberTaking() {
   uint32_t taking;
   do taking = takings.fetch_add(1, std::memory_order_relaxed) + 1;
   while (taking <= 1);  // after four thousand million
+  return taking;
+}
+
+std::optional<uint32_t> Slabs::takeAs(uint32_t taking, uint32_t first) {
+  for (uint32_t i = 0; i < slabCount; ++i) {
+    uint32_t slab = (first + i) % slabCount;
+    auto& busy = segment.slabState(slab).busy;
+    uint32_t free = 0;
+    if (busy.load(std::memory_order_relaxed) == 0 &&
+        busy.compare_exchange_strong(free, taking, std::memory_order_acquire))
+      return slab;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> Slabs::takeAnother(uint32_t first) { return takeAs(numberTaking(), first); }
+
+std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& abandoned) {
+  Backoff backoff;
+  uint32_t taking = numberTaking();
   while (!abandoned.load(std::memory_order_relaxed)) {
-    for (uint32_t i = 0; i < slabCount; ++i) {
-      uint32_t slab = (first + i) % slabCount;
-      auto& busy = segment.slabState(slab).busy;
-      uint32_t free = 0;
-      if (busy.load(std::memory_order_relaxed) == 0 &&
-          busy.compare_exchange_strong(free, taking, std::memory_order_acquire))
-        return slab;
-    }
+    if (auto slab = takeAs(taking, first)) return slab;
     // Nobody wakes us: the GPU gives slabs back with a plain write.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }

@@ -20,9 +20,12 @@ class Slabs {
  public:
   explicit Slabs(const Segment& segment) : segment(segment) {}
 
-  // Waits for a free slab; nothing once `abandoned`. Any thread. Looks from `first` on: a thread that always begins at the
-  // same place finds the slab that it used last still in its core's cache.
+  // Waits for a free slab; nothing once `abandoned`. Any thread that holds none: all may be held by threads that wait
+  // for one more. Looks from `first` on: a thread that always begins at the same place finds the slab that it used last
+  // still in its core's cache.
   std::optional<uint32_t> take(uint32_t first, const std::atomic<bool>& abandoned);
+  // The same without waiting: nothing where none is free. For whoever holds some already.
+  std::optional<uint32_t> takeAnother(uint32_t first);
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
 
   // The frame of `stamp`, about to be sent, makes the slab the GPU's to give back.
@@ -35,6 +38,9 @@ class Slabs {
     std::atomic<uint64_t> stamp{0};
     std::atomic<uint32_t> device{0}, taking{0};  // `taking` is stored last, and says that the others are of it or newer
   };
+  uint32_t numberTaking();
+  std::optional<uint32_t> takeAs(uint32_t taking, uint32_t first);
+
   const Segment& segment;
   std::atomic<uint32_t> takings{1};  // 1 is a slab of a snapshot's frames
   std::array<Loan, slabCount> loans;

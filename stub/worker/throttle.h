@@ -1,9 +1,9 @@
 // Keeps the GPU's own queue short: what the worker has not issued stays in the ring and can travel with a snapshot.
 //
-// Used by the working thread; one a device. An event is recorded behind every group of launches, and a group begins only
-// when the one before the last has ended: 128 launches in flight at most and 64 at least, hundreds of microseconds of the
-// fastest kernels, so the GPU does not run dry while the worker looks elsewhere. A record costs a third of a launch, so
-// groups are large.
+// Used by the working thread; one a device. An event is recorded behind every group of launches, and the last launch of
+// a group goes only when the group before the last has ended: 191 launches in flight at most, and 127 are left when the
+// next may go, hundreds of microseconds of the fastest kernels, so the GPU does not run dry while the worker looks
+// elsewhere. A record costs a third of a launch, so groups are large.
 #pragma once
 
 #include <array>

@@ -24,11 +24,15 @@ bool faultAndAsk() {
   cudaStream_t stream, other;
   cudaEvent_t event;
   int* data;
+  cudaArray_t array;
+  constexpr int row = 256 * sizeof(int), rows = copied / 256;
+  const cudaChannelFormatDesc ofInts = cudaCreateChannelDesc<int>();
   const std::vector<int> values(copied, 1);
   CHECK(cudaStreamCreate(&stream));
   CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   CHECK(cudaEventCreate(&event));
   CHECK(cudaMalloc(&data, copied * sizeof(int)));
+  CHECK(cudaMallocArray(&array, &ofInts, 256, rows));
 
   // A driver may make a copy wait for its stream; then the fault comes before the last copies, and they are told of it.
   CHECK(cudaLaunchHostFunc(stream, awaitFlag, &go));
@@ -42,8 +46,10 @@ bool faultAndAsk() {
   std::thread waiter([&] { seenByWaiter = cudaStreamSynchronize(stream); });
   bool ok = true;
   for (int i = 0; i < copies; ++i) {
-    const auto result = cudaMemcpyAsync(data, values.data(), copied * sizeof(int), cudaMemcpyHostToDevice, stream);
-    ok &= EXPECT(result == cudaSuccess || result == cudaErrorIllegalAddress);
+    const auto toMemory = cudaMemcpyAsync(data, values.data(), copied * sizeof(int), cudaMemcpyHostToDevice, stream);
+    const auto toArray =
+        cudaMemcpy2DToArrayAsync(array, 0, 0, values.data(), row, row, rows, cudaMemcpyHostToDevice, stream);
+    for (auto result : {toMemory, toArray}) ok &= EXPECT(result == cudaSuccess || result == cudaErrorIllegalAddress);
   }
   cudaEventRecord(event, stream);
   posted = true;

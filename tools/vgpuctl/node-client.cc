@@ -14,7 +14,9 @@ kj::AutoCloseFd reach(const NodeAddress& address) {
   kj::AutoCloseFd fd;
   auto caught = kj::runCatchingExceptions([&] { fd = connectUnix(address.controlSocket()); });
   KJ_IF_MAYBE (exception, caught) {
-    fail("no vgpud answers: " + reasonOf(*exception) + ". Start one: vgpud --run-dir " + address.directory);
+    kj::throwFatalException(kj::Exception(
+        exception->getType(), __FILE__, __LINE__,
+        kj::str("no vgpud answers: ", reasonOf(*exception), ". Start one: vgpud --run-dir ", address.directory)));
   }
   if (!isTrusted(peerOf(fd))) fail("the vgpud on " + address.controlSocket() + " belongs to another user");
   return fd;
@@ -36,7 +38,12 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   auto late = io.provider->getTimer().afterDelay(answerLimit).then([&] {
     fail("the vgpud on " + address.controlSocket() + " does not answer");
   });
-  answered.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
+  answered.exclusiveJoin(kj::mv(late))
+      .catch_([&](kj::Exception&& exception) {
+        if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
+        fail("who listens on " + address.controlSocket() + " has hung up: it is no vgpud, or one that is ending");
+      })
+      .wait(io.waitScope);
 }
 
 }  // namespace vgpu

@@ -11,7 +11,8 @@ namespace vgpu {
 
 class NodeClient {
  public:
-  // Connects and exchanges versions. Throws kj::Exception saying how to start a daemon where none answers.
+  // Connects and exchanges versions. Throws kj::Exception: of the type DISCONNECTED where nobody listens, saying how to
+  // start a daemon; where somebody does and cannot be talked to, of another one, saying what was found.
   explicit NodeClient(const NodeAddress& address);
 
   control::Node::Client& node() { return client; }

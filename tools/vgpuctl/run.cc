@@ -74,8 +74,10 @@ std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
   auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
   KJ_IF_MAYBE (exception, caught) {
     if (node.named) kj::throwFatalException(kj::mv(*exception));
+    bool isAbsent = exception->getType() == kj::Exception::Type::DISCONNECTED;
+    auto found = isAbsent ? "no vgpud runs on " + node.directory : reasonOf(*exception);
     auto daemon = std::make_unique<PrivateDaemon>();
-    fmt::print(stderr, "vgpuctl: no vgpud runs on {}; this program has a private one, unix:{} {}\n", node.directory,
+    fmt::print(stderr, "vgpuctl: {}; this program has a private one, unix:{} {}\n", found,
                daemon->address().controlSocket(), daemon->devices());
     return daemon;
   }

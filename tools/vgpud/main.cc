@@ -44,24 +44,35 @@ void raiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-kj::Promise<int> stopSignal(kj::UnixEventPort& port) {
+kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
   auto terminate = port.onSignal(SIGTERM), interrupt = port.onSignal(SIGINT);
-  return terminate.exclusiveJoin(kj::mv(interrupt)).then([](siginfo_t&& info) { return info.si_signo; });
+  return terminate.exclusiveJoin(kj::mv(interrupt)).then([](siginfo_t&& info) {
+    spdlog::info("ending on signal {}", info.si_signo);
+  });
 }
 
-// The first kind of worker that works. The emulated device is never taken in the place of a real one without a word.
-kj::Own<WorkerPool> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options) {
+// The first kind of worker that works, or nothing where `stop` comes first. The emulated device is never taken in the
+// place of a real one without a word.
+kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
+                                         kj::ForkedPromise<void>& stop) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
   useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
     auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
-    auto caught = kj::runCatchingExceptions([&] { pool->begin().wait(io.waitScope); });
+    bool isStopped = false;
+    auto caught = kj::runCatchingExceptions([&] {
+      auto begun = pool->begin().then([] { return false; });
+      isStopped = begun.exclusiveJoin(stop.addBranch().then([] { return true; })).wait(io.waitScope);
+    });
     KJ_IF_MAYBE (exception, caught) {
       pool->close();
       if (i + 1 == kinds.size()) kj::throwFatalException(kj::mv(*exception));
       spdlog::info("no {} device is used: {}", kinds[i].label, reasonOf(*exception));
+    } else if (isStopped) {
+      pool->close();
+      return nullptr;
     } else {
-      return pool;
+      return kj::mv(pool);
     }
   }
 }
@@ -77,22 +88,26 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
   std::fflush(stdout);
 }
 
-int serve(const DaemonOptions& options) {
-  kj::AsyncIoContext io = kj::setupAsyncIo();
-  RunDirectory directory(options.runDirectory);
-  auto stop = stopSignal(io.unixEventPort).fork();
-  Processes processes(io.unixEventPort);
-  kj::Own<WorkerPool> pool = startPool(io, processes, options);
-  Sessions sessions(io, processes, *pool, directory);
+void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool,
+                RunDirectory& directory) {
+  Sessions sessions(io, processes, pool, directory);
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
   tasks.add(acceptAll(io, directory.controlSocket(),
                       [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, directory, kj::mv(socket))); }));
-  announce(directory, *pool);
-  int signal = stop.addBranch().wait(io.waitScope);
-  spdlog::info("ending on signal {}", signal);
+  announce(directory, pool);
+  stop.wait(io.waitScope);
   sessions.close().wait(io.waitScope);
+}
+
+int serve(const DaemonOptions& options) {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  RunDirectory directory(options.runDirectory);
+  auto stop = stopSignal(io.unixEventPort).fork();
+  Processes processes(io.unixEventPort);
+  auto started = startPool(io, processes, options, stop);
+  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "tools/vgpud/processes.h"
 
 #include <kj/debug.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,11 +13,27 @@
 #include "tools/common/spawn.h"
 
 namespace vgpu {
+namespace {
 
-kj::AutoCloseFd Processes::open(pid_t child) {
+kj::AutoCloseFd openHandle(pid_t child) {
   long fd = syscall(SYS_pidfd_open, child, 0);  // close-on-exec by itself
   if (fd < 0) KJ_FAIL_SYSCALL("pidfd_open (vgpu needs Linux 5.3)", errno, child);
   return kj::AutoCloseFd(static_cast<int>(fd));
+}
+
+// By its number, which is a child's own until it is reaped.
+void endAtOnce(pid_t child) {
+  kill(child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Processes::Child Processes::adopt(pid_t child) {
+  KJ_ON_SCOPE_FAILURE(endAtOnce(child));
+  auto handle = openHandle(child);
+  return {kj::mv(handle), reap(child)};
 }
 
 kj::Promise<void> Processes::ended(kj::AutoCloseFd handle) {
@@ -34,7 +51,7 @@ kj::Promise<void> Processes::ended(pid_t pid) {
 }
 
 kj::Promise<std::string> Processes::reap(pid_t pid) {
-  auto fork = ended(open(pid))
+  auto fork = ended(openHandle(pid))
                   .then([pid] {
                     int status = 0;
                     pid_t reaped;

@@ -12,11 +12,13 @@ class Processes final : private kj::TaskSet::ErrorHandler {
  public:
   explicit Processes(kj::UnixEventPort& port) : port(port), tasks(*this) {}
 
-  // Reaps the child `pid` when it ends, whether or not anyone still waits for the promise; resolves to how it ended.
-  kj::Promise<std::string> reap(pid_t pid);
-
-  // A pidfd of a child. Throws kj::Exception (Linux has them since 5.3).
-  static kj::AutoCloseFd open(pid_t child);
+  struct Child {
+    kj::AutoCloseFd handle;          // a pidfd
+    kj::Promise<std::string> ended;  // how
+  };
+  // Takes over a child that the caller has started: it is reaped when it ends, whether or not anyone still waits for
+  // that. Where it cannot be watched, kills and reaps it, and throws kj::Exception (Linux has pidfds since 5.3).
+  Child adopt(pid_t child);
 
   // Resolves when any process has ended; at once if it has already. Never, where it is out of our sight (another pid
   // namespace): its connection is then the only sign of its life.
@@ -27,6 +29,7 @@ class Processes final : private kj::TaskSet::ErrorHandler {
 
  private:
   kj::Promise<void> ended(kj::AutoCloseFd handle);
+  kj::Promise<std::string> reap(pid_t child);
   void taskFailed(kj::Exception&& exception) override;
 
   kj::UnixEventPort& port;

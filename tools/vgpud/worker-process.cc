@@ -79,8 +79,9 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
   request.ownGroup = true;
   request.fixedAddresses = true;
   process = spawn(request);
-  handle = processes.open(process);
-  exit = processes.reap(process).fork();
+  auto child = processes.adopt(process);
+  handle = kj::mv(child.handle);
+  exit = child.ended.fork();
   connection = kj::heap<Connection>(io.lowLevelProvider->wrapUnixSocketFd(kj::mv(ours)));
   client = connection->rpc.bootstrap().castAs<control::Worker>();
 }

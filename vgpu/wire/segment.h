@@ -91,7 +91,6 @@ struct SegmentLayout {
   static constexpr uint64_t ring = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
   static constexpr uint64_t slabs = ring + ringBytes;
   static constexpr uint64_t bytes = slabs + slabCount * slabBytes;
-  static constexpr uint64_t linesBytes = ring;  // what the GPU writes into: everything before the ring
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::slots);
 

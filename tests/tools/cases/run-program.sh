@@ -49,4 +49,23 @@ mkdir "$dir/runtime"
 # shellcheck disable=SC2016
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir/runtime expectCode 4 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/sh -c 'echo "$VGPU_NODE"; exit 4'
 says run 'this program has a private one' || fail "the private daemon is not mentioned"
+says run "no vgpud runs on $dir/runtime/vgpu" || fail "it is not said that there is no daemon"
 isEmpty "$dir/runtime" || fail "the private daemon's directory is left"
+
+# What is there and no daemon of ours is not called absent.
+mkdir "$dir/runtime/vgpu"
+python3 - "$dir/runtime/vgpu/vgpud.sock" >"$dir/mute.log" 2>&1 <<'END' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print("listens", flush=True)
+while True: s.accept()[0].close()
+END
+mute=$!
+waitUntil says mute listens
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir/runtime expectCode 0 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/true
+kill "$mute"
+says run "$dir/runtime/vgpu/vgpud.sock has hung up" || fail "what answers there is not named"
+says run 'no vgpud runs' && fail "who answers is called absent"
+says run 'this program has a private one' || fail "the private daemon is not mentioned"

@@ -1,4 +1,7 @@
 # A daemon ends cleanly: running programs are told, suspended ones wait on and go on elsewhere.
+hasWorker() { [ -n "$(processes sleep)" ]; }
+hasNoWorker() { ! hasWorker; }
+
 startNode a
 startNode b
 startDouble a running
@@ -21,6 +24,24 @@ kill -TERM "${double[suspended]}"
 waitUntil isGone "$state"
 stopNode b
 [ -z "$(processes vgpu-worker)" ] || fail "workers are left"
+
+# A driver that does not come up holds nobody: a worker that never answers.
+slow=$dir/slow
+mkdir -p "$slow/bin" "$slow/lib/vgpu"
+cp "$tree/bin/vgpud" "$slow/bin/"
+cp "$tree/lib/vgpu/libvgpu-emulator.so" "$slow/lib/vgpu/"
+printf '#!/bin/sh\nexec sleep 1000\n' >"$slow/lib/vgpu/vgpu-worker"
+chmod +x "$slow/lib/vgpu/vgpu-worker"
+for signal in TERM INT; do
+  "$slow/bin/vgpud" --run-dir "$dir/d" --device emulated >"$dir/d.log" 2>&1 &
+  daemon[d]=$!
+  waitUntil hasWorker
+  kill -"$signal" "${daemon[d]}"
+  waitUntil ended "${daemon[d]}"
+  wait "${daemon[d]}" || fail "SIG$signal is no clean end of a daemon that waits for its driver"
+  waitUntil hasNoWorker
+  isGone "$dir/d/vgpud.sock" || fail "its socket is left"
+done
 
 # A signal before it is ready, and SIGINT, are as good.
 startNode c
