@@ -58,7 +58,10 @@ CUresult holdPrimary(int ordinal) {
   CUdevice device;
   if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return result;
   if (CUresult result = readLimits(device, slot.limits); result != CUDA_SUCCESS) return result;
-  return cuDevicePrimaryCtxRetain(&slot.context, device);
+  CUcontext context = nullptr;
+  if (CUresult result = cuDevicePrimaryCtxRetain(&context, device); result != CUDA_SUCCESS) return result;
+  slot.context = context;
+  return CUDA_SUCCESS;
 }
 
 /// The ordinal whose handle is `device`, or -1.
@@ -151,8 +154,9 @@ cudaError_t chooseDevice(int device) {
   int count = 0;
   if (CUresult result = cuDeviceGetCount(&count); result != CUDA_SUCCESS) return answer(result);
   if (device < 0 || device >= count) return cudaErrorInvalidDevice;
+  if (cudaError_t error = enterPrimary(device); error != cudaSuccess) return error;
   thread.device = device;
-  return enterPrimary(device);
+  return cudaSuccess;
 }
 
 cudaError_t holdDevice(int device) {

@@ -146,6 +146,7 @@ bool Execution::ownsMemory(uint64_t address, uint64_t bytes) const {
   if (inHostArena(address)) return false;
   // A module's variables lie side by side, and a range may go from one into the next.
   uint64_t end = address + bytes;
+  if (end < address) return false;
   for (bool found = true; found && address < end;) {
     found = false;
     for (auto& [handle, variable] : variables) {

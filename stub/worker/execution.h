@@ -86,8 +86,9 @@ class Execution {
   const MemoryFile& sharedFile() const { return segmentFile; }
   const MemoryFile& hostArenaFile() const { return hostArena; }
 
-  // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client may
-  // not do (a bad handle, a message that is none) is an answer too. Driver calls that only this session can break.
+  // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client
+  // may not do, as with a bad handle, is an answer too. Throws kj::Exception on a message that is none, which no honest
+  // program sends. Driver calls that only this session can break.
   CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
                    uint32_t slot, Answer& answer);
 
@@ -99,7 +100,7 @@ class Execution {
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
   void select(unsigned device);
 
-  // Waits for all work of all devices. CUDA's answer.
+  // Waits for all work of all devices. CUDA's answer; where it is no success, that of device().
   CUresult synchronize();
   // Whether every stream of `device` is idle: success, not ready, or the error that ended the context.
   CUresult query(unsigned device);

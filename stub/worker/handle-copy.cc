@@ -8,8 +8,10 @@ namespace {
 
 // Bytes that a rectangle's end reaches over; 0 where the numbers overflow or make no sense.
 uint64_t extent(api::Rect::Reader rect, uint64_t width, uint64_t height, uint64_t depth) {
-  if (width == 0 || height == 0 || depth == 0) return 0;
-  if (height > 1 && rect.getPitch() < width) return 0;
+  constexpr uint64_t most = deviceArenaBytes;  // of each, so that the sum below has room
+  if (width == 0 || height == 0 || depth == 0 || width > most || height > most || depth > most) return 0;
+  if (height > 1 && (rect.getPitch() < width || rect.getPitch() > most)) return 0;
+  if (depth > 1 && (rect.getPitch() == 0 || rect.getSlice() % rect.getPitch() != 0 || rect.getSlice() > most)) return 0;
   unsigned __int128 bytes = static_cast<unsigned __int128>(depth - 1) * rect.getSlice() +
                             static_cast<unsigned __int128>(height - 1) * rect.getPitch() + width;
   return bytes > deviceArenaBytes ? 0 : static_cast<uint64_t>(bytes);
@@ -65,8 +67,6 @@ CUresult copyRect(Execution& on, const api::FrameReader<api::Cuda::CopyRectParam
   uint64_t written = extent(destination, width, height, depth), read = extent(source, width, height, depth);
   if (written == 0 || read == 0 || !on.ownsMemory(destination.getAddress(), written) ||
       !on.ownsMemory(source.getAddress(), read))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (depth > 1 && (destination.getSlice() % destination.getPitch() != 0 || source.getSlice() % source.getPitch() != 0))
     return CUDA_ERROR_INVALID_VALUE;
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;

@@ -145,7 +145,7 @@ int ImageStore::write(const std::string& name, std::span<const std::byte> head, 
   return error;
 }
 
-// A tenth more than is needed goes at a time, so that a full store is not listed for every image.
+// A tenth of all that may be there goes at a time, so that a full store is not listed for every image.
 void ImageStore::makeRoom(uint64_t bytes) {
   if (heldBytes && *heldBytes + bytes <= limitBytes) return;
   auto images = listImages(folder);

@@ -214,6 +214,37 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
   CHECK(saved.restored([](stub::Worker&) {}) == "");
 }
 
+TEST_CASE("copies of rows whose numbers make no sense are refused, and a range over the end of addresses is nobody's") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.runQuiet([](stub::Execution& on) { KJ_REQUIRE(!on.ownsMemory(~uint64_t{0} - 50, 100)); });
+    worker.proceed();
+    session.require(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [](auto p) {
+      p.setAddress(made::arena);
+      p.setBytes(made::leaseBytes);
+    }));
+    auto rows = [](uint64_t pitch, uint64_t slice, uint64_t height, uint64_t depth) {
+      return makeFrame<api::Cuda::CopyRectParams>(0, api::Method::copyRect, 0, [&](auto p) {
+        for (auto end : {p.initDestination(), p.initSource()}) {
+          end.setAddress(made::arena);
+          end.setPitch(pitch);
+          end.setSlice(slice);
+        }
+        p.setWidthBytes(4), p.setHeight(height), p.setDepth(depth);
+      });
+    };
+    auto refused = [&](RecordedFrame frame) {
+      session.post(std::move(frame));
+      KJ_REQUIRE(session.call(synchronize()) == CUDA_SUCCESS);
+      KJ_REQUIRE(session.segment().header().deferred[0].exchange(0) == CUDA_ERROR_INVALID_VALUE);
+    };
+    refused(rows(0, 64, 1, 2));
+    // They reach over 2^128 + 3 bytes, which is three where nobody looks.
+    constexpr uint64_t most = ~uint64_t{0};
+    refused(rows(5, most, most / 5 * 3 + 1, most));
+  }) == "");
+}
+
 TEST_CASE("copies that leave an array, a slab or the session's memory are refused by the worker") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {

@@ -1,6 +1,7 @@
 // A libcuda.so.1 for the tests of libcudart: it has no device, but a record. Every call writes its name to the file
 // that VGPU_TEST_CALLS names, so a test sees what the runtime asked of the driver, in order, and what it did not.
-// Memory is the process's own, kernels do nothing. VGPU_TEST_FAIL=name:number makes one function fail.
+// Memory is the process's own, kernels do nothing. VGPU_TEST_FAIL=call:number makes one function fail, or the calls of
+// one line of the record.
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,11 +30,13 @@ void record(const std::string& line) {
 
 /// Success, unless the test wants this function to fail.
 CUresult called(const char* name, const std::string& detail = "") {
-  record(detail.empty() ? name : name + (" " + detail));
-  const char* fail = getenv("VGPU_TEST_FAIL");
-  size_t length = strlen(name);
-  bool failing = fail != nullptr && strncmp(fail, name, length) == 0 && fail[length] == ':';
-  return failing ? static_cast<CUresult>(atoi(fail + length + 1)) : CUDA_SUCCESS;
+  std::string line = detail.empty() ? name : name + (" " + detail);
+  record(line);
+  const char* wanted = getenv("VGPU_TEST_FAIL");
+  std::string fail = wanted == nullptr ? "" : wanted;
+  size_t colon = fail.rfind(':');
+  bool failing = colon != fail.npos && (fail.substr(0, colon) == name || fail.substr(0, colon) == line);
+  return failing ? static_cast<CUresult>(atoi(&fail[colon + 1])) : CUDA_SUCCESS;
 }
 
 template <class T>

@@ -117,6 +117,18 @@ static int devices() {
   return 0;
 }
 
+/// A device that cannot be had is not the thread's afterwards.
+static int refusedDevice() {
+  int device = -1;
+  say("choose", cudaSetDevice(1));
+  cudaGetDevice(&device);
+  std::printf("device %d\n", device);
+  say("attribute", cudaKernelSetAttributeForDevice(reinterpret_cast<cudaKernel_t>(&store), cudaFuncAttributeMaxDynamicSharedMemorySize, 1024, 1));
+  cudaGetDevice(&device);
+  std::printf("still %d\n", device);
+  return work();
+}
+
 static int unsupported() {
   const void* table;
   cudaUUID_t id = {};
@@ -147,6 +159,7 @@ int main(int count, char** arguments) {
   if (!std::strcmp(part, "maps")) return maps();
   if (!std::strcmp(part, "reset")) return reset();
   if (!std::strcmp(part, "devices")) return devices();
+  if (!std::strcmp(part, "refused-device")) return refusedDevice();
   if (!std::strcmp(part, "two-devices")) return twoDevices();
   if (!std::strcmp(part, "unsupported")) return unsupported();
   if (!std::strcmp(part, "late")) return late.wanted = true, work();

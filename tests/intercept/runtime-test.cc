@@ -62,6 +62,15 @@ TEST_CASE("each thread has a device of its own") {
   CHECK_FALSE(outcome.called("cuDevicePrimaryCtxRetain 0"));
 }
 
+TEST_CASE("a thread whose choice of a device fails has the device that it had") {
+  Outcome outcome = runPreloaded({program, "refused-device"}, {"VGPU_TEST_FAIL=cuDevicePrimaryCtxRetain 1:2"});
+  CHECK(outcome.printed("choose cudaErrorMemoryAllocation"));
+  CHECK(outcome.printed("device 0"));
+  CHECK(outcome.printed("attribute cudaErrorMemoryAllocation"));
+  CHECK(outcome.printed("still 0"));
+  CHECK(outcome.printed("malloc cudaSuccess"));
+}
+
 TEST_CASE("a managed variable that a second device loads is refused by name, and the first goes on") {
   Outcome outcome = runPreloaded({program, "two-devices"});
   CHECK(outcome.printed("second cudaErrorNotSupported"));

@@ -14,8 +14,8 @@ namespace vgpu {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uint64_t mostCompiledBytes = 4ull
-                                       << 30;  // the driver's own limit: CUDA C++ Programming Guide, CUDA_CACHE_MAXSIZE
+// The driver's own limit: CUDA C++ Programming Guide, CUDA_CACHE_MAXSIZE.
+constexpr uint64_t mostCompiledBytes = 4ull << 30;
 
 // The driver keeps what it compiles below HOME, and nowhere where a daemon has none. Whoever has chosen a place keeps
 // it.
