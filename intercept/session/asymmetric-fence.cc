@@ -17,7 +17,7 @@ long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 
 void AsymmetricFence::heavy() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  turn.fetch_add(0, std::memory_order_acq_rel);
   if (!kernelHelps) return;
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
   KJ_FAIL_SYSCALL("membarrier: has the program set a filter of system calls that refuses it?", errno);

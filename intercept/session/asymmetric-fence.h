@@ -14,7 +14,7 @@ class AsymmetricFence {
     if (kernelHelps) {
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not exchange them
     } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      turn.fetch_add(0, std::memory_order_acq_rel);
     }
   }
   // Between the store and the load of the seldom side: microseconds. Threads of this process only. Throws kj::Exception
@@ -22,6 +22,9 @@ class AsymmetricFence {
   static void heavy();
 
  private:
+  // Where the kernel does not help, both sides change this word in between. One of two changes is the first, and who
+  // comes second sees all that the other stored before.
+  inline static std::atomic<int> turn{0};
   static const bool kernelHelps;  // Linux 4.14 and newer, unless a filter of system calls forbids it
 };
 
