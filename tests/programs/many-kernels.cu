@@ -2,29 +2,12 @@
 //
 //   many-kernels [KERNELS]             loads, checks some of them, pauses, checks again
 //   many-kernels --bench full|quick    tells what loading took: 3,000 kernels in 5 MB of PTX, or 300
-#include <cuda.h>
-
 #include "bench.h"
+#include "driver-entry.h"
 
 namespace {
 
 constexpr unsigned rounds = 36;
-
-template <typename Entry>
-Entry find(const char* name) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  CHECK(cudaGetDriverEntryPointByVersion(name, &entry, 13000, cudaEnableDefault, &found));
-  if (found == cudaDriverEntryPointSuccess) return reinterpret_cast<Entry>(entry);
-  std::fprintf(stderr, "no %s\n", name);
-  std::exit(1);
-}
-
-void check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "%s: error %d\n", what, result);
-  std::exit(1);
-}
 
 // The numbers in a kernel's code: no two kernels have the same.
 unsigned factorOf(unsigned kernel, unsigned round) { return (kernel * 2654435761u + round * 40503u) | 1; }

@@ -1,28 +1,10 @@
 // Modules come and go in an order that no restore can repeat: of what is left, every variable must be where it was,
 // because the program and its device memory hold the addresses.
-#include <cuda.h>
-
 #include <map>
 
-#include "program.h"
+#include "driver-entry.h"
 
 namespace {
-
-template <typename Entry>
-Entry find(const char* name) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  CHECK(cudaGetDriverEntryPointByVersion(name, &entry, 13000, cudaEnableDefault, &found));
-  if (found == cudaDriverEntryPointSuccess) return reinterpret_cast<Entry>(entry);
-  std::fprintf(stderr, "no %s\n", name);
-  std::exit(1);
-}
-
-void check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "%s: error %d\n", what, result);
-  std::exit(1);
-}
 
 decltype(&cuModuleLoadData) load;
 decltype(&cuModuleUnload) unload;
