@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "vgpu/wire/arena.h"
+
 namespace vgpu::stub {
 
 namespace {
@@ -29,9 +31,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 88);
 constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
 
-constexpr uint64_t imageOffset(uint64_t nameBytes) {
-  return (sizeof(FileHeader) + nameBytes + pageBytes - 1) / pageBytes * pageBytes;
-}
+constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
 
 // Each name with a zero byte behind it.
 std::string joined(const std::set<std::string>& names) {

@@ -90,10 +90,6 @@ std::string workerCall(const Method& m) {
   return out + "  return CUDA_SUCCESS;\n}\n\n";
 }
 
-}  // namespace
-
-namespace {
-
 std::string flatBuilder(const Method& m) {
   std::string out = fmt::format("template <>\nclass FrameBuilder<Cuda::{0}Params> : public FlatFrame<{1}, {2}> {{\n public:\n"
                                 "  using FlatFrame<{1}, {2}>::FlatFrame;\n", m.typeName, m.dataWords, m.pointers);
