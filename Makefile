@@ -31,6 +31,7 @@ stage: setup
 	@cmake --install build/release --prefix $(stage) >/dev/null
 
 check: build
+	@tests/list-known-failures
 	@ctest --preset release --parallel 2
 
 demo: stage
