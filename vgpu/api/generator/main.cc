@@ -31,6 +31,7 @@ class Generator {
     for (auto node : request.getNodes()) loader.load(node);
     for (auto file : request.getRequestedFiles()) {
       auto methods = readMethods(loader, file.getId());
+      write("vgpu/api/cuda.capnp", emitStructs(loader, file.getId()));
       write("cuda-methods.h", emitMethodsHeader(methods));
       write("cuda-methods.cc", emitMethodsSource(methods));
       write("cuda-frames.h", emitFrames(methods));

@@ -139,7 +139,7 @@ const Field* Method::findResult(const std::string& wanted) const {
   return nullptr;
 }
 
-std::vector<Method> readMethods(capnp::SchemaLoader& loader, uint64_t fileId) {
+std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId) {
   std::vector<Method> methods;
   for (auto nested : loader.get(fileId).getProto().getNestedNodes()) {
     if (nested.getName() != "Cuda") continue;
@@ -148,11 +148,12 @@ std::vector<Method> readMethods(capnp::SchemaLoader& loader, uint64_t fileId) {
       method.ordinal = schema.getOrdinal();
       method.name = schema.getProto().getName().cStr();
       method.typeName = capitalised(method.name);
-      auto parameters = schema.getParamType();
-      method.parameters = readFields(parameters);
-      method.results = readFields(schema.getResultType());
+      method.parameterSchema = schema.getParamType();
+      method.resultSchema = schema.getResultType();
+      method.parameters = readFields(method.parameterSchema);
+      method.results = readFields(method.resultSchema);
       method.hasResults = !method.results.empty();
-      auto layout = parameters.getProto().getStruct();
+      auto layout = method.parameterSchema.getProto().getStruct();
       method.dataWords = layout.getDataWordCount();
       method.pointers = layout.getPointerCount();
       for (auto annotation : schema.getProto().getAnnotations()) {

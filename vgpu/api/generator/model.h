@@ -40,6 +40,7 @@ struct Method {
   unsigned dataWords = 0, pointers = 0;  // of the parameters
   std::vector<Field> parameters, results;
   std::vector<CParameter> signature;
+  capnp::StructSchema parameterSchema, resultSchema;
 
   bool onWire() const { return route != api::Route::LOCAL; }
   bool clientGenerated() const { return onWire() && !entry.empty() && clientByHand.empty(); }
@@ -51,7 +52,7 @@ struct Method {
 };
 
 // Every method of the interface `Cuda`, by ordinal. Throws kj::Exception naming the row that makes no sense.
-std::vector<Method> readMethods(capnp::SchemaLoader& loader, uint64_t fileId);
+std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId);
 
 // An enumerant as Cap'n Proto spells it in C++: hostMemory -> HOST_MEMORY.
 std::string enumerantOf(const std::string& name);
@@ -59,6 +60,7 @@ const char* routeName(api::Route route);
 const char* replayName(api::Replay replay);
 
 // The emitters: each returns the text of one file.
+std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId);
 std::string emitMethodsHeader(const std::vector<Method>& methods);
 std::string emitMethodsSource(const std::vector<Method>& methods);
 std::string emitFrames(const std::vector<Method>& methods);
