@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "checkpoint/directory.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
@@ -125,12 +126,14 @@ FileSum NewDirectory::write(const char* name, std::span<const std::byte> bytes) 
 void NewDirectory::publish(const std::string& text) {
   manifest->write(std::as_bytes(std::span(text)));
   manifest->finish();
+  faultPoint("suspend.manifest-written");
   if (fsync(directory) != 0) cannot("write the snapshot's directory", path, errno);
   if (renameat(directory, unfinishedManifest, directory, manifestFile) != 0)
     cannot("name the snapshot's manifest in", path, errno);
   files.push_back(manifestFile);
   if (fsync(directory) != 0) cannot("write the snapshot's directory", path, errno);
   published = true;
+  faultPoint("suspend.manifest-named");
 }
 
 }  // namespace vgpu::checkpoint

@@ -10,6 +10,7 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
+#include "vgpu/wire/fault-point.h"
 
 namespace vgpu::checkpoint {
 
@@ -94,6 +95,7 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   expectTextures(on, manifest.textures);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, manifest.variables, [&](size_t bytes) { objects.advance(bytes); });
+  faultPoint("resume.recipes-replayed");
   auto variables = variablesOf(on);
   requireSameAddresses(manifest.variables, variables);
   requireSameTextures(on, manifest.textures);
@@ -102,6 +104,7 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   Phase memory(progress, "memory", deviceBytes);
   restoreMemory(on, pipeline, bytes, manifest.memory, manifest.arrays, variables, [&](size_t count) { memory.advance(count); });
   loadEventTimes(on, manifest);
+  faultPoint("resume.bytes-restored");
 
   // Nothing can fail any more: only now is the program's memory written.
   putBack(tail, on.shared());

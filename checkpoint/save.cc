@@ -12,6 +12,7 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
@@ -104,7 +105,10 @@ Report saveQuiet(stub::Execution& on, const std::string& path, const std::string
   uint64_t deviceBytes = bytesOf(manifest.memory) + bytesOf(manifest.arrays);
   Phase phase(progress, "memory", deviceBytes);
   FileWriter file = directory.create(bytesFile);
-  saveMemory(on, pipeline, file, manifest.memory, manifest.arrays, [&](size_t bytes) { phase.advance(bytes); });
+  saveMemory(on, pipeline, file, manifest.memory, manifest.arrays, [&](size_t bytes) {
+    faultPoint("suspend.saving");
+    phase.advance(bytes);
+  });
   manifest.files[bytesFile] = file.finish();
   manifest.files[tailFile] = directory.write(tailFile, encodeTail(tail));
   std::string text = encodeManifest(manifest);

@@ -21,6 +21,7 @@
 
 #include "vgpu/wire/control-channel.h"
 #include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -269,6 +270,7 @@ void ProgramControl::closeGate() {
   uint64_t position = 0;
   std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
   if (refusal.empty()) {
+    faultPoint("program.gate-closing");
     auto caught = kj::runCatchingExceptions([&] { position = served->closeGate(); });
     KJ_IF_MAYBE (exception, caught) {
       refusal = exception->getDescription().cStr();
@@ -278,6 +280,7 @@ void ProgramControl::closeGate() {
     return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   }
   phase = Phase::gateClosed;
+  faultPoint("program.gate-closed");
   send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
 }
 
@@ -350,12 +353,14 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   if (!refusal.empty()) {
     return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   }
+  faultPoint("program.reattach-accepted");
   sendOpen(candidate);
   std::optional<ControlMessage> answer = candidate.receive();
   if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) return;
 
   std::optional<ControlChannel> previous =
       std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
+  faultPoint("resume.program-committed");
   phase = Phase::running;
   served->openGate();
   finishRenewal("");

@@ -9,6 +9,7 @@
 #include "tools/vgpuctl/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -92,7 +93,9 @@ int suspendSession(const NodeAddress& address, const std::string& session, const
   std::string target = absolute(directory);
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
-  auto answer = client.wait(request.send());
+  auto sent = request.send();
+  faultPoint("suspend.asked");
+  auto answer = client.wait(kj::mv(sent));
   auto report = answer.getReport();
   if (asJson) {
     json result = toJson(report);
@@ -111,7 +114,9 @@ int resumeSession(const NodeAddress& address, const std::string& directory, bool
   std::string source = absolute(directory);
   request.setDirectory(reader(source));
   request.setProgress(kj::heap<ProgressLine>("resume"));
-  auto answer = client.wait(request.send());
+  auto sent = request.send();
+  faultPoint("resume.asked");
+  auto answer = client.wait(kj::mv(sent));
   auto session = answer.getSession();
   if (asJson) {
     json result = toJson(answer.getReport());

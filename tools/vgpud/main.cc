@@ -20,6 +20,7 @@
 #include "tools/vgpud/options.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/sessions.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -111,6 +112,15 @@ int serve(const DaemonOptions& options) {
   return 0;
 }
 
+// For the scripts that interrupt every step: a name, a process and a moment a line, tabs between.
+void listFaultPoints() {
+  for (auto& point : faultPoints) {
+    std::printf("%.*s\t%.*s\t%.*s\n", static_cast<int>(point.name.size()), point.name.data(),
+                static_cast<int>(point.process.size()), point.process.data(), static_cast<int>(point.when.size()),
+                point.when.data());
+  }
+}
+
 int run(int argc, char** argv) {
   DaemonOptions options;
   CLI::App app{description, "vgpud"};
@@ -131,11 +141,16 @@ int run(int argc, char** argv) {
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.listsFaultPoints) {
+    listFaultPoints();
+    return 0;
   }
   spdlog::set_default_logger(spdlog::stderr_logger_st("vgpud"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");

@@ -18,6 +18,7 @@ struct DaemonOptions {
   uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;       // workers that wait ready
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
+  bool listsFaultPoints = false;
 };
 
 // The kinds of worker to try, best first, for what --device says. Throws kj::Exception where that makes no sense or the

@@ -5,6 +5,7 @@
 #include "checkpoint/snapshot.h"
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -43,8 +44,10 @@ class Resumption {
 
   kj::Promise<Resumed> run() {
     link = meetProgram();
+    faultPoint("resume.met");
     return link->receiveOpen()
         .then([this](ProgramOpen&& open) {
+          faultPoint("resume.opened");
           if (open.session != identity.session) {
             fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
           }
@@ -52,6 +55,7 @@ class Resumption {
           return sessions.establish(session, restore(kj::mv(open)));
         })
         .then([this] {
+          faultPoint("resume.daemon-committed");
           done = true;
           report.seconds = (now() - start) / kj::NANOSECONDS / 1e9;
           return Resumed{identity.session, report};
@@ -84,7 +88,10 @@ class Resumption {
       request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
       request.setProgress(progress);
       auto answer = worker->orExit(request.send().then(
-          [this](capnp::Response<control::Worker::RestoreResults>&& results) { report.take(results.getReport()); }));
+          [this](capnp::Response<control::Worker::RestoreResults>&& results) {
+            faultPoint("resume.restored");
+            report.take(results.getReport());
+          }));
       return answer.then([worker = kj::mv(worker)]() mutable { return kj::mv(worker); });
     });
   }

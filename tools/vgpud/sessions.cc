@@ -10,6 +10,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/session-lookup.h"
 #include "tools/vgpud/renew.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -33,6 +34,7 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
   });
   auto answer = worker->orExit(kj::mv(memory));
   return answer.then([worker = kj::mv(worker), &session](kj::Array<kj::AutoCloseFd>&& descriptors) mutable {
+    faultPoint("run.worker-attached");
     session.memory = kj::mv(descriptors);
     return kj::mv(worker);
   });
@@ -59,6 +61,7 @@ void Sessions::admit(kj::AutoCloseFd socket) {
 
 // Takes `link` only when a session can hold it.
 kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request) {
+  faultPoint("run.session-opening");
   if (closing) fail("this vgpud is ending");
   do {
     request.session = newSessionId();

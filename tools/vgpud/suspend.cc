@@ -10,6 +10,7 @@
 
 #include "checkpoint/directory.h"
 #include "tools/common/reason.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -72,8 +73,11 @@ class Suspension {
 
   kj::Promise<OperationReport> run() {
     gateAsked = true;
-    return session.closeGate()
+    auto closed = session.closeGate();
+    faultPoint("suspend.gate-asked");
+    return closed
         .then([this](uint64_t) {
+          faultPoint("suspend.gate-closed");
           quiesceAsked = true;
           return worker.orExit(worker.remote().quiesceRequest().send().ignoreResult());
         })
@@ -112,7 +116,10 @@ class Suspension {
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);
     return worker.orExit(request.send().then(
-        [this](capnp::Response<control::Worker::SaveResults>&& answer) { report.take(answer.getReport()); }));
+        [this](capnp::Response<control::Worker::SaveResults>&& answer) {
+          faultPoint("suspend.saved");
+          report.take(answer.getReport());
+        }));
   }
 
   // The snapshot is complete: from here on there is no way back, and none is needed.
@@ -122,7 +129,8 @@ class Suspension {
     session.snapshot = target.path;
     session.link->send([this](control::ToSession::Builder message) { message.setSuspended(reader(target.path)); });
     spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, target.path);
-    return sessions.releaseWorker(session);
+    faultPoint("suspend.program-told");
+    return sessions.releaseWorker(session).then([] { faultPoint("suspend.worker-released"); });
   }
 
   void abandon() {

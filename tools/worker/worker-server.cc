@@ -7,6 +7,7 @@
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
 #include "tools/worker/progress-relay.h"
+#include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/segment.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -113,6 +114,7 @@ kj::Promise<void> WorkerServer::attach(AttachContext context) {
 
 kj::Promise<void> WorkerServer::quiesce(QuiesceContext context) {
   return thread.run([this] { return running().quiesce(); }).then([context](uint64_t position) mutable {
+    faultPoint("suspend.quiesced");
     context.getResults().setPosition(position);
   });
 }
@@ -150,8 +152,10 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
     printTo(memory.output);
     return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
+      faultPoint("resume.memory-attached");
       checkpoint::Report report = checkpoint::restore(running(), directory, progressTo(relay));
       running().proceed();
+      faultPoint("resume.proceeded");
       return report;
     });
   });

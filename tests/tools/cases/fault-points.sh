@@ -1,0 +1,49 @@
+# One run, suspend and resume of a program with memory comes to every fault point; a point kills, stops or lets go on.
+points() { "$tree/bin/vgpud" --list-fault-points; }
+[ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
+points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
+
+# countHits NAME ACTION: lines in the log.
+countHits() { grep -c "^$1 [a-z-]* [0-9]* $2$" "$dir/faults"; }
+wasHit() { [ -e "$dir/faults" ] && [ "$(countHits "$1" "$2")" -gt 0 ]; }
+export VGPU_FAULT_LOG=$dir/faults
+
+program=$tree/tests/programs/queue-tail
+if [ -x "$program" ]; then
+  startNode a
+  VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" >"$dir/program.log" 2>&1 &
+  runner=$!
+  waitUntil test -e "$dir/pause.reached"
+  read -r pid <"$dir/pause.reached"
+  succeeds ctl a suspend "$pid" --to "$dir/snapshot"
+  succeeds ctl a resume "$dir/snapshot"
+  : >"$dir/pause.go"
+  wait "$runner" || fail "the program returned $?"
+  for point in $(points | cut -f1); do
+    [ "$(countHits "$point" hit)" -gt 0 ] || fail "nobody came to $point"
+  done
+  [ "$(cut -d' ' -f1,2 "$dir/faults" | sort -u)" = "$(points | cut -f1,2 | tr '\t' ' ' | sort)" ] ||
+    fail "another process came to a point than the list says"
+  stopNode a
+fi
+
+# The second time, and only in the process whose point it is.
+rm -f "$dir/faults"
+VGPU_FAULT_POINT=suspend.gate-closed:kill:2 startNode b
+startDouble b one
+stillWorks b one
+ctl b suspend one --to "$dir/x" >"$dir/suspend.log" 2>&1 && fail "a suspend without its daemon succeeded"
+waitUntil ended "${daemon[b]}"
+[ "$(countHits suspend.gate-closed hit) $(countHits suspend.gate-closed kill)" = "1 1" ] || fail "not at the second time"
+
+VGPU_FAULT_POINT=program.gate-closing:stop startNode c
+VGPU_FAULT_POINT=program.gate-closing:stop startDouble c two
+ctl c suspend two --to "$dir/y" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil wasHit program.gate-closing stop
+waitUntil grep -q '^State:[[:space:]]*T' "/proc/${double[two]}/status"
+kill -CONT "${double[two]}"
+wait "$suspend" || fail "a program that was stopped for a while was not suspended"
+
+VGPU_FAULT_POINT=no-such-point startNode d
+says d 'VGPU_FAULT_POINT=no-such-point is none' || fail "an unknown point was taken"

@@ -1,0 +1,75 @@
+// Fault points: named places of the control plane at which a test kills or stops the process, so that every step of run,
+// suspend and resume is interrupted where it hurts, not where chance has it.
+//
+//   VGPU_FAULT_POINT=NAME[:ACTION[:COUNT]]   at the COUNTth time (first) that a process comes to NAME: `kill` (SIGKILL, the
+//                                            default), `stop` (SIGSTOP), or `hit` (go on)
+//   VGPU_FAULT_LOG=FILE                      every process appends a line "NAME PROCESS PID ACTION" for each point that it
+//                                            comes to, before it acts; ACTION is `hit` where nothing else was asked for
+//
+// All processes read the same environment; each point belongs to one kind of process. `vgpud --list-fault-points` prints
+// the table. Points lie in the daemon, the worker's control, vgpuctl and the program's control thread, never where CUDA
+// calls go. Where neither variable is set, a point costs one relaxed load. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string_view>
+
+namespace vgpu {
+
+struct FaultPoint {
+  std::string_view name;
+  std::string_view process;  // program, vgpud, vgpu-worker or vgpuctl
+  std::string_view when;
+};
+
+inline constexpr FaultPoint faultPoints[] = {
+    {"run.session-opening", "vgpud", "a program has asked for a session; no worker has been taken"},
+    {"run.worker-attached", "vgpud", "the worker consumes; the program has not been told"},
+    {"suspend.asked", "vgpuctl", "the request is on its way"},
+    {"suspend.gate-asked", "vgpud", "the program has been asked to close its gate"},
+    {"program.gate-closing", "program", "before the gate is closed"},
+    {"program.gate-closed", "program", "the gate is closed and the object list committed; the daemon has not been told"},
+    {"suspend.gate-closed", "vgpud", "the program has said that its gate is closed"},
+    {"suspend.quiesced", "vgpu-worker", "the worker consumes nothing and the GPU is idle"},
+    {"suspend.saving", "vgpu-worker", "a piece of device memory has been read; hit once for each piece"},
+    {"suspend.manifest-written", "vgpu-worker", "the manifest is complete and has not its name yet"},
+    {"suspend.manifest-named", "vgpu-worker", "there is a snapshot; the daemon has not been told"},
+    {"suspend.saved", "vgpud", "the daemon knows of the snapshot; the program has not been told"},
+    {"suspend.program-told", "vgpud", "the program has been told that it is suspended; its worker is still there"},
+    {"suspend.worker-released", "vgpud", "the worker has ended and is reaped"},
+    {"resume.asked", "vgpuctl", "the request is on its way"},
+    {"resume.met", "vgpud", "the daemon has found the program and asked for its session"},
+    {"program.reattach-accepted", "program", "a daemon has found this program, which has not answered"},
+    {"resume.opened", "vgpud", "the program has handed over its memory"},
+    {"resume.memory-attached", "vgpu-worker", "the new worker has the program's memory and nothing else"},
+    {"resume.recipes-replayed", "vgpu-worker", "the objects are there, their bytes are not"},
+    {"resume.bytes-restored", "vgpu-worker", "the session is rebuilt; nothing of the program's memory has been changed"},
+    {"resume.restored", "vgpud", "the worker has restored the session; the program has not been told"},
+    {"resume.daemon-committed", "vgpud", "the daemon has offered the restored session to the program"},
+    {"resume.program-committed", "program", "the program has accepted it; the daemon has not been told"},
+    {"resume.proceeded", "vgpu-worker", "the worker consumes; the daemon has not been told"},
+};
+
+// The name of a point, checked against the table by the compiler.
+class FaultPointName {
+ public:
+  consteval FaultPointName(const char* text) : index(find(text)) {}
+  const size_t index;
+
+ private:
+  static consteval size_t find(std::string_view text) {
+    for (size_t i = 0; i < std::size(faultPoints); ++i)
+      if (faultPoints[i].name == text) return i;
+    throw "no fault point has this name";
+  }
+};
+
+extern std::atomic<bool> faultPointsOn;
+void hitFaultPoint(FaultPointName point);
+
+inline void faultPoint(FaultPointName point) {
+  if (faultPointsOn.load(std::memory_order_relaxed)) hitFaultPoint(point);
+}
+
+}  // namespace vgpu
