@@ -1,4 +1,5 @@
-// A kernel that ends when the program says so. Told `wait`, the program never does: whoever runs it ends it.
+// A kernel that ends when the program says so. Told `wait`, the program never does: whoever runs it ends it. Told `pause`, it
+// does behind its pause point.
 #include <cstring>
 
 #include "program.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   CHECK(cudaGetLastError());
   std::printf("endless: works\n");
   std::fflush(stdout);
+  if (argc == 2 && std::strcmp(argv[1], "pause") == 0) pausePoint();
   if (argc < 2 || std::strcmp(argv[1], "wait") != 0) *static_cast<volatile int*>(words) = 1;
   CHECK(cudaDeviceSynchronize());
   return verdict("endless", EXPECT(words[1] == 1));

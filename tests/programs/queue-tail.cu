@@ -1,5 +1,6 @@
 // Posts two thousand launches faster than the device runs them and stops at once, so that most of them are still queued
 // at the pause point. Each must run once, in its order.
+//   queue-tail [SPINS]: how long each of them runs
 #include "program.h"
 
 constexpr unsigned launches = 2000;
@@ -17,11 +18,11 @@ __global__ void takeTurn(Turns* turns, unsigned turn, unsigned spins) {
   turns->ran += 1;
 }
 
-int main() {
+int main(int argc, char** argv) {
   DeviceArray<Turns> turns(std::vector<Turns>{{0, 0, 1}});
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
-  const unsigned spins = 300;
+  const unsigned spins = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 300;
   for (unsigned turn = 0; turn < launches; ++turn) takeTurn<<<1, 1, 0, stream>>>(turns, turn, spins);
   CHECK(cudaGetLastError());
   pausePoint();

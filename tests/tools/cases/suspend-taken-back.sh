@@ -1,0 +1,40 @@
+# A suspend that is interrupted when its snapshot is complete: where the program goes on, no snapshot of it is left that it no
+# longer matches; where its daemon is gone, it waits for the snapshot to be resumed.
+export VGPU_FAULT_LOG=$dir/faults
+wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
+
+# The caller is killed: the worker has named the manifest and does not come to say so.
+VGPU_FAULT_POINT=suspend.manifest-named:stop startNode a
+startDouble a one
+worker=$(field a one workerPid)
+ctl a suspend one --to "$dir/x" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil wasHit suspend.manifest-named stop
+[ -e "$dir/x/manifest.json" ] || fail "no manifest"
+kill -KILL "$(processes vgpuctl)"
+waitUntil hasState a one running
+waitUntil says one 'gate open'
+kill -CONT "$worker"
+waitUntil isGone "$dir/x"
+hasState a one running || fail "the program does not run"
+
+# The daemon is killed, and the snapshot is good.
+ctl a suspend one --to "$dir/y" >"$dir/suspend.log" 2>&1 &
+suspend=$!
+waitUntil test -e "$dir/y/manifest.json"
+kill -KILL "${daemon[a]}"
+wait "$suspend" && fail "a suspend without its daemon succeeded"
+waitUntil says one 'ended while it suspended this program, which waits 300 s'
+startNode b
+succeeds ctl b resume "$dir/y"
+stillWorks b one
+
+# Nobody resumes it.
+VGPU_FAULT_POINT=suspend.quiesced:stop startNode c
+VGPU_REATTACH_LIMIT=1 startDouble c two
+rm "$dir/faults"
+ctl c suspend two --to "$dir/z" >"$dir/suspend.log" 2>&1 &
+waitUntil wasHit suspend.quiesced stop
+kill -KILL "${daemon[c]}"
+waitUntil ended "${double[two]}"
+says two '^lost: its vgpud ended while this program was being suspended' || fail "the program was not told"
