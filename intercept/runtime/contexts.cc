@@ -187,12 +187,15 @@ cudaError_t resetDevice() {
   CUdevice device;
   if (CUresult result = cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return answer(result);
   forgetSlot(ordinal);  // takes the modules' locks, which come before contextLock
-  std::lock_guard lock(contextLock);
-  Slot& slot = slots[ordinal];
-  bool held = slot.context != nullptr;
-  slot.context = nullptr;
-  epoch.fetch_add(1);
+  bool held;
+  {
+    std::lock_guard lock(contextLock);
+    held = slots[ordinal].context != nullptr;
+    slots[ordinal].context = nullptr;
+    epoch.fetch_add(1);
+  }
   cuCtxSetCurrent(nullptr);
+  // With no lock held: it may wait for work that ends only when another thread calls.
   CUresult result = cuDevicePrimaryCtxReset(device);
   if (held) cuDevicePrimaryCtxRelease(device);
   return answer(result);

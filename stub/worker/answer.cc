@@ -20,6 +20,7 @@ void Answer::reset() {
     scratch.fill({});
   }
   byGpu = false;
+  postponed.reset();
 }
 
 }  // namespace vgpu::stub

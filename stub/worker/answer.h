@@ -6,6 +6,9 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <vector>
+
+#include "stub/worker/continuations.h"
 
 namespace vgpu::stub {
 
@@ -19,7 +22,11 @@ class Answer {
   // The GPU will write the caller's slot itself: the worker does not complete the frame.
   void leaveToGpu() { byGpu = true; }
 
+  // The frame is executed once more, as if it had come then, when the GPU has passed `marks`.
+  void postpone(std::vector<Mark> marks) { postponed = std::move(marks); }
+
   bool isLeftToGpu() const { return byGpu; }
+  const std::optional<std::vector<Mark>>& postponement() const { return postponed; }
   // The message's one segment; empty where no results were begun. Throws kj::Exception where it outgrew a slot.
   std::span<const capnp::word> words();
   void reset();
@@ -28,6 +35,7 @@ class Answer {
   std::array<capnp::word, 1024> scratch{};  // as large as a slot's answer
   std::optional<capnp::MallocMessageBuilder> message;
   bool byGpu = false;
+  std::optional<std::vector<Mark>> postponed;
 };
 
 }  // namespace vgpu::stub

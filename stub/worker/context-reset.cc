@@ -20,13 +20,6 @@ void Execution::dropObjects(unsigned device) {
 
 CUresult Execution::resetContext() {
   unsigned device = current;
-  // Registered memory goes with the context that registered it, and the other devices write into it.
-  for (unsigned other = 0; other < deviceCount(); ++other) {
-    if (other == device || isEnded(other)) continue;
-    select(other);
-    driver.cuCtxSynchronize();  // its own fault, where it has one, is told by its own calls
-  }
-  select(device);
   auto number = static_cast<CUdevice>(device);
   CUresult result = driver.cuDevicePrimaryCtxReset_v2(number);
   dropObjects(device);
@@ -37,19 +30,28 @@ CUresult Execution::resetContext() {
     select(device);
     if (registrar == device && isAttached()) result = registerSegment(segment->base());
     if (result == CUDA_SUCCESS) result = pool.registerAgain(device);
+    if (result == CUDA_SUCCESS) result = progressOf[device]->start();
   }
   if (result == CUDA_SUCCESS) {
     eventTimes.start(device);
   } else {
     endedDevices |= 1u << device;
+    progressOf[device]->fail(result);
     current = maxDevices;
   }
   return result;
 }
 
-CUresult contextReset(Execution& on, const api::FrameReader<api::Cuda::ContextResetParams>& p, Answer&) {
+// Registered memory goes with the context that registered it, and the other devices write into it: a reset waits for them.
+CUresult contextReset(Execution& on, const api::FrameReader<api::Cuda::ContextResetParams>& p, Answer& answer) {
   unsigned device = on.device();
   if (p.getContext() != device) return CUDA_ERROR_INVALID_DEVICE;
+  std::vector<Mark> outstanding;
+  if (CUresult error = on.findOutstanding(outstanding)) return error;
+  if (!outstanding.empty() || on.later.has(device)) {
+    answer.postpone(std::move(outstanding));
+    return CUDA_SUCCESS;
+  }
   if (CUresult error = on.resetContext()) return error;
   SegmentHeader& shared = on.shared().header();
   shared.deferred[device].store(CUDA_SUCCESS);

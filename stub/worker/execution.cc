@@ -34,6 +34,8 @@ Execution::Execution(const Driver& driver, const Images& images)
     select(device);
     pool.reserveArena(device);
     eventTimes.start(device);
+    progressOf.push_back(std::make_unique<DeviceProgress>(driver, handles));
+    require(driver, progressOf.back()->start(), "preparing to wait for a device");
   }
   select(0);
 }
@@ -86,6 +88,51 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
   return codeOf(bad);
 }
 
+CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
+  unsigned device = current;
+  DeviceProgress& progress = *progressOf[device];
+  uint64_t number;
+  if (CUresult error = progress.mark(number)) return error;
+  if (progress.hasPassed(number) && !later.has(device)) return destroy();
+  later.add(device, {{device, number}}, [this, device, destroy = std::move(destroy)](CUresult fault) {
+    if (fault != CUDA_SUCCESS) return;  // the object ends with its context
+    select(device);
+    noteDeferred(device, destroy());
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult Execution::findOutstanding(std::vector<Mark>& marks) {
+  unsigned before = current;
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned device = 0; device < deviceCount() && result == CUDA_SUCCESS; ++device) {
+    DeviceProgress& progress = *progressOf[device];
+    if (isEnded(device) || progress.fault() != CUDA_SUCCESS) continue;
+    select(device);
+    uint64_t number;
+    result = progress.mark(number);
+    if (isSticky(result)) {
+      noteFault(device, result);  // told by that device's own calls
+      result = CUDA_SUCCESS;
+    } else if (result == CUDA_SUCCESS && !progress.hasPassed(number)) {
+      marks.push_back({device, number});
+    }
+  }
+  select(before);
+  return result;
+}
+
+void Execution::noteFault(unsigned device, CUresult code) {
+  progressOf[device]->fail(code);
+  segment->header().fault[device].store(code);
+}
+
+void Execution::noteDeferred(unsigned device, CUresult code) {
+  int32_t none = 0;
+  if (isSticky(code)) noteFault(device, code);
+  if (code != CUDA_SUCCESS) segment->header().deferred[device].compare_exchange_strong(none, code);
+}
+
 CUresult Execution::synchronize() {
   for (unsigned device = 0; device < deviceCount(); ++device) {
     if (isEnded(device)) continue;  // and holds nothing: resetContext()
@@ -115,6 +162,10 @@ CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& line, uint64_
 
 CUresult Execution::await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {
   return driver.cuStreamWaitValue64_v2(stream, gpuAddress(&line), value, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult Execution::signalAfterAll(std::atomic<uint64_t>& line, uint64_t value) {
+  return progressOf[current]->signal(gpuAddress(&line), value);
 }
 
 CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {

@@ -18,6 +18,8 @@
 #include "stub/pool/memory-pool.h"
 #include "stub/worker/answer.h"
 #include "stub/worker/blob.h"
+#include "stub/worker/continuations.h"
+#include "stub/worker/device-progress.h"
 #include "stub/worker/event-times.h"
 #include "stub/worker/handle-map.h"
 #include "stub/worker/images.h"
@@ -69,6 +71,7 @@ class Execution {
   std::unordered_map<uint64_t, ArrayInfo> arrays;             // by virtual handle
   TextureHandles textures;
   std::array<Throttle, maxDevices> throttles;
+  Continuations later;
   bool prints = false;  // a module that may print has been loaded: see ImageFacts
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
@@ -100,6 +103,25 @@ class Execution {
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
   void select(unsigned device);
 
+  // Runs `destroy` on the current device once all work that it has been given is done: at once, where that is known. CUDA's
+  // answer, as far as it is known by then.
+  CUresult afterAllWork(std::function<CUresult()> destroy);
+  // Marks behind all work of the devices that have not been passed yet. CUDA's answer.
+  CUresult findOutstanding(std::vector<Mark>& marks);
+  DeviceProgress& progress(unsigned device) { return *progressOf[device]; }
+  // That of the stream's device, which need not be the current one.
+  DeviceProgress& progressOfStream(uint64_t handle) {
+    unsigned device = handle == 0 ? current : handleDevice(handle);
+    return *progressOf[device < deviceCount() ? device : current];  // a forged handle names any device
+  }
+  // Runs the continuations whose marks have passed. The current device may be another one afterwards.
+  void continueLater() { later.poll(progressOf); }
+
+  // Notes what has ended `device`'s context, where the program's threads look for it too.
+  void noteFault(unsigned device, CUresult code);
+  // Notes the first error of work that nobody waits for.
+  void noteDeferred(unsigned device, CUresult code);
+
   // Waits for all work of all devices. CUDA's answer; where it is no success, that of device().
   CUresult synchronize();
   // Whether every stream of `device` is idle: success, not ready, or the error that ended the context.
@@ -113,8 +135,15 @@ class Execution {
   CUresult signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
   // Lets `stream` wait until the program has written at least `value` into a line of the segment.
   CUresult await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
+  // The same as signal(), behind all work of the current device.
+  CUresult signalAfterAll(std::atomic<uint64_t>& line, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
-  CUstream stream(uint64_t handle) const { return fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle)); }
+  // The stream that a frame gives work to.
+  CUstream stream(uint64_t handle) {
+    auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));
+    progressOfStream(handle).used(handle);
+    return real;
+  }
 
   // Every variable of every loaded module, those that the program never asked for included: they are found by the names
   // in the images.
@@ -131,6 +160,7 @@ class Execution {
   void dropObjects(unsigned device);
 
   std::vector<CUcontext> contexts;  // by device
+  std::vector<std::unique_ptr<DeviceProgress>> progressOf;  // by device
   unsigned current = 0;
   uint32_t endedDevices = 0;        // a bit a device
   std::unique_ptr<Segment> segment;

@@ -99,7 +99,7 @@ CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDest
   if (on.arrays.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
   on.handles.remove(api::Kind::ARRAY, p.getArray());
   on.arrays.erase(p.getArray());
-  return on.driver.cuArrayDestroy(array);
+  return on.afterAllWork([&driver = on.driver, array] { return driver.cuArrayDestroy(array); });
 }
 
 CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Answer&) {
@@ -138,7 +138,7 @@ CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDe
     on.handles.remove(api::Kind::ARRAY, array.first);
     return true;
   });
-  return on.driver.cuMipmappedArrayDestroy(mipmap);
+  return on.afterAllWork([&driver = on.driver, mipmap] { return driver.cuMipmappedArrayDestroy(mipmap); });
 }
 
 CUresult copyArray(Execution& on, const api::FrameReader<api::Cuda::CopyArrayParams>& p, Answer&) {

@@ -9,28 +9,18 @@ CUresult streamSynchronize(Execution& on, const api::FrameReader<api::Cuda::Stre
   return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
-// The legacy default stream comes after all work of blocking streams by itself; the others are joined to it.
 CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSynchronizeParams>&, Answer& answer) {
   if (on.prints) return on.driver.cuCtxSynchronize();
-  CUevent joined = nullptr;
-  for (auto& [handle, real] : on.handles.of(api::Kind::STREAM)) {
-    unsigned flags = 0;
-    auto stream = fromWire<CUstream>(real);
-    if (handleDevice(handle) != on.device()) continue;
-    if (CUresult error = on.driver.cuStreamGetFlags(stream, &flags)) return error;
-    if ((flags & CU_STREAM_NON_BLOCKING) == 0) continue;
-    if (joined == nullptr)
-      if (CUresult error = on.driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING)) return error;
-    CUresult error = on.driver.cuEventRecord(joined, stream);
-    if (error == CUDA_SUCCESS) error = on.driver.cuStreamWaitEvent(nullptr, joined, 0);
-    if (error != CUDA_SUCCESS) {
-      on.driver.cuEventDestroy_v2(joined);
-      return error;
-    }
-  }
-  if (joined != nullptr) on.driver.cuEventDestroy_v2(joined);  // the driver keeps it until the waits are over
   answer.leaveToGpu();
-  return on.signal(nullptr, on.shared().slot(on.slotIndex()).done, on.stamp());
+  return on.signalAfterAll(on.shared().slot(on.slotIndex()).done, on.stamp());
+}
+
+// Whoever waits for the device waits for what the stream was given, too.
+CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDestroyParams>& p, Answer&) {
+  auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getHStream()));
+  if (CUresult error = on.progressOfStream(p.getHStream()).joinDestroyed(p.getHStream())) return error;
+  on.handles.remove(api::Kind::STREAM, p.getHStream());
+  return on.driver.cuStreamDestroy_v2(stream);
 }
 
 CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Answer&) {
@@ -51,6 +41,8 @@ CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunct
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= eventLineCount) return CUDA_ERROR_INVALID_VALUE;
   EventLine& line = on.shared().eventLine(p.getLine());
+  if (p.getStream() != 0)  // see DeviceProgress
+    if (CUresult error = on.progress(on.device()).joinLegacy()) return error;
   if (CUresult error = on.signal(stream, line.done, on.stamp())) return error;
   return on.await(stream, line.answered, on.stamp());
 }

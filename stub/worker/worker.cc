@@ -68,6 +68,7 @@ struct Worker::Impl {
   void consume();
   bool step(Backoff& backoff);
   void run(const Frame& frame);
+  void postpone(const Frame& frame, std::vector<Mark> marks);
   void watch();
   void runTask(const std::function<void()>& task);
   void wake() {
@@ -113,10 +114,11 @@ void Worker::Impl::consume() try {
 
 // Executes one frame; false where there was none to execute.
 bool Worker::Impl::step(Backoff& backoff) {
+  if (!execution->later.isEmpty()) [[unlikely]] execution->continueLater();
   auto frame = reader->next();
   if (!frame) {
     if (backoff.spin()) return false;
-    reader->sleep(busyDevices != 0 ? 1'000'000 : 1'000'000'000);
+    reader->sleep(!execution->later.isEmpty() ? backoff.sleepNanoseconds() : busyDevices != 0 ? 1'000'000 : 1'000'000'000);
     if (busyDevices != 0) watch();
     return false;
   }
@@ -136,15 +138,26 @@ void Worker::Impl::run(const Frame& frame) {
   auto& info = api::infoOf(frame.method);
   CUresult result =
       execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
-  SegmentHeader& shared = execution->shared().header();
-  if (isSticky(result)) shared.fault[frame.device].store(result);
+  if (isSticky(result)) execution->noteFault(frame.device, result);
   if (!info.noWork) busyDevices |= 1u << frame.device;
+  if (answer.postponement()) [[unlikely]] return postpone(frame, *answer.postponement());
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && execution->later.has(frame.device))
+    return postpone(frame, {{frame.device, execution->progress(frame.device).lastMark()}});
   if (info.route == api::Route::POST) {
-    int32_t none = 0;
-    if (result != CUDA_SUCCESS) shared.deferred[frame.device].compare_exchange_strong(none, result);
+    if (result != CUDA_SUCCESS) execution->noteDeferred(frame.device, result);
   } else if (!answer.isLeftToGpu() || result != CUDA_SUCCESS) {
     complete(execution->shared(), frame, result, answer.words());  // a refused module's log comes with the refusal
   }
+}
+
+// Executes the frame once more when the GPU has passed `marks`: it waits for work of others, or it lacked memory that is being
+// given back.
+void Worker::Impl::postpone(const Frame& frame, std::vector<Mark> marks) {
+  auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
+  execution->later.add(frame.device, std::move(marks), [this, frame = Frame(frame), words](CUresult) mutable {
+    frame.words = words->asPtr();
+    run(frame);
+  });
 }
 
 // Looks after the GPU while no frames come: a context that faulted will never write its completions, so its error is
@@ -154,7 +167,7 @@ void Worker::Impl::watch() {
     if ((busyDevices & (1u << device)) == 0 || execution->isEnded(device)) continue;
     CUresult state = execution->query(device);
     if (state == CUDA_ERROR_NOT_READY) continue;
-    if (state != CUDA_SUCCESS) execution->shared().header().fault[device].store(state);
+    if (state != CUDA_SUCCESS) execution->noteFault(device, state);
     busyDevices &= ~(1u << device);
   }
 }
@@ -213,9 +226,13 @@ uint64_t Worker::quiesce() {
   }
   uint64_t position = 0;
   runQuiet([&](Execution& on) {
-    CUresult result = on.synchronize();
-    if (result != CUDA_SUCCESS) on.shared().header().fault[on.device()].store(result);
-    require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
+    // What continues now may give the GPU work again.
+    do {
+      CUresult result = on.synchronize();
+      if (result != CUDA_SUCCESS) on.noteFault(on.device(), result);
+      on.continueLater();
+      require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
+    } while (!on.later.isEmpty());
     position = on.ringPosition;
   });
   return position;

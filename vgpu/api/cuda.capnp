@@ -177,7 +177,8 @@ interface Cuda {
   streamCreatePlain @75 () $A.entry("cuStreamCreate") $A.since(2000) $A.route(local) $A.reason("streamCreate");
   streamDestroy @76 (hStream :UInt64 $A.destroys(stream)) -> () $A.entry("cuStreamDestroy_v2") $A.since(4000)
       $A.signature("CUstream hStream") $A.route(post) $A.replay(build) $A.noWork
-      $A.clientByHand("the built-in streams cannot be destroyed");
+      $A.clientByHand("the built-in streams cannot be destroyed")
+      $A.workerByHand("its work counts for whoever waits for the device");
   streamWaitEvent @77 (hStream :UInt64 $A.uses(stream) $A.nullable, hEvent :UInt64 $A.uses(event), Flags :UInt32) -> ()
       $A.entry("cuStreamWaitEvent") $A.since(3020)
       $A.signature("CUstream hStream, CUevent hEvent, unsigned int Flags") $A.route(post) $A.replay(work);

@@ -1,0 +1,83 @@
+#include "stub/worker/device-progress.h"
+
+#include <new>
+
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr uint64_t wordMemoryBytes = 4096;  // what a driver registers is whole pages
+
+}  // namespace
+
+// What the ended context had made or registered went with it.
+CUresult DeviceProgress::start() {
+  memory = Mapping(MemoryFile::create("vgpu-progress", wordMemoryBytes));
+  word = new (memory.data()) std::atomic<uint64_t>(marks);  // whatever was asked of the ended context is over
+  unmarked = false;
+  touched.clear();
+  lastUsed = none;
+  failure = CUDA_SUCCESS;
+  if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
+  if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
+  if (CUresult error = driver.cuStreamCreateWithPriority(&own, CU_STREAM_NON_BLOCKING, 0)) return error;
+  return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
+}
+
+void DeviceProgress::note(uint64_t stream) {
+  touched.insert(stream);
+  lastUsed = stream;
+}
+
+CUresult DeviceProgress::joinStream(CUstream stream) {
+  if (CUresult error = driver.cuEventRecord(joined, stream)) return error;
+  unmarked = true;
+  return driver.cuStreamWaitEvent(own, joined, 0);  // for this record: the event may be recorded again meanwhile
+}
+
+CUresult DeviceProgress::joinLegacy() {
+  if (!touched.contains(0)) return CUDA_SUCCESS;
+  CUresult state = driver.cuStreamQuery(nullptr);
+  if (state == CUDA_ERROR_NOT_READY) state = joinStream(nullptr);
+  if (state != CUDA_SUCCESS) return state;
+  touched.erase(0);
+  if (lastUsed == 0) lastUsed = none;
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
+  if (touched.erase(stream) == 0) return CUDA_SUCCESS;
+  if (lastUsed == stream) lastUsed = none;
+  return joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)));
+}
+
+CUresult DeviceProgress::mark(uint64_t& number) {
+  if (CUresult error = joinLegacy()) return error;
+  for (uint64_t stream : touched)
+    if (CUresult error = joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)))) return error;
+  touched.clear();
+  lastUsed = none;
+  if (unmarked) {
+    if (CUresult error = driver.cuStreamWriteValue64_v2(own, wordOnGpu, marks + 1, CU_STREAM_WRITE_VALUE_DEFAULT)) return error;
+    ++marks;
+    unmarked = false;
+  }
+  number = marks;
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceProgress::signal(CUdeviceptr line, uint64_t value) {
+  CUstream stream = own;
+  // One stream that has all that is outstanding needs no other.
+  if (touched.size() == 1 && !unmarked && hasPassed(marks)) {
+    stream = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, *touched.begin()));
+  } else {
+    uint64_t number;
+    if (CUresult error = mark(number)) return error;
+  }
+  return driver.cuStreamWriteValue64_v2(stream, line, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+}  // namespace vgpu::stub

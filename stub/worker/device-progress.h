@@ -1,0 +1,75 @@
+// How far the GPU has come on one device: marks behind all work of all streams, which the GPU itself says it has passed.
+//
+// The working thread's. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream that
+// has had work since the last mark records an event, our stream waits for these, and then the GPU writes the mark's number
+// into a word of memory that the program does not share. Marks pass in their order, so one word is enough. What waits for a
+// mark is a continuation (continuations.h). At a barrier every mark has passed: of this a suspend keeps nothing.
+//
+// The legacy default stream is the exception: an event in it comes behind all streams that block, and holds up what they are
+// given later. So it is asked first whether it has anything left, and is joined before a stream is made to wait for the
+// program (hostFunction): what it was given until then ends without the program.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_set>
+
+#include "stub/device/driver.h"
+#include "stub/worker/handle-map.h"
+#include "vgpu/wire/memory-file.h"
+
+namespace vgpu::stub {
+
+class DeviceProgress {
+ public:
+  DeviceProgress(const Driver& driver, const HandleMap& handles) : driver(driver), handles(handles) {}
+
+  // In the device's context, a new one, which is current. Always at the same point of a worker's life: what the driver places
+  // after it must lie alike in every worker (docs/snapshot.md, module variables).
+  CUresult start();
+
+  // `stream` (0: the legacy default stream) is given work. In every frame: a stream that follows itself costs a comparison.
+  void used(uint64_t stream) {
+    if (stream != lastUsed) note(stream);
+  }
+
+  // A mark behind all work so far: `number`. The one before, where nothing has come since.
+  CUresult mark(uint64_t& number);
+  // The legacy stream's part of the next mark, or that of a stream that is about to be destroyed.
+  CUresult joinLegacy();
+  CUresult joinDestroyed(uint64_t stream);
+  // Lets the GPU write `value` at `line` behind all work so far.
+  CUresult signal(CUdeviceptr line, uint64_t value);
+
+  // Also where the context has ended: nothing runs there any more.
+  bool hasPassed(uint64_t number) const { return failure != CUDA_SUCCESS || word->load(std::memory_order_acquire) >= number; }
+  uint64_t lastMark() const { return marks; }
+
+  // What has ended the context, once that is known.
+  CUresult fault() const { return failure; }
+  void fail(CUresult code) {
+    if (failure == CUDA_SUCCESS) failure = code;
+  }
+
+ private:
+  void note(uint64_t stream);
+  CUresult join();
+  CUresult joinStream(CUstream stream);
+
+  static constexpr uint64_t none = ~uint64_t{0};  // no handle
+
+  const Driver& driver;
+  const HandleMap& handles;
+  Mapping memory;  // of the word
+  std::atomic<uint64_t>* word = nullptr;
+  CUdeviceptr wordOnGpu = 0;
+  CUstream own = nullptr;
+  CUevent joined = nullptr;
+  uint64_t marks = 0;
+  bool unmarked = false;                // our stream waits for something that no mark stands behind yet
+  std::unordered_set<uint64_t> touched;  // streams that had work since the last mark
+  uint64_t lastUsed = none;
+  CUresult failure = CUDA_SUCCESS;
+};
+
+}  // namespace vgpu::stub
