@@ -39,10 +39,10 @@ cleanUp() {
   local name pid
   trap - EXIT
   disown -a
-  for name in vgpu-bench vgpuctl vgpud vgpu-worker session-double sleep; do
+  for name in vgpu-bench vgpuctl vgpud vgpu-worker session-double rogue hung-folder sleep; do
     for pid in $(processes "$name"); do kill -KILL "$pid" 2>/dev/null; done
   done
-  mountpoint -q "$dir/small" && umount "$dir/small"
+  awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while read -r name; do umount -l "$name"; done
   rm -rf "$dir"
 }
 trap cleanUp EXIT
@@ -101,6 +101,21 @@ startDouble() {
   says "$2" '^opened' || fail "$2 got no session"
 }
 openedOrEnded() { says "$1" '^opened' || ended "${double[$1]}"; }
+
+# startRogue NODE NAME MODE ARGUMENT: a peer that breaks the rules (rogue.cc), its output in NAME.log.
+startRogue() {
+  VGPU_NODE=$dir/$1 "$tree/tests/tools/rogue" "$3" "$4" >"$dir/$2.log" 2>&1 &
+  double[$2]=$!
+}
+
+# hangFolder PATH: makes a folder below which every call hangs until the process $hung ends; skips where that cannot be.
+hangFolder() {
+  python3 "$(dirname "${BASH_SOURCE[0]}")/hung-folder" "$1" >"$dir/hung.log" 2>&1 &
+  hung=$!
+  waitUntil hangsOrEnded
+  says hung '^hangs' || skip "no permission to mount a folder that hangs"
+}
+hangsOrEnded() { says hung '^hangs' || ended "$hung"; }
 
 # field NODE SESSION KEY: what `ps --json` says.
 field() {

@@ -1,0 +1,16 @@
+# A run directory that others can write, or lead elsewhere, is refused: whoever can put a socket there is the daemon.
+vgpud() { timeout "$limit" "$tree/bin/vgpud" --run-dir "$1" --device emulated; }
+mkdir "$dir/open" && chmod 777 "$dir/open"
+refused 'can be written by others' vgpud "$dir/open"
+mkdir -m 700 "$dir/own"
+ln -s own "$dir/link"
+if chown -h 4242 "$dir/link" 2>/dev/null; then
+  refused 'is a link of user 4242' vgpud "$dir/link"
+fi
+isEmpty "$dir/open" && isEmpty "$dir/own" || fail "a refused daemon has written"
+
+# Our own link leads where we want.
+ln -s own "$dir/a"
+startNode a
+[ -S "$dir/own/vgpud.sock" ] || fail "the link does not lead to the run directory"
+stopNode a
