@@ -8,6 +8,7 @@
 #include <kj/array.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,7 @@ struct FunctionInfo {
   uint64_t module = 0;  // virtual handle
   CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
+  std::string name;
 };
 
 // An array as bytes: rows of elements without gaps, slice after slice.
@@ -124,6 +126,12 @@ class Execution {
 
   // Waits for all work of all devices. CUDA's answer; where it is no success, that of device().
   CUresult synchronize();
+  // The same, calling `waiting` ten times a second with the name of a kernel that runs, empty where it is not known. What
+  // that throws comes out here.
+  using Waiting = std::function<void(const std::string& kernel)>;
+  CUresult awaitIdle(const Waiting& waiting);
+  // Notes that `function` has been launched into `stream`, both virtual handles, of the current device.
+  void launched(uint64_t stream, uint64_t function) { launches[launchPlace(stream, current)] = {stream, function, current}; }
   // Whether every stream of `device` is idle: success, not ready, or the error that ended the context.
   CUresult query(unsigned device);
 
@@ -154,6 +162,15 @@ class Execution {
   bool ownsMemory(uint64_t address, uint64_t bytes) const;
 
  private:
+  // The last launch of a stream; of two streams with one place, the later one's.
+  struct Launch {
+    uint64_t stream = 0, function = 0;
+    unsigned device = 0;
+  };
+  static constexpr uint64_t launchPlaces = 64;
+  static uint64_t launchPlace(uint64_t stream, unsigned device) { return (stream + device) % launchPlaces; }
+  std::string busyKernel(unsigned device);
+
   void detach();
   CUdeviceptr gpuAddress(const void* inSegment) const;
   CUresult registerSegment(std::byte* base);
@@ -168,6 +185,7 @@ class Execution {
   Mapping hostArenaMapping;
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
   unsigned registrar = 0;           // the device in whose context the segment is registered
+  std::array<Launch, launchPlaces> launches;
   uint64_t frameStamp = 0;
   uint32_t frameSlot = 0;
 };

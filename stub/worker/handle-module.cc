@@ -73,14 +73,14 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
     layout.push_back({offset, size});
   auto offsets = results.initOffsets(static_cast<unsigned>(layout.size()));
   auto sizes = results.initSizes(static_cast<unsigned>(layout.size()));
-  FunctionInfo info{.module = p.getModule(), .real = function};
+  FunctionInfo info{.module = p.getModule(), .real = function, .name = p.getName().cStr()};
   for (unsigned i = 0; i < layout.size(); ++i) {
     offsets.set(i, static_cast<uint32_t>(layout[i].first));
     sizes.set(i, static_cast<uint32_t>(layout[i].second));
     info.parameterBytes = std::max(info.parameterBytes, static_cast<uint32_t>(layout[i].first + layout[i].second));
   }
   on.handles.add(api::Kind::FUNCTION, p.getFunction(), toWire(function));
-  on.functions[p.getFunction()] = info;
+  on.functions[p.getFunction()] = std::move(info);
   return CUDA_SUCCESS;
 }
 
@@ -108,6 +108,7 @@ CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKer
   std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   CUstream stream = on.stream(p.getStream());
+  on.launched(p.getStream(), p.getFunction());
   CUresult result;
   if (p.getCooperative()) {
     CUlaunchAttribute cooperative{};

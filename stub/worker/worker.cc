@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <condition_variable>
 #include <cstring>
@@ -91,7 +92,7 @@ void Worker::Impl::work() {
       lock.unlock();
       consume();
       lock.lock();
-      running = false;
+      running = !stopRequested;  // proceed() may have come before the frame in hand was executed
       changed.notify_all();
     } else {
       changed.wait(lock);
@@ -206,29 +207,37 @@ SharedFiles Worker::sharedFiles() const {
 }
 
 void Worker::proceed() {
+  {
+    std::lock_guard lock(impl->mutex);
+    impl->stopRequested = false;
+    if (impl->running) return;
+  }
   runQuiet([&](Execution& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     impl->reader = std::make_unique<RingReader>(on.shared(), on.ringPosition);
   });
   std::lock_guard lock(impl->mutex);
-  impl->stopRequested = false;
   impl->running = true;
   impl->changed.notify_all();
 }
 
-uint64_t Worker::quiesce() {
+uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting) {
   {
     std::unique_lock lock(impl->mutex);
     impl->stopRequested = true;
     impl->wake();
-    impl->changed.wait(lock, [&] { return !impl->running; });
+    while (!impl->changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return !impl->running; })) {
+      lock.unlock();
+      if (waiting) waiting("");  // the thread is in the driver, with a launch for which there is no room, perhaps
+      lock.lock();
+    }
   }
   uint64_t position = 0;
   runQuiet([&](Execution& on) {
     // What continues now may give the GPU work again.
     do {
-      CUresult result = on.synchronize();
+      CUresult result = on.awaitIdle(waiting);
       if (result != CUDA_SUCCESS) on.noteFault(on.device(), result);
       on.continueLater();
       require(on.driver, result, "the program's GPU work has failed and cannot be suspended");

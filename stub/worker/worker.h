@@ -38,11 +38,13 @@ class Worker {
   void attach(MemoryFile segment, MemoryFile hostArena);
   SharedFiles sharedFiles() const;
 
-  // Begins, or goes on, to consume frames.
+  // Begins, or goes on, to consume frames, also where a quiesce() has been given up.
   void proceed();
 
-  // Stops between two frames, waits until the GPU is idle, and returns the position of the first unconsumed frame.
-  uint64_t quiesce();
+  // Stops between two frames, waits until the GPU is idle, and returns the position of the first unconsumed frame. `waiting`
+  // is called meanwhile, ten times a second, with the name of the kernel that is waited for, empty where it is not known.
+  // What it throws comes out here; nothing is consumed then until proceed().
+  uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
   // Runs `work` on the working thread while it does not consume: after quiesce(), or before the first proceed().
   void runQuiet(std::function<void(Execution&)> work);

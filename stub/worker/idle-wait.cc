@@ -1,0 +1,59 @@
+// Waiting for the GPU when a session is to be saved: how long that takes is the program's affair, so whoever waits is told
+// for which kernel, and may give up.
+#include <cxxabi.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "stub/worker/execution.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr auto reportInterval = std::chrono::milliseconds(100);
+
+// As a person knows it; a name that is no mangled one as it is.
+std::string readable(const std::string& name) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? std::string(text.get()) : name;
+}
+
+}  // namespace
+
+CUresult Execution::awaitIdle(const Waiting& waiting) {
+  auto reported = std::chrono::steady_clock::now();
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    Backoff backoff;
+    while (!isEnded(device) && query(device) == CUDA_ERROR_NOT_READY) {
+      if (backoff.spin()) continue;
+      std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+      auto now = std::chrono::steady_clock::now();
+      if (!waiting || now - reported < reportInterval) continue;
+      reported = now;
+      waiting(busyKernel(device));
+    }
+  }
+  return synchronize();
+}
+
+std::string Execution::busyKernel(unsigned device) {
+  auto lastIn = [&](uint64_t stream, CUstream real) -> std::string {
+    if (driver.cuStreamQuery(real) != CUDA_ERROR_NOT_READY) return "";
+    auto& last = launches[launchPlace(stream, device)];
+    auto function = last.stream == stream && last.device == device ? functions.find(last.function) : functions.end();
+    return function == functions.end() ? "" : readable(function->second.name);
+  };
+  select(device);
+  for (auto& [handle, real] : handles.of(api::Kind::STREAM)) {
+    if (handleDevice(handle) != device) continue;
+    if (std::string name = lastIn(handle, fromWire<CUstream>(real)); !name.empty()) return name;
+  }
+  return lastIn(0, nullptr);
+}
+
+}  // namespace vgpu::stub
