@@ -135,6 +135,7 @@ class ProgramControl final : public Control {
   void serveConnection();
   void handle(control::ToSession::Reader message);
   void closeGate();
+  bool isSpokenTo();
   void disconnect(const std::string& why);
   void askRenewal();
   void finishRenewal(const std::string& why);
@@ -271,7 +272,8 @@ void ProgramControl::closeGate() {
   std::string refusal = phase == Phase::running ? "" : "the gate is closed already, or the session lost";
   if (refusal.empty()) {
     faultPoint("program.gate-closing");
-    auto caught = kj::runCatchingExceptions([&] { position = served->closeGate(); });
+    auto caught =
+        kj::runCatchingExceptions([&] { position = served->closeGate([this] { return isSpokenTo(); }); });
     KJ_IF_MAYBE (exception, caught) {
       refusal = exception->getDescription().cStr();
     }
@@ -282,6 +284,13 @@ void ProgramControl::closeGate() {
   phase = Phase::gateClosed;
   faultPoint("program.gate-closed");
   send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
+}
+
+// Whether the daemon has said something, or gone, since we began to do what it asked for last. It says nothing before we
+// answer unless it takes its wish back or the worker is lost.
+bool ProgramControl::isSpokenTo() {
+  pollfd polled[] = {{connection->fd(), POLLIN, 0}, {wake, POLLIN, 0}};
+  return poll(polled, 2, 0) > 0;
 }
 
 // While suspended, the program does not need a daemon; any other time it has just lost its worker.

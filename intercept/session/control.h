@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,9 @@ class SessionControl {
  public:
   virtual ~SessionControl() = default;
   // Keeps new calls out, waits until those inside have entered the ring and the object list is committed; returns the
-  // ring's head. Throws kj::Exception where that cannot be; the gate is open again then.
-  virtual uint64_t closeGate() = 0;
+  // ring's head. Throws kj::Exception where that cannot be, or where `givesUp`, asked while it waits, says so; the gate
+  // is open again then.
+  virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
   // The worker is gone: every waiter and every later call is answered with an error. `why` is for a person.
   virtual void lose(const std::string& why) = 0;

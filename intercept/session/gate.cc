@@ -17,15 +17,22 @@ void Gate::waitOutside(uint64_t slot) {
   } while (closed.load(std::memory_order_acquire) != 0);
 }
 
-void Gate::close() {
+bool Gate::close(const std::function<bool()>& givesUp) {
   closed.store(1, std::memory_order_relaxed);
   KJ_ON_SCOPE_FAILURE(open());
   AsymmetricFence::heavy();
   for (auto& mark : marks) {
     Backoff backoff;
-    while (mark.inside.load() != 0)
-      if (!backoff.spin()) futexWait(mark.inside, 1, backoff.sleepNanoseconds());
+    while (mark.inside.load() != 0) {
+      if (backoff.spin()) continue;
+      if (givesUp()) {
+        open();
+        return false;
+      }
+      futexWait(mark.inside, 1, backoff.sleepNanoseconds());
+    }
   }
+  return true;
 }
 
 void Gate::open() {

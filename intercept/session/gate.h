@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "intercept/session/asymmetric-fence.h"
 #include "vgpu/wire/segment.h"
@@ -29,9 +30,10 @@ class Gate {
   }
   void leave(uint64_t slot) { marks[slot].inside.store(0, std::memory_order_release); }
 
-  // Returns when nobody is inside. One closer at a time. Where the fence fails it is open again, and throws
-  // kj::Exception.
-  void close();
+  // Returns true when nobody is inside. A thread inside may wait for the worker, so its end can depend on what the closer
+  // alone can learn: `givesUp` is asked between waits, and where it says yes the gate is open again and close() returns
+  // false. One closer at a time. Where the fence fails it is open again too, and throws kj::Exception.
+  bool close(const std::function<bool()>& givesUp = [] { return false; });
   void open();
   bool isClosed() const { return closed.load() != 0; }
 

@@ -19,15 +19,19 @@ void Recorder::add(RecordedFrame frame) {
   if (++added == committed + 1) changed.notify_all();
 }
 
-void Recorder::flush() {
+bool Recorder::flush(const std::function<bool()>& givesUp) {
   std::unique_lock lock(mutex);
   flushWanted = added;
   failure = nullptr;
   changed.notify_all();
-  changed.wait(lock, [&] { return committed >= flushWanted || failure != nullptr; });
+  while (!changed.wait_for(lock, std::chrono::milliseconds(10),
+                           [&] { return committed >= flushWanted || failure != nullptr; })) {
+    if (givesUp()) return false;
+  }
   KJ_IF_MAYBE(exception, failure) {
     if (committed < flushWanted) kj::throwFatalException(kj::cp(*exception));
   }
+  return true;
 }
 
 // The thread lives as long as the process: the session is never taken down (session.h).

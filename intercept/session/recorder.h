@@ -25,9 +25,9 @@ class Recorder {
   // Any thread; while it is inside the gate.
   void add(RecordedFrame frame);
 
-  // Returns when everything queued is committed. Throws kj::Exception where it cannot be (a full disk): nothing is lost,
-  // the next flush tries again.
-  void flush();
+  // Returns true when everything queued is committed, false where `givesUp`, asked between waits, says so before (a disk
+  // that hangs). Throws kj::Exception where it cannot be (a full disk). Nothing is lost then: the next flush tries again.
+  bool flush(const std::function<bool()>& givesUp);
 
  private:
   void write();

@@ -132,10 +132,11 @@ bool Session::renewWorker() {
   return why.empty();
 }
 
-uint64_t Session::closeGate() {
-  gate.close();
+uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
+  constexpr const char* taken = "the wish to suspend this program was taken back";
+  KJ_REQUIRE(gate.close(givesUp), taken);
   KJ_ON_SCOPE_FAILURE(gate.open());
-  recorder->flush();
+  KJ_REQUIRE(recorder->flush(givesUp), taken);
   return segment.header().head.load();
 }
 

@@ -90,7 +90,7 @@ class Session final : public SessionControl {
   uint64_t primaryContext(unsigned device) const { return contexts[device]; }
 
   // SessionControl, on the control thread.
-  uint64_t closeGate() override;
+  uint64_t closeGate(const std::function<bool()>& givesUp) override;
   void openGate() override;
   void lose(const std::string& why) override;
 

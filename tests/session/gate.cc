@@ -58,6 +58,19 @@ TEST_CASE("closing waits for the thread that is inside") {
   CHECK(closed);
 }
 
+TEST_CASE("closing that is given up leaves the gate open, and the thread inside undisturbed") {
+  auto gate = std::make_unique<Gate>();
+  gate->enter(3);
+  int asked = 0;
+  CHECK_FALSE(gate->close([&] { return ++asked == 3; }));
+  CHECK(asked == 3);
+  CHECK_FALSE(gate->isClosed());
+  gate->enter(4);  // does not wait
+  gate->leave(4);
+  gate->leave(3);
+  CHECK(gate->close([] { return true; }));  // nobody to wait for
+}
+
 TEST_CASE("a gate whose closing fails is open, and closes when it can") {
   auto gate = std::make_unique<Gate>();
   test::withRefusedCall(SYS_membarrier, EPERM, [&] {

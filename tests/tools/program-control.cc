@@ -24,7 +24,7 @@ namespace {
 // Remembers what was asked of the session, for the test's thread to wait for.
 class Recorded final : public SessionControl {
  public:
-  uint64_t closeGate() override {
+  uint64_t closeGate(const std::function<bool()>&) override {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     allSignalsBlocked = sigismember(&blocked, SIGINT) == 1 && sigismember(&blocked, SIGUSR1) == 1;

@@ -27,7 +27,7 @@ using namespace vgpu;
 
 class Double final : public SessionControl {
  public:
-  uint64_t closeGate() override {
+  uint64_t closeGate(const std::function<bool()>&) override {
     if (std::getenv("DOUBLE_REFUSES") != nullptr) KJ_FAIL_REQUIRE("this double keeps its gate open");
     say("gate closed");
     return 0;
