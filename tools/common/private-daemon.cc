@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
@@ -36,7 +38,19 @@ std::vector<std::string> ownEnvironment() {
   return result;
 }
 
+// Our program may have been suspended and resumed by another daemon, which removes what was its state when it ends.
+constexpr auto removalLimit = std::chrono::seconds(2);
+
 }  // namespace
+
+std::vector<std::string> removePrivateDirectory(const std::string& directory) {
+  std::vector<std::string> kept;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory + "/sessions", error), end;
+  for (; !error && entry != end; entry.increment(error)) kept.push_back(entry->path());
+  if (kept.empty()) std::filesystem::remove_all(directory, error);
+  return kept;
+}
 
 PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
   node.directory = makeRunDirectory();
@@ -85,8 +99,9 @@ void PrivateDaemon::end() {
     }
     process = 0;
   }
-  std::error_code ignored;  // the daemon removes it too
-  std::filesystem::remove_all(node.directory, ignored);
+  auto limit = std::chrono::steady_clock::now() + removalLimit;
+  while (!removePrivateDirectory(node.directory).empty() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 }  // namespace vgpu

@@ -11,12 +11,16 @@
 
 namespace vgpu {
 
+// Removes the run directory of a private daemon that has ended. Where sessions of it are suspended it is left as it is,
+// because their programs go on writing their object lists there: the paths of these.
+std::vector<std::string> removePrivateDirectory(const std::string& directory);
+
 class PrivateDaemon {
  public:
   // Starts it, with `options` of vgpud's besides, and waits until it is ready. Throws kj::Exception where that cannot
   // be; the daemon's own words about it are on stderr by then.
   explicit PrivateDaemon(const std::vector<std::string>& options = {});
-  // Ends it and removes its run directory.
+  // Ends it and removes its run directory, but for the state of sessions that are suspended.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;

@@ -8,10 +8,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 
 #include "tools/common/installation.h"
 #include "tools/common/node-address.h"
+#include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
@@ -159,8 +159,10 @@ int run(int argc, char** argv) {
   raiseDescriptorLimit();
   LogToSpdlog log;
   int code = exitCodeOf("vgpud", [&] { return serve(options); });
-  std::error_code ignored;
-  if (options.isPrivate) std::filesystem::remove_all(options.runDirectory, ignored);
+  if (!options.isPrivate) return code;
+  for (const std::string& kept : removePrivateDirectory(options.runDirectory)) {
+    std::fprintf(stderr, "vgpud: a suspended session goes on elsewhere; its state stays in %s\n", kept.c_str());
+  }
   return code;
 }
 

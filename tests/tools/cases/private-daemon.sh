@@ -13,7 +13,7 @@ for private in $(processes vgpud); do [ "$private" = "${daemon[a]}" ] || kill -T
 waitUntil ended "$private"
 state=$(echo "$node"/sessions/*)
 [ -e "$state/owner" ] || fail "the session's state was removed"
-says program "keeps the state of suspended sessions in $node/sessions" || fail "nobody said where the state is"
+says program "its state stays in $state" || fail "nobody said where the state is"
 succeeds ctl a resume "$dir/x"
 succeeds ctl a suspend linked-list --to "$dir/y"
 succeeds ctl a resume "$dir/y"
