@@ -16,6 +16,7 @@
 namespace vgpu::checkpoint {
 
 constexpr const char* manifestFile = "manifest.json";
+constexpr const char* unfinishedManifest = "manifest.json.new";
 constexpr const char* objectsFile = "objects";
 constexpr const char* blobsFile = "blobs";
 constexpr const char* bytesFile = "bytes";
@@ -53,7 +54,7 @@ class FileWriter {
   FileSum finish();
 
  private:
-  friend class NewDirectory;
+  friend class SnapshotWriter;
   FileWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
   kj::AutoCloseFd file;
   std::string path;
@@ -61,18 +62,52 @@ class FileWriter {
   Checksum checksum;
 };
 
-// Throws kj::Exception where the directory `path` holds anything but what a save left that was killed.
-void requireFree(const std::string& path);
+// Throws kj::Exception, for a person: "cannot `doing` `path`: …".
+[[noreturn]] void cannotSave(const char* doing, const std::string& path, int error);
 
-// A snapshot being made. Destroyed before publish(), it removes all it has made.
-class NewDirectory {
+// Where a snapshot is to be written: a directory held against others from the beginning, with all its files, empty. It
+// belongs to who suspends; the writer, in another process, gets the descriptor. Destroyed before keep(), it removes what it
+// made, whatever became of the writer, and nothing else.
+class SnapshotTarget {
  public:
   // Makes `path`, or takes it where it is an empty directory or holds no more than a snapshot that was never finished.
-  // Throws kj::Exception: not empty, read-only, being written, …
-  explicit NewDirectory(const std::string& path);
-  ~NewDirectory() noexcept;
-  NewDirectory(const NewDirectory&) = delete;
-  NewDirectory& operator=(const NewDirectory&) = delete;
+  // Throws kj::Exception: not empty, read-only, another suspend is writing there, …
+  explicit SnapshotTarget(const std::string& path);
+  ~SnapshotTarget() noexcept;
+  SnapshotTarget(const SnapshotTarget&) = delete;
+  SnapshotTarget& operator=(const SnapshotTarget&) = delete;
+
+  int fd() const { return directory; }
+  const std::string& path() const { return folder; }
+  // There is a snapshot, and its program relies on it.
+  void keep() { kept = true; }
+
+ private:
+  struct File {
+    const char* name;
+    kj::AutoCloseFd open;
+  };
+  void lock();
+  void takeEmpty();
+  void create(const char* name);
+  void discard();
+
+  const std::string folder;
+  kj::AutoCloseFd directory;
+  bool made = false, kept = false;
+  unsigned mode = 0;  // of a directory that was there
+  std::vector<File> files;
+};
+
+// Writes a snapshot into the files of a target. The manifest comes last.
+class SnapshotWriter {
+ public:
+  // Of a target in another process: its descriptor, and its path for messages.
+  SnapshotWriter(kj::AutoCloseFd directory, std::string path);
+  // Of a target of its own, kept when the manifest is published.
+  explicit SnapshotWriter(const std::string& path);
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   FileWriter create(const char* name);
   FileSum write(const char* name, std::span<const std::byte> bytes);
@@ -81,14 +116,12 @@ class NewDirectory {
   void publish(const std::string& text);
 
  private:
-  void takeEmpty();
-  void discard();
-  std::string path;
+  explicit SnapshotWriter(std::unique_ptr<SnapshotTarget> target);
+
+  std::unique_ptr<SnapshotTarget> target;
+  const std::string path;
   kj::AutoCloseFd directory;
-  std::unique_ptr<FileWriter> manifest;  // there from the start, under the name of an unfinished one
-  bool made = false, published = false;
-  unsigned mode = 0;  // of a directory that was there
-  std::vector<std::string> files;
+  std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished one
 };
 
 // A file of a snapshot, read from its beginning. Its size is compared when it is opened, its checksum by finish().

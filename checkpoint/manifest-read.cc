@@ -144,17 +144,39 @@ void readFiles(const Fields& fields, const Json& json, Manifest& manifest) {
 
 }  // namespace
 
-Manifest readManifest(const OldDirectory& directory) {
-  Fields fields{directory};
-  Json json = Json::parse(unseal(fields, directory.readManifest(maxManifestBytes)), nullptr, false);
+namespace {
+
+// The manifest's text as `keep` wants it, of a format and version that we read.
+Json parse(const Fields& fields, const OldDirectory& directory, const Json::parser_callback_t& keep) {
+  Json json = Json::parse(unseal(fields, directory.readManifest(maxManifestBytes)), keep, false);
   if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
-  Manifest manifest;
-  manifest.version = fields.numberIn(json, "version");
-  if (manifest.version != snapshotVersion)
+  uint64_t version = fields.numberIn(json, "version");
+  if (version != snapshotVersion)
     fields.refuse(
         fmt::format("format version {}, and this build ({}) reads version {}; resume it with the version that "
                     "wrote it",
-                    manifest.version, VGPU_VERSION, snapshotVersion));
+                    version, VGPU_VERSION, snapshotVersion));
+  return json;
+}
+
+}  // namespace
+
+Identity readIdentity(const OldDirectory& directory) {
+  Fields fields{directory};
+  auto isWanted = [](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event != Json::parse_event_t::key || depth != 1) return true;
+    return parsed == "format" || parsed == "version" || parsed == "identity";
+  };
+  Manifest manifest;
+  readIdentity(fields, parse(fields, directory, isWanted), manifest);
+  return manifest.identity;
+}
+
+Manifest readManifest(const OldDirectory& directory) {
+  Fields fields{directory};
+  Json json = parse(fields, directory, nullptr);
+  Manifest manifest;
+  manifest.version = fields.numberIn(json, "version");
   manifest.software = fields.textIn(json, "software");
   auto& created = fields.in(json, "created");
   fields.require(created.is_number_integer(), "created");

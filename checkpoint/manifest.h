@@ -78,6 +78,9 @@ struct Manifest {
 
 std::string encodeManifest(const Manifest& manifest);
 
+// Who the snapshot in `directory` is of. Throws as readManifest() does, and keeps nothing else in memory: a daemon asks.
+Identity readIdentity(const OldDirectory& directory);
+
 // The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field.
 Manifest readManifest(const OldDirectory& directory);
 

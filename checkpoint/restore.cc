@@ -78,7 +78,7 @@ void requireSameArenas(const OldDirectory& directory, const Manifest& manifest) 
   directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
 }
 
-Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress& progress) {
+Restored restoreQuiet(stub::Execution& on, const std::string& path, const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   OldDirectory directory(path);
   Manifest manifest = readManifest(directory);
@@ -106,24 +106,29 @@ Report restoreQuiet(stub::Execution& on, const std::string& path, const Progress
   loadEventTimes(on, manifest);
   faultPoint("resume.bytes-restored");
 
-  // Nothing can fail any more: only now is the program's memory written.
-  putBack(tail, on.shared());
   on.ringPosition = manifest.barrier;
-  for (auto& fault : on.shared().header().fault) fault.store(CUDA_SUCCESS);  // of the worker before: docs/ring.md
   Report report{.deviceBytes = deviceBytes, .objects = records.size(), .tailFrames = tail.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
-  return report;
+  return {report, std::move(tail)};
 }
 
 }  // namespace
 
-Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
-  Report report;
-  worker.runQuiet([&](stub::Execution& on) { report = restoreQuiet(on, directory, progress); });
-  return report;
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
+  Restored restored;
+  worker.runQuiet([&](stub::Execution& on) { restored = restoreQuiet(on, directory, progress); });
+  return restored;
 }
 
-Identity readIdentity(const std::string& directory) { return readManifest(OldDirectory(directory)).identity; }
+void proceed(stub::Worker& worker, const Restored& restored) {
+  worker.runQuiet([&](stub::Execution& on) {
+    putBack(restored.tail, on.shared());
+    for (auto& fault : on.shared().header().fault) fault.store(CUDA_SUCCESS);  // of the worker before: docs/ring.md
+  });
+  worker.proceed();
+}
+
+Identity readIdentity(const std::string& directory) { return readIdentity(OldDirectory(directory)); }
 
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
   OldDirectory snapshot(directory);

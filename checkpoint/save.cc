@@ -61,7 +61,7 @@ Manifest describe(stub::Execution& on, const Identity& identity, const Tail& tai
   return manifest;
 }
 
-FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, NewDirectory& directory,
+FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter& directory,
                   const std::vector<SavedBlob>& blobs, const Progress& progress) {
   std::vector<uint64_t> sizes;
   uint64_t total = 0;
@@ -91,11 +91,10 @@ void requireNoHeap(const stub::Execution& on) {
   }
 }
 
-Report saveQuiet(stub::Execution& on, const std::string& path, const std::string& objects, const Identity& identity,
+Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                  const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
   requireNoHeap(on);
-  NewDirectory directory(path);
   auto records = recordsOf(objects, on.ringPosition);
   Tail tail = captureTail(on.shared(), on.ringPosition);
   Manifest manifest = describe(on, identity, tail, records.size());
@@ -124,11 +123,17 @@ Report saveQuiet(stub::Execution& on, const std::string& path, const std::string
 
 }  // namespace
 
-Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
+Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
             const Progress& progress) {
   Report report;
-  worker.runQuiet([&](stub::Execution& on) { report = saveQuiet(on, directory, objects, identity, progress); });
+  worker.runQuiet([&](stub::Execution& on) { report = saveQuiet(on, writer, objects, identity, progress); });
   return report;
+}
+
+Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
+            const Progress& progress) {
+  SnapshotWriter writer(directory);
+  return save(worker, writer, objects, identity, progress);
 }
 
 }  // namespace vgpu::checkpoint

@@ -8,6 +8,8 @@
 #include <functional>
 #include <string>
 
+#include "checkpoint/directory.h"
+#include "checkpoint/tail.h"
 #include "stub/worker/worker.h"
 #include "vgpu/objects/object-list.h"
 
@@ -26,9 +28,12 @@ struct Report {
 // Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.
 using Progress = std::function<void(const char* phase, uint64_t doneBytes, uint64_t totalBytes)>;
 
-// Writes a snapshot of `worker`, quiet since quiesce(), into `directory` (made if it is not there; must be empty).
-// `objects` is the directory of the object list, committed after the gate was closed.
-// The manifest comes last and atomically. Throws kj::Exception; what it had written is removed then.
+// Writes a snapshot of `worker`, quiesced, with `writer`. `objects` is the directory of the object list, committed after
+// the gate was closed. The manifest comes last and atomically. Throws kj::Exception; there is no snapshot then, and what was
+// written is the target's to remove.
+Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
+            const Progress& progress);
+// The same into `directory` (made if it is not there; must be empty), of which nothing is left where it fails.
 Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
             const Progress& progress);
 
@@ -38,9 +43,18 @@ Identity readIdentity(const std::string& directory);
 // The objects of a snapshot, in order of their first frames' positions, all of them alive; checks as restore does.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
+// A session rebuilt in a worker, and what the program's memory must have before the worker may consume.
+struct Restored {
+  Report report;
+  Tail tail;
+};
+
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume
-// yet. Throws kj::Exception that names the file and the check, or the symbol whose address differs. The program's
-// memory has not been changed then; the worker is of no further use.
-Report restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
+// yet. Changes nothing of that memory, so all can still be undone by ending the worker. Throws kj::Exception that names the
+// file and the check, or the symbol whose address differs; the worker is of no further use then.
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
+
+// Puts the pending calls back into the program's memory and lets the worker consume them: no way back. Does not fail.
+void proceed(stub::Worker& worker, const Restored& restored);
 
 }  // namespace vgpu::checkpoint

@@ -12,6 +12,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "intercept/session/resume-offer.h"
 #include "vgpu/wire/control-channel.h"
 #include "vgpu/wire/control.capnp.h"
 #include "vgpu/wire/fault-point.h"
@@ -34,6 +37,9 @@ using std::chrono::seconds;
 constexpr seconds openLimit{60};
 // For a peer that has begun to speak to finish its sentence.
 constexpr seconds messageLimit{10};
+// How long a program whose gate is closed waits for its snapshot to be resumed where its daemon has ended: time for a person
+// to start another one. VGPU_REATTACH_LIMIT, in seconds, says otherwise.
+constexpr seconds reattachLimit{300};
 constexpr size_t stackBytes = size_t{512} << 10;
 
 ControlChannel::Deadline within(seconds limit) { return std::chrono::steady_clock::now() + limit; }
@@ -73,6 +79,11 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
 
+seconds reattachWish() {
+  const char* wish = std::getenv("VGPU_REATTACH_LIMIT");
+  return wish == nullptr ? reattachLimit : seconds(std::strtol(wish, nullptr, 10));
+}
+
 kj::AutoCloseFd wakeDescriptor() {
   int fd;
   KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -91,7 +102,8 @@ class ProgramControl final : public Control {
         wake(wakeDescriptor()),
         reattach(reattachName()),
         listener(listenAbstract(reattach)),
-        renewalWish(wakeDescriptor()) {
+        renewalWish(wakeDescriptor()),
+        reattachWait(reattachWish()) {
     connection.emplace(connectUnix(sessionSocket(request.node)), wake);
     KJ_REQUIRE(isTrusted(peerOf(connection->fd())), "vgpud belongs to another user; start one of your own",
                request.node.c_str());
@@ -141,6 +153,9 @@ class ProgramControl final : public Control {
   void finishRenewal(const std::string& why);
   void serveListener();
   void meet(kj::AutoCloseFd peer);
+  void settle(ResumeOffer::State state);
+  int millisecondsLeft() const;
+  void endWhatIsLate();
   void sendOpen(ControlChannel& channel);
   template <typename Fill>
   void send(ControlChannel& channel, Fill&& fill);
@@ -168,6 +183,9 @@ class ProgramControl final : public Control {
   std::optional<ControlChannel> connection;
   Phase phase = Phase::running;
   bool renewalAsked = false;
+  std::optional<ResumeOffer> offer;  // while suspended
+  const seconds reattachWait;
+  std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and nobody knows to where
 };
 
 template <typename Fill>
@@ -220,16 +238,35 @@ void ProgramControl::run() {
     pollfd polled[] = {{wake, POLLIN, 0},
                        {listener, POLLIN, 0},
                        {connection ? connection->fd() : -1, POLLIN, 0},
-                       {renewalWish, POLLIN, 0}};
-    if (poll(polled, 4, -1) < 0) {
+                       {renewalWish, POLLIN, 0},
+                       {offer ? offer->fd() : -1, POLLIN, 0}};
+    if (poll(polled, 5, millisecondsLeft()) < 0) {
       if (errno == EINTR) continue;
       return disconnect(std::string("poll: ") + std::strerror(errno));
     }
     if (polled[0].revents != 0) return;
     if (polled[2].revents != 0) serveConnection();
-    if (polled[1].revents != 0) serveListener();
+    if (polled[4].revents != 0) settle(offer->serve());
+    if (polled[1].revents != 0) serveListener();  // after the others: whoever has gone does not stand in a new one's way
     if (polled[3].revents != 0) askRenewal();
+    endWhatIsLate();
   }
+}
+
+int ProgramControl::millisecondsLeft() const {
+  auto until = offer ? std::optional(offer->deadline()) : waitsUntil;
+  if (!until) return -1;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now()).count();
+  return static_cast<int>(std::max<int64_t>(left, 0));
+}
+
+void ProgramControl::endWhatIsLate() {
+  if (millisecondsLeft() != 0) return;
+  if (offer) return settle(offer->expire());
+  waitsUntil.reset();
+  phase = Phase::lost;
+  served->lose("its vgpud ended while this program was being suspended, and nobody has resumed it since");
+  finishRenewal("the session is lost");
 }
 
 void ProgramControl::serveConnection() {
@@ -293,10 +330,19 @@ bool ProgramControl::isSpokenTo() {
   return poll(polled, 2, 0) > 0;
 }
 
-// While suspended, the program does not need a daemon; any other time it has just lost its worker.
+// While suspended, the program does not need a daemon. Where it has closed its gate, there may be a snapshot of this very
+// moment, which the daemon did not come to tell. Any other time it has just lost its worker.
 void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
   if (phase == Phase::suspended || phase == Phase::lost) return;
+  if (phase == Phase::gateClosed) {
+    phase = Phase::suspended;
+    waitsUntil = std::chrono::steady_clock::now() + reattachWait;
+    fprintf(stderr,
+            "vgpu: vgpud ended while it suspended this program, which waits %lld s for its snapshot to be resumed\n",
+            static_cast<long long>(reattachWait.count()));
+    return;
+  }
   phase = Phase::lost;
   served->lose("the connection to vgpud ended: " + why);
   finishRenewal(why);
@@ -348,7 +394,7 @@ void ProgramControl::serveListener() {
   }
 }
 
-// A daemon has found the program. Only a suspended session can change hands; until `opened` arrives, nothing has.
+// A daemon has found the program. Only a suspended session can change hands, and to one daemon at a time.
 void ProgramControl::meet(kj::AutoCloseFd peer) {
   ControlChannel candidate(kj::mv(peer), wake);
   std::optional<ControlMessage> first = candidate.receive(0, within(messageLimit));
@@ -359,21 +405,30 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   std::string refusal;
   if (wanted != id) refusal = "this program's session is " + id + ", not " + wanted;
   if (phase != Phase::suspended) refusal = "session " + id + " is not suspended";
+  if (offer) refusal = "session " + id + " is being resumed by another vgpud";
   if (!refusal.empty()) {
     return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
   }
   faultPoint("program.reattach-accepted");
   sendOpen(candidate);
-  std::optional<ControlMessage> answer = candidate.receive();
-  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) return;
+  offer.emplace(std::move(candidate), *served);
+}
 
-  std::optional<ControlChannel> previous =
-      std::exchange(connection, std::optional<ControlChannel>(std::move(candidate)));
-  faultPoint("resume.program-committed");
+void ProgramControl::settle(ResumeOffer::State state) {
+  if (state == ResumeOffer::State::waiting) return;
+  ResumeOffer ended = std::move(*offer);
+  offer.reset();
+  if (state == ResumeOffer::State::over) return;
   phase = Phase::running;
+  waitsUntil.reset();
+  auto previous = std::exchange(connection, std::optional<ControlChannel>(ended.release()));
+  if (state == ResumeOffer::State::lost) return disconnect(ended.reason());
   served->openGate();
   finishRenewal("");
-  if (previous) send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); });
+  if (!previous) return;
+  // It may have ended: then nobody need know.
+  kj::runCatchingExceptions(
+      [&] { send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); }); });
 }
 
 }  // namespace

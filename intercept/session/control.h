@@ -24,6 +24,10 @@ class SessionControl {
   // is open again then.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
+  // While the gate is closed, a restored worker is offered. accept() gives the number of the handover by which the worker
+  // claims the session; withdraw() takes that back, and returns false where the worker has claimed it and consumes.
+  virtual uint64_t accept() = 0;
+  virtual bool withdraw(uint64_t handover) = 0;
   // The worker is gone: every waiter and every later call is answered with an error. `why` is for a person.
   virtual void lose(const std::string& why) = 0;
 };

@@ -10,6 +10,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/copy-crew.h"
+#include "vgpu/wire/handover.h"
 
 namespace vgpu {
 
@@ -141,6 +142,10 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
 }
 
 void Session::openGate() { gate.open(); }
+
+uint64_t Session::accept() { return handovers = acceptHandover(segment.header().handover, handovers); }
+
+bool Session::withdraw(uint64_t handover) { return withdrawHandover(segment.header().handover, handover); }
 
 void Session::lose(const std::string& why) {
   if (lost.exchange(true)) return;

@@ -92,6 +92,8 @@ class Session final : public SessionControl {
   // SessionControl, on the control thread.
   uint64_t closeGate(const std::function<bool()>& givesUp) override;
   void openGate() override;
+  uint64_t accept() override;
+  bool withdraw(uint64_t handover) override;
   void lose(const std::string& why) override;
 
  private:
@@ -101,6 +103,7 @@ class Session final : public SessionControl {
   void describeDevices();
 
   Mapping hostArena;
+  uint64_t handovers = 0;  // the number of the last one; control thread only
   std::array<uint64_t, maxDevices> contexts{};  // each device's primary context
 };
 

@@ -28,7 +28,7 @@ std::vector<std::byte> content(int64_t kind) {
   return bytes;
 }
 
-FileSum write(Pipeline& pipeline, NewDirectory& directory, const std::vector<std::byte>& bytes) {
+FileSum write(Pipeline& pipeline, SnapshotWriter& directory, const std::vector<std::byte>& bytes) {
   FileWriter file = directory.create(bytesFile);
   writeChunks(pipeline, file, ChunkPlan({bytes.size()}),
               [&](const Piece& piece, std::byte* out) { std::memcpy(out, bytes.data() + piece.offset, piece.bytes); });
@@ -41,7 +41,7 @@ void save(benchmark::State& state) {
   Pipeline pipeline(nullptr);
   uint64_t stored = 0;
   for (auto _ : state) {
-    NewDirectory directory(scratch.path + "/s");  // removes what it holds
+    SnapshotWriter directory(scratch.path + "/s");  // removes what it holds
     stored = write(pipeline, directory, bytes).bytes;
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
@@ -55,7 +55,7 @@ void restore(benchmark::State& state) {
   Pipeline pipeline(nullptr);
   FileSum sum;
   {
-    NewDirectory directory(scratch.path + "/s");
+    SnapshotWriter directory(scratch.path + "/s");
     sum = write(pipeline, directory, bytes);
     directory.publish("");
   }

@@ -32,7 +32,7 @@ Pipeline& pipeline() {
 
 // Writes `items` as the file `bytes` of a directory without a manifest.
 FileSum write(const std::string& path, const Items& items) {
-  NewDirectory directory(path);
+  SnapshotWriter directory(path);
   FileWriter file = directory.create(bytesFile);
   writeChunks(pipeline(), file, planOf(items), [&](const Piece& piece, std::byte* out) {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
@@ -193,7 +193,7 @@ TEST_CASE("a stage that fails ends the others, and its error comes out") {
 
 TEST_CASE("where there is room for one thread only, writing chunks is an error and not the end of the process") {
   ScratchDirectory scratch;
-  NewDirectory directory(scratch.path + "/snapshot");
+  SnapshotWriter directory(scratch.path + "/snapshot");
   FileWriter file = directory.create(bytesFile);
   Items items = {randomBytes(1000, 1)};
   pipeline();

@@ -29,12 +29,12 @@ TEST_CASE("a published snapshot is there, private to its owner") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/snapshot";
   {
-    NewDirectory directory(path);
+    SnapshotWriter directory(path);
     CHECK(directory.write(objectsFile, bytesOf("hello")) == sumOf("hello"));
     CHECK_FALSE(std::filesystem::exists(path + "/" + manifestFile));
     directory.publish("the manifest");
   }
-  CHECK(namesIn(path) == std::set<std::string>{"objects", "manifest.json"});
+  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "tail", "manifest.json"});
   CHECK(readFile(path + "/manifest.json") == "the manifest");
   CHECK(modeOf(path) == 0700);
   CHECK(modeOf(path + "/objects") == 0600);
@@ -43,11 +43,11 @@ TEST_CASE("a published snapshot is there, private to its owner") {
 
 TEST_CASE("what is not published is removed, the directory too if it was made for it") {
   ScratchDirectory scratch;
-  { NewDirectory(scratch.path + "/new").write(objectsFile, bytesOf("hello")); }
+  { SnapshotWriter(scratch.path + "/new").write(objectsFile, bytesOf("hello")); }
   CHECK(namesIn(scratch.path).empty());
   std::filesystem::create_directory(scratch.path + "/old");
   chmod((scratch.path + "/old").c_str(), 0755);
-  { NewDirectory(scratch.path + "/old").write(objectsFile, bytesOf("hello")); }
+  { SnapshotWriter(scratch.path + "/old").write(objectsFile, bytesOf("hello")); }
   CHECK(namesIn(scratch.path + "/old").empty());
   CHECK(modeOf(scratch.path + "/old") == 0755);
 }
@@ -55,7 +55,7 @@ TEST_CASE("what is not published is removed, the directory too if it was made fo
 TEST_CASE("a directory that holds something is refused and left alone") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/thesis.tex", "x");
-  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
   CHECK(readFile(scratch.path + "/thesis.tex") == "x");
 }
 
@@ -66,11 +66,11 @@ TEST_CASE("what a killed save left is replaced; beside it, anything foreign is n
     writeFile(scratch.path + "/bytes", "half of th");
   };
   leave();
-  NewDirectory(scratch.path).write(bytesFile, bytesOf("the whole"));
+  SnapshotWriter(scratch.path).write(bytesFile, bytesOf("the whole"));
   CHECK(namesIn(scratch.path).empty());
   leave();
   writeFile(scratch.path + "/thesis.tex", "x");
-  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
   CHECK(readFile(scratch.path + "/bytes") == "half of th");
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("a directory that cannot be taken keeps its mode, and one that was mad
   std::filesystem::create_directories(old + "/bytes");  // under a name of ours, and no file that could be removed
   writeFile(old + "/manifest.json.new", "");
   chmod(old.c_str(), 0755);
-  CHECK_THROWS_WITH_AS(NewDirectory directory(old), doctest::Contains("Is a directory"), kj::Exception);
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(old), doctest::Contains("Is a directory"), kj::Exception);
   CHECK(modeOf(old) == 0755);
 
   rlimit limit, none;
@@ -90,7 +90,7 @@ TEST_CASE("a directory that cannot be taken keeps its mode, and one that was mad
   none.rlim_cur = static_cast<rlim_t>(next) + 1;  // enough for the directory, too little for a file in it
   close(next);
   setrlimit(RLIMIT_NOFILE, &none);
-  auto caught = kj::runCatchingExceptions([&] { NewDirectory directory(scratch.path + "/new"); });
+  auto caught = kj::runCatchingExceptions([&] { SnapshotWriter directory(scratch.path + "/new"); });
   setrlimit(RLIMIT_NOFILE, &limit);
   REQUIRE(caught != nullptr);
   CHECK(std::string(KJ_ASSERT_NONNULL(caught).getDescription().cStr()).find("Too many open files") !=
@@ -100,25 +100,61 @@ TEST_CASE("a directory that cannot be taken keeps its mode, and one that was mad
 
 TEST_CASE("a finished snapshot is never replaced") {
   ScratchDirectory scratch;
-  NewDirectory(scratch.path).publish("the manifest");
-  CHECK_THROWS_AS(NewDirectory directory(scratch.path), kj::Exception);
+  SnapshotWriter(scratch.path).publish("the manifest");
+  CHECK_THROWS_AS(SnapshotWriter directory(scratch.path), kj::Exception);
   CHECK(readFile(scratch.path + "/manifest.json") == "the manifest");
 }
 
 TEST_CASE("two snapshots are not written into one directory at the same time") {
   ScratchDirectory scratch;
-  NewDirectory first(scratch.path);
-  CHECK_THROWS_WITH_AS(NewDirectory second(scratch.path), doctest::Contains("cannot lock"), kj::Exception);
+  SnapshotWriter first(scratch.path);
+  CHECK_THROWS_WITH_AS(SnapshotWriter second(scratch.path), doctest::Contains("another suspend is writing there"), kj::Exception);
   first.publish("the manifest");
-  CHECK(namesIn(scratch.path) == std::set<std::string>{"manifest.json"});
+  CHECK(readFile(scratch.path + "/manifest.json") == "the manifest");
+}
+
+TEST_CASE("what others put beside a snapshot, or in the place of its files, stays when that is given up") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/snapshot";
+  {
+    SnapshotTarget target(path);
+    writeFile(path + "/thesis.tex", "x");
+    std::filesystem::remove(path + "/bytes");
+    writeFile(path + "/bytes", "somebody else's");
+  }
+  CHECK(namesIn(path) == std::set<std::string>{"thesis.tex", "bytes"});
+  CHECK(readFile(path + "/bytes") == "somebody else's");
+}
+
+TEST_CASE("a published snapshot is removed too where its target is not kept") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/snapshot";
+  {
+    SnapshotTarget target(path);
+    SnapshotWriter(kj::AutoCloseFd(dup(target.fd())), path).publish("the manifest");
+    CHECK(std::filesystem::exists(path + "/" + manifestFile));
+  }
+  CHECK(namesIn(scratch.path).empty());
+}
+
+TEST_CASE("a target is held as long as its writer has it") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/snapshot";
+  std::filesystem::create_directory(path);
+  auto target = std::make_unique<SnapshotTarget>(path);
+  auto writer = std::make_unique<SnapshotWriter>(kj::AutoCloseFd(dup(target->fd())), path);
+  target.reset();
+  CHECK_THROWS_WITH_AS(SnapshotTarget second(path), doctest::Contains("another suspend is writing there"), kj::Exception);
+  writer.reset();
+  SnapshotTarget third(path);
 }
 
 TEST_CASE("what cannot be a directory is refused with the reason") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/file", "x");
-  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/file"), doctest::Contains("Not a directory"),
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path + "/file"), doctest::Contains("Not a directory"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(NewDirectory directory(scratch.path + "/absent/below"), doctest::Contains("No such file"),
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path + "/absent/below"), doctest::Contains("No such file"),
                        kj::Exception);
   CHECK(readFile(scratch.path + "/file") == "x");
 }
@@ -128,9 +164,9 @@ TEST_CASE("a read-only disk is refused with the reason") {
   if (!disk.mounted) return;  // only root may mount
   std::filesystem::create_directory(disk.scratch.path + "/empty");
   disk.makeReadOnly();
-  CHECK_THROWS_WITH_AS(NewDirectory directory(disk.scratch.path + "/new"), doctest::Contains("Read-only file system"),
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(disk.scratch.path + "/new"), doctest::Contains("Read-only file system"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(NewDirectory directory(disk.scratch.path + "/empty"), doctest::Contains("Read-only file system"),
+  CHECK_THROWS_WITH_AS(SnapshotWriter directory(disk.scratch.path + "/empty"), doctest::Contains("Read-only file system"),
                        kj::Exception);
 }
 
@@ -140,7 +176,7 @@ TEST_CASE("a disk that becomes full is an error that names the file, and nothing
   std::string path = disk.scratch.path + "/snapshot";
   std::vector<std::byte> much(4 << 20);
   {
-    NewDirectory directory(path);
+    SnapshotWriter directory(path);
     directory.write(objectsFile, bytesOf("hello"));
     CHECK_THROWS_WITH_AS(directory.write(bytesFile, much),
                          doctest::Contains("/snapshot/bytes: No space left on device"), kj::Exception);

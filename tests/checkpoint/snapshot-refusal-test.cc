@@ -26,8 +26,7 @@ struct Saved {
   }
   void finish() {
     CHECK(session.inWorker([&](stub::Worker& worker) {
-      restore(worker, path, nullptr);
-      worker.proceed();
+      proceed(worker, restore(worker, path, nullptr));
       requireFinished(session);
     }) == "");
   }
@@ -117,8 +116,7 @@ TEST_CASE("a device of another model, or with too little memory, is refused") {
 TEST_CASE("an old snapshot of a program that has gone on is refused") {
   Saved saved;
   CHECK(saved.session.inWorker([&](stub::Worker& worker) {
-    restore(worker, saved.path, nullptr);
-    worker.proceed();
+    proceed(worker, restore(worker, saved.path, nullptr));
     requireFinished(saved.session);
     worker.quiesce();
   }) == "");

@@ -62,9 +62,10 @@ TEST_CASE(
   auto before = session.program();
   auto& restored = sharedMemory();
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    restored.report = restore(worker, path, nullptr);
+    Restored rebuilt = restore(worker, path, nullptr);
+    restored.report = rebuilt.report;
     KJ_REQUIRE(session.program() == before, "the waiting program's calls were changed");
-    worker.proceed();
+    proceed(worker, rebuilt);
     requireFinished(session);
   }) == "");
   CHECK(restored.report.tailFrames == 4);
@@ -80,8 +81,7 @@ TEST_CASE("a session can be saved again after it was restored, and again") {
   }) == "");
   for (int round = 0; round < 3; round++) {
     CHECK(session.inWorker([&](stub::Worker& worker) {
-      restore(worker, path + std::to_string(round), nullptr);
-      worker.proceed();
+      proceed(worker, restore(worker, path + std::to_string(round), nullptr));
       session.require(synchronize());
       session.post(add(made::counters, 1));
       worker.quiesce();
@@ -91,8 +91,7 @@ TEST_CASE("a session can be saved again after it was restored, and again") {
     }) == "");
   }
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    restore(worker, path + "3", nullptr);
-    worker.proceed();
+    proceed(worker, restore(worker, path + "3", nullptr));
     session.require(synchronize());
     uint32_t counter = session.readWord(made::counters);
     KJ_REQUIRE(counter == 12 + 6, counter);
@@ -119,8 +118,7 @@ TEST_CASE("a session that never did anything is saved and restored") {
     save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
   }) == "");
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    restore(worker, path, nullptr);
-    worker.proceed();
+    proceed(worker, restore(worker, path, nullptr));
     session.require(synchronize());
   }) == "");
 }
@@ -134,8 +132,7 @@ TEST_CASE("a snapshot also comes back in memory that was never used, with the ca
   }) == "");
   std::memcpy(other.segment().slab(61), session.segment().slab(61), 8);  // what the program itself remembers
   CHECK(other.inWorker([&](stub::Worker& worker) {
-    restore(worker, path, nullptr);
-    worker.proceed();
+    proceed(worker, restore(worker, path, nullptr));
     requireFinished(other);
   }) == "");
 }
@@ -153,10 +150,10 @@ TEST_CASE("what is told of the objects while they are rebuilt are the bytes of t
     for (auto& frame : record.recipe) bytes += frame.words.asBytes().size();
   });
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    restore(worker, path, [&](const char* phase, uint64_t done, uint64_t total) {
+    Restored rebuilt = restore(worker, path, [&](const char* phase, uint64_t done, uint64_t total) {
       if (std::string(phase) == "objects") told.objectsDone = done, told.objectsTotal = total;
     });
-    worker.proceed();
+    proceed(worker, rebuilt);
     requireFinished(session);
   }) == "");
   CHECK(told.objectsDone == bytes);

@@ -93,8 +93,7 @@ TEST_CASE(
   }) == "");
   session.imageStore = store;
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    restore(worker, path + "-again", nullptr);
-    worker.proceed();
+    proceed(worker, restore(worker, path + "-again", nullptr));
     requireFinished(session);
   }) == "");
   CHECK(namesIn(store).empty());  // what a snapshot held is not stored

@@ -33,6 +33,8 @@ class Recorded final : public SessionControl {
     return 42;
   }
   void openGate() override { add("open"); }
+  uint64_t accept() override { return handover += 2; }
+  bool withdraw(uint64_t) override { return !claimed; }
   void lose(const std::string& why) override { add("lose: " + why); }
 
   // The events up to the one that begins with `last`.
@@ -43,6 +45,8 @@ class Recorded final : public SessionControl {
   }
 
   bool refuses = false;
+  std::atomic<bool> claimed{false};  // by the worker
+  uint64_t handover = 0;
   bool allSignalsBlocked = false;
 
  private:
@@ -87,6 +91,12 @@ class Daemon {
     say([](control::ToSession::Builder message) { message.setCloseGate(); });
     CHECK(hear().isGateClosed());
     say([&](control::ToSession::Builder message) { message.setSuspended(directory); });
+  }
+  // All of a resume that a daemon says once the program has answered `reattach`.
+  void handOver() {
+    sayOpened("s1", "");
+    CHECK(hear().isAccepted());
+    say([](control::ToSession::Builder message) { message.setOpenGate(); });
   }
   control::ToNode::Reader hear(size_t descriptors = 0) {
     heard = channel.receive(descriptors);
@@ -209,8 +219,21 @@ TEST_CASE("a running program that loses its daemon is told") {
   CHECK(program.session.until("lose").size() == 1);
 }
 
-TEST_CASE("a program whose gate is closed for a suspend that never came loses its session with its daemon") {
+TEST_CASE("a program whose gate is closed waits for its snapshot to be resumed where its daemon has ended") {
   Program program;
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+  program.daemon.reset();
+  Daemon other = program.find("s1");
+  CHECK(other.hear(3).isOpen());
+  other.handOver();
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a program whose gate is closed for a suspend that never came loses its session in the end") {
+  setenv("VGPU_REATTACH_LIMIT", "0", 1);
+  Program program;
+  unsetenv("VGPU_REATTACH_LIMIT");
   program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
   CHECK(program.daemon->hear().isGateClosed());
   program.daemon.reset();
@@ -231,7 +254,8 @@ TEST_CASE("a suspended program goes on under the daemon that finds it, and leave
   CHECK(std::string(open.getSession().cStr()) == "s1");
   CHECK(std::string(open.getObjects().cStr()) == "/state");
   CHECK(other.heard->descriptors.size() == 3);
-  other.sayOpened("s1", "");
+  other.say([](control::ToSession::Builder message) { message.setWorking(); });
+  other.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
   CHECK(program.daemon->hear().isMoved());
   CHECK(program.daemon->isClosed());
@@ -263,7 +287,49 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   CHECK(std::string(wrong.hear().getRefused().cStr()).find("session is s1, not s2") != std::string::npos);
   Daemon right = program.find("s1");
   CHECK(right.hear(3).isOpen());
-  right.sayOpened("s1", "");
+  right.handOver();
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a daemon that has offered the session and ends leaves the program suspended, to be resumed by another") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  for (bool refuses : {false, true}) {
+    Daemon dying = program.find("s1");
+    CHECK(dying.hear(3).isOpen());
+    dying.sayOpened("s1", "");
+    CHECK(dying.hear().isAccepted());
+    if (!refuses) continue;
+    dying.say([](control::ToSession::Builder message) { message.setRefused("the worker burned"); });
+    CHECK(dying.isClosed());
+  }
+  Daemon other = program.find("s1");
+  CHECK(other.hear(3).isOpen());
+  other.handOver();
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a daemon that ends when its worker has claimed the session takes the session with it") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  {
+    Daemon dying = program.find("s1");
+    CHECK(dying.hear(3).isOpen());
+    dying.sayOpened("s1", "");
+    CHECK(dying.hear().isAccepted());
+    program.session.claimed = true;
+  }
+  CHECK(program.session.until("lose").size() == 2);
+}
+
+TEST_CASE("two daemons do not resume one program at the same time") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  Daemon first = program.find("s1");
+  CHECK(first.hear(3).isOpen());
+  Daemon second = program.find("s1");
+  CHECK(std::string(second.hear().getRefused().cStr()).find("is being resumed by another") != std::string::npos);
+  first.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 

@@ -14,11 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "intercept/session/control.h"
 #include "vgpu/objects/object-list.h"
+#include "vgpu/wire/handover.h"
 #include "vgpu/wire/ring.h"
 
 namespace {
@@ -33,10 +35,15 @@ class Double final : public SessionControl {
     return 0;
   }
   void openGate() override { say("gate open"); }
+  uint64_t accept() override { return handover = acceptHandover(segment->header().handover, handover); }
+  bool withdraw(uint64_t number) override { return withdrawHandover(segment->header().handover, number); }
   void lose(const std::string& why) override {
     say("lost: " + why);
     if (std::getenv("DOUBLE_STAYS") == nullptr) _exit(3);
   }
+
+  std::optional<Segment> segment;
+  uint64_t handover = 0;
 
   static void say(const std::string& line) {
     std::printf("%s\n", line.c_str());
@@ -70,6 +77,7 @@ void run(const char* name) {
   auto objects = ObjectList::open(control->directory());
   objects->commit();  // an empty list, as a program has that has made nothing yet
   Double::say("opened " + control->session() + " " + control->directory());
+  served.segment.emplace(control->segment());
   control->serve(served);
   if (std::getenv("DOUBLE_FORKS") != nullptr && fork() == 0) {
     control->leave();

@@ -19,7 +19,8 @@ int runProgram(const NodeAddress& node, const RunOptions& options);
 
 int listSessions(const NodeAddress& node, bool json);
 int listWorkers(const NodeAddress& node, bool json);
-int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory, bool json);
+int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory,
+                   unsigned timeoutSeconds, bool json);
 int resumeSession(const NodeAddress& node, const std::string& directory, bool json);
 
 // `target` is a session (its object list is shown) or a snapshot's directory (its manifest is).

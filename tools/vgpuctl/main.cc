@@ -23,6 +23,7 @@ constexpr const char* examples =
 
 struct Options {
   std::string node, session, directory, target;
+  unsigned timeoutSeconds = 60;
   bool json = false, workers = false;
   RunOptions run;
 };
@@ -58,9 +59,14 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
 
   auto* suspend = on(
       app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
-      [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.session, o.directory, o.json); });
+      [](const NodeAddress& node, const Options& o) {
+        return suspendSession(node, o.session, o.directory, o.timeoutSeconds, o.json);
+      });
   suspend->add_option("session", options.session, "SESSION")->required();
   suspend->add_option("--to", options.directory, "a new directory for the snapshot")->required();
+  suspend->add_option("--timeout", options.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 86400u));
   addJson(suspend, options);
 
   auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),

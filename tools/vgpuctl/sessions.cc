@@ -86,13 +86,15 @@ int listWorkers(const NodeAddress& address, bool asJson) {
   return 0;
 }
 
-int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory, bool asJson) {
+int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory,
+                   unsigned timeoutSeconds, bool asJson) {
   NodeClient client(address);
   auto request = client.node().suspendRequest();
   request.setSession(reader(session));
   std::string target = absolute(directory);
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
+  request.setTimeoutSeconds(timeoutSeconds);
   auto sent = request.send();
   faultPoint("suspend.asked");
   auto answer = client.wait(kj::mv(sent));

@@ -71,7 +71,8 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   Session& session = sessions.get(params.getSession());
-  return vgpu::suspend(sessions, session, params.getDirectory(), params.getProgress())
+  unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
+  return vgpu::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds)
       .then([context](OperationReport&& report) mutable { report.give(context.getResults().initReport()); });
 }
 

@@ -1,5 +1,6 @@
 #include "tools/vgpud/resume.h"
 
+#include <kj/refcount.h>
 #include <spdlog/spdlog.h>
 
 #include "checkpoint/snapshot.h"
@@ -13,22 +14,14 @@ namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-class Resumption {
+// The program gives up a daemon that says nothing for a minute.
+constexpr auto reportInterval = 5 * kj::SECONDS;
+
+class Resumption final : public kj::Refcounted {
  public:
   Resumption(Sessions& sessions, std::string path, control::Progress::Client caller)
       : sessions(sessions), directory(std::move(path)), progress(kj::mv(caller)), start(now()) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
-    identity = checkpoint::readIdentity(directory);
-    KJ_IF_MAYBE (known, sessions.find(identity.session)) {
-      known->requireIdle();
-      if (known->state != control::State::SUSPENDED) {
-        fail("session " + identity.session + " of this snapshot is not suspended: its program (pid " +
-             std::to_string(known->pid) + ") runs on this node");
-      }
-    }
-    if (!sessions.enter(identity.session)) fail("session " + identity.session + " is being resumed already");
-    entered = true;
-    setKnownState(control::State::RESUMING);
   }
 
   ~Resumption() noexcept(false) {
@@ -43,20 +36,26 @@ class Resumption {
   KJ_DISALLOW_COPY(Resumption);
 
   kj::Promise<Resumed> run() {
-    link = meetProgram();
-    faultPoint("resume.met");
-    return link->receiveOpen()
+    return sessions.files.run([directory = directory] { return checkpoint::readIdentity(directory); })
+        .then([this](checkpoint::Identity&& read) {
+          enter(kj::mv(read));
+          link = meetProgram();
+          faultPoint("resume.met");
+          return link->receiveOpen();
+        })
         .then([this](ProgramOpen&& open) {
           faultPoint("resume.opened");
-          if (open.session != identity.session) {
-            fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
-          }
-          session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), open);
-          return sessions.establish(session, restore(kj::mv(open)));
+          return restoreFor(kj::mv(open));
+        })
+        .then([this] { return offer(); })
+        .then([this](uint64_t handover) {
+          faultPoint("resume.accepted");
+          // Daemon and program have both said that the session is theirs: it is not for the caller to take back any more.
+          auto committed = commit(handover).attach(kj::addRef(*this)).fork();
+          sessions.spawn(committed.addBranch());
+          return committed.addBranch();
         })
         .then([this] {
-          faultPoint("resume.daemon-committed");
-          done = true;
           report.seconds = (now() - start) / kj::NANOSECONDS / 1e9;
           return Resumed{identity.session, report};
         });
@@ -65,34 +64,85 @@ class Resumption {
  private:
   kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
 
+  void enter(checkpoint::Identity&& read) {
+    KJ_IF_MAYBE (known, sessions.find(read.session)) {
+      known->requireIdle();
+      if (known->state == control::State::RESUMING) fail("session " + read.session + " is being resumed already");
+      if (known->state != control::State::SUSPENDED) {
+        fail("session " + read.session + " of this snapshot is not suspended: its program (pid " +
+             std::to_string(known->pid) + ") runs on this node");
+      }
+    }
+    if (!sessions.enter(read.session)) fail("session " + read.session + " is being resumed already");
+    identity = kj::mv(read);
+    entered = true;
+    setKnownState(control::State::RESUMING);
+  }
+
   // Connects to where the program waits, and says who is looking for it.
   kj::Own<ProgramLink> meetProgram() {
     std::string program = identity.program + " (pid " + std::to_string(identity.pid) + ")";
+    kj::Own<ProgramLink> met;
     auto caught = kj::runCatchingExceptions(
-        [&] { link = kj::heap<ProgramLink>(sessions.io, connectAbstract(identity.reattach)); });
+        [&] { met = kj::heap<ProgramLink>(sessions.io, connectAbstract(identity.reattach)); });
     KJ_IF_MAYBE (exception, caught) {
       if (exception->getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(*exception));
       fail("the program of this snapshot, " + program + ", has ended; the snapshot cannot be resumed into it");
     }
-    if (!isTrusted(link->peer())) fail("the program of this snapshot, " + program + ", belongs to another user");
-    link->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
-    return kj::mv(link);
+    if (!isTrusted(met->peer())) fail("the program of this snapshot, " + program + ", belongs to another user");
+    met->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
+    return met;
   }
 
-  kj::Promise<kj::Own<WorkerProcess>> restore(ProgramOpen open) {
-    return sessions.pool.take().then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& worker) mutable {
+  kj::Promise<void> restoreFor(ProgramOpen open) {
+    if (open.session != identity.session) {
+      fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
+    }
+    session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), open);
+    reports = keepReporting().eagerlyEvaluate(nullptr);
+    return sessions.whileProgramLives(*session, restore(kj::mv(open)));
+  }
+
+  // Long as it may take, the program must know that somebody is at it.
+  kj::Promise<void> keepReporting() {
+    session->link->send([](control::ToSession::Builder message) { message.setWorking(); });
+    return sessions.io.provider->getTimer().afterDelay(reportInterval).then([this] { return keepReporting(); });
+  }
+
+  kj::Promise<void> restore(ProgramOpen open) {
+    return sessions.pool.take().then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
+      worker = kj::mv(taken);
       auto request = worker->remote().restoreRequest();
       request.setDirectory(reader(directory));
       request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
       request.setProgress(progress);
-      auto answer = worker->orExit(request.send().then(
+      return worker->orExit(request.send().then(
           [this](capnp::Response<control::Worker::RestoreResults>&& results) {
             faultPoint("resume.restored");
             report.take(results.getReport());
           }));
-      return answer.then([worker = kj::mv(worker)]() mutable { return kj::mv(worker); });
+    });
+  }
+
+  kj::Promise<uint64_t> offer() {
+    auto answer = session->offer();
+    faultPoint("resume.daemon-committed");
+    return sessions.whileProgramLives(*session, kj::mv(answer));
+  }
+
+  // The worker claims the session. Where it cannot, because the program has withdrawn, the program is suspended as before.
+  kj::Promise<void> commit(uint64_t handover) {
+    auto request = worker->remote().proceedRequest();
+    request.setHandover(handover);
+    auto claimed = worker->orExit(request.send().ignoreResult());
+    return sessions.whileProgramLives(*session, kj::mv(claimed)).then([this] {
+      done = true;
+      reports = nullptr;
+      session->openGate();
+      sessions.keep(kj::mv(session), kj::mv(worker));
+      faultPoint("resume.gate-opened");
     });
   }
 
@@ -103,12 +153,14 @@ class Resumption {
   }
 
   Sessions& sessions;
-  std::string directory;
+  const std::string directory;
   control::Progress::Client progress;
   kj::TimePoint start;
   checkpoint::Identity identity;
-  kj::Own<ProgramLink> link;  // until there is a session, which owns it
-  kj::Own<Session> session;   // until the table owns it
+  kj::Own<ProgramLink> link;      // until there is a session, which owns it
+  kj::Own<Session> session;       // until the table owns it,
+  kj::Own<WorkerProcess> worker;  // and this with it
+  kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
   OperationReport report;
 };
@@ -116,7 +168,7 @@ class Resumption {
 }  // namespace
 
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress) {
-  auto resumption = kj::heap<Resumption>(sessions, std::move(directory), kj::mv(progress));
+  auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress));
   auto work = resumption->run();
   return work.attach(kj::mv(resumption));
 }

@@ -10,9 +10,8 @@
 namespace vgpu {
 namespace {
 
-// A gate closes in microseconds and the object list commits in milliseconds; a program that takes this long is stopped
-// (SIGSTOP, a debugger) and must not be left behind a closing gate.
-constexpr auto gateLimit = 30 * kj::SECONDS;
+// A program accepts in milliseconds; one that takes this long is stopped (SIGSTOP, a debugger).
+constexpr auto acceptLimit = 30 * kj::SECONDS;
 
 }  // namespace
 
@@ -41,6 +40,13 @@ void Session::handle(control::ToNode::Reader message) {
         (*begin)();
       }
       return;
+    case control::ToNode::ACCEPTED:
+      KJ_IF_MAYBE (answer, acceptance) {
+        (*answer)->fulfill(message.getAccepted());
+        acceptance = nullptr;
+        return;
+      }
+      fail("the program accepted what nobody offered");
     case control::ToNode::GATE_CLOSED:
     case control::ToNode::REFUSED:
       break;
@@ -64,13 +70,17 @@ void Session::handle(control::ToNode::Reader message) {
   fail("the program answered a question that nobody asked");
 }
 
-kj::Promise<uint64_t> Session::closeGate() {
+// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside
+// waits for a GPU that does not come to it.
+kj::Promise<uint64_t> Session::closeGate(unsigned seconds) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
   link->send([](control::ToSession::Builder message) { message.setCloseGate(); });
-  return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(gateLimit).then([this]() -> uint64_t {
-    fail("program " + std::to_string(pid) + " did not close its gate in 30 s: is it stopped?");
-  }));
+  auto late = io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([this, seconds]() -> uint64_t {
+    fail("program " + std::to_string(pid) + " did not close its gate in " + std::to_string(seconds) +
+         " s: is it stopped, or does one of its calls wait for the GPU? It goes on");
+  });
+  return answer.promise.exclusiveJoin(kj::mv(late));
 }
 
 void Session::openGate() {
@@ -79,6 +89,19 @@ void Session::openGate() {
     ++answersToIgnore;
   }
   link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
+}
+
+kj::Promise<uint64_t> Session::offer() {
+  auto answer = kj::newPromiseAndFulfiller<uint64_t>();
+  acceptance = kj::mv(answer.fulfiller);
+  link->send([this](control::ToSession::Builder message) {
+    auto opened = message.initOpened();
+    opened.setSession(capnp::Text::Reader(id.c_str(), id.size()));
+    opened.setDirectory(capnp::Text::Reader(directory.c_str(), directory.size()));
+  });
+  return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
+    fail("program " + std::to_string(pid) + " did not accept its session in 30 s: is it stopped?");
+  }));
 }
 
 void Session::requireIdle() {

@@ -26,11 +26,15 @@ class Session {
   kj::Promise<void> gone() { return left.addBranch(); }
 
   // Asks the program to close its gate; resolves to the ring's head when it has. Rejects where the program refuses or
-  // does not answer in time; its gate will be open then.
-  kj::Promise<uint64_t> closeGate();
+  // does not answer within `seconds`.
+  kj::Promise<uint64_t> closeGate(unsigned seconds);
 
   // Opens it again, also where closeGate() has not resolved yet.
   void openGate();
+
+  // Offers a restored worker to a program that has answered `reattach`; resolves to the number of the handover when the
+  // program has accepted. Rejects where it does not in time.
+  kj::Promise<uint64_t> offer();
 
   // Begins, exclusively, what must not run twice at once. Rejected when end() is called. Throws where one runs already.
   template <typename T>
@@ -66,7 +70,7 @@ class Session {
   kj::AsyncIoContext& io;
   kj::Canceler operation;
   kj::ForkedPromise<void> left = nullptr;
-  kj::Maybe<kj::Own<kj::PromiseFulfiller<uint64_t>>> gateAnswer;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<uint64_t>>> gateAnswer, acceptance;
   int answersToIgnore = 0;  // to a closeGate that we gave up on
 };
 

@@ -18,6 +18,8 @@ namespace {
 
 // For the last words to programs that do not read.
 constexpr auto farewellLimit = 1 * kj::SECONDS;
+// So many pieces of work may hang before the next one waits.
+constexpr unsigned mostFileThreads = 64;
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
@@ -43,7 +45,13 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
 }  // namespace
 
 Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory)
-    : io(io), processes(processes), pool(pool), directory(directory), admissions(*this), cleanups(*this) {}
+    : io(io),
+      processes(processes),
+      pool(pool),
+      files(mostFileThreads),
+      directory(directory),
+      admissions(*this),
+      cleanups(*this) {}
 
 Sessions::~Sessions() noexcept(false) {}
 
@@ -73,35 +81,35 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
       taken.then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
         return attachProgram(kj::mv(worker), kj::mv(output), opened);
       });
-  auto established = establish(*session, kj::mv(ready));
-  return established.catch_([this, session = kj::mv(session)](kj::Exception&& exception) mutable {
+  auto opened = whileProgramLives(**session, kj::mv(ready))
+                    .then([this, &session = *session](kj::Own<WorkerProcess>&& worker) {
+                      session->link->send(
+                          [&](control::ToSession::Builder message) {
+                            auto opened = message.initOpened();
+                            opened.setSession(reader(session->id));
+                            opened.setDirectory(reader(session->directory));
+                          },
+                          kj::mv(session->memory));
+                      keep(kj::mv(session), kj::mv(worker));
+                    });
+  return opened.catch_([this, session = kj::mv(session)](kj::Exception&& exception) mutable {
     spdlog::warn("no session for pid {}: {}", (*session)->pid, reasonOf(exception));
     removeSessionState((*session)->directory, (*session)->id);
     refuse(kj::mv(*session), reasonOf(exception));
   });
 }
 
-kj::Promise<void> Sessions::establish(kj::Own<Session>& owned, kj::Promise<kj::Own<WorkerProcess>> ready) {
-  auto early = owned->gone().then([]() -> kj::Own<WorkerProcess> { fail("the program has ended"); });
-  return ready.exclusiveJoin(kj::mv(early)).then([this, &owned](kj::Own<WorkerProcess>&& worker) {
-    Session& session = *owned;
-    session.worker = kj::mv(worker);
-    session.device = pool.deviceLabel();
-    session.state = control::State::RUNNING;
-    session.link->send(
-        [&](control::ToSession::Builder message) {
-          auto opened = message.initOpened();
-          opened.setSession(reader(session.id));
-          opened.setDirectory(reader(session.directory));
-        },
-        kj::mv(session.memory));
-    KJ_IF_MAYBE (previous, find(session.id)) {
-      drop(remove(*previous));
-    }
-    table.add(kj::mv(owned));
-    watch(session);
-    spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
-  });
+void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
+  Session& session = *owned;
+  session.worker = kj::mv(worker);
+  session.device = pool.deviceLabel();
+  session.state = control::State::RUNNING;
+  KJ_IF_MAYBE (previous, find(session.id)) {
+    drop(remove(*previous));
+  }
+  table.add(kj::mv(owned));
+  watch(session);
+  spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
 }
 
 void Sessions::watch(Session& session) {

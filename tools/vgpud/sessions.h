@@ -10,10 +10,12 @@
 #include <set>
 #include <string>
 
+#include "tools/common/file-work.h"
 #include "tools/vgpud/processes.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/session.h"
 #include "tools/vgpud/worker-pool.h"
+#include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 
@@ -31,10 +33,15 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // By id.
   kj::Maybe<Session&> find(const std::string& id);
 
-  // Gives `session` the worker that `ready` brings, tells its program to go on, and keeps it in the table, in the place
-  // of one of the same id. Rejects where there is no worker, or where the program ends before it has one; the caller
-  // still owns the session then.
-  kj::Promise<void> establish(kj::Own<Session>& session, kj::Promise<kj::Own<WorkerProcess>> ready);
+  // `work` for a session that is not in the table yet; rejects where its program ends before.
+  template <typename T>
+  kj::Promise<T> whileProgramLives(Session& session, kj::Promise<T> work) {
+    auto early = session.gone().then([]() -> kj::Promise<T> { fail("the program has ended"); });
+    return work.exclusiveJoin(kj::mv(early));
+  }
+
+  // Keeps a session that has its worker, which consumes, in the table, in the place of one of the same id.
+  void keep(kj::Own<Session> session, kj::Own<WorkerProcess> worker);
 
   // Tells a program that it gets no worker; its connection ends when it has been told.
   void refuse(kj::Own<ProgramLink> link, const std::string& reason);
@@ -56,6 +63,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   kj::AsyncIoContext& io;
   Processes& processes;
   WorkerPool& pool;
+  FileWork files;  // what must wait for a disk
 
  private:
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);

@@ -1,69 +1,37 @@
 #include "tools/vgpud/suspend.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
-#include "checkpoint/directory.h"
+#include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/target-folder.h"
 #include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
-namespace fs = std::filesystem;
-
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-void removeContents(const std::string& directory) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) fs::remove_all(entry.path(), error);
-}
-
-// The folder that a snapshot goes to: there and free, or newly made. Known before the program is stopped.
-class Target {
- public:
-  explicit Target(const std::string& path) : path(path) {
-    if (!path.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + path + "\"");
-    made = mkdir(path.c_str(), 0700) == 0;
-    if (!made && errno != EEXIST) fail("cannot make the snapshot's directory " + path + ": " + strerror(errno));
-    std::error_code error;
-    if (!fs::is_directory(path, error)) fail("cannot use " + path + " for a snapshot: it is no directory");
-    checkpoint::requireFree(path);
-    if (access(path.c_str(), W_OK | X_OK) != 0) fail("cannot write a snapshot to " + path + ": " + strerror(errno));
-  }
-
-  // Removes what a worker that is gone left behind, so that nobody takes it for a snapshot.
-  void clear() const {
-    removeContents(path);
-    if (made) rmdir(path.c_str());
-  }
-  // A worker that lives has removed what it wrote, but the folder is ours.
-  void clearIfMade() const {
-    if (made) rmdir(path.c_str());
-  }
-
-  const std::string path;
-
- private:
-  bool made = false;
-};
+// For a worker that does not answer at all, once the time for its GPU is over.
+constexpr unsigned workerGrace = 10;
 
 class Suspension {
  public:
-  Suspension(Sessions& sessions, Session& session, std::string directory, control::Progress::Client progress)
+  Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
+             unsigned timeoutSeconds)
       : sessions(sessions),
         session(session),
         worker(*getWorker(session)),
-        target(directory),
+        path(std::move(path)),
         progress(kj::mv(progress)),
+        timeoutSeconds(timeoutSeconds),
+        folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
         start(now()) {
+    if (!this->path.starts_with('/')) {
+      fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
+    }
     session.state = control::State::SUSPENDING;
   }
   ~Suspension() noexcept(false) {
@@ -72,22 +40,22 @@ class Suspension {
   KJ_DISALLOW_COPY(Suspension);
 
   kj::Promise<OperationReport> run() {
-    gateAsked = true;
-    auto closed = session.closeGate();
-    faultPoint("suspend.gate-asked");
-    return closed
+    return folder->open(path)
+        .then([this](kj::AutoCloseFd&& directory) {
+          target = kj::mv(directory);
+          return closeGate();
+        })
         .then([this](uint64_t) {
           faultPoint("suspend.gate-closed");
-          quiesceAsked = true;
-          return worker.orExit(worker.remote().quiesceRequest().send().ignoreResult());
+          return quiesce();
         })
         .then([this] {
-          report.gateSeconds = (now() - start) / (1 * kj::NANOSECONDS) / 1e9;
+          report.gateSeconds = secondsSince(gateAskedAt);
           return save();
         })
         .then([this] { return finish(); })
         .then([this] {
-          report.seconds = (now() - start) / (1 * kj::NANOSECONDS) / 1e9;
+          report.seconds = secondsSince(start);
           return report;
         });
   }
@@ -107,14 +75,37 @@ class Suspension {
   }
 
   kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
+  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
+
+  kj::Promise<uint64_t> closeGate() {
+    gateAsked = true;
+    gateAskedAt = now();
+    auto closed = session.closeGate(timeoutSeconds);
+    faultPoint("suspend.gate-asked");
+    return closed;
+  }
+
+  kj::Promise<void> quiesce() {
+    quiesceAsked = true;
+    auto request = worker.remote().quiesceRequest();
+    request.setTimeoutSeconds(timeoutSeconds);
+    request.setProgress(progress);
+    unsigned seconds = timeoutSeconds + workerGrace;
+    auto late = sessions.io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([this, seconds] {
+      fail("the vgpu-worker (pid " + std::to_string(worker.pid()) + ") did not answer in " + std::to_string(seconds) +
+           " s. The program goes on");
+    });
+    return worker.orExit(request.send().ignoreResult()).exclusiveJoin(kj::mv(late));
+  }
 
   kj::Promise<void> save() {
     auto request = worker.remote().saveRequest();
-    request.setDirectory(reader(target.path));
+    request.setDirectory(reader(path));
     request.setObjects(reader(session.directory));
     session.describe(request.initSession());
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);
+    request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
     return worker.orExit(request.send().then(
         [this](capnp::Response<control::Worker::SaveResults>&& answer) {
           faultPoint("suspend.saved");
@@ -126,42 +117,45 @@ class Suspension {
   kj::Promise<void> finish() {
     done = true;
     session.state = control::State::SUSPENDED;
-    session.snapshot = target.path;
-    session.link->send([this](control::ToSession::Builder message) { message.setSuspended(reader(target.path)); });
-    spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, target.path);
+    session.snapshot = path;
+    session.link->send([this](control::ToSession::Builder message) { message.setSuspended(reader(path)); });
+    spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, path);
     faultPoint("suspend.program-told");
+    auto kept = folder->keep();
+    sessions.spawn(kept.attach(kj::mv(folder)));
     return sessions.releaseWorker(session).then([] { faultPoint("suspend.worker-released"); });
   }
 
+  // The directory can be cleared when nobody writes there any more: the worker has gone on, or is gone.
   void abandon() {
+    kj::Promise<void> writerEnded = kj::READY_NOW;
     if (session.ended || session.worker == nullptr) {
-      // The worker is gone, or about to be, and cannot remove what it wrote.
-      return sessions.spawn(workerExit.ignoreResult().then([target = target] { target.clear(); }));
-    }
-    if (quiesceAsked) {
-      auto proceed = worker.remote().proceedRequest().send().ignoreResult();
-      sessions.spawn(proceed.then(
-          [target = target]() -> kj::Promise<void> {
-            target.clearIfMade();
-            return kj::READY_NOW;
-          },
-          [target = target, exit = kj::mv(workerExit)](kj::Exception&&) mutable -> kj::Promise<void> {
-            return exit.ignoreResult().then([target] { target.clear(); });
-          }));
+      writerEnded = workerExit.ignoreResult();
     } else {
-      target.clearIfMade();
+      if (quiesceAsked) {
+        auto proceed = worker.remote().proceedRequest().send().ignoreResult();
+        writerEnded = proceed.catch_(
+            [exit = kj::mv(workerExit)](kj::Exception&&) mutable { return exit.ignoreResult(); });
+      }
+      if (gateAsked) session.openGate();
+      session.state = control::State::RUNNING;
     }
-    if (gateAsked) session.openGate();
-    session.state = control::State::RUNNING;
+    sessions.spawn(writerEnded.then([folder = kj::mv(folder)]() mutable {
+      auto cleared = folder->discard();
+      return cleared.attach(kj::mv(folder));
+    }));
   }
 
   Sessions& sessions;
   Session& session;
   WorkerProcess& worker;
-  Target target;
+  const std::string path;
   control::Progress::Client progress;
+  const unsigned timeoutSeconds;
+  kj::Own<TargetFolder> folder;
+  kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;
-  kj::TimePoint start;
+  kj::TimePoint start, gateAskedAt = start;
   bool gateAsked = false, quiesceAsked = false, done = false;
   OperationReport report;
 };
@@ -185,9 +179,9 @@ void OperationReport::give(control::Report::Builder to) const {
 }
 
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
-                                     control::Progress::Client progress) {
+                                     control::Progress::Client progress, unsigned timeoutSeconds) {
   session.requireIdle();
-  auto suspension = kj::heap<Suspension>(sessions, session, std::move(directory), kj::mv(progress));
+  auto suspension = kj::heap<Suspension>(sessions, session, std::move(directory), kj::mv(progress), timeoutSeconds);
   auto work = suspension->run();
   return session.exclusively(work.attach(kj::mv(suspension)));
 }

@@ -18,9 +18,12 @@ struct OperationReport {
   void give(control::Report::Builder report) const;
 };
 
+// How long a suspend waits for the program's gate, and again for its GPU, unless its caller says otherwise.
+constexpr unsigned suspendTimeout = 60;
+
 // Suspends `session` to `directory`, an absolute path. Dropping the promise before the snapshot is complete ends the
 // work and lets the program go on. Throws kj::Exception, at once or later.
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
-                                     control::Progress::Client progress);
+                                     control::Progress::Client progress, unsigned timeoutSeconds = suspendTimeout);
 
 }  // namespace vgpu

@@ -1,13 +1,18 @@
 #include "tools/worker/worker-server.h"
 
+#include <fmt/format.h>
 #include <kj/debug.h>
 
+#include <chrono>
 #include <limits>
+#include <utility>
 
+#include "stub/worker/execution.h"
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
 #include "tools/worker/progress-relay.h"
 #include "vgpu/wire/fault-point.h"
+#include "vgpu/wire/handover.h"
 #include "vgpu/wire/segment.h"
 #include "vgpu/wire/unix-socket.h"
 
@@ -52,6 +57,27 @@ void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setObjects(from.objects);
   to.setTailFrames(from.tailFrames);
 }
+
+// Tells what is waited for, and gives up in time.
+class GpuWait {
+ public:
+  GpuWait(std::shared_ptr<ProgressRelay> relay, unsigned seconds)
+      : relay(std::move(relay)), seconds(seconds), until(Clock::now() + std::chrono::seconds(seconds)) {}
+
+  void operator()(const std::string& kernel) const {
+    std::string what = kernel.empty() ? "" : " (kernel " + kernel + ")";
+    if (Clock::now() >= until)
+      fail(fmt::format("the program's GPU still works{} after {} s. The program goes on; a longer --timeout waits for longer", what,
+                       seconds));
+    relay->report(("waiting for the GPU" + what).c_str(), 0, 0);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::shared_ptr<ProgressRelay> relay;
+  unsigned seconds;
+  Clock::time_point until;
+};
 
 checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {
   return [relay](const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
@@ -113,29 +139,53 @@ kj::Promise<void> WorkerServer::attach(AttachContext context) {
 }
 
 kj::Promise<void> WorkerServer::quiesce(QuiesceContext context) {
-  return thread.run([this] { return running().quiesce(); }).then([context](uint64_t position) mutable {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  unsigned seconds = params.getTimeoutSeconds();
+  auto quiesced = thread.run([this, relay, seconds] { return running().quiesce(GpuWait(relay, seconds)); });
+  return cancelOnDrop(quiesced.then([context](uint64_t position) mutable {
     faultPoint("suspend.quiesced");
     context.getResults().setPosition(position);
-  });
+  }),
+                      relay);
 }
 
-kj::Promise<void> WorkerServer::proceed(ProceedContext) {
+kj::Promise<void> WorkerServer::proceed(ProceedContext context) {
   return thread
-      .run([this] {
-        running().proceed();
+      .run([this, handover = context.getParams().getHandover()] {
+        if (handover == 0) {
+          running().proceed();
+        } else {
+          claim(handover);
+        }
         return Done{};
       })
       .ignoreResult();
+}
+
+// The point of no return of a resume (vgpu/wire/handover.h).
+void WorkerServer::claim(uint64_t handover) {
+  if (!restored) fail("there is no restored session to go on with");
+  running().runQuiet([&](stub::Execution& on) {
+    if (!claimHandover(on.shared().header().handover, handover)) fail("the program has withdrawn from its resume");
+  });
+  checkpoint::proceed(running(), *std::exchange(restored, std::nullopt));
+  faultPoint("resume.proceeded");
 }
 
 kj::Promise<void> WorkerServer::save(SaveContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
-  auto saved = thread.run([this, relay, directory = text(params.getDirectory()), objects = text(params.getObjects()),
-                           identity = identityOf(params.getSession(), params.getReattach())] {
-    relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
-    return checkpoint::save(running(), directory, objects, identity, progressTo(relay));
+  auto target = receiveDescriptor(params.getTarget());
+  auto saved = target.then([this, relay, directory = text(params.getDirectory()), objects = text(params.getObjects()),
+                            identity = identityOf(params.getSession(), params.getReattach())](kj::AutoCloseFd&& fd) {
+    return thread.run([this, relay, directory, objects, identity, fd = kj::mv(fd)]() mutable {
+      relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
+      checkpoint::SnapshotWriter writer(kj::mv(fd), directory);
+      return checkpoint::save(running(), writer, objects, identity, progressTo(relay));
+    });
   });
   return cancelOnDrop(
       saved.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }),
@@ -148,18 +198,16 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   std::string directory = text(params.getDirectory());
   auto memory = receiveMemory(params);
-  auto restored = memory.then([this, relay, directory](ProgramMemory&& memory) {
+  auto report = memory.then([this, relay, directory](ProgramMemory&& memory) {
     printTo(memory.output);
     return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
-      checkpoint::Report report = checkpoint::restore(running(), directory, progressTo(relay));
-      running().proceed();
-      faultPoint("resume.proceeded");
-      return report;
+      restored = checkpoint::restore(running(), directory, progressTo(relay));
+      return restored->report;
     });
   });
-  return cancelOnDrop(restored.then([context](checkpoint::Report&& report) mutable {
+  return cancelOnDrop(report.then([context](checkpoint::Report&& report) mutable {
     give(report, context.getResults().initReport());
   }),
                       relay);

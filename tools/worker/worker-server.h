@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/snapshot.h"
@@ -30,12 +31,14 @@ class WorkerServer final : public control::Worker::Server {
 
  private:
   stub::Worker& running();
+  void claim(uint64_t handover);
 
   const std::string library;
   const stub::Images images;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;
+  std::optional<checkpoint::Restored> restored;  // until the session is claimed
   // Destroyed first: it ends before what it uses.
   WorkThread thread;
 };

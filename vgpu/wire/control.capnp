@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 3;
+const version :UInt32 = 4;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -26,6 +26,8 @@ struct ToNode {
                                  # its state directory included. A connection that ends without this is a program's end.
     renew @4 :Void;              # a fault has ended a device for the worker's process: a new worker, with all else as it is.
                                  # Answered by suspended and reattach, or by renewalFailed
+    accepted @5 :UInt64;         # answer to `opened` after a reattach: the number of the handover (docs/ring.md), which the
+                                 # worker claims as it begins. Until it has, the program can withdraw by hanging up
   }
 }
 
@@ -47,14 +49,16 @@ struct GateClosed {
 
 struct ToSession {
   union {
-    opened @0 :Opened;       # the worker is there and consumes: open the gate
+    opened @0 :Opened;       # a new session's worker is there and consumes. After a reattach: the session is restored, and
+                             # nobody consumes; answer `accepted`, and keep the gate closed until openGate
     refused @1 :Text;        # no session, and why: an error for the program
     closeGate @2 :Void;      # answer gateClosed when every call has entered the ring and the object list is committed
-    openGate @3 :Void;       # a suspend that failed: go on
+    openGate @3 :Void;       # a suspend that failed: go on. After `accepted`: the worker consumes
     suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on the socket named in Open
     lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
     renewalFailed @7 :Text;  # there is no new worker, and why; the old one goes on where the gate is opened
     reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`
+    working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
   }
 }
 
@@ -70,7 +74,8 @@ struct Opened {
 interface Node {
   hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32);
   list @1 () -> (sessions :List(SessionInfo));
-  suspend @2 (session :Text, directory :Text, progress :Progress) -> (report :Report);
+  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
+  # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
   resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
   workers @4 () -> (workers :List(WorkerInfo));
 }
@@ -138,13 +143,18 @@ interface Worker {
   hello @0 () -> (devices :List(Device), driverVersion :Int32);
   attach @1 (output :Descriptor) -> (segment :Descriptor, hostArena :Descriptor);
   # Begins a new session on the memory that was made ready with the worker, and to consume.
-  quiesce @2 () -> (position :UInt64);
-  # Stops between frames and waits for the GPU.
-  proceed @3 () -> ();
-  # Goes on after a quiesce.
-  save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
-  # Writes a snapshot of a quiet session. On error nothing is left in `directory` that was not there.
+  quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
+  # Stops between frames and waits for the GPU. Rejects, naming the kernel that runs, where that takes longer, and at once
+  # where the caller gives up; the worker consumes nothing then until `proceed`.
+  proceed @3 (handover :UInt64) -> ();
+  # Goes on after a quiesce. After a restore with the number that the program gave: claims the session, and rejects, having
+  # changed nothing, where the program has withdrawn.
+  save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress, target :Descriptor)
+    -> (report :Report);
+  # Writes a snapshot of a quiesced session into the files of `target`, a directory that the caller has prepared and holds,
+  # and removes in case of an error; its path is for messages.
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, output :Descriptor)
     -> (report :Report);
-  # Rebuilds a session from a snapshot in a fresh worker, attaches the program's memory and begins to consume.
+  # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
+  # is changed and nothing consumed before `proceed`.
 }

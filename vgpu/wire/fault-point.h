@@ -48,7 +48,9 @@ inline constexpr FaultPoint faultPoints[] = {
     {"resume.restored", "vgpud", "the worker has restored the session; the program has not been told"},
     {"resume.daemon-committed", "vgpud", "the daemon has offered the restored session to the program"},
     {"resume.program-committed", "program", "the program has accepted it; the daemon has not been told"},
-    {"resume.proceeded", "vgpu-worker", "the worker consumes; the daemon has not been told"},
+    {"resume.accepted", "vgpud", "the daemon knows that the program has accepted; the worker has not been told"},
+    {"resume.proceeded", "vgpu-worker", "the worker has claimed the session: no way back; the daemon has not been told"},
+    {"resume.gate-opened", "vgpud", "the program has been told to open its gate"},
 };
 
 // The name of a point, checked against the table by the compiler.

@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 2;
+constexpr uint32_t segmentVersion = 3;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -72,6 +72,9 @@ struct alignas(128) SegmentHeader {
 
   // 1 where the present worker has an image store: there a program asks for an image before it sends it.
   alignas(128) std::atomic<uint32_t> storesImages;
+
+  // Whether a worker that has restored the session may begin, or has begun, to consume: handover.h.
+  alignas(128) std::atomic<uint64_t> handover;
 };
 
 struct alignas(64) SlabState {

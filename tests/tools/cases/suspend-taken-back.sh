@@ -19,22 +19,24 @@ waitUntil isGone "$dir/x"
 hasState a one running || fail "the program does not run"
 
 # The daemon is killed, and the snapshot is good.
-ctl a suspend one --to "$dir/y" >"$dir/suspend.log" 2>&1 &
+startDouble a two
+rm "$dir/faults"
+ctl a suspend two --to "$dir/y" >"$dir/suspend.log" 2>&1 &
 suspend=$!
-waitUntil test -e "$dir/y/manifest.json"
+waitUntil wasHit suspend.manifest-named stop
 kill -KILL "${daemon[a]}"
 wait "$suspend" && fail "a suspend without its daemon succeeded"
-waitUntil says one 'ended while it suspended this program, which waits 300 s'
+waitUntil says two 'ended while it suspended this program, which waits 300 s'
 startNode b
 succeeds ctl b resume "$dir/y"
-stillWorks b one
+stillWorks b two
 
 # Nobody resumes it.
 VGPU_FAULT_POINT=suspend.quiesced:stop startNode c
-VGPU_REATTACH_LIMIT=1 startDouble c two
+VGPU_REATTACH_LIMIT=1 startDouble c three
 rm "$dir/faults"
-ctl c suspend two --to "$dir/z" >"$dir/suspend.log" 2>&1 &
+ctl c suspend three --to "$dir/z" >"$dir/suspend.log" 2>&1 &
 waitUntil wasHit suspend.quiesced stop
 kill -KILL "${daemon[c]}"
-waitUntil ended "${double[two]}"
-says two '^lost: its vgpud ended while this program was being suspended' || fail "the program was not told"
+waitUntil ended "${double[three]}"
+says three '^lost: its vgpud ended while this program was being suspended' || fail "the program was not told"

@@ -1,0 +1,116 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "checkpoint/directory.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// The names of what a save left here that was killed. Throws where there is anything else.
+std::vector<std::string> leftIn(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    found.push_back(entry->path().filename());
+  if (error) cannotSave("look into the snapshot's directory", path, error.value());
+  auto isOurs = [](const std::string& name) {
+    return name == unfinishedManifest || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
+  };
+  bool unfinished = std::count(found.begin(), found.end(), unfinishedManifest) > 0;
+  auto foreign = unfinished ? std::find_if_not(found.begin(), found.end(), isOurs) : found.begin();
+  if (foreign != found.end())
+    fail(fmt::format(
+        "cannot write a snapshot into {}: it is not empty, it holds {}. Name an empty directory or a new one; "
+        "the program goes on",
+        path, *foreign));
+  return found;
+}
+
+bool isSame(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+void cannotSave(const char* doing, const std::string& path, int error) {
+  fail(fmt::format("cannot {} {}: {}. Nothing of the snapshot is left, and the program goes on", doing, path,
+                   strerror(error)));
+}
+
+SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
+  made = mkdir(path.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) cannotSave("make the snapshot's directory", path, errno);
+  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    int error = errno;
+    if (made) rmdir(path.c_str());
+    cannotSave("open the snapshot's directory", path, error);
+  }
+  directory = kj::AutoCloseFd(fd);
+  lock();
+  KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
+  takeEmpty();
+  create(unfinishedManifest);  // first: it says of the others that nobody ever finished them
+  for (const char* name : dataFiles) create(name);
+}
+
+SnapshotTarget::~SnapshotTarget() noexcept {
+  if (!kept) discard();
+}
+
+// The lock is the open file's, so it is held until the writer has closed its copy of the descriptor too, and ends with
+// whoever held it. A directory that somebody else holds is not ours to remove, even if we made it.
+void SnapshotTarget::lock() {
+  if (flock(directory, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK)
+    fail(fmt::format("cannot write a snapshot into {}: another suspend is writing there. Name another directory; the "
+                     "program goes on",
+                     folder));
+  cannotSave("lock the snapshot's directory", folder, errno);
+}
+
+void SnapshotTarget::takeEmpty() {
+  auto found = leftIn(folder);
+  if (made) return;
+  struct stat status;
+  if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);
+  mode = status.st_mode & 07777;
+  if (fchmod(directory, 0700) != 0) cannotSave("make private the snapshot's directory", folder, errno);
+  for (auto& name : found)
+    if (unlinkat(directory, name.c_str(), 0) != 0)
+      cannotSave("remove an unfinished snapshot's file", folder + "/" + name, errno);
+}
+
+void SnapshotTarget::create(const char* name) {
+  int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) cannotSave("make the snapshot's file", folder + "/" + name, errno);
+  files.push_back({name, kj::AutoCloseFd(fd)});
+}
+
+// A file that was made here is known by its inode, which is nobody else's as long as it is open. The manifest may have got
+// its final name meanwhile.
+void SnapshotTarget::discard() {
+  for (auto& file : files) {
+    struct stat own, named;
+    if (fstat(file.open, &own) != 0) continue;
+    for (const char* name : {file.name, manifestFile})
+      if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named))
+        unlinkat(directory, name, 0);
+  }
+  if (made) {
+    rmdir(folder.c_str());  // fails where others have put something into it
+  } else if (mode != 0) {
+    fchmod(directory, mode);
+  }
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,80 @@
+#include "intercept/session/resume-offer.h"
+
+#include <utility>
+
+#include "vgpu/wire/control.capnp.h"
+#include "vgpu/wire/fault-point.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+using std::chrono::seconds;
+
+// A daemon reports every few seconds while it restores, however long that takes.
+constexpr seconds silenceLimit{60};
+// For a peer that has begun to speak to finish its sentence.
+constexpr seconds messageLimit{10};
+
+std::chrono::steady_clock::time_point in(seconds time) { return std::chrono::steady_clock::now() + time; }
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+}  // namespace
+
+ResumeOffer::ResumeOffer(ControlChannel channel, SessionControl& session)
+    : channel(std::move(channel)), session(session), silentUntil(in(silenceLimit)) {}
+
+ResumeOffer::State ResumeOffer::serve() {
+  silentUntil = in(silenceLimit);
+  State state = State::waiting;
+  auto caught = kj::runCatchingExceptions([&] {
+    std::optional<ControlMessage> message = channel.receive(0, in(messageLimit));
+    state = message ? handle(*message) : giveUp("its vgpud has ended");
+  });
+  KJ_IF_MAYBE (exception, caught) return giveUp(exception->getDescription().cStr());
+  return state;
+}
+
+ResumeOffer::State ResumeOffer::handle(ControlMessage& message) {
+  auto said = message.reader->getRoot<control::ToSession>();
+  switch (said.which()) {
+    case control::ToSession::WORKING:
+      return State::waiting;
+    case control::ToSession::OPENED:
+      if (accepted) fail("vgpud offered the session twice");
+      accept();
+      return State::waiting;
+    case control::ToSession::OPEN_GATE:
+      if (!accepted) fail("vgpud says that the session runs, and has not offered it");
+      return State::taken;
+    case control::ToSession::REFUSED:
+      return giveUp(text(said.getRefused()));
+    case control::ToSession::LOST:
+      return giveUp(text(said.getLost()));
+    default:
+      fail("vgpud sent a message that has no place in a resume");
+  }
+}
+
+void ResumeOffer::accept() {
+  accepted = session.accept();
+  faultPoint("resume.program-committed");
+  capnp::MallocMessageBuilder builder;
+  builder.initRoot<control::ToNode>().setAccepted(*accepted);
+  channel.send(builder, nullptr, in(messageLimit));
+}
+
+ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {
+  if (!accepted || session.withdraw(*accepted)) return State::over;
+  why = because;
+  return State::lost;
+}
+
+// A worker that has claimed the session consumes, whether its daemon has come to say so or not.
+ResumeOffer::State ResumeOffer::expire() {
+  State state = giveUp("");
+  return state == State::lost ? State::taken : state;
+}
+
+}  // namespace vgpu

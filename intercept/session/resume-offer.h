@@ -1,0 +1,52 @@
+// The conversation with a daemon that wants to resume this program, from our `open` until its worker consumes.
+//
+// Owns the connection; control thread only. The program stays suspended meanwhile, its gate closed. Until the worker has
+// claimed the session (vgpu/wire/handover.h) either side can turn back, and whatever goes wrong leaves the program to be
+// resumed again, here or elsewhere. A daemon that says nothing for a minute is given up.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "intercept/session/control.h"
+#include "vgpu/wire/control-channel.h"
+
+namespace vgpu {
+
+class ResumeOffer {
+ public:
+  enum class State {
+    waiting,
+    over,   // nothing has come of it
+    taken,  // the worker consumes: open the gate
+    lost,   // the worker has begun to consume, and it or its daemon has ended
+  };
+
+  ResumeOffer(ControlChannel channel, SessionControl& session);
+
+  int fd() const { return channel.fd(); }
+  // When to call expire() unless serve() has been called.
+  std::chrono::steady_clock::time_point deadline() const { return silentUntil; }
+
+  // Reads the daemon's next message and answers it.
+  State serve();
+  State expire();
+
+  // Once taken or lost.
+  ControlChannel release() { return std::move(channel); }
+  const std::string& reason() const { return why; }
+
+ private:
+  State handle(ControlMessage& message);
+  void accept();
+  // What becomes of it when the daemon gives up, is gone or sends what makes no sense.
+  State giveUp(const std::string& because);
+
+  ControlChannel channel;
+  SessionControl& session;
+  std::chrono::steady_clock::time_point silentUntil;
+  std::optional<uint64_t> accepted;  // number of the handover
+  std::string why;
+};
+
+}  // namespace vgpu

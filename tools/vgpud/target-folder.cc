@@ -1,0 +1,42 @@
+#include "tools/vgpud/target-folder.h"
+
+#include <sys/stat.h>
+
+#include "tools/common/descriptor.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+struct Done {};  // the result of work that has none
+
+void requireDirectory(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    fail("cannot use " + path + " for a snapshot: it is no directory");
+}
+
+}  // namespace
+
+kj::Promise<kj::AutoCloseFd> TargetFolder::open(std::string path) {
+  auto work = files.run([target = target, path = std::move(path)] {
+    requireDirectory(path);
+    target->emplace(path);
+    return Done{};
+  });
+  opened = work.ignoreResult().fork();
+  return opened.addBranch().then([this] { return duplicate((*target)->fd()); });
+}
+
+kj::Promise<void> TargetFolder::end(bool keeps) {
+  return opened.addBranch().catch_([](kj::Exception&&) {}).then([this, keeps] {
+    auto work = files.run([target = target, keeps] {
+      if (*target && keeps) (*target)->keep();
+      target->reset();
+      return Done{};
+    });
+    return work.ignoreResult();
+  });
+}
+
+}  // namespace vgpu

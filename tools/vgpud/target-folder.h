@@ -1,0 +1,41 @@
+// The directory of a suspend, as the daemon holds it: a checkpoint::SnapshotTarget that is opened and ended off the event
+// loop, because it may lie in a network folder that hangs, and the loop serves everybody.
+//
+// Used in the event loop. What has been opened must be ended, by keep() or discard().
+#pragma once
+
+#include <kj/async.h>
+#include <kj/io.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/directory.h"
+#include "tools/common/file-work.h"
+
+namespace vgpu {
+
+class TargetFolder {
+ public:
+  explicit TargetFolder(FileWork& files) : files(files) {}
+
+  // Resolves to a descriptor of it for the writer. Rejects where the directory cannot be had.
+  kj::Promise<kj::AutoCloseFd> open(std::string path);
+
+  // There is a snapshot; lets go of the directory.
+  kj::Promise<void> keep() { return end(true); }
+  // There is none: removes what was made, after what open() still does.
+  kj::Promise<void> discard() { return end(false); }
+
+ private:
+  kj::Promise<void> end(bool keeps);
+
+  FileWork& files;
+  // Of one piece of work at a time.
+  std::shared_ptr<std::optional<checkpoint::SnapshotTarget>> target =
+      std::make_shared<std::optional<checkpoint::SnapshotTarget>>();
+  kj::ForkedPromise<void> opened = kj::Promise<void>(kj::READY_NOW).fork();
+};
+
+}  // namespace vgpu

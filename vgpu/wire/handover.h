@@ -1,0 +1,36 @@
+// The handover of a suspended session to a worker that has restored it: one word of the segment (docs/ring.md), because the
+// program, the daemon or the worker can end between any two messages, and one of them must know for certain whether the
+// first pending frame has been consumed.
+//
+//   0                       nobody has been accepted
+//   2 · n                   the program has accepted the worker of its nth handover; either side can still turn back
+//   2 · n + 1               that worker has claimed the session and consumes: there is no way back
+//
+// The program accepts and withdraws, the worker claims; claim and withdrawal are compare-and-swaps from 2 · n, so exactly
+// one of them succeeds. A number is used once, so a worker of an earlier, withdrawn handover can claim nothing.
+// The program can write anything here, and only harms itself: a claim decides when its worker begins, not what it may do.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace vgpu {
+
+// On the program's side. The number of a new handover; the program has accepted its worker.
+inline uint64_t acceptHandover(std::atomic<uint64_t>& word, uint64_t previous) {
+  uint64_t number = previous + 2;
+  word.store(number);
+  return number;
+}
+
+// On the program's side. False where the worker has claimed the session.
+inline bool withdrawHandover(std::atomic<uint64_t>& word, uint64_t number) {
+  return word.compare_exchange_strong(number, 0);
+}
+
+// On the worker's side. False where the program has withdrawn.
+inline bool claimHandover(std::atomic<uint64_t>& word, uint64_t number) {
+  return number % 2 == 0 && word.compare_exchange_strong(number, number + 1);
+}
+
+}  // namespace vgpu
