@@ -29,11 +29,13 @@ class Resumption final : public kj::Refcounted {
     sessions.leave(identity.session);
     if (done) return;
     setKnownState(control::State::SUSPENDED);
-    std::string why = "the session could not be resumed";
     if (session.get() != nullptr) sessions.refuse(kj::mv(session), why);
     if (link.get() != nullptr) sessions.refuse(kj::mv(link), why);
   }
   KJ_DISALLOW_COPY(Resumption);
+
+  // Why it ends, for the program; what its caller is told.
+  void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
     return sessions.files.run([directory = directory] { return checkpoint::readIdentity(directory); })
@@ -162,6 +164,7 @@ class Resumption final : public kj::Refcounted {
   kj::Own<WorkerProcess> worker;  // and this with it
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
+  std::string why = "whoever asked to resume this program has given up";
   OperationReport report;
 };
 
@@ -169,7 +172,10 @@ class Resumption final : public kj::Refcounted {
 
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress) {
   auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress));
-  auto work = resumption->run();
+  auto work = resumption->run().catch_([&resumption = *resumption](kj::Exception&& exception) -> kj::Promise<Resumed> {
+    resumption.failed(exception);
+    return kj::mv(exception);
+  });
   return work.attach(kj::mv(resumption));
 }
 
