@@ -21,6 +21,11 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   auto found = on.blobs.find(p.getBlob());
   if (found == on.blobs.end()) return CUDA_ERROR_INVALID_IMAGE;
   Blob& blob = found->second;
+  auto results = answer.init<api::Cuda::ModuleLoadResults>();
+  if (auto& problem = blob.facts().problem; !problem.empty()) {
+    results.setLog(problem.c_str());
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
   std::array<char, 4096> log{};
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
@@ -29,7 +34,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   CUresult result =
       on.driver.cuModuleLoadDataEx(&module, blob.bytes().data(), options.size(), options.data(), values.data());
   log.back() = 0;
-  answer.init<api::Cuda::ModuleLoadResults>().setLog(log.data());
+  results.setLog(log.data());
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
   on.modules[p.getModule()] = p.getBlob();

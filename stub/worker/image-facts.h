@@ -1,6 +1,5 @@
-// What the worker must know of a module image that the driver does not tell. `image` is PTX text, an ELF file or a
-// fatbinary (docs/fatbinary.md); not trusted. Finding it out reads all of the image, decompressed, so it is done once an
-// image and kept with it.
+// What the worker must know of a module image that the driver does not tell. The image is not trusted. Finding it out reads
+// all of it, decompressed (image-parts.h), so it is done once an image and kept with it.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +19,8 @@ struct ImageFacts {
   // Every name that may be a variable of the module: the declarations of its PTX, the data symbols of its machine code.
   // Some may be no variable; the driver knows which.
   std::set<std::string> variables;
+  // Why the driver must not have it (image-parts.h); empty where it may.
+  std::string problem;
 
   bool operator==(const ImageFacts&) const = default;
 };
