@@ -1,7 +1,9 @@
+#include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <set>
 
 #include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
@@ -44,22 +46,37 @@ Tail loadTail(const OldDirectory& directory, const Manifest& manifest) {
   return tail;
 }
 
+// The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
+std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records) {
+  std::set<uint64_t> images;
+  for (auto& record : records)
+    for (auto& frame : record.recipe) {
+      if (frame.method != api::Method::moduleLoad) continue;
+      kj::ArrayPtr<const capnp::word> segment = frame.words;
+      capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
+      images.insert(message.getRoot<api::Cuda::ModuleLoadParams>().getBlob());
+    }
+  return images;
+}
+
 void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<SavedBlob>& blobs,
-               const Progress& progress) {
+               const std::set<uint64_t>& wanted, const Progress& progress) {
   std::vector<uint64_t> sizes;
   uint64_t total = 0;
   for (auto& blob : blobs) {
     sizes.push_back(blob.bytes);
     total += blob.bytes;
-    if (!on.blobs.emplace(blob.blob, stub::Blob::Origin::snapshot).second)
-      file.refuse(fmt::format("image {} is there twice", blob.blob));
+    if (!wanted.contains(blob.blob)) file.refuse(fmt::format("no module is made of image {}", blob.blob));
+    // Takes memory with what is there, and none for zeros: the manifest alone may not make us take any.
+    if (CUresult error = on.blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
+      file.refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob,
+                              stub::nameOf(on.driver, error)));
   }
   Phase phase(progress, "images", total);
   readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {
-    // Grows with what is there: the manifest alone may not make us take memory.
-    auto& image = on.blobs.at(blobs[piece.item].blob);
-    image.resize(piece.offset + piece.bytes);
-    if (bytes != nullptr) image.write(piece.offset, {bytes, piece.bytes});
+    auto& image = *on.blobs.find(blobs[piece.item].blob);
+    if (bytes == nullptr) image.appendZeros(piece.bytes);
+    else image.append({bytes, piece.bytes});
     phase.advance(piece.bytes);
   });
 }
@@ -91,7 +108,7 @@ Restored restoreQuiet(stub::Execution& on, const std::string& path, const Progre
   requireSamePlace(tail, on.shared());
 
   Pipeline pipeline(&on.driver);
-  loadBlobs(on, pipeline, blobs, manifest.blobs, progress);
+  loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records), progress);
   expectTextures(on, manifest.textures);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, manifest.variables, [&](size_t bytes) { objects.advance(bytes); });

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 
-#include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <set>
 
 #include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
@@ -25,10 +25,13 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier
   return recordsAt(std::move(records), barrier);
 }
 
+// The images of modules. One that is on its way to a module is not kept: the program sends it again.
 std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
+  std::set<uint64_t> numbers;
+  for (auto [module, number] : on.modules) numbers.insert(number);
   std::vector<SavedBlob> blobs;
-  for (auto& [number, blob] : on.blobs) blobs.push_back({number, blob.bytes().size()});
-  std::sort(blobs.begin(), blobs.end(), [](auto& a, auto& b) { return a.blob < b.blob; });
+  for (uint64_t number : numbers)
+    if (auto* blob = on.blobs.find(number)) blobs.push_back({number, blob->bytes().size()});
   return blobs;
 }
 
@@ -72,7 +75,7 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter&
   Phase phase(progress, "images", total);
   FileWriter file = directory.create(blobsFile);
   writeChunks(pipeline, file, ChunkPlan(std::move(sizes)), [&](const Piece& piece, std::byte* out) {
-    auto bytes = on.blobs.at(blobs[piece.item].blob).bytes();
+    auto bytes = on.blobs.find(blobs[piece.item].blob)->bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
   });
@@ -82,8 +85,8 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter&
 // Better no snapshot than one that has lost what kernels keep in the heap.
 void requireNoHeap(const stub::Execution& on) {
   for (auto [module, number] : on.modules) {
-    auto blob = on.blobs.find(number);
-    if (blob != on.blobs.end() && blob->second.facts().usesHeap)
+    auto* blob = on.blobs.find(number);
+    if (blob != nullptr && blob->facts().usesHeap)
       fail(fmt::format(
           "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
           "program goes on; give its kernels memory from cudaMalloc to have it suspended",

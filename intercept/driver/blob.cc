@@ -10,12 +10,14 @@ namespace vgpu {
 
 namespace {
 
-// `found`: whether the worker has the image now.
+// `found`: whether the worker has the image now; else it has room for it.
 CUresult findBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image, bool& found) {
-  ImageDigest digest = digestOf(image);  // before the frame: nobody waits for it
+  bool asksStore = thread.session.segment.header().storesImages.load(std::memory_order_relaxed) != 0;
+  ImageDigest digest{};
+  if (asksStore) digest = digestOf(image);  // before the frame: nobody waits for it
   Call<api::Cuda::BlobFindParams> frame(thread, api::Method::blobFind, dataWords(digest.size()));
   frame->setBlob(blob);
-  frame->setDigest(kj::arrayPtr(digest.data(), digest.size()));
+  if (asksStore) frame->setDigest(kj::arrayPtr(digest.data(), digest.size()));
   frame->setTotalBytes(image.size());
   if (CUresult error = frame.call()) return error;
   found = frame.results<api::Cuda::BlobFindResults>().getFound();
@@ -44,8 +46,7 @@ CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> imag
 
 CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image) {
   bool found = false;
-  if (thread.session.segment.header().storesImages.load(std::memory_order_relaxed) != 0)
-    if (CUresult error = findBlob(thread, blob, image, found)) return error;
+  if (CUresult error = findBlob(thread, blob, image, found)) return error;
   return found ? CUDA_SUCCESS : sendBlob(thread, blob, image);
 }
 

@@ -41,14 +41,20 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
   Session& session = thread.session;
   uint64_t blob = session.handles.create(api::Kind::BLOB, thread.device());
   uint64_t handle = thread.create(api::Kind::MODULE);
-  CUresult result = bringBlob(thread, blob, bytes);
-  if (result == CUDA_SUCCESS) {
+  CUresult result;
+  // A suspend keeps the images of modules. One that is on its way to its module is missing afterwards, and sent again.
+  for (bool missing = true; missing;) {
+    missing = false;
+    result = bringBlob(thread, blob, bytes);
+    if (result != CUDA_SUCCESS) break;
     Call<api::Cuda::ModuleLoadParams> frame(thread, api::Method::moduleLoad);
     frame->setModule(handle);
     frame->setBlob(blob);
     result = frame.call();
-    // A refused image's log comes with the refusal.
-    if (thread.slot().answerWords != 0) log.fill(frame.results<api::Cuda::ModuleLoadResults>().getLog().cStr());
+    if (thread.slot().answerWords == 0) break;
+    auto told = frame.results<api::Cuda::ModuleLoadResults>();
+    missing = told.getMissing();
+    log.fill(told.getLog().cStr());  // a refused image's log comes with the refusal
   }
   if (result != CUDA_SUCCESS) {
     dropBlob(thread, blob);

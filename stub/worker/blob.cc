@@ -1,17 +1,31 @@
 #include "stub/worker/blob.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+
+#include "vgpu/wire/arena.h"
 
 namespace vgpu::stub {
 
 namespace {
-constexpr std::byte nothing{0};
+constexpr uint64_t hugePageBytes = 2 * MiB;
+}
+
+void Blob::Unmap::operator()(std::byte* room) const { munmap(room, bytes); }
+
+std::optional<Blob> Blob::reserve(Origin origin, uint64_t bytes) {
+  size_t roomBytes = bytes + 1;
+  void* room =
+      mmap(nullptr, roomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return std::nullopt;
+  if (bytes >= hugePageBytes) madvise(room, roomBytes, MADV_HUGEPAGE);  // a fault for each, not for 512 small ones
+  return Blob(origin, {static_cast<std::byte*>(room), Unmap{roomBytes}}, bytes);
 }
 
 std::span<const std::byte> Blob::bytes() const {
   if (stored) return stored->bytes();
-  if (own.empty()) return {&nothing, 0};
-  return std::span(own).first(own.size() - 1);
+  return {room.get(), announced};
 }
 
 const ImageFacts& Blob::facts() const {
@@ -20,14 +34,9 @@ const ImageFacts& Blob::facts() const {
   return *known;
 }
 
-void Blob::resize(uint64_t bytes) {
-  own.resize(bytes + 1);
-  known.reset();
-}
-
-void Blob::write(uint64_t offset, std::span<const std::byte> piece) {
-  std::copy(piece.begin(), piece.end(), own.begin() + static_cast<ptrdiff_t>(offset));
-  known.reset();
+void Blob::append(std::span<const std::byte> piece) {
+  std::copy(piece.begin(), piece.end(), room.get() + arrived);
+  arrived += piece.size();
 }
 
 }  // namespace vgpu::stub

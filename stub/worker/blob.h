@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "stub/worker/image-file.h"
 
@@ -18,29 +18,42 @@ class Blob {
  public:
   enum class Origin { program, snapshot };
 
-  // Empty, to be written.
-  Blob(Origin origin) : origin(origin) {}
-  Blob(StoredImage image) : stored(std::move(image)) {}
+  // Room for an image of `bytes`, which are then appended. It takes addresses at once and memory only as bytes come: an
+  // announced size is somebody's word. Nothing where the system has no such room.
+  static std::optional<Blob> reserve(Origin origin, uint64_t bytes);
+  explicit Blob(std::shared_ptr<const StoredImage> image) : stored(std::move(image)) {}
 
   // As many as announced, zero where nothing has arrived. One more zero byte lies behind them.
   std::span<const std::byte> bytes() const;
-  // Found out when they are first asked for.
+  // Found out when they are first asked for, which is once all of them are there.
   const ImageFacts& facts() const;
 
-  // Not for a file of the store, which cannot be written; not outside of bytes().
-  bool isWritable() const { return !stored; }
-  void resize(uint64_t bytes);
-  void write(uint64_t offset, std::span<const std::byte> piece);
+  // Whether it takes memory of its own: a file of the store does not.
+  bool isOwn() const { return !stored; }
+  // How many have arrived. A file of the store is whole.
+  uint64_t arrivedBytes() const { return stored ? bytes().size() : arrived; }
+  bool isWhole() const { return arrivedBytes() == bytes().size(); }
+  // The next bytes, and bytes that are zero, which take no memory. Not more than announced.
+  void append(std::span<const std::byte> piece);
+  void appendZeros(uint64_t bytes) { arrived += bytes; }
 
   // Whether the store may not know it: the program has sent it, and it was not kept since.
   bool isNew() const { return !stored && origin == Origin::program && !kept; }
   void noteKept() { kept = true; }
 
  private:
+  struct Unmap {
+    size_t bytes;
+    void operator()(std::byte* room) const;
+  };
+  Blob(Origin origin, std::unique_ptr<std::byte, Unmap> room, uint64_t announced)
+      : origin(origin), room(std::move(room)), announced(announced) {}
+
   Origin origin = Origin::program;
   bool kept = false;
-  std::vector<std::byte> own;  // with the zero byte, unless it is empty
-  std::optional<StoredImage> stored;
+  std::unique_ptr<std::byte, Unmap> room;  // of the announced bytes and one more
+  uint64_t announced = 0, arrived = 0;
+  std::shared_ptr<const StoredImage> stored;
   mutable std::optional<ImageFacts> known;
 };
 

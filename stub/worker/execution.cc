@@ -176,11 +176,11 @@ CUresult Execution::freeSlabAfter(CUstream stream, uint32_t slab) {
 std::vector<ModuleVariable> Execution::allVariables() {
   std::vector<ModuleVariable> all;
   for (auto [module, number] : modules) {
-    auto blob = blobs.find(number);
-    if (blob == blobs.end()) continue;
+    const Blob* blob = blobs.find(number);
+    if (blob == nullptr) continue;
     select(handleDevice(module));
     auto real = fromWire<CUmodule>(handles.get(api::Kind::MODULE, module));
-    for (auto& name : blob->second.facts().variables) {
+    for (auto& name : blob->facts().variables) {
       CUdeviceptr address = 0;
       size_t bytes = 0;
       if (driver.cuModuleGetGlobal_v2(&address, &bytes, real, name.c_str()) == CUDA_SUCCESS)

@@ -18,7 +18,7 @@
 #include "stub/device/driver.h"
 #include "stub/pool/memory-pool.h"
 #include "stub/worker/answer.h"
-#include "stub/worker/blob.h"
+#include "stub/worker/blobs.h"
 #include "stub/worker/continuations.h"
 #include "stub/worker/device-progress.h"
 #include "stub/worker/event-times.h"
@@ -66,7 +66,7 @@ class Execution {
   MemoryPool pool;
   EventTimes eventTimes;
   const Images images;
-  std::unordered_map<uint64_t, Blob> blobs;                   // by the client's number
+  Blobs blobs;
   std::unordered_map<uint64_t, uint64_t> modules;             // virtual handle to the blob of its image
   std::unordered_map<uint64_t, ModuleVariable> variables;     // those the program asked for, by virtual handle
   std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle

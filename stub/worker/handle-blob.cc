@@ -8,8 +8,6 @@ namespace vgpu::stub {
 
 namespace {
 
-constexpr uint64_t maxBlobBytes = 4 * GiB;
-
 void count(std::atomic<uint64_t> ImageCounters::*which, const Images& images, uint64_t more) {
   if (images.counters != nullptr) (images.counters->*which).fetch_add(more, std::memory_order_relaxed);
 }
@@ -17,45 +15,45 @@ void count(std::atomic<uint64_t> ImageCounters::*which, const Images& images, ui
 }  // namespace
 
 // What is found is mapped, not copied, and the program sends nothing. The digest is the program's word: it gets what it
-// can name, as it could have sent it.
+// can name, as it could have sent it. What is not found may be sent: there is room for it within the session's limits.
 CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParams>& p, Answer& answer) {
   auto digest = p.getDigest();
   ImageDigest wanted;
-  if (digest.size() != wanted.size() || p.getTotalBytes() == 0 || p.getTotalBytes() > maxBlobBytes ||
-      on.blobs.contains(p.getBlob()))
-    return CUDA_ERROR_INVALID_VALUE;
-  std::copy(digest.begin(), digest.end(), wanted.begin());
+  if (digest.size() != 0 && digest.size() != wanted.size()) return CUDA_ERROR_INVALID_VALUE;
   auto results = answer.init<api::Cuda::BlobFindResults>();
-  if (on.images.store == nullptr) return CUDA_SUCCESS;
-  auto image = on.images.store->find(wanted);
-  if (!image) return CUDA_SUCCESS;
+  std::shared_ptr<const StoredImage> image;
+  if (digest.size() != 0 && on.images.store != nullptr) {
+    std::copy(digest.begin(), digest.end(), wanted.begin());
+    image = on.images.store->find(wanted);
+  }
+  if (image == nullptr) return on.blobs.reserve(p.getBlob(), Blob::Origin::program, p.getTotalBytes());
   if (image->bytes().size() != p.getTotalBytes()) return CUDA_ERROR_INVALID_VALUE;
-  on.blobs.emplace(p.getBlob(), std::move(*image));
+  if (CUresult error = on.blobs.add(p.getBlob(), std::move(image))) return error;
   count(&ImageCounters::found, on.images, 1);
   count(&ImageCounters::foundBytes, on.images, p.getTotalBytes());
   results.setFound(true);
   return CUDA_SUCCESS;
 }
 
+// Pieces come in order. Those of an image that was not announced here belong to a transfer that a suspend has cut in two:
+// the load that follows finds the image missing, and the program sends it again.
 CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWriteParams>& p, Answer&) {
-  uint64_t total = p.getTotalBytes(), offset = p.getOffset(), bytes = p.getBytes();
-  if (p.getSlab() >= slabCount || bytes > slabBytes || total > maxBlobBytes || offset > total || bytes > total - offset)
-    return CUDA_ERROR_INVALID_VALUE;
-  auto [place, isNew] = on.blobs.emplace(p.getBlob(), Blob::Origin::program);
-  Blob& blob = place->second;
-  if (isNew) {
-    blob.resize(total);
-    count(&ImageCounters::sent, on.images, 1);
+  if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t bytes = p.getBytes();
+  if (Blob* blob = on.blobs.find(p.getBlob())) {
+    uint64_t arrived = blob->arrivedBytes(), total = blob->bytes().size();
+    if (!blob->isOwn() || p.getTotalBytes() != total || p.getOffset() != arrived || bytes > total - arrived)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (arrived == 0) count(&ImageCounters::sent, on.images, 1);
+    count(&ImageCounters::sentBytes, on.images, bytes);
+    blob->append({on.shared().slab(p.getSlab()), bytes});
   }
-  if (!blob.isWritable() || blob.bytes().size() != total) return CUDA_ERROR_INVALID_VALUE;
-  blob.write(offset, {on.shared().slab(p.getSlab()), bytes});
-  count(&ImageCounters::sentBytes, on.images, bytes);
   on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);
   return CUDA_SUCCESS;
 }
 
 CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Answer&) {
-  on.blobs.erase(p.getBlob());
+  on.blobs.drop(p.getBlob());
   return CUDA_SUCCESS;
 }
 

@@ -18,10 +18,11 @@ void keepImage(Execution& on, Blob& blob) {
 }  // namespace
 
 CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Answer& answer) {
-  auto found = on.blobs.find(p.getBlob());
-  if (found == on.blobs.end()) return CUDA_ERROR_INVALID_IMAGE;
-  Blob& blob = found->second;
   auto results = answer.init<api::Cuda::ModuleLoadResults>();
+  Blob* found = on.blobs.find(p.getBlob());
+  results.setMissing(found == nullptr || !found->isWhole());
+  if (results.getMissing()) return CUDA_ERROR_INVALID_IMAGE;
+  Blob& blob = *found;
   if (auto& problem = blob.facts().problem; !problem.empty()) {
     results.setLog(problem.c_str());
     return CUDA_ERROR_INVALID_IMAGE;

@@ -17,19 +17,18 @@ namespace vgpu::stub {
 namespace {
 
 constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
-constexpr uint32_t fileVersion = 1;
+constexpr uint32_t fileVersion = 2;
 constexpr uint64_t pageBytes = 4096;
 constexpr uint64_t printsFlag = 1, heapFlag = 2;
 
 struct FileHeader {
   char magic[8];
   uint32_t version, reserved;
-  uint64_t checksumLow, checksumHigh;  // XXH3-128 of all that follows
-  uint8_t digest[32];
+  uint64_t checksumLow, checksumHigh;  // XXH3-128 of all that follows, up to the image
   uint64_t flags, imageBytes, nameBytes;
 };
-static_assert(sizeof(FileHeader) == 88);
-constexpr size_t uncheckedBytes = offsetof(FileHeader, digest);
+static_assert(sizeof(FileHeader) == 56);
+constexpr size_t uncheckedBytes = offsetof(FileHeader, flags);
 
 constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
 
@@ -82,7 +81,7 @@ std::optional<StoredImage> StoredImage::read(int fd, const ImageDigest& digest, 
   return stored;
 }
 
-// Sizes first, so that nothing is read outside; then the checksum, before anything else is believed.
+// Sizes first, so that nothing is read outside; then the checksum, before what is under it is believed; then the image.
 std::string StoredImage::check(const ImageDigest& digest) {
   FileHeader header;
   std::memcpy(&header, file.data(), sizeof header);
@@ -92,37 +91,28 @@ std::string StoredImage::check(const ImageDigest& digest) {
   if (header.nameBytes > file.size() || header.imageBytes > file.size() ||
       imageOffset(header.nameBytes) + header.imageBytes + 1 != file.size())
     return fmt::format("its {} bytes are not those that its header gives", file.size());
-  auto checked = file.subspan(uncheckedBytes);
+  auto checked = file.first(imageOffset(header.nameBytes)).subspan(uncheckedBytes);
   XXH128_hash_t sum = XXH3_128bits(checked.data(), checked.size());
   if (sum.low64 != header.checksumLow || sum.high64 != header.checksumHigh) return "its checksum differs";
-  if (!std::equal(digest.begin(), digest.end(), header.digest)) return "it holds another image than its name says";
-  auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
-  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes})};
   image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
+  if (digestOf(image) != digest || file.back() != std::byte{0}) return "it holds another image than its name says";
+  auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
+  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes}), ""};
   return "";
 }
 
-std::vector<std::byte> imageFileHead(const ImageDigest& digest, std::span<const std::byte> image,
-                                     const ImageFacts& facts) {
+std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const ImageFacts& facts) {
   std::string names = joined(facts.variables);
   FileHeader header{};
   std::memcpy(header.magic, fileMagic, sizeof fileMagic);
   header.version = fileVersion;
-  std::copy(digest.begin(), digest.end(), header.digest);
   header.flags = (facts.prints ? printsFlag : 0) | (facts.usesHeap ? heapFlag : 0);
   header.imageBytes = image.size();
   header.nameBytes = names.size();
   std::vector<std::byte> head(imageOffset(names.size()));
   std::memcpy(head.data(), &header, sizeof header);
   std::memcpy(head.data() + sizeof header, names.data(), names.size());
-
-  XXH3_state_t state;
-  std::byte last{0};
-  XXH3_128bits_reset(&state);
-  XXH3_128bits_update(&state, head.data() + uncheckedBytes, head.size() - uncheckedBytes);
-  XXH3_128bits_update(&state, image.data(), image.size());
-  XXH3_128bits_update(&state, &last, sizeof last);
-  XXH128_hash_t sum = XXH3_128bits_digest(&state);
+  XXH128_hash_t sum = XXH3_128bits(head.data() + uncheckedBytes, head.size() - uncheckedBytes);
   header.checksumLow = sum.low64;
   header.checksumHigh = sum.high64;
   std::memcpy(head.data(), &header, sizeof header);

@@ -21,9 +21,9 @@ class StoredImage {
   StoredImage& operator=(StoredImage&& other) noexcept;
   ~StoredImage();
 
-  // Maps the plain file `fd` and checks all of it against its checksum and against `digest`, the name it is asked for
-  // by. Nothing where it is not as it was written, or of another format version: `damage` says what was found. Nothing,
-  // and no damage, where it cannot be mapped.
+  // Maps the plain file `fd` and checks all of it: the image against `digest`, which is the name that it is asked for
+  // by, the rest against its checksum. Nothing where it is not as it was written, or of another format version: `damage`
+  // says what was found. Nothing, and no damage, where it cannot be mapped.
   static std::optional<StoredImage> read(int fd, const ImageDigest& digest, std::string& damage);
 
   // A zero byte lies behind them.
@@ -39,7 +39,6 @@ class StoredImage {
 };
 
 // What precedes the image in its file. A single zero byte follows the image.
-std::vector<std::byte> imageFileHead(const ImageDigest& digest, std::span<const std::byte> image,
-                                     const ImageFacts& facts);
+std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const ImageFacts& facts);
 
 }  // namespace vgpu::stub

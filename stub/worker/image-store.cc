@@ -98,11 +98,23 @@ std::optional<ImageStore> ImageStore::open(const std::string& directory, uint64_
   return std::nullopt;
 }
 
-std::optional<StoredImage> ImageStore::find(const ImageDigest& digest) {
+std::shared_ptr<const StoredImage> ImageStore::find(const ImageDigest& digest) {
+  auto known = mapped.find(digest);
+  auto image = known == mapped.end() ? nullptr : known->second.lock();
+  if (image == nullptr) {
+    image = read(digest);
+    if (image == nullptr) return nullptr;
+    mapped[digest] = image;
+  }
+  utimensat(folder, hexOf(digest).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // its last use
+  return image;
+}
+
+std::shared_ptr<const StoredImage> ImageStore::read(const ImageDigest& digest) {
   std::string name = hexOf(digest), damage;
   // O_NONBLOCK: what lies there may be a pipe.
   kj::AutoCloseFd file(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno != ELOOP) return std::nullopt;
+  if (file.get() < 0 && errno != ELOOP) return nullptr;
   std::optional<StoredImage> image;
   struct stat status;
   if (file.get() < 0 || fstat(file, &status) < 0) {
@@ -112,20 +124,17 @@ std::optional<StoredImage> ImageStore::find(const ImageDigest& digest) {
   } else {
     image = StoredImage::read(file, digest, damage);
   }
-  if (image) {
-    futimens(file, nullptr);  // its last use
-    return image;
-  }
-  if (damage.empty()) return std::nullopt;
+  if (image) return std::make_shared<const StoredImage>(std::move(*image));
+  if (damage.empty()) return nullptr;
   spdlog::warn("the image {}/{} is removed: {}", path, name, damage);
   unlinkat(folder, name.c_str(), 0);
-  return std::nullopt;
+  return nullptr;
 }
 
 void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts) {
   std::string name = hexOf(digest);
   if (faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return;  // another worker was faster
-  auto head = imageFileHead(digest, image, facts);
+  auto head = imageFileHead(image, facts);
   uint64_t bytes = head.size() + image.size() + 1;
   if (bytes > limitBytes) return;
   makeRoom(bytes);
@@ -137,7 +146,7 @@ int ImageStore::write(const std::string& name, std::span<const std::byte> head, 
   std::string unfinished = unfinishedName();
   kj::AutoCloseFd file(openat(folder, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return errno;
-  // Not synced: a file that a crash has torn is found out by its checksum.
+  // Not synced: a file that a crash has torn is found out when it is read.
   std::byte last{0};
   int error = writeAll(file, {partOf(head), partOf(image), partOf({&last, 1})});
   if (error == 0 && renameat(folder, unfinished.c_str(), folder, name.c_str()) < 0) error = errno;

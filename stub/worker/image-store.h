@@ -12,6 +12,8 @@
 #include <kj/io.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -25,8 +27,9 @@ class ImageStore {
   // folder is not private to us (private-folder.h); `problem` says why.
   static std::optional<ImageStore> open(const std::string& directory, uint64_t limitBytes, std::string& problem);
 
-  // The image of that digest, checked; counts as its last use. What is damaged is removed, and absent.
-  std::optional<StoredImage> find(const ImageDigest& digest);
+  // The image of that digest, null where it is not there; counts as its last use. A file is checked when it is mapped, its
+  // content by its name, and not again as long as somebody has it. What is damaged is removed, and absent.
+  std::shared_ptr<const StoredImage> find(const ImageDigest& digest);
 
   // Keeps an image, whose digest the caller has computed himself, in the place of those that were not used for longest.
   void add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts);
@@ -34,6 +37,7 @@ class ImageStore {
  private:
   ImageStore(kj::AutoCloseFd folder, std::string path, uint64_t limitBytes)
       : folder(kj::mv(folder)), path(std::move(path)), limitBytes(limitBytes) {}
+  std::shared_ptr<const StoredImage> read(const ImageDigest& digest);
   int write(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> image);
   void makeRoom(uint64_t bytes);
   void complain(int error);
@@ -43,6 +47,7 @@ class ImageStore {
   uint64_t limitBytes;
   std::optional<uint64_t> heldBytes;  // as far as we know: others add too. Counted again when it reaches the limit
   bool complained = false;
+  std::map<ImageDigest, std::weak_ptr<const StoredImage>> mapped;  // as many as the folder has had
 };
 
 }  // namespace vgpu::stub

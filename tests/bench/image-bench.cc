@@ -38,7 +38,7 @@ void digest(benchmark::State& state) {
 }
 BENCHMARK(digest)->Arg(50'000)->Arg(5'000'000);
 
-// The worker's, where it has the image: mapped, checked, its facts read.
+// The worker's, where the node has the image: mapped, checked, its facts read.
 void find(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   test::ScratchDirectory scratch;
@@ -54,18 +54,31 @@ void find(benchmark::State& state) {
 }
 BENCHMARK(find)->Arg(50'000)->Arg(5'000'000);
 
+// Where the worker has it in use already, as for another device.
+void findInUse(benchmark::State& state) {
+  auto image = imageOf(state.range(0));
+  test::ScratchDirectory scratch;
+  std::string problem;
+  auto store = ImageStore::open(scratch.path + "/images", 1ull << 30, problem);
+  auto name = digestOf(image);
+  store->add(name, image, findFacts(image));
+  auto inUse = store->find(name);
+  for (auto _ : state) benchmark::DoNotOptimize(store->find(name));
+  done(state, image.size());
+}
+BENCHMARK(findInUse)->Arg(50'000)->Arg(5'000'000);
+
 // Both parts where it does not: through slabs into memory of the worker's own.
 void send(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   std::vector<std::byte> slabs(16 * slabBytes);
   for (auto _ : state) {
-    Blob blob(Blob::Origin::program);
-    blob.resize(image.size());
+    auto blob = *Blob::reserve(Blob::Origin::program, image.size());
     for (size_t at = 0; at < image.size(); at += slabBytes) {
       size_t piece = std::min<size_t>(slabBytes, image.size() - at);
       std::byte* slab = &slabs[at % slabs.size()];
       std::memcpy(slab, &image[at], piece);
-      blob.write(at, {slab, piece});
+      blob.append({slab, piece});
     }
     benchmark::DoNotOptimize(blob.bytes().data());
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 
-#include <cstring>
 #include <random>
 
 #include "session-fixture.h"
@@ -24,12 +23,7 @@ class History {
   void load() {
     uint64_t number = ++last, module = makeHandle(api::Kind::MODULE, below(devices), 1, static_cast<uint32_t>(number));
     std::string image = imageOf(number);
-    std::memcpy(session.segment().slab(0), image.c_str(), image.size() + 1);
-    session.post(makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
-      p.setBlob(number);
-      p.setTotalBytes(image.size() + 1);
-      p.setBytes(image.size() + 1);
-    }));
+    bringImage(session, number, std::as_bytes(std::span(image.c_str(), image.size() + 1)));
     session.require(makeFrame<api::Cuda::ModuleLoadParams>(0, api::Method::moduleLoad,
                                                            static_cast<uint8_t>(handleDevice(module)), [&](auto p) {
                                                              p.setModule(module);

@@ -118,20 +118,24 @@ RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t 
   });
 }
 
-RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint32_t slab) {
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint64_t offset, uint32_t bytes) {
   return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
     p.setBlob(blob);
     p.setTotalBytes(totalBytes);
-    p.setSlab(slab);
-    p.setBytes(totalBytes);
+    p.setOffset(offset);
+    p.setSlab(0);
+    p.setBytes(bytes);
   });
+}
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes) {
+  return blobWrite(blob, totalBytes, 0, static_cast<uint32_t>(totalBytes));
 }
 
 void bringImage(TestSession& session, uint64_t blob, std::span<const std::byte> image) {
-  if (session.segment().header().storesImages != 0) {
-    session.require(blobFind(blob, digestOf(image), image.size()));
-    if (session.saysFound()) return;
-  }
+  bool asksStore = session.segment().header().storesImages != 0;
+  auto digest = digestOf(image);
+  session.require(blobFind(blob, std::span(digest).first(asksStore ? digest.size() : 0), image.size()));
+  if (session.saysFound()) return;
   std::memcpy(session.segment().slab(0), image.data(), image.size());
   session.post(blobWrite(blob, image.size()));
 }
@@ -207,8 +211,9 @@ uint64_t TestSession::post(RecordedFrame frame) {
 }
 
 int32_t TestSession::call(RecordedFrame frame) {
-  uint64_t stamp = post(std::move(frame)) + 1;
   Slot& slot = mapped->slot(slotIndex);
+  slot.result = CUDA_SUCCESS;  // the GPU writes none
+  uint64_t stamp = post(std::move(frame)) + 1;
   while (slot.done.load() < stamp) {
     for (auto& fault : mapped->header().fault)
       if (fault.load() != 0) return fault.load();
@@ -241,7 +246,8 @@ uint32_t TestSession::readWord(uint64_t address) {
   return word;
 }
 
-bool TestSession::saysFound() { return mapped->slot(slotIndex).answer[8] != std::byte{0}; }  // one word of results
+// The first word of results lies behind the root pointer.
+bool TestSession::firstResult() { return mapped->slot(slotIndex).answer[8] != std::byte{0}; }
 
 std::vector<std::byte> TestSession::program() const {
   std::byte* ring = mapped->base() + SegmentLayout::ring;

@@ -37,7 +37,8 @@ class TestSession {
   void commit();
 
   uint32_t readWord(uint64_t address);     // through a slab, as a program's cudaMemcpy
-  bool saysFound();                        // what the last blobFind answered
+  bool saysFound() { return firstResult(); }    // what the last blobFind answered
+  bool saysMissing() { return firstResult(); }  // what the last moduleLoad answered
   std::vector<std::byte> program() const;  // every byte of the segment that is not the GPU's or a worker's to write
 
   ScratchDirectory scratch;  // `list` and snapshots
@@ -47,6 +48,7 @@ class TestSession {
 
  private:
   uint64_t send(const RecordedFrame& frame);
+  bool firstResult();
   MemoryFile segmentFile, arenaFile;
   std::unique_ptr<Segment> mapped;
   Mapping counterMemory;
@@ -65,11 +67,12 @@ constexpr uint64_t module = 101, addFunction = 201, totalVariable = 301, seenVar
 
 // Its image, with the final zero.
 std::span<const std::byte> madeImage();
-// Brings an image to the worker as a program does: asks for it where the worker has a store, else sends it in
-// one slab.
+// Brings an image to the worker as a program does: asks for it, and sends it in one slab where it is not found.
 void bringImage(TestSession& session, uint64_t blob, std::span<const std::byte> image);
 RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t totalBytes);
-RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint32_t slab = 0);
+// Out of slab 0: all of it, or a part.
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes);
+RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint64_t offset, uint32_t bytes);
 
 // add(p, v): *p += v and total += v.
 RecordedFrame add(uint64_t p, uint32_t v, uint64_t stream = 0);

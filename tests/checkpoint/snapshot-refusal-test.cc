@@ -106,6 +106,21 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   saved.finish();
 }
 
+TEST_CASE("images that no module is made of, that are there twice, or that are more than a session may have are refused") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  auto refused = [&](auto change, const char* why) {
+    saved.forge([&](auto& json) { change(json["blobs"]); });
+    contains(saved.refusal(), why);
+    writeFile(saved.path + "/manifest.json", good);
+  };
+  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file blobs: no module is made of image 77");
+  refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file blobs: image 1 is there twice");
+  refused([](auto& blobs) { blobs[0][1] = 0; }, "file blobs: image 1 is there twice or empty");
+  refused([](auto& blobs) { blobs[0][1] = 5ull << 30; }, "file manifest.json: field blobs");
+  saved.finish();
+}
+
 TEST_CASE("a device of another model, or with too little memory, is refused") {
   Saved saved;
   contains(saved.refusal("architecture=80"), "resume it on the same model");

@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "session-fixture.h"
 #include "vgpu/wire/image-digest.h"
@@ -129,10 +132,12 @@ TEST_CASE("what no honest program asks of the store is an error for it, and the 
   CHECK(hostile.inWorker([&](stub::Worker& worker) {
     worker.proceed();
     std::vector<uint8_t> longer(4000, 1);
-    for (size_t size : {0, 1, 31, 33, 64, 4000})
+    for (size_t size : {1, 31, 33, 64, 4000})
       KJ_REQUIRE(hostile.call(blobFind(1, std::span(longer).first(size), bytes)) == invalid, "digest", size);
     for (uint64_t size : {uint64_t{0}, bytes - 1, bytes + 1, ~uint64_t{0}, uint64_t{1} << 33})
       KJ_REQUIRE(hostile.call(blobFind(1, digest, size)) == invalid, "bytes", size);
+    for (uint64_t size : {~uint64_t{0}, uint64_t{1} << 33})
+      KJ_REQUIRE(hostile.call(blobFind(1, {}, size)) == CUDA_ERROR_OUT_OF_MEMORY, "bytes to be sent", size);
     KJ_REQUIRE(hostile.images().found == 0);
     KJ_REQUIRE(hostile.call(moduleLoad(0, 105, 1)) == CUDA_ERROR_INVALID_IMAGE, "a blob that was never found");
 
@@ -151,10 +156,105 @@ TEST_CASE("what no honest program asks of the store is an error for it, and the 
     hostile.require(moduleFunction(0, made::addFunction, made::module, "add"));
 
     // A number that is being sent, too.
-    hostile.segment().header().deferred[0] = 0;
-    hostile.post(blobWrite(3, bytes));
-    KJ_REQUIRE(hostile.call(blobFind(3, digest, bytes)) == invalid, "a number that is being sent");
+    KJ_REQUIRE(hostile.call(blobFind(2, digest, bytes)) == invalid, "a number that is being sent");
   }) == "");
   CHECK(after.inWorker([&](stub::Worker& worker) { load(after, worker); }) == "");
   CHECK(hasFound(after, 1));
+}
+
+TEST_CASE("an image that does not arrive in order, or is more than it announced, is an error, and what is not all there is missing") {
+  StoredSession session("");
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    auto deferred = [&] {
+      session.require(synchronize());
+      return session.segment().header().deferred[0].exchange(0);
+    };
+    session.require(blobFind(1, {}, 1000));
+    session.post(blobWrite(1, 1000, 0, 400));
+    KJ_REQUIRE(deferred() == 0);
+    for (auto [total, offset, piece] : {std::array<uint32_t, 3>{1000, 0, 400}, {1000, 800, 200}, {1000, 399, 1},
+                                        {1000, 400, 601}, {999, 400, 100}, {4000, 400, 1000}}) {
+      session.post(blobWrite(1, total, offset, piece));
+      KJ_REQUIRE(deferred() == invalid, total, offset, piece);
+    }
+    KJ_REQUIRE(session.call(moduleLoad(0, 105, 1)) == CUDA_ERROR_INVALID_IMAGE && session.saysMissing());
+    KJ_REQUIRE(session.call(moduleLoad(0, 105, 2)) == CUDA_ERROR_INVALID_IMAGE && session.saysMissing());
+    session.post(blobWrite(2, 1000, 0, 400));
+    KJ_REQUIRE(deferred() == 0, "a piece of an image that nobody announced belongs to nothing");
+    session.post(blobWrite(1, 1000, 400, 600));
+    KJ_REQUIRE(deferred() == 0);
+    KJ_REQUIRE(session.call(moduleLoad(0, 105, 1)) != CUDA_SUCCESS && !session.saysMissing());
+  }) == "");
+}
+
+TEST_CASE("an image that a suspend finds on its way is not in the snapshot, is missing afterwards, and is sent again") {
+  StoredSession session("");
+  auto image = madeImage();
+  uint32_t half = static_cast<uint32_t>(image.size() / 2), rest = static_cast<uint32_t>(image.size()) - half;
+  std::string path = session.scratch.path + "/snapshot";
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(blobFind(1, {}, image.size()));
+    std::memcpy(session.segment().slab(0), image.data(), half);
+    session.post(blobWrite(1, image.size(), 0, half));
+    session.require(synchronize());
+    session.commit();
+    worker.quiesce();
+    std::memcpy(session.segment().slab(0), image.data() + half, rest);
+    session.post(blobWrite(1, image.size(), half, rest));
+    save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+  }) == "");
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    proceed(worker, restore(worker, path, nullptr));
+    KJ_REQUIRE(session.call(moduleLoad(0, made::module, 1)) == CUDA_ERROR_INVALID_IMAGE && session.saysMissing());
+    KJ_REQUIRE(session.segment().header().deferred[0].load() == 0, "the piece in the tail failed");
+    bringImage(session, 1, image);
+    session.require(moduleLoad(0, made::module, 1));
+    session.require(moduleFunction(0, made::addFunction, made::module, "add"));
+  }) == "");
+}
+
+TEST_CASE("zeros of an image take nothing in a snapshot, and nothing in the worker that restores it") {
+  StoredSession session("");
+  std::string path = session.scratch.path + "/snapshot";
+  constexpr uint64_t bytes = 256 * MiB;
+  auto residentBytes = [] {
+    uint64_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * 4096;
+  };
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(blobFind(1, {}, bytes));
+    std::memset(session.segment().slab(0), 0, slabBytes);
+    std::memcpy(session.segment().slab(0), madeImage().data(), madeImage().size());
+    for (uint64_t at = 0; at < bytes; at += slabBytes) {
+      session.post(blobWrite(1, bytes, at, slabBytes));
+      if (at == 0) session.require(synchronize());  // the slab is written again
+      if (at == 0) std::memset(session.segment().slab(0), 0, slabBytes);
+    }
+    session.require(moduleLoad(0, made::module, 1));
+    session.commit();
+    worker.quiesce();
+    save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+  }) == "");
+  CHECK(std::filesystem::file_size(path + "/blobs") < 64 * KiB);
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    uint64_t before = residentBytes();
+    auto restored = restore(worker, path, nullptr);
+    KJ_REQUIRE(residentBytes() - before < bytes / 2, before, residentBytes());
+    proceed(worker, restored);
+    session.require(moduleFunction(0, made::addFunction, made::module, "add"));
+  }) == "");
+}
+
+TEST_CASE("an image whose sizes lead out of it does not come to the driver") {
+  StoredSession session("");
+  std::string fatbinary("\x50\xed\x55\xba\1\0\x10\0\0\0\0\0\0\0\0\x7f", 16);
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    bringImage(session, 1, bytesOf(fatbinary));
+    KJ_REQUIRE(session.call(moduleLoad(0, 105, 1)) == CUDA_ERROR_INVALID_IMAGE && !session.saysMissing());
+  }) == "");
 }

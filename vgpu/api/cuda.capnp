@@ -29,7 +29,7 @@ interface Cuda {
   endHostLease @4 (address :UInt64 $A.destroys(hostLease)) -> ()
       $A.route(call) $A.replay(build) $A.noWork $A.workerByHand("gives its pages back too");
   blobWrite @5 (blob :UInt64, offset :UInt64, totalBytes :UInt64, slab :UInt32, bytes :UInt32) -> ()
-      $A.route(post) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps blobs, and a snapshot stores them");
+      $A.route(post) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps blobs; a snapshot stores those of modules");
   blobDrop @6 (blob :UInt64) -> ()
       $A.route(post) $A.replay(query) $A.noWork $A.workerByHand("as blobWrite");
 
@@ -82,7 +82,7 @@ interface Cuda {
       $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork;
 
   # ------------------------------------------------------------------ modules and functions
-  moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text)
+  moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text, missing :Bool)   # missing: send it (again)
       $A.entry("cuModuleLoadData") $A.since(2000) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("the image travels as a blob") $A.workerByHand("the image is a blob; the JIT's log comes back");
   moduleLoadEx @39 () $A.entry("cuModuleLoadDataEx") $A.since(2010) $A.route(local) $A.reason("moduleLoad with options");
@@ -373,8 +373,9 @@ interface Cuda {
   deviceSetMemPool @179 () $A.entry("cuDeviceSetMemPool") $A.since(11020) $A.route(local) $A.reason("pools are the client's");
 
   # ------------------------------------------------------------------ images that the node has already
-  blobFind @180 (blob :UInt64, digest :Data, totalBytes :UInt64) -> (found :Bool)   # digest: SHA-256 of the image
-      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("looks into the node's image store");
+  # digest: SHA-256 of the image; none where the worker has no store. Where the image is not found, it may be sent now.
+  blobFind @180 (blob :UInt64, digest :Data, totalBytes :UInt64) -> (found :Bool)
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("looks into the node's image store, makes room for the image");
 
   # ------------------------------------------------------------------ a few bytes back
   copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()

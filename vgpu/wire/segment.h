@@ -70,7 +70,7 @@ struct alignas(128) SegmentHeader {
   alignas(128) std::atomic<int32_t> fault[maxDevices];
   alignas(128) std::atomic<int32_t> deferred[maxDevices];
 
-  // 1 where the present worker has an image store: there a program asks for an image before it sends it.
+  // 1 where the present worker has an image store: there a program asks for an image by its digest before it sends it.
   alignas(128) std::atomic<uint32_t> storesImages;
 
   // Whether a worker that has restored the session may begin, or has begun, to consume: handover.h.
