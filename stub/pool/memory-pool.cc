@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -43,7 +44,7 @@ bool isCovered(const Map& map, uint64_t address, uint64_t bytes, Size size) {
   return false;
 }
 
-// What the system says it can give without taking it from others; without a word from it, as much as you like.
+// What the system says it can give without taking it from others; as much as you like where it says nothing.
 uint64_t availableMemory() {
   std::ifstream info("/proc/meminfo");
   std::string name, unit;
@@ -76,9 +77,29 @@ bool isInArena(uint64_t address, uint64_t bytes) {
          address - hostArenaBase <= hostArenaBytes - bytes;
 }
 
+// How many bytes of that part of the arena's file have no memory yet.
+uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t bytes) {
+  uint64_t absent = 0, at = arenaAddress - hostArenaBase, end = at + bytes;
+  while (at < end) {
+    off_t data = lseek(arena.fd(), static_cast<off_t>(at), SEEK_DATA);
+    uint64_t next = data < 0 ? end : std::min(end, static_cast<uint64_t>(data));  // none behind: ENXIO
+    absent += next - at;
+    if (next == end) break;
+    off_t hole = lseek(arena.fd(), data, SEEK_HOLE);
+    at = hole < 0 ? end : static_cast<uint64_t>(hole);
+  }
+  return absent;
+}
+
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
+constexpr auto itself = [](uint64_t bytes) { return bytes; };
 
 }  // namespace
+
+HostLimits HostLimits::ofThisMachine() {
+  auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)), pageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = availableMemory};
+}
 
 MemoryPool::~MemoryPool() {
   while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
@@ -145,6 +166,7 @@ CUresult MemoryPool::registerHost(unsigned device) {
     lease.registered = true;
     --unregistered;
   }
+  promisedBytes = 0;
   return CUDA_SUCCESS;
 }
 
@@ -160,10 +182,29 @@ CUresult MemoryPool::registerAgain(unsigned device) {
   return CUDA_SUCCESS;
 }
 
-CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes) {
-  if (!isInArena(address, bytes) || !isFree(hostLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > availableMemory()) return CUDA_ERROR_OUT_OF_MEMORY;
-  hostLeases.emplace(address, HostLease{.bytes = bytes, .arenaAddress = address});
+bool MemoryPool::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
+  if (hostLeases.size() >= limits.pieces || hostBytes > limits.bytes || bytes > limits.bytes - hostBytes) return false;
+  uint64_t available = limits.available();
+  if (absent > available) return false;
+  if (promisedBytes <= available - absent) return true;
+  promisedBytes = 0;
+  for (auto& [address, lease] : hostLeases)
+    if (!lease.registered) promisedBytes += absentBytes(arena, lease.arenaAddress, lease.bytes);
+  return promisedBytes <= available - absent;
+}
+
+void MemoryPool::addHost(uint64_t address, const HostLease& lease) {
+  hostLeases.emplace(address, lease);
+  usedArena.emplace(lease.arenaAddress, lease.bytes);
+  hostBytes += lease.bytes;
+}
+
+CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
+  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t absent = absentBytes(arena, address, bytes);
+  if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+  addHost(address, {.bytes = bytes, .arenaAddress = address});
+  promisedBytes += absent;
   ++unregistered;
   return CUDA_SUCCESS;
 }
@@ -182,6 +223,8 @@ CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, cons
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
                        static_cast<off_t>(lease.bytes)));
+  hostBytes -= lease.bytes;
+  usedArena.erase(lease.arenaAddress);
   hostLeases.erase(found);
   return error;
 }
@@ -192,14 +235,15 @@ CUresult MemoryPool::adopt(unsigned device, uint64_t address, uint64_t arenaAddr
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
       inHostArena(address) || inDeviceArenas(address))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(hostLeases, arenaAddress, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+  if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
   // Never over what this process has: the address is the program's choice.
   void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
                       arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
   HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .device = device, .registered = true};
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
-  if (error == CUDA_SUCCESS) hostLeases.emplace(address, lease);
+  if (error == CUDA_SUCCESS) addHost(address, lease);
   if (error != CUDA_SUCCESS) munmap(mapped, bytes);
   return error;
 }

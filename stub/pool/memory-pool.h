@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "stub/device/driver.h"
 #include "vgpu/wire/arena.h"
@@ -13,9 +15,20 @@
 
 namespace vgpu::stub {
 
+// How much of the host's memory a session may have pinned: leased or adopted pieces, which keep it until they end.
+struct HostLimits {
+  uint64_t bytes;                       // of all pieces
+  uint64_t pieces;
+  std::function<uint64_t()> available;  // what the machine can give at this moment without taking it from others
+
+  // Seven eighths of this machine's memory.
+  static HostLimits ofThisMachine();
+};
+
 class MemoryPool {
  public:
-  explicit MemoryPool(const Driver& driver) : driver(driver) {}
+  explicit MemoryPool(const Driver& driver, HostLimits limits = HostLimits::ofThisMachine())
+      : driver(driver), limits(std::move(limits)) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -30,14 +43,16 @@ class MemoryPool {
 
   // Leases [address, address + bytes) of the host arena. The driver learns of it before the GPU next gets work, by
   // registerHost(): until then it costs nothing, and what the program has touched itself meanwhile costs less. Out of
-  // memory where the machine has less available. endHostLease also gives its pages back to the system.
-  CUresult hostLease(uint64_t address, uint64_t bytes);
+  // memory where a limit is reached, or the machine has less available than this and what was leased before will still
+  // take. endHostLease also gives its pages back to the system.
+  CUresult hostLease(uint64_t address, uint64_t bytes, const MemoryFile& arena);
   CUresult endHostLease(uint64_t address, const MemoryFile& arena);
   bool hasUnregistered() const { return unregistered != 0; }
   CUresult registerHost(unsigned device);  // whose context is current
 
   // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
-  // where the range is none, already mapped where this process has something else there.
+  // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
+  // at the address, out of memory as for hostLease().
   CUresult adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
   CUresult release(uint64_t address, const MemoryFile& arena);
 
@@ -61,10 +76,17 @@ class MemoryPool {
   };
   CUresult endHost(std::map<uint64_t, HostLease>::iterator lease, const MemoryFile& arena);
   CUresult registerLease(uint64_t address, const HostLease& lease);
+  // Whether a piece that takes `absentBytes` more from the machine is within the limits.
+  bool hasRoom(uint64_t bytes, uint64_t absentBytes, const MemoryFile& arena);
+  void addHost(uint64_t address, const HostLease& lease);
 
   const Driver& driver;
+  HostLimits limits;
   std::map<uint64_t, Lease> deviceLeases;
-  std::map<uint64_t, HostLease> hostLeases;
+  std::map<uint64_t, HostLease> hostLeases;     // by the address where the program has them
+  std::map<uint64_t, uint64_t> usedArena;       // what they are of the host arena: address -> bytes
+  uint64_t hostBytes = 0;                       // of hostLeases
+  uint64_t promisedBytes = 0;   // what registering will still take, at most: the program may have touched some meanwhile
   unsigned unregistered = 0;    // of hostLeases
   uint32_t reservedArenas = 0;  // a bit a device
 };

@@ -48,7 +48,7 @@ CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParam
 }
 
 CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Answer&) {
-  return on.pool.hostLease(p.getAddress(), p.getBytes());
+  return on.pool.hostLease(p.getAddress(), p.getBytes(), on.hostArenaFile());
 }
 
 CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Answer&) {
