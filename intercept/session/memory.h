@@ -79,6 +79,7 @@ class Memory {
   void collect(Thread& thread);  // of the current device
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
   CUresult release(Thread& thread, uint64_t firstPage);
+  CUresult endRegistration(Thread& thread, uint64_t address);
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
@@ -97,6 +98,7 @@ class Memory {
     uint64_t firstPage, pageBytes;
     uint64_t arenaAddress;   // of the part of the arena that is to be behind the pages; 0: none
     bool isAdopted = false;  // and is
+    bool isEnding = false;   // somebody unregisters it
   };
   const MemoryFile& arenaFile;
   std::map<uint64_t, Registered> registered;  // by address

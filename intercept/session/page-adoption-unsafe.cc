@@ -1,30 +1,24 @@
 #include "intercept/session/page-adoption.h"
 
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "intercept/session/write-protection.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu {
 
 namespace {
 
-// How much is read-only at a time: about 200 µs of copying.
+// How much is write-protected at a time: about 200 µs of copying.
 constexpr uint64_t pieceBytes = 1 * MiB;
 
 std::byte* pointer(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
@@ -57,59 +51,6 @@ void forEachMapping(uint64_t address, uint64_t bytes, const std::function<void(c
   }
 }
 
-// All that is being exchanged: memory that a thread may write but for us, so a write that faulted is made again. And
-// how far that is still read-only: a thread that faults in that piece waits.
-std::atomic<uint64_t> exchangeStart{0}, exchangeEnd{0}, heldStart{0}, heldEnd{0};
-struct sigaction before;
-
-void onFault(int signal, siginfo_t* info, void* context) {
-  auto address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (address >= exchangeStart.load() && address < exchangeEnd.load()) {
-    while (address >= heldStart.load() && address < heldEnd.load()) sched_yield();
-    return;
-  }
-  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
-  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  sigaction(signal, &before, nullptr);
-}
-
-std::mutex exchanging;
-
-// While it lives, faults come to onFault().
-class FaultsHeld {
- public:
-  explicit FaultsHeld(const AdoptedPages& pages) : lock(exchanging) {
-    exchangeStart.store(pages.address);
-    exchangeEnd.store(pages.address + pages.bytes);
-    struct sigaction ours {};
-    ours.sa_sigaction = onFault;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&ours.sa_mask);
-    sigaction(SIGSEGV, &ours, &before);
-  }
-  ~FaultsHeld() {
-    // A thread may have faulted and not be in the handler yet: this returns when every thread has been scheduled.
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-    sigaction(SIGSEGV, &before, nullptr);
-    exchangeEnd.store(0);
-  }
-
-  // Exchanges [address, address + bytes): `exchange` copies and maps. What it maps is writable; where it fails, the old
-  // pages are again.
-  template <typename Exchange>
-  bool piece(uint64_t address, uint64_t bytes, Exchange&& exchange) {
-    heldStart.store(address);
-    heldEnd.store(address + bytes);
-    bool done = mprotect(pointer(address), bytes, PROT_READ) == 0 && exchange();
-    if (!done) mprotect(pointer(address), bytes, PROT_READ | PROT_WRITE);
-    heldEnd.store(0);
-    return done;
-  }
-
- private:
-  std::lock_guard<std::mutex> lock;
-};
-
 // Private memory with the bytes of [address, address + bytes), in its place.
 bool makePrivate(uint64_t address, uint64_t bytes) {
   void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,11 +79,12 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes) {
 }
 
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
-  FaultsHeld held(pages);
+  auto protection = WriteProtection::over(pages.address, pages.bytes);
+  if (!protection) return false;
   for (uint64_t done = 0; done < pages.bytes; done += pieceBytes) {
     uint64_t address = pages.address + done, from = pages.arenaAddress + done;
     uint64_t bytes = std::min(pieceBytes, pages.bytes - done);
-    bool adopted = held.piece(address, bytes, [&] {
+    bool adopted = protection->during(address, bytes, [&] {
       copyPages(pointer(from), pointer(address), bytes);
       return mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, arena.fd(),
                   static_cast<off_t>(from - hostArenaBase)) != MAP_FAILED;
@@ -152,9 +94,9 @@ bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
   return true;
 }
 
-void returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
+bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
   struct stat file {};
-  if (fstat(arena.fd(), &file) != 0) return;
+  if (fstat(arena.fd(), &file) != 0) return false;
   std::vector<std::pair<uint64_t, uint64_t>> ours;
   forEachMapping(pages.address, pages.bytes, [&](const MappedRange& range) {
     uint64_t start = std::max(range.start, pages.address), end = std::min(range.end, pages.address + pages.bytes);
@@ -162,14 +104,17 @@ void returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
                 hostArenaBase + range.offset + (start - range.start) == pages.arenaAddress + (start - pages.address);
     if (same) ours.emplace_back(start, end);
   });
-  FaultsHeld held(pages);
-  for (auto& [start, end] : ours)
+  for (auto& [start, end] : ours) {
+    auto protection = WriteProtection::over(start, end - start);
+    if (!protection) return false;
     for (uint64_t address = start; address < end; address += pieceBytes) {
       uint64_t bytes = std::min(pieceBytes, end - address);
-      held.piece(address, bytes, [&] { return makePrivate(address, bytes); });
+      if (!protection->during(address, bytes, [&] { return makePrivate(address, bytes); })) return false;
     }
+  }
+  return true;
 }
 
-void returnPagesInChild(const AdoptedPages& pages) { makePrivate(pages.address, pages.bytes); }
+bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes); }
 
 }  // namespace vgpu

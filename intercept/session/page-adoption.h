@@ -1,13 +1,12 @@
 // Pages of the program's own memory become pages of the host arena, under the program's addresses and while its threads
 // run.
 //
-// What is exchanged is what lies behind the addresses: the bytes are copied into the arena's file and the file is
-// mapped over them. A thread that writes meanwhile would write into the old page after it was copied, so a piece is
-// read-only for as long as its copy takes; a thread that faults on it waits in a signal handler, and its write then
-// goes to the new page. The handler is ours for that time only and passes every other fault on to the program's. A
-// system call that writes into the piece at that moment is answered EFAULT; pieces are small so that this is short.
+// The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would
+// write into the old page after it was copied, so a piece is write-protected for as long as its copy takes
+// (write-protection.h): a thread that writes into it waits, and its write then goes to the new page. Pieces are small so
+// that this is short. Where the system has no such protection, pages are not adopted.
 //
-// Any thread; one exchange at a time.
+// Any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +30,10 @@ PageKind kindOfPages(uint64_t address, uint64_t bytes);
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // Private memory again, with the same bytes, wherever the arena is still mapped: the program may have unmapped some.
-void returnPages(const AdoptedPages& pages, const MemoryFile& arena);
+// False where the system refuses a part, which is the arena's still; it may be tried again.
+bool returnPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // The same in a child that fork() has made, where nobody else runs: it shares nothing with its parent.
-void returnPagesInChild(const AdoptedPages& pages);
+bool returnPagesInChild(const AdoptedPages& pages);
 
 }  // namespace vgpu

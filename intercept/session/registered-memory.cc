@@ -1,7 +1,10 @@
 // cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so
 // that the GPU and the worker see it where the program does. Where they cannot be, it is known, and copied as pageable
 // memory is.
+#include <kj/debug.h>
 #include <pthread.h>
+
+#include <cstdlib>
 
 #include "intercept/session/call.h"
 #include "intercept/session/page-adoption.h"
@@ -75,14 +78,19 @@ CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
     theMemory = this;
     pthread_atfork([] { theMemory->mutex.lock(); }, [] { theMemory->mutex.unlock(); },
                    [] {
+                     // Those that are on their way into the arena or out of it too. A child that went on sharing its
+                     // parent's memory would write into it.
                      for (auto& [address, entry] : theMemory->registered)
-                       if (entry.isAdopted) returnPagesInChild({entry.firstPage, entry.pageBytes, entry.arenaAddress});
+                       if (entry.arenaAddress != 0 &&
+                           !returnPagesInChild({entry.firstPage, entry.pageBytes, entry.arenaAddress}))
+                         std::abort();
                      theMemory->registered.clear();
                      theMemory->mutex.unlock();
                    });
   });
   if (adoptPages(pages, arenaFile)) return CUDA_SUCCESS;
-  returnPages(pages, arenaFile);
+  KJ_REQUIRE(returnPages(pages, arenaFile), "memory that is half registered cannot be put back", kj::hex(pages.address),
+             pages.bytes);
   release(thread, pages.address);
   return CUDA_ERROR_OPERATING_SYSTEM;
 }
@@ -94,25 +102,38 @@ CUresult Memory::release(Thread& thread, uint64_t firstPage) {
 }
 
 CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
-  Registered entry;
   {
     std::lock_guard lock(mutex);
     auto found = registered.find(address);
-    if (found == registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    entry = found->second;
+    if (found == registered.end() || found->second.isEnding) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    found->second.isEnding = true;
   }
+  CUresult result = endRegistration(thread, address);
+  if (result == CUDA_SUCCESS) return result;
+  std::lock_guard lock(mutex);
+  if (auto found = registered.find(address); found != registered.end()) found->second.isEnding = false;
+  return result;
+}
+
+// Of an entry that nobody else ends.
+CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   for (unsigned device = 0; device < thread.session.devices.size(); ++device)
     if (CUresult error = synchronizeDevice(thread, device)) return error;
+  Registered entry;
   {
     std::lock_guard lock(mutex);
-    if (registered.erase(address) == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    anyRegistered.store(!registered.empty(), std::memory_order_relaxed);
+    entry = registered.at(address);
   }
-  if (!entry.isAdopted) return CUDA_SUCCESS;
-  returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile);
-  CUresult result = release(thread, entry.firstPage);
+  CUresult result = CUDA_SUCCESS;
+  if (entry.isAdopted) {
+    if (!returnPages({entry.firstPage, entry.pageBytes, entry.arenaAddress}, arenaFile))
+      return CUDA_ERROR_OPERATING_SYSTEM;
+    result = release(thread, entry.firstPage);
+  }
   std::lock_guard lock(mutex);
-  host.settleLease(entry.arenaAddress, false);
+  if (entry.isAdopted) host.settleLease(entry.arenaAddress, false);
+  registered.erase(address);
+  anyRegistered.store(!registered.empty(), std::memory_order_relaxed);
   return result;
 }
 

@@ -1,0 +1,115 @@
+// Pages that become the arena's and private again while threads use them.
+#include "intercept/session/page-adoption.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "intercept/session/write-protection.h"
+#include "vgpu/wire/arena.h"
+
+using namespace vgpu;
+
+namespace {
+
+constexpr uint64_t pageBytes = 4 * KiB, pages = 700;
+
+uint64_t addressOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+struct Memory {
+  Memory()
+      : bytes(static_cast<char*>(
+            mmap(nullptr, pages * pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    REQUIRE(bytes != MAP_FAILED);
+  }
+  ~Memory() { munmap(bytes, pages * pageBytes); }
+  AdoptedPages adopted() const { return {addressOf(bytes), pages * pageBytes, hostArenaBase + 2 * MiB}; }
+  std::atomic<long>& word(uint64_t page) { return *reinterpret_cast<std::atomic<long>*>(bytes + page * pageBytes); }
+
+  char* bytes;
+  MemoryFile file = MemoryFile::create("vgpu-test-arena", hostArenaBytes);
+  Mapping arena{file, reinterpret_cast<void*>(hostArenaBase)};
+};
+
+bool isRefusedHere(Memory& memory) {
+  if (WriteProtection::over(addressOf(memory.bytes), pages * pageBytes)) return false;
+  MESSAGE("skipped: this system has no write protection by userfaultfd, or refuses it");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("no write is lost, whatever signals its thread blocks, while pages are adopted and returned") {
+  Memory memory;
+  if (isRefusedHere(memory)) return;
+  std::atomic<bool> ended{false};
+  std::array<long, pages> counted{};
+  std::thread writer([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    for (uint64_t page = 0; !ended; page = (page + 7) % pages) {
+      memory.word(page).fetch_add(1);
+      ++counted[page];
+    }
+  });
+  bool done = true;
+  for (int round = 0; round < 20; ++round)
+    done = done && adoptPages(memory.adopted(), memory.file) && returnPages(memory.adopted(), memory.file);
+  ended = true;
+  writer.join();
+  CHECK(done);
+  CHECK(kindOfPages(addressOf(memory.bytes), pages * pageBytes) == PageKind::adoptable);
+  long lost = 0;
+  for (uint64_t page = 0; page < pages; ++page) lost += counted[page] - memory.word(page).load();
+  CHECK(lost == 0);
+}
+
+TEST_CASE("system calls that write there meanwhile succeed, if the process may watch the system's accesses") {
+  Memory memory;
+  if (isRefusedHere(memory)) return;
+  auto watch = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+  if (watch < 0) {
+    MESSAGE("skipped: it may not");
+    return;
+  }
+  close(watch);
+  std::atomic<bool> ended{false};
+  std::atomic<long> failed{0};
+  std::thread reader([&] {
+    int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    for (uint64_t page = 0; !ended; page = (page + 11) % pages)
+      failed += read(zeros, memory.bytes + page * pageBytes, 64) != 64;
+    close(zeros);
+  });
+  bool done = true;
+  for (int round = 0; round < 20; ++round)
+    done = done && adoptPages(memory.adopted(), memory.file) && returnPages(memory.adopted(), memory.file);
+  ended = true;
+  reader.join();
+  CHECK(done);
+  CHECK(failed == 0);
+}
+
+TEST_CASE("adopted pages are the arena's, and returned ones are the process's own again, with what was written meanwhile") {
+  Memory memory;
+  if (isRefusedHere(memory)) return;
+  memory.word(3) = 33;
+  REQUIRE(adoptPages(memory.adopted(), memory.file));
+  auto* inArena = reinterpret_cast<std::atomic<long>*>(memory.arena.data() + 2 * MiB + 5 * pageBytes);
+  memory.word(5) = 55;
+  CHECK(*inArena == 55);
+  *inArena = 56;
+  REQUIRE(returnPages(memory.adopted(), memory.file));
+  CHECK(memory.word(3) == 33);
+  CHECK(memory.word(5) == 56);
+  *inArena = 57;
+  CHECK(memory.word(5) == 56);
+}
