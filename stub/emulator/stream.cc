@@ -150,8 +150,8 @@ std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
   return before;
 }
 
+// The mutex is held.
 std::vector<TaskRef> StreamSet::tails() {
-  std::lock_guard lock(mutex_);
   std::vector<TaskRef> all{legacy_->tail};
   for (const auto& [thread, each] : perThread_) all.push_back(each->tail);
   for (const std::weak_ptr<Stream>& weak : created_) {
@@ -162,8 +162,24 @@ std::vector<TaskRef> StreamSet::tails() {
   return all;
 }
 
+void StreamSet::afterAll(Action action) {
+  auto task = std::make_shared<Task>(context_, Weight::light, std::move(action));
+  {
+    std::lock_guard lock(mutex_);
+    scheduler_.tie(task, tails());
+    std::erase_if(orphans_, [](const auto& orphan) { return orphan.second->done(); });
+    orphans_.emplace_back(false, task);  // so that the context does not end before it
+  }
+  scheduler_.start(task);
+}
+
 void StreamSet::waitForAll() {
-  for (const TaskRef& task : tails()) task->wait();
+  std::vector<TaskRef> all;
+  {
+    std::lock_guard lock(mutex_);
+    all = tails();
+  }
+  for (const TaskRef& task : all) task->wait();
 }
 
 std::shared_ptr<Stream> streamOf(Context& current, CUstream handle) {

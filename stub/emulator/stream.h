@@ -103,6 +103,9 @@ class StreamSet {
   // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then.
   TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child);
   std::shared_ptr<Graph> endCapture(Stream&);
+  // Runs `action`, which is quick, once all work is over that is in any stream now; on the caller's thread where there
+  // is none. Not in a context whose work has failed.
+  void afterAll(Action action);
   // What a new point in the stream would wait for.
   std::vector<TaskRef> pending(const Stream&);
   void waitForAll();
@@ -120,7 +123,8 @@ class StreamSet {
   std::shared_ptr<Stream> legacy_;
   std::map<std::thread::id, std::shared_ptr<Stream>> perThread_;
   std::vector<std::weak_ptr<Stream>> created_;
-  std::vector<std::pair<bool, TaskRef>> orphans_;  // last tasks of destroyed streams, and whether those were blocking
+  // Last tasks of destroyed streams, and whether those were blocking; what comes after all work.
+  std::vector<std::pair<bool, TaskRef>> orphans_;
 };
 
 // While one lives, the null stream means the per-thread default stream to its thread: the `_ptsz` and `_ptds` entries.

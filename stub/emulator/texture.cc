@@ -19,15 +19,28 @@ uint64_t TextureObjects::add(TextureObject object) {
 TextureObject TextureObjects::get(uint64_t handle, bool surface) const {
   std::lock_guard lock(mutex_);
   auto at = objects_.find(handle);
-  if (at == objects_.end() || at->second.surface != surface) refuse(CUDA_ERROR_INVALID_VALUE);
+  if (at == objects_.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
   return at->second;
 }
 
-void TextureObjects::remove(uint64_t handle, bool surface) {
+void TextureObjects::destroy(uint64_t handle, bool surface) {
+  Context* context;
+  {
+    std::lock_guard lock(mutex_);
+    auto at = objects_.find(handle);
+    if (at == objects_.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
+    at->second.destroyed = true;
+    context = at->second.context;
+  }
+  context->streams.afterAll([this, handle] {
+    remove(handle);
+    return Outcome::finished;
+  });
+}
+
+void TextureObjects::remove(uint64_t handle) {
   std::lock_guard lock(mutex_);
-  auto at = objects_.find(handle);
-  if (at == objects_.end() || at->second.surface != surface) refuse(CUDA_ERROR_INVALID_VALUE);
-  objects_.erase(at);
+  objects_.erase(handle);
 }
 
 void TextureObjects::removeOf(const Context& context) {
@@ -102,7 +115,7 @@ CUresult CUDAAPI cuTexObjectCreate(CUtexObject* handle, const CUDA_RESOURCE_DESC
 }
 
 CUresult CUDAAPI cuTexObjectDestroy(CUtexObject handle) {
-  return enterContext([&](Context& context) { context.driver.textures.remove(handle, false); });
+  return enterContext([&](Context& context) { context.driver.textures.destroy(handle, false); });
 }
 
 CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject handle) {
@@ -137,7 +150,7 @@ CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* handle, const CUDA_RESOURCE_DE
 }
 
 CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject handle) {
-  return enterContext([&](Context& context) { context.driver.textures.remove(handle, true); });
+  return enterContext([&](Context& context) { context.driver.textures.destroy(handle, true); });
 }
 
 CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject handle) {

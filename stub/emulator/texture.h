@@ -20,17 +20,21 @@ struct TextureObject {
   CUDA_TEXTURE_DESC texture;
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
   std::shared_ptr<const ImageView> image;  // the same, as kernels read it
+  bool destroyed = false;                  // but not gone: work that was issued before may use it
 };
 
 class TextureObjects {
  public:
   uint64_t add(TextureObject object);
   TextureObject get(uint64_t handle, bool surface) const;  // refuses with CUDA_ERROR_INVALID_VALUE
-  void remove(uint64_t handle, bool surface);
+  // Dead to the program at once; to kernels, and its number free, when the work is over that its context has now.
+  void destroy(uint64_t handle, bool surface);
   void removeOf(const Context&);
   std::vector<std::shared_ptr<const ImageView>> images() const;  // by handle
 
  private:
+  void remove(uint64_t handle);
+
   mutable std::mutex mutex_;
   std::map<uint64_t, TextureObject> objects_;
 };

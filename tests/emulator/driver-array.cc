@@ -1,3 +1,4 @@
+#include <atomic>
 #include <numeric>
 
 #include "driver-fixture.h"
@@ -118,4 +119,48 @@ TEST_CASE("texture objects say what they were made of, and their handles are reu
   CHECK_EQ(asked.res.linear.devPtr, resource.res.linear.devPtr);
   resource.res.linear.sizeInBytes = 257;
   CHECK_ANSWER(cuTexObjectCreate(&third, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+namespace {
+
+// Holds the work behind it until it is told to go on.
+void hold(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
+
+}  // namespace
+
+TEST_CASE("work finds the array and the texture that are destroyed behind it, and others do not get their places before") {
+  Device device;
+  CUstream stream = nullptr;
+  REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+  CUarray array = nullptr, other = nullptr;
+  REQUIRE_CUDA(cuArray3DCreate(&array, &descriptor));
+  std::vector<uint32_t> numbers{1, 2, 3, 4}, others{5, 6, 7, 8}, found(4);
+  REQUIRE_CUDA(cuMemcpyHtoA(array, 0, numbers.data(), 16));
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  resource.res.array.hArray = array;
+  CUDA_TEXTURE_DESC texture{};
+  CUtexObject first = 0, second = 0, third = 0;
+  REQUIRE_CUDA(cuTexObjectCreate(&first, &resource, &texture, nullptr));
+
+  std::atomic<int> released{0};
+  REQUIRE_CUDA(cuLaunchHostFunc(stream, hold, &released));
+  REQUIRE_CUDA(cuMemcpyAtoHAsync(found.data(), array, 0, 16, stream));
+  CHECK_CUDA(cuTexObjectDestroy(first));
+  CHECK_ANSWER(cuTexObjectDestroy(first), CUDA_ERROR_INVALID_VALUE);
+  CHECK_CUDA(cuArrayDestroy(array));
+  CHECK_ANSWER(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+  REQUIRE_CUDA(cuArray3DCreate(&other, &descriptor));
+  REQUIRE_CUDA(cuMemcpyHtoA(other, 0, others.data(), 16));
+  resource.res.array.hArray = other;
+  REQUIRE_CUDA(cuTexObjectCreate(&second, &resource, &texture, nullptr));
+  CHECK_NE(second, first);
+
+  released = 1;
+  released.notify_all();
+  CHECK_CUDA(cuCtxSynchronize());
+  CHECK_EQ(found, numbers);
+  REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
+  CHECK_EQ(third, first);
 }
