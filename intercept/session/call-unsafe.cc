@@ -8,9 +8,10 @@
 
 namespace vgpu {
 
-CallBase::CallBase(Thread& thread, api::Method method, uint64_t words) : thread(thread), method(method), words(words) {
+CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, bool inside)
+    : thread(thread), method(method), words(words), insideGate(!inside) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
-  thread.session.gate.enter(thread.slotIndex);
+  if (!inside) thread.session.gate.enter(thread.slotIndex);
   reservation = thread.session.ring.reserve(words, thread.session.lost);
   if (reservation) {
     stampOf = reservation->stamp();
@@ -35,6 +36,7 @@ kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(slot.answer), slot.answerWords);
 }
 
+  if (longReply != nullptr) return longReply;
 void CallBase::inStream(uint64_t stream) {
   if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) raise(entry->lastWork, stampOf);
 }
@@ -74,8 +76,32 @@ CUresult CallBase::send() {
 CUresult CallBase::signal() {
   expectAnswer(thread);
   if (CUresult error = send()) return error;
+  if (uint64_t words = thread.slot().answerWords; words * sizeof(capnp::word) > answerBytes) [[unlikely]]
+    if (CUresult error = fetchLongReply(words)) return error;
   if (CUresult error = awaitStamp(thread, stampOf)) return error;
   return thread.session.takeError(thread.device());
+}
+
+bool CallBase::hasResults() const { return answerWords().size() != 0; }
+
+// Gathers a reply of which the slot holds the beginning. The thread stays inside the gate for it, because only the worker
+// that gave the reply has the rest.
+CUresult CallBase::fetchLongReply(uint64_t words) {
+  KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
+  auto whole = kj::heapArray<capnp::word>(words);
+  auto bytes = whole.asBytes();
+  std::memcpy(bytes.begin(), thread.slot().answer, answerBytes);
+  for (size_t have = answerBytes; have < bytes.size();) {
+    Call<api::Cuda::ReplyPartParams> frame(thread, api::Method::replyPart, 0, true);
+    frame->setOffset(static_cast<uint32_t>(have));
+    if (CUresult error = frame.call()) return error;
+    auto part = frame.results<api::Cuda::ReplyPartResults>().getBytes();
+    KJ_REQUIRE(part.size() != 0 && part.size() <= bytes.size() - have, "a reply's part of impossible size", part.size());
+    std::memcpy(bytes.begin() + have, part.begin(), part.size());
+    have += part.size();
+  }
+  longReply = kj::mv(whole);
+  return CUDA_SUCCESS;
 }
 
 void CallBase::record() {

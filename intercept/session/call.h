@@ -23,7 +23,8 @@ namespace vgpu {
 // What a frame and its waiting have in common, whatever its parameters are.
 class CallBase {
  protected:
-  CallBase(Thread& thread, api::Method method, uint64_t words);
+  // `inside`: the thread is inside the gate already, because of a call that goes on after this one.
+  CallBase(Thread& thread, api::Method method, uint64_t words, bool inside);
   ~CallBase();
   CallBase(const CallBase&) = delete;
   CallBase& operator=(const CallBase&) = delete;
@@ -36,6 +37,8 @@ class CallBase {
   CUresult post();
   // Waits for the worker's answer and returns CUDA's.
   CUresult call();
+  // Whether the reply of a call has results, which a refusal may have too.
+  bool hasResults() const;
   // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
   CUresult signal();
   // The same without the wait: awaitStamp(stamp()) is the other half. A thread may have several on their way in one
@@ -61,6 +64,8 @@ class CallBase {
 
  private:
   void publish();
+  void leaveGate();
+  CUresult fetchLongReply(uint64_t words);
 
   api::Method method;
   uint64_t words;
@@ -71,6 +76,7 @@ class CallBase {
   kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
+  kj::Array<capnp::word> longReply;  // one that the slot did not take
 
 // Clears the thread's slot for the next answer; the GPU itself writes no result.
 void expectAnswer(Thread& thread);
@@ -91,8 +97,8 @@ template <typename Params>
 class Call : public CallBase {
  public:
   // `extraWords`: of the lists, data and texts that the parameters will hold.
-  Call(Thread& thread, api::Method method, uint64_t extraWords = 0)
-      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords),
+  Call(Thread& thread, api::Method method, uint64_t extraWords = 0, bool inside = false)
+      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords, inside),
         params(space()) {}
 
   api::FrameBuilder<Params>* operator->() { return &params; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <capnp/message.h>
+#include <kj/array.h>
 
 #include <array>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "stub/worker/continuations.h"
+#include "vgpu/wire/segment.h"
 
 namespace vgpu::stub {
 
@@ -27,13 +29,15 @@ class Answer {
 
   bool isLeftToGpu() const { return byGpu; }
   const std::optional<std::vector<Mark>>& postponement() const { return postponed; }
-  // The message's one segment; empty where no results were begun. Throws kj::Exception where it outgrew a slot.
+  // The message as one segment, valid until reset(); empty where no results were begun. Throws kj::Exception where it is
+  // larger than maxReplyBytes.
   std::span<const capnp::word> words();
   void reset();
 
  private:
-  std::array<capnp::word, 1024> scratch{};  // as large as a slot's answer
+  std::array<capnp::word, answerBytes / sizeof(capnp::word)> scratch{};
   std::optional<capnp::MallocMessageBuilder> message;
+  kj::Array<capnp::word> joined;  // a message that outgrew `scratch`
   bool byGpu = false;
   std::optional<std::vector<Mark>> postponed;
 };

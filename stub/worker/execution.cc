@@ -44,6 +44,7 @@ Execution::~Execution() { detach(); }
 
 void Execution::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
   detach();
+  longReplies.clear();  // of another program
   auto shared = std::make_unique<Segment>(segmentFileIn);
   KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
   Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));

@@ -74,6 +74,7 @@ class Execution {
   TextureHandles textures;
   std::array<Throttle, maxDevices> throttles;
   Continuations later;
+  std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
   bool prints = false;  // a module that may print has been loaded: see ImageFacts
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.

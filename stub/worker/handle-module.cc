@@ -8,6 +8,8 @@ namespace vgpu::stub {
 
 namespace {
 
+constexpr size_t maxLogBytes = 64 * KiB;  // of the JIT's messages; the rest is cut off
+
 // Only what the driver has accepted is kept, under the digest of the bytes that it was given.
 void keepImage(Execution& on, Blob& blob) {
   if (on.images.store == nullptr || !blob.isNew()) return;
@@ -27,7 +29,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
     results.setLog(problem.c_str());
     return CUDA_ERROR_INVALID_IMAGE;
   }
-  std::array<char, 4096> log{};
+  std::vector<char> log(maxLogBytes);
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
   CUmodule module = nullptr;

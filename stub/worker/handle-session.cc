@@ -39,6 +39,18 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   return CUDA_SUCCESS;
 }
 
+CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartParams>& p, Answer& answer) {
+  constexpr size_t most = answerBytes - 8 * sizeof(capnp::word);  // the message around them
+  auto kept = on.longReplies.find(on.slotIndex());
+  if (kept == on.longReplies.end()) return CUDA_ERROR_INVALID_VALUE;
+  auto bytes = kj::arrayPtr(kept->second.data(), kept->second.size()).asBytes();
+  if (p.getOffset() >= bytes.size()) return CUDA_ERROR_INVALID_VALUE;
+  auto part = bytes.slice(p.getOffset(), std::min<size_t>(p.getOffset() + most, bytes.size()));
+  answer.init<api::Cuda::ReplyPartResults>().setBytes(part);
+  if (part.end() == bytes.end()) on.longReplies.erase(kept);
+  return CUDA_SUCCESS;
+}
+
 CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Answer&) {
   return on.pool.lease(on.device(), p.getAddress(), p.getBytes());
 }

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -26,11 +27,12 @@ namespace {
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
 // Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
-void complete(const Segment& segment, const Frame& frame, CUresult result, std::span<const capnp::word> answer) {
-  Slot& slot = segment.slot(frame.slot);
+void complete(Execution& execution, const Frame& frame, CUresult result, std::span<const capnp::word> answer) {
+  Slot& slot = execution.shared().slot(frame.slot);
   slot.result = result;
   slot.answerWords = static_cast<uint32_t>(answer.size());
-  if (!answer.empty()) std::memcpy(slot.answer, answer.data(), answer.size_bytes());
+  if (!answer.empty()) std::memcpy(slot.answer, answer.data(), std::min<size_t>(answer.size_bytes(), answerBytes));
+  if (answer.size_bytes() > answerBytes) [[unlikely]] execution.longReplies[frame.slot].assign(answer.begin(), answer.end());
   slot.done.store(frame.stamp());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {
     slot.wakeups.fetch_add(1);
@@ -147,7 +149,7 @@ void Worker::Impl::run(const Frame& frame) {
   if (info.route == api::Route::POST) {
     if (result != CUDA_SUCCESS) execution->noteDeferred(frame.device, result);
   } else if (!answer.isLeftToGpu() || result != CUDA_SUCCESS) {
-    complete(execution->shared(), frame, result, answer.words());  // a refused module's log comes with the refusal
+    complete(*execution, frame, result, answer.words());  // a refused module's log comes with the refusal
   }
 }
 

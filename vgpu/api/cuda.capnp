@@ -380,6 +380,10 @@ interface Cuda {
   # ------------------------------------------------------------------ a few bytes back
   copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
       $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the thread's slot");
+
+  # ------------------------------------------------------------------ replies larger than a slot
+  replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps what of a reply its slot does not take");
 }
 
 struct Rect {

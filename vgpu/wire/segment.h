@@ -25,6 +25,7 @@ constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
 constexpr uint64_t slotCount = 256;
 constexpr uint64_t answerBytes = 8 * KiB - 128;
+constexpr uint64_t maxReplyBytes = 512 * KiB;  // fetched in parts where it is more than a slot takes
 constexpr uint64_t eventLineCount = 32 * 1024;
 constexpr uint64_t slabCount = 64;
 constexpr uint64_t slabBytes = 1 * MiB;
@@ -48,7 +49,7 @@ struct alignas(128) Slot {
   std::atomic<uint32_t> wakeups;  // futex: changes when the worker completes something itself
   std::atomic<uint32_t> sleeping; // the thread is in the futex, or about to be
   int32_t result;                 // CUresult of that frame
-  uint32_t answerWords;           // of the Cap'n Proto message in `answer`
+  uint32_t answerWords;           // of the Cap'n Proto message of which `answer` holds the beginning, if not all
   alignas(8) std::byte pad[104];
   std::byte answer[answerBytes];
 };
