@@ -64,6 +64,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream) {
     Call<api::Cuda::StreamDestroyParams> frame(thread, api::Method::streamDestroy);
     frame->setHStream(handle);
     if (CUresult error = frame.post()) return error;
+    thread.session.handles.find(api::Kind::STREAM, handle)->depth.end(thread, handle);
     thread.destroy(api::Kind::STREAM, handle);
     return CUDA_SUCCESS;
   });

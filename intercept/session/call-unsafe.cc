@@ -22,7 +22,12 @@ CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, bool insi
 }
 
 CallBase::~CallBase() {
-  if (insideGate) thread.session.gate.leave(thread.slotIndex);
+  if (insideGate) leaveGate();
+}
+
+void CallBase::leaveGate() {
+  thread.session.gate.leave(thread.slotIndex);
+  insideGate = false;
 }
 
 kj::ArrayPtr<capnp::word> CallBase::space() {
@@ -31,14 +36,20 @@ kj::ArrayPtr<capnp::word> CallBase::space() {
 }
 
 kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
+  if (longReply != nullptr) return longReply;
   const Slot& slot = thread.slot();
   KJ_REQUIRE(slot.answerWords * sizeof(capnp::word) <= answerBytes, "an answer larger than a slot", slot.answerWords);
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(slot.answer), slot.answerWords);
 }
 
-  if (longReply != nullptr) return longReply;
 void CallBase::inStream(uint64_t stream) {
-  if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) raise(entry->lastWork, stampOf);
+  workStream = stream;
+  if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
+    raise(entry->lastWork, stampOf);
+    depth = &entry->depth;
+  } else if (stream == 0) {
+    depth = &thread.session.defaultStreamDepths[thread.device()];
+  }
 }
 
 void CallBase::publish() {
@@ -53,7 +64,11 @@ CUresult CallBase::post() {
   if (!reservation) return thread.session.lossResult();
   publish();
   if (!recordsLater) record();
-  return CUDA_SUCCESS;
+  if (depth == nullptr) return CUDA_SUCCESS;
+  uint64_t frames = depth->count(thread);
+  if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
+  leaveGate();
+  return depth->await(thread, workStream, frames);
 }
 
 CUresult CallBase::call() {
@@ -61,25 +76,10 @@ CUresult CallBase::call() {
   expectAnswer(thread);
   publish();
   CUresult result = awaitStamp(thread, stampOf, Waiting::forWorker);
-  if (result == CUDA_SUCCESS && !recordsLater) record();
-  return result;
-}
-
-CUresult CallBase::send() {
-  if (!reservation) return thread.session.lossResult();
-  publish();
-  thread.session.gate.leave(thread.slotIndex);
-  insideGate = false;
-  return CUDA_SUCCESS;
-}
-
-CUresult CallBase::signal() {
-  expectAnswer(thread);
-  if (CUresult error = send()) return error;
   if (uint64_t words = thread.slot().answerWords; words * sizeof(capnp::word) > answerBytes) [[unlikely]]
     if (CUresult error = fetchLongReply(words)) return error;
-  if (CUresult error = awaitStamp(thread, stampOf)) return error;
-  return thread.session.takeError(thread.device());
+  if (result == CUDA_SUCCESS && !recordsLater) record();
+  return result;
 }
 
 bool CallBase::hasResults() const { return answerWords().size() != 0; }
@@ -102,6 +102,20 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
   }
   longReply = kj::mv(whole);
   return CUDA_SUCCESS;
+}
+
+CUresult CallBase::send() {
+  if (!reservation) return thread.session.lossResult();
+  publish();
+  leaveGate();
+  return CUDA_SUCCESS;
+}
+
+CUresult CallBase::signal() {
+  expectAnswer(thread);
+  if (CUresult error = send()) return error;
+  if (CUresult error = awaitStamp(thread, stampOf)) return error;
+  return thread.session.takeError(thread.device());
 }
 
 void CallBase::record() {

@@ -33,7 +33,7 @@ class CallBase {
   kj::ArrayPtr<const capnp::word> answerWords() const;
 
  public:
-  // Fire and forget. CUDA_SUCCESS, or the session's loss.
+  // Fire and forget; a thread that has filled a stream waits there. CUDA_SUCCESS, or the session's loss.
   CUresult post();
   // Waits for the worker's answer and returns CUDA's.
   CUresult call();
@@ -47,7 +47,7 @@ class CallBase {
 
   uint64_t stamp() const { return stampOf; }
 
-  // Says in which stream this frame is work, for the client's own knowledge of what is outstanding.
+  // Says in which stream this frame is work, for the client's own knowledge of what is outstanding there.
   void inStream(uint64_t stream);
 
   // For the object list: the range of what this frame makes.
@@ -72,11 +72,13 @@ class CallBase {
   std::optional<Reservation> reservation;
   uint64_t stampOf = 0;
   bool insideGate = true, recordsLater = false;
+  uint64_t workStream = 0;
+  StreamDepth* depth = nullptr;  // of workStream; nullptr: the frame is work in none
   kj::Array<capnp::word> kept;     // the message, where the object list will want it
   kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
+  kj::Array<capnp::word> longReply;  // one that the slot did not take
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
-  kj::Array<capnp::word> longReply;  // one that the slot did not take
 
 // Clears the thread's slot for the next answer; the GPU itself writes no result.
 void expectAnswer(Thread& thread);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/stream-depth.h"
 #include "vgpu/api/handle.h"
 
 namespace vgpu {
@@ -53,6 +54,7 @@ struct ObjectEntry {
   uint64_t blob = 0;                 // of a module
   std::unique_ptr<FunctionLayout> function;
   std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
+  StreamDepth depth;                   // of a stream
 };
 
 class HandleTable {
@@ -72,6 +74,7 @@ class HandleTable {
     entry.lastWork.store(0, std::memory_order_relaxed);
     entry.knownDone.store(0, std::memory_order_relaxed);
     entry.stream.store(0, std::memory_order_relaxed);
+    entry.depth.reset();
     fill(entry);
     entry.handle.store(handle, std::memory_order_release);
   }

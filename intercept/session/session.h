@@ -69,6 +69,7 @@ class Session final : public SessionControl {
     }
   };
   std::array<Progress, maxDevices> progress;
+  std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries
 
   // The first error of a posted call on `device` that no call has answered yet; or the one that ended its context.
   CUresult takeError(unsigned device);

@@ -15,7 +15,6 @@ void Execution::dropObjects(unsigned device) {
   std::erase_if(functions, isOfDevice);
   std::erase_if(variables, isOfDevice);
   eventTimes.forgetAll(device);
-  throttles[device] = {};
 }
 
 CUresult Execution::resetContext() {

@@ -25,7 +25,6 @@
 #include "stub/worker/handle-map.h"
 #include "stub/worker/images.h"
 #include "stub/worker/texture-handles.h"
-#include "stub/worker/throttle.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
@@ -72,7 +71,6 @@ class Execution {
   std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
   std::unordered_map<uint64_t, ArrayInfo> arrays;             // by virtual handle
   TextureHandles textures;
-  std::array<Throttle, maxDevices> throttles;
   Continuations later;
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
   bool prints = false;  // a module that may print has been loaded: see ImageFacts

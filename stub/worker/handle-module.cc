@@ -117,20 +117,16 @@ CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKer
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   CUstream stream = on.stream(p.getStream());
   on.launched(p.getStream(), p.getFunction());
-  CUresult result;
   if (p.getCooperative()) {
     CUlaunchAttribute cooperative{};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
     CUlaunchConfig config{p.getGridX(),  p.getGridY(),       p.getGridZ(), p.getBlockX(), p.getBlockY(),
                           p.getBlockZ(), p.getSharedBytes(), stream,       &cooperative,  1};
-    result = on.driver.cuLaunchKernelEx(&config, function.real, nullptr, extra.data());
-  } else {
-    result = on.driver.cuLaunchKernel(function.real, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(),
-                                      p.getBlockY(), p.getBlockZ(), p.getSharedBytes(), stream, nullptr, extra.data());
+    return on.driver.cuLaunchKernelEx(&config, function.real, nullptr, extra.data());
   }
-  if (result == CUDA_SUCCESS) on.throttles[on.device()].launched(on.driver, stream);
-  return result;
+  return on.driver.cuLaunchKernel(function.real, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(),
+                                  p.getBlockZ(), p.getSharedBytes(), stream, nullptr, extra.data());
 }
 
 }  // namespace vgpu::stub

@@ -125,11 +125,6 @@ bool Worker::Impl::step(Backoff& backoff) {
     if (busyDevices != 0) watch();
     return false;
   }
-  if (frame->method == api::Method::launchKernel && frame->device < execution->deviceCount() &&
-      !execution->throttles[frame->device].hasRoom(driver)) {
-    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
-    return false;
-  }
   run(*frame);
   reader->release();
   execution->ringPosition = reader->position();

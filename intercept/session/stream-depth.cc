@@ -1,0 +1,82 @@
+#include "intercept/session/stream-depth.h"
+
+#include <thread>
+
+#include "intercept/session/call.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+void StreamDepth::countShared(const Thread& thread) {
+  const Thread* nobody = nullptr;
+  if (owner.compare_exchange_strong(nobody, &thread))
+    owned.fetch_add(1, std::memory_order_release);
+  else
+    shared.fetch_add(1, std::memory_order_release);
+}
+
+// A mark may go when the one before it has been passed, so that there is one at a time. Whoever finds it due posts it: all
+// frames that were counted by then are before it in the ring, because a frame is counted when it has been posted.
+CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
+  Session& session = thread.session;
+  unsigned device = stream == 0 ? thread.device() : handleDevice(stream);
+  for (Backoff backoff;;) {
+    uint64_t next = nextMark.load(std::memory_order_relaxed), groupsPassed = passed.load(std::memory_order_acquire);
+    if (frames >= next && groupsPassed + 1 >= next / groupFrames) {
+      if (!nextMark.compare_exchange_strong(next, next + groupFrames)) continue;
+      if (CUresult error = postMark(thread, stream)) return error;
+    } else if (frames < (groupsPassed + 2) * groupFrames) {
+      return CUDA_SUCCESS;
+    } else if (!passMark(thread, device)) {
+      if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+      if (stream != 0 && session.handles.find(api::Kind::STREAM, stream) == nullptr) return CUDA_SUCCESS;  // destroyed
+      if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
+    }
+  }
+}
+
+// Whether the mark that is on its way has been passed, or never will be because its context has ended.
+bool StreamDepth::passMark(Thread& thread, unsigned device) {
+  Session& session = thread.session;
+  uint64_t stamp = mark.load(std::memory_order_acquire);
+  if (stamp == 0) return false;
+  bool isPassed = session.segment.eventLine(line.load(std::memory_order_relaxed)).done.load(std::memory_order_acquire) >= stamp;
+  if (!isPassed && session.faultOf(device, stamp) == CUDA_SUCCESS) return false;
+  if (mark.compare_exchange_strong(stamp, 0)) passed.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
+  uint32_t own = line.load(std::memory_order_relaxed);
+  if (own == noLine) {
+    auto taken = thread.session.eventLines.take();
+    if (!taken) {  // every line is an event's: nobody can know more of this stream, so it is not limited
+      passed.fetch_add(1, std::memory_order_release);
+      return CUDA_SUCCESS;
+    }
+    own = *taken;
+    line.store(own, std::memory_order_relaxed);
+  }
+  Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
+  frame->setStream(stream);  // not counted
+  frame->setLine(own);
+  mark.store(frame.stamp(), std::memory_order_release);
+  return frame.post();
+}
+
+void StreamDepth::end(Thread& thread, uint64_t stream) {
+  uint32_t own = line.exchange(noLine, std::memory_order_relaxed);
+  if (own != noLine) thread.session.eventLines.give(own, handleDevice(stream), mark.load(std::memory_order_relaxed));
+}
+
+void StreamDepth::reset() {
+  owner.store(nullptr, std::memory_order_relaxed);
+  owned.store(0, std::memory_order_relaxed);
+  shared.store(0, std::memory_order_relaxed);
+  nextMark.store(groupFrames, std::memory_order_relaxed);
+  passed.store(0, std::memory_order_relaxed);
+  mark.store(0, std::memory_order_relaxed);
+  line.store(noLine, std::memory_order_relaxed);
+}
+
+}  // namespace vgpu
