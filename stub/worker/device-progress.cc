@@ -53,6 +53,16 @@ CUresult DeviceProgress::joinDestroyed(uint64_t stream) {
   return joinStream(fromWire<CUstream>(handles.get(api::Kind::STREAM, stream)));
 }
 
+bool DeviceProgress::isDone() {
+  if (unmarked || !hasPassed(marks)) return false;
+  for (uint64_t stream : touched)
+    if (driver.cuStreamQuery(fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, stream))) == CUDA_ERROR_NOT_READY)
+      return false;
+  touched.clear();
+  lastUsed = none;
+  return true;
+}
+
 CUresult DeviceProgress::mark(uint64_t& number) {
   if (CUresult error = joinLegacy()) return error;
   for (uint64_t stream : touched)

@@ -33,6 +33,8 @@ class DeviceProgress {
     if (stream != lastUsed) note(stream);
   }
 
+  // Whether all work so far is known to be over. Asks the driver, and waits for nothing; what has failed is over.
+  bool isDone();
   // A mark behind all work so far: `number`. The one before, where nothing has come since.
   CUresult mark(uint64_t& number);
   // The legacy stream's part of the next mark, or that of a stream that is about to be destroyed.

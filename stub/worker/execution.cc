@@ -92,9 +92,10 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
 CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
   unsigned device = current;
   DeviceProgress& progress = *progressOf[device];
+  // A program that has waited sees the driver's numbers and places as free as natively.
+  if (!later.has(device) && progress.isDone()) return destroy();
   uint64_t number;
   if (CUresult error = progress.mark(number)) return error;
-  if (progress.hasPassed(number) && !later.has(device)) return destroy();
   later.add(device, {{device, number}}, [this, device, destroy = std::move(destroy)](CUresult fault) {
     if (fault != CUDA_SUCCESS) return;  // the object ends with its context
     select(device);

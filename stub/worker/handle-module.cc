@@ -60,7 +60,7 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
   dropChildren(on.functions, api::Kind::FUNCTION);
   dropChildren(on.variables, api::Kind::VARIABLE);
   on.modules.erase(handle);
-  return on.driver.cuModuleUnload(module);
+  return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
 }
 
 CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Answer& answer) {

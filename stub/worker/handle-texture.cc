@@ -71,6 +71,13 @@ CUDA_RESOURCE_VIEW_DESC readView(api::TextureView::Reader from) {
   return to;
 }
 
+// A launch that was posted before finds it: the driver would give its number to the next object at once.
+CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
+  auto object = on.textures.take(handle, surface);
+  if (!object) return CUDA_ERROR_INVALID_HANDLE;
+  return on.afterAllWork([&on, object = *object] { return on.textures.destroyReal(object); });
+}
+
 }  // namespace
 
 CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Answer& answer) {
@@ -90,7 +97,7 @@ CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureC
 }
 
 CUresult textureDestroy(Execution& on, const api::FrameReader<api::Cuda::TextureDestroyParams>& p, Answer&) {
-  return on.textures.destroy(p.getTexture(), false);
+  return destroyLater(on, p.getTexture(), false);
 }
 
 CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceCreateParams>& p, Answer& answer) {
@@ -106,7 +113,7 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
 }
 
 CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::SurfaceDestroyParams>& p, Answer&) {
-  return on.textures.destroy(p.getSurface(), true);
+  return destroyLater(on, p.getSurface(), true);
 }
 
 }  // namespace vgpu::stub

@@ -31,12 +31,12 @@ CUresult TextureHandles::make(uint64_t handle, bool surface, unsigned device, co
   return CUDA_SUCCESS;
 }
 
-CUresult TextureHandles::destroy(uint64_t handle, bool surface) {
+std::optional<TextureHandle> TextureHandles::take(uint64_t handle, bool surface) {
   auto found = objects.find(handle);
-  if (found == objects.end() || found->second.surface != surface) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == objects.end() || found->second.surface != surface) return std::nullopt;
   TextureHandle object = found->second;
   objects.erase(found);
-  return destroyReal(object);
+  return object;
 }
 
 void TextureHandles::finishRestore(const std::function<void(unsigned device)>& select) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -37,8 +38,9 @@ class TextureHandles {
   // number that cannot be had is no error here, requireSameTextures() compares.
   using Create = std::function<CUresult(unsigned long long& value)>;
   CUresult make(uint64_t handle, bool surface, unsigned device, const Create& create, uint64_t& value);
-  // CUDA's answer; invalid handle where there is no such object.
-  CUresult destroy(uint64_t handle, bool surface);
+  // Forgets an object, whose number is the driver's until destroyReal(). Nothing where there is no such object.
+  std::optional<TextureHandle> take(uint64_t handle, bool surface);
+  CUresult destroyReal(const TextureHandle& object);
   // Their context has ended, and they with it.
   void forgetAll(unsigned device) {
     std::erase_if(objects, [&](auto& entry) { return entry.second.device == device; });
@@ -49,7 +51,6 @@ class TextureHandles {
  private:
   using Number = std::pair<unsigned, uint64_t>;  // device and value
   CUresult makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value);
-  CUresult destroyReal(const TextureHandle& object);
 
   const Driver& driver;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle
