@@ -1,4 +1,5 @@
-// Kernels with as many bytes of parameters as CUDA takes: one structure, and a thousand numbers.
+// Kernels with as many bytes of parameters as CUDA takes: one structure, and a thousand numbers. And another long reply: why an
+// image is refused, with a long word in it.
 #include <cstring>
 
 #include "driver-entry.h"
@@ -48,6 +49,18 @@ bool manyNumbers(const Large& large, unsigned expected) {
   return EXPECT(out.download()[0] == expected) & EXPECT(offset == (words - 1) * 4) & EXPECT(bytes == 4);
 }
 
+bool longLog() {
+  const std::string word(20000, 'x');
+  std::vector<char> log(64 * 1024);
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  CUmodule module;
+  const std::string image = ".version 7.0\n.target sm_70\n.address_size 64\n.global ." + word + " a;\n";
+  const CUresult result =
+      find<decltype(&cuModuleLoadDataEx)>("cuModuleLoadDataEx")(&module, image.c_str(), 2, options, values);
+  return EXPECT(result == CUDA_ERROR_INVALID_PTX) & EXPECT(std::string(log.data()).find(word) != std::string::npos);
+}
+
 }  // namespace
 
 int main() {
@@ -60,6 +73,6 @@ int main() {
   DeviceArray<unsigned> out(1);
   sumOf<<<1, 1>>>(large, out);
   CHECK(cudaGetLastError());
-  const bool ok = EXPECT(out.download()[0] == expected) & manyNumbers(large, expected);
+  const bool ok = EXPECT(out.download()[0] == expected) & longLog() & manyNumbers(large, expected);
   return verdict("many-parameters", ok);
 }
