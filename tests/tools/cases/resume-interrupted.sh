@@ -1,28 +1,37 @@
 # A resume that is interrupted before daemon and program have both taken the session leaves it to be resumed again: the worker
 # that has restored it has consumed none of its pending calls.
-program=$tree/tests/programs/queue-tail
+program=$tree/tests/programs/backlog
 [ -x "$program" ] || skip "no $program"
 export VGPU_FAULT_LOG=$dir/faults
 # wasHit NAME [ACTION]: whether a process came to a fault point.
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
 stands() { grep -q '^State:[[:space:]]*T' "/proc/$1/status" 2>/dev/null; }
 
-# suspended NAME: the program, with two thousand launches behind it of which most are pending, suspended to $dir/NAME.
-# suspended NAME; finished: its end must be right.
+# suspended NAME: the program, suspended to $dir/NAME with calls pending: its worker stands still while they are posted, and
+# is told to stop consuming before it can come to all of them. finished: the program's end must be right.
 startNode a
 suspended() {
-  rm -f "$dir"/pause.*
-  VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" 100000 >"$dir/program.log" 2>&1 &
+  rm -f "$dir"/pause.* "$dir/go" "$dir/program.log" "$dir/faults"
+  VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" "$dir/go" >"$dir/program.log" 2>&1 &
   runner=$!
+  waitUntil says program 'backlog: ready'
+  pid=$(field a backlog pid) worker=$(field a backlog workerPid)
+  kill -STOP "$worker"
+  touch "$dir/go"
   waitUntil test -e "$dir/pause.reached"
-  read -r pid <"$dir/pause.reached"
-  succeeds ctl a suspend "$pid" --to "$dir/$1"
-  grep -q ' 0 waiting calls' "$dir/succeeds.log" && fail "no call is pending: this tests nothing"
+  ctl a suspend "$pid" --to "$dir/$1" >"$dir/suspend.log" 2>&1 &
+  local suspend=$!
+  waitUntil wasHit suspend.gate-closed
+  sleep 0.1
+  kill -CONT "$worker"
+  wait "$suspend" || fail "the suspend failed"
+  grep -q ' 0 waiting calls' "$dir/suspend.log" && skip "the worker came to all calls before it could be stopped"
+  return 0
 }
 finished() {
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"
-  says program 'queue-tail: ok' || fail "the program was wrong"
+  says program 'backlog: ok' || fail "the program was wrong"
 }
 
 # The daemon is killed when it knows that the session is restored.
