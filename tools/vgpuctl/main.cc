@@ -18,7 +18,7 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to /var/tmp/app-1    free the GPU; the program waits\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
-    "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them.\n"
+    "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
