@@ -4,6 +4,8 @@
 #include <elf.h>
 #include <kj/exception.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -79,6 +81,31 @@ TEST_CASE("programs into which nothing can be loaded are refused with the reason
   CHECK(refuses(folder.add("musl", elf("/lib/ld-musl-x86_64.so.1")), "musl"));
   CHECK(refuses(folder.add("old", elf("/lib/ld-linux.so.2", ELFCLASS32, EM_386)), "not a 64-bit x86 program"));
   CHECK(refuses(folder.add("arm", elf("/lib/ld-linux-aarch64.so.1", ELFCLASS64, EM_AARCH64)), "not a 64-bit x86"));
+}
+
+TEST_CASE("a program with file capabilities is refused, and a script that such a program runs") {
+  Folder folder;
+  fs::permissions(folder.path, fs::perms(0755));
+  std::string program = folder.add("program", elf("/lib64/ld-linux-x86-64.so.2"));
+  std::string script = folder.add("script", "#!" + program + "\n");
+  fs::permissions(program, fs::perms(0755));
+  fs::permissions(script, fs::perms(0755));
+  // cap_net_raw, permitted and effective: struct vfs_cap_data of linux/capability.h
+  const uint32_t capabilities[] = {0x02000001, 1u << 13, 0, 0, 0};
+  if (geteuid() != 0 || setxattr(program.c_str(), "security.capability", capabilities, sizeof(capabilities), 0) != 0) {
+    MESSAGE("not checked: only root can give a file capabilities");
+    return;
+  }
+  CHECK(refusal(program).empty());  // root has them all: its programs start as others do
+  pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (setresuid(nobody, nobody, nobody) != 0) _exit(2);
+    _exit(refuses(program, "has file capabilities") && refuses(script, "has file capabilities") ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("a truncated executable is refused and not read past its end") {

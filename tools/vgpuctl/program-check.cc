@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,12 @@ bool isExecutableFile(const std::string& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
+// A program with file capabilities starts like a set-user-ID one, unless root runs it (capabilities(7), ld.so(8)).
+bool gainsCapabilities(const std::string& path) {
+  if (getuid() == 0 && geteuid() == 0) return false;
+  return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
 void requireNoPrivileges(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) < 0) fail("cannot look at " + path + ": " + strerror(errno));
@@ -41,6 +48,10 @@ void requireNoPrivileges(const std::string& path) {
   bool changesGroup = (status.st_mode & S_ISGID) != 0 && status.st_gid != getegid();
   if (changesUser || changesGroup) {
     fail(path + " is a set-user-ID program: Linux loads no library of ours into it. Run a copy without that bit");
+  }
+  if (gainsCapabilities(path)) {
+    fail(path + " has file capabilities (getcap shows them): Linux loads no library of ours into it. Run a copy, which "
+                "has none");
   }
 }
 
@@ -117,6 +128,7 @@ void requirePreloadable(const std::string& path) {
   Elf64_Ehdr inner{};
   std::ifstream other(interpreter, std::ios::binary);
   if (other && readAt(other, 0, inner) && std::memcmp(inner.e_ident, ELFMAG, SELFMAG) == 0) {
+    requireNoPrivileges(interpreter);
     requireLoadable(interpreter, other, inner);
   }
 }
