@@ -74,6 +74,13 @@ kj::AutoCloseFd ownOutput() {
   return kj::AutoCloseFd(fd);
 }
 
+// To be passed on, not to be read.
+kj::AutoCloseFd openFolder(const std::string& path) {
+  int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail("the session's state directory " + path + " cannot be opened: " + std::strerror(errno));
+  return kj::AutoCloseFd(fd);
+}
+
 // How large it must be is the session's to know.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
@@ -118,6 +125,7 @@ class ProgramControl final : public Control {
     hostArenaFile = adopt(answer->descriptors[1]);
     id = text(message.getOpened().getSession());
     stateDirectory = text(message.getOpened().getDirectory());
+    stateFolder = openFolder(stateDirectory);
   }
 
   // A child made by fork() has a copy of this object, but neither its thread nor a say in its connections.
@@ -166,6 +174,7 @@ class ProgramControl final : public Control {
   const std::string reattach;
   kj::AutoCloseFd listener;
   std::string id, stateDirectory;
+  kj::AutoCloseFd stateFolder;  // the same: a later daemon takes a descriptor, not our word for a path
   MemoryFile segmentFile, hostArenaFile;
 
   // Of renew(): one thread at a time asks, and the control thread does it.
@@ -204,9 +213,8 @@ void ProgramControl::sendOpen(ControlChannel& channel) {
   open.setProgram(reader(program));
   open.setReattach(reader(reattach));
   open.setSession(reader(id));
-  open.setObjects(reader(stateDirectory));
-  const int all[] = {segmentFile.fd(), hostArenaFile.fd(), output};
-  channel.send(builder, id.empty() ? kj::arrayPtr(all + 2, 1) : kj::arrayPtr(all, 3), within(messageLimit));
+  const int all[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder, output};
+  channel.send(builder, id.empty() ? kj::arrayPtr(all + 3, 1) : kj::arrayPtr(all, 4), within(messageLimit));
 }
 
 // The program's signals are the program's: the thread starts with all of them blocked.

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stub/worker/private-folder.h"
+#include "vgpu/wire/private-folder.h"
 
 namespace vgpu::stub {
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -143,7 +144,7 @@ struct Program {
     CHECK(open.getSession().size() == 0);
     reattach = open.getReattach().cStr();
     REQUIRE(daemon->heard->descriptors.size() == 1);
-    daemon->giveSession("s1", "/state", segment, arena);
+    daemon->giveSession("s1", node.path.c_str(), segment, arena);
     opener.join();
     CHECK(control->segment().bytes() == 4096);
     CHECK(control->hostArena().bytes() == 8192);
@@ -163,7 +164,7 @@ struct Program {
 TEST_CASE("a program learns its session's id and where its objects are kept") {
   Program program;
   CHECK(program.control->session() == "s1");
-  CHECK(program.control->directory() == "/state");
+  CHECK(program.control->directory() == program.node.path);
 }
 
 TEST_CASE("a daemon's refusal is the program's error, word for word") {
@@ -225,7 +226,7 @@ TEST_CASE("a program whose gate is closed waits for its snapshot to be resumed w
   CHECK(program.daemon->hear().isGateClosed());
   program.daemon.reset();
   Daemon other = program.find("s1");
-  CHECK(other.hear(3).isOpen());
+  CHECK(other.hear(4).isOpen());
   other.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
@@ -250,10 +251,13 @@ TEST_CASE("a suspended program goes on under the daemon that finds it, and leave
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
-  auto open = other.hear(3).getOpen();
+  auto open = other.hear(4).getOpen();
   CHECK(std::string(open.getSession().cStr()) == "s1");
-  CHECK(std::string(open.getObjects().cStr()) == "/state");
-  CHECK(other.heard->descriptors.size() == 3);
+  REQUIRE(other.heard->descriptors.size() == 4);
+  struct stat passed, made;
+  CHECK(fstat(other.heard->descriptors[2], &passed) == 0);
+  CHECK(stat(program.node.path.c_str(), &made) == 0);
+  CHECK(passed.st_ino == made.st_ino);
   other.say([](control::ToSession::Builder message) { message.setWorking(); });
   other.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
@@ -262,7 +266,7 @@ TEST_CASE("a suspended program goes on under the daemon that finds it, and leave
 
   other.suspendTo("/snapshot-2");
   Daemon third = program.find("s1");
-  CHECK(third.hear(3).isOpen());
+  CHECK(third.hear(4).isOpen());
 }
 
 TEST_CASE("a suspended program needs no daemon and waits through failed resumes") {
@@ -271,13 +275,13 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   program.daemon.reset();
   {
     Daemon refusing = program.find("s1");
-    CHECK(refusing.hear(3).isOpen());
+    CHECK(refusing.hear(4).isOpen());
     refusing.say([](control::ToSession::Builder message) { message.setRefused("a chunk is damaged"); });
     CHECK(refusing.isClosed());
   }
   {
     Daemon dying = program.find("s1");
-    CHECK(dying.hear(3).isOpen());
+    CHECK(dying.hear(4).isOpen());
   }
   {
     kj::AutoCloseFd garbage = connectAbstract(program.reattach);
@@ -286,7 +290,7 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   Daemon wrong = program.find("s2");
   CHECK(std::string(wrong.hear().getRefused().cStr()).find("session is s1, not s2") != std::string::npos);
   Daemon right = program.find("s1");
-  CHECK(right.hear(3).isOpen());
+  CHECK(right.hear(4).isOpen());
   right.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
@@ -296,7 +300,7 @@ TEST_CASE("a daemon that has offered the session and ends leaves the program sus
   program.daemon->suspendTo("/snapshot");
   for (bool refuses : {false, true}) {
     Daemon dying = program.find("s1");
-    CHECK(dying.hear(3).isOpen());
+    CHECK(dying.hear(4).isOpen());
     dying.sayOpened("s1", "");
     CHECK(dying.hear().isAccepted());
     if (!refuses) continue;
@@ -304,7 +308,7 @@ TEST_CASE("a daemon that has offered the session and ends leaves the program sus
     CHECK(dying.isClosed());
   }
   Daemon other = program.find("s1");
-  CHECK(other.hear(3).isOpen());
+  CHECK(other.hear(4).isOpen());
   other.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
@@ -314,7 +318,7 @@ TEST_CASE("a daemon that ends when its worker has claimed the session takes the 
   program.daemon->suspendTo("/snapshot");
   {
     Daemon dying = program.find("s1");
-    CHECK(dying.hear(3).isOpen());
+    CHECK(dying.hear(4).isOpen());
     dying.sayOpened("s1", "");
     CHECK(dying.hear().isAccepted());
     program.session.claimed = true;
@@ -326,7 +330,7 @@ TEST_CASE("two daemons do not resume one program at the same time") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon first = program.find("s1");
-  CHECK(first.hear(3).isOpen());
+  CHECK(first.hear(4).isOpen());
   Daemon second = program.find("s1");
   CHECK(std::string(second.hear().getRefused().cStr()).find("is being resumed by another") != std::string::npos);
   first.handOver();
@@ -345,7 +349,7 @@ TEST_CASE("a program that ends in the middle of a conversation ends it") {
   Program program;
   program.daemon->suspendTo("/snapshot");
   Daemon other = program.find("s1");
-  CHECK(other.hear(3).isOpen());
+  CHECK(other.hear(4).isOpen());
   program.control.reset();
   CHECK(other.isClosed());
 }

@@ -63,8 +63,7 @@ struct Opened {
   std::vector<kj::AutoCloseFd> memory;
 };
 
-void sendOpen(ControlChannel& channel, const std::string& id, const std::string& objects,
-              kj::ArrayPtr<const int> descriptors) {
+void sendOpen(ControlChannel& channel, const std::string& id, kj::ArrayPtr<const int> descriptors) {
   capnp::MallocMessageBuilder message;
   auto open = message.initRoot<control::ToNode>().initOpen();
   open.setVersion(control::VERSION);
@@ -73,13 +72,12 @@ void sendOpen(ControlChannel& channel, const std::string& id, const std::string&
   open.setProgram("rogue");
   open.setReattach(reattachSocket + std::to_string(getpid()));
   open.setSession(id);
-  open.setObjects(objects);
   channel.send(message, descriptors);
 }
 
 Opened openSession(ControlChannel& channel) {
   const int output[] = {STDOUT_FILENO};
-  sendOpen(channel, "", "", output);
+  sendOpen(channel, "", output);
   auto answer = channel.receive(2);
   KJ_REQUIRE(answer.has_value() && answer->reader->getRoot<control::ToSession>().isOpened(), "no session");
   auto opened = answer->reader->getRoot<control::ToSession>().getOpened();
@@ -146,8 +144,9 @@ void reattach(const std::string& folder) {
   KJ_SYSCALL(fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   ControlChannel finder{kj::AutoCloseFd(fd)};
   KJ_REQUIRE(finder.receive()->reader->getRoot<control::ToSession>().isReattach());
-  const int all[] = {opened.memory[0], opened.memory[1], STDOUT_FILENO};
-  sendOpen(finder, opened.id, foreign, all);
+  kj::AutoCloseFd passed(open(foreign.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const int all[] = {opened.memory[0], opened.memory[1], passed, STDOUT_FILENO};
+  sendOpen(finder, opened.id, all);
   auto answer = finder.receive();
   KJ_REQUIRE(answer.has_value(), "no answer");
   auto message = answer->reader->getRoot<control::ToSession>();

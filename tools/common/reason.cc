@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "tools/common/printable.h"
+
 namespace vgpu {
 
 std::string reasonOf(const kj::Exception& exception) {
@@ -17,7 +19,7 @@ std::string reasonOf(const kj::Exception& exception) {
 int exitCodeOf(const char* program, kj::FunctionParam<int()> action) {
   int code = 1;
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { code = action(); })) {
-    std::fprintf(stderr, "%s: %s\n", program, reasonOf(*exception).c_str());
+    std::fprintf(stderr, "%s: %s\n", program, printable(reasonOf(*exception)).c_str());
     return 1;
   }
   return code;

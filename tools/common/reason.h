@@ -9,7 +9,7 @@
 namespace vgpu {
 
 // An exception's description as a person should read it: without "remote exception:", which says only that the error
-// travelled, and without stack and file.
+// travelled, and without stack and file. What a program calls itself may be in it: what shows it makes it printable.
 std::string reasonOf(const kj::Exception& exception);
 
 // What main() does: the exit code of `action`; or 1, with the reason on stderr behind the program's name, where it

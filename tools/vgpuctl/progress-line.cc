@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tools/common/printable.h"
+
 namespace vgpu {
 
 bool wantsProgress() {
@@ -22,7 +24,7 @@ kj::Promise<void> ProgressLine::report(ReportContext context) {
   if (params.getTotalBytes() > 0) {
     amount = fmt::format(" {} of {}", humanBytes(params.getDoneBytes()), humanBytes(params.getTotalBytes()));
   }
-  fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}", operation, params.getPhase().cStr(), amount);
+  fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}", operation, printable(params.getPhase().cStr()), amount);
   std::fflush(stderr);
   written = true;
   return kj::READY_NOW;

@@ -1,5 +1,7 @@
 #include "tools/vgpuctl/session-info.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace vgpu {
@@ -37,6 +39,10 @@ nlohmann::json sessionJson(control::SessionInfo::Reader session) {
             {"sentBytes", images.getSentBytes()},
             {"found", images.getFound()},
             {"foundBytes", images.getFoundBytes()}}}};
+}
+
+void printJson(const nlohmann::json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace vgpu

@@ -12,4 +12,7 @@ const char* stateName(control::State state);
 // Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds, images.
 nlohmann::json sessionJson(control::SessionInfo::Reader session);
 
+// On stdout, in ASCII: what a program calls itself moves no terminal.
+void printJson(const nlohmann::json& value);
+
 }  // namespace vgpu

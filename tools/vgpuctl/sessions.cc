@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/printable.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
@@ -40,8 +41,6 @@ std::string imagesOf(control::SessionInfo::Reader session) {
   return fmt::format("{} of {} sent", images.getSent(), images.getSent() + images.getFound());
 }
 
-void printJson(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
-
 }  // namespace
 
 int listSessions(const NodeAddress& address, bool asJson) {
@@ -57,9 +56,9 @@ int listSessions(const NodeAddress& address, bool asJson) {
   constexpr const char* row = "{:<9} {:<16} {:>8} {:<11} {:<12} {:<12} {}\n";
   fmt::print(row, "SESSION", "NAME", "PID", "STATE", "DEVICE", "IMAGES", "PROGRAM");
   for (auto session : sessions) {
-    fmt::print(row, session.getId().cStr(), session.getName().cStr(), session.getPid(), stateName(session.getState()),
-               session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(), imagesOf(session),
-               session.getProgram().cStr());
+    fmt::print(row, session.getId().cStr(), printable(session.getName().cStr()), session.getPid(),
+               stateName(session.getState()), session.getDevice().size() == 0 ? "-" : session.getDevice().cStr(),
+               imagesOf(session), printable(session.getProgram().cStr()));
   }
   return 0;
 }
@@ -104,8 +103,8 @@ int suspendSession(const NodeAddress& address, const std::string& session, const
     result["directory"] = target;
     printJson(result);
   } else {
-    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiet)\n", session, target, summary(report),
-               report.getGateSeconds());
+    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiet)\n", printable(session), target,
+               summary(report), report.getGateSeconds());
   }
   return 0;
 }
@@ -125,7 +124,7 @@ int resumeSession(const NodeAddress& address, const std::string& directory, bool
     result["session"] = sessionJson(session);
     printJson(result);
   } else {
-    fmt::print("{} ({}, pid {}) runs again on {}: {}\n", session.getId().cStr(), session.getName().cStr(),
+    fmt::print("{} ({}, pid {}) runs again on {}: {}\n", session.getId().cStr(), printable(session.getName().cStr()),
                session.getPid(), session.getDevice().cStr(), summary(answer.getReport()));
   }
   return 0;

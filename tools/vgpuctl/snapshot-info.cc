@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
+#include "tools/common/printable.h"
 #include "tools/vgpuctl/progress-line.h"
+#include "tools/vgpuctl/session-info.h"
 
 namespace vgpu {
 namespace {
@@ -62,13 +64,14 @@ void print(const Manifest& manifest, const std::string& path) {
   constexpr const char* row = "{:<10} {}\n";
   auto show = [&](const char* what, const std::string& value) { fmt::print(row, what, value); };
   std::time_t created = manifest.created;
-  show("snapshot", fmt::format("{} (format {}, vgpu {})", path, manifest.version, manifest.software));
+  show("snapshot", fmt::format("{} (format {}, vgpu {})", path, manifest.version, printable(manifest.software)));
   show("made", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)));
-  show("session",
-       fmt::format("{} ({}, pid {})", manifest.identity.session, manifest.identity.name, manifest.identity.pid));
-  show("program", manifest.identity.program);
+  show("session", fmt::format("{} ({}, pid {})", printable(manifest.identity.session),
+                              printable(manifest.identity.name), manifest.identity.pid));
+  show("program", printable(manifest.identity.program));
   for (const auto& device : manifest.devices) {
-    show("device", fmt::format("{} ({}), {}", device.name, device.uuid, humanBytes(device.memoryBytes)));
+    show("device",
+         fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
   show("objects", std::to_string(manifest.objectCount));
   show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(memoryBytes(manifest)), manifest.memory.size(),
@@ -84,7 +87,7 @@ int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();
   Manifest manifest = checkpoint::readManifest(checkpoint::OldDirectory(path));
   if (asJson) {
-    fmt::print("{}\n", toJson(manifest, path).dump(2, ' ', false, json::error_handler_t::replace));
+    printJson(toJson(manifest, path));
   } else {
     print(manifest, path);
   }

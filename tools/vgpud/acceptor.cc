@@ -1,12 +1,13 @@
 #include "tools/vgpud/acceptor.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "tools/common/reason.h"
+#include "tools/vgpud/log.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -29,12 +30,12 @@ class Acceptor {
       if (fd >= 0) {
         auto caught = kj::runCatchingExceptions([&] { admit(kj::AutoCloseFd(fd)); });
         KJ_IF_MAYBE (exception, caught) {
-          spdlog::warn("a connection to {} is not served: {}", path, reasonOf(*exception));
+          warnLimited("connection", 0, fmt::format("a connection to {} is not served: {}", path, reasonOf(*exception)));
         }
       } else if (errno == EAGAIN) {
         return observer.whenBecomesReadable().then([this] { return run(); });
       } else if (errno != EINTR && errno != ECONNABORTED) {
-        spdlog::warn("a connection to {} has to wait: {}", path, strerror(errno));
+        warnLimited("backlog", 0, fmt::format("a connection to {} has to wait: {}", path, strerror(errno)));
         return io.provider->getTimer().afterDelay(retryDelay).then([this] { return run(); });
       }
     }
@@ -44,7 +45,7 @@ class Acceptor {
   void admit(kj::AutoCloseFd socket) {
     Peer peer = peerOf(socket);
     if (isTrusted(peer)) return take(kj::mv(socket));
-    spdlog::warn("user {} may not connect to {}", peer.uid, path);
+    warnLimited("user", peer.uid, fmt::format("user {} may not connect to {}", peer.uid, path));
   }
 
   kj::AsyncIoContext& io;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "stub/worker/private-folder.h"
+#include "vgpu/wire/private-folder.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
@@ -45,7 +45,7 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
   std::string images = folder + "/images", compiled = folder + "/compiled";
   if (folder.empty()) problem = "there is neither HOME nor XDG_CACHE_HOME";
   for (auto& path : {folder, images, compiled})
-    if (problem.empty()) stub::openPrivateFolder(path, problem);
+    if (problem.empty()) openPrivateFolder(path, problem);
   if (!problem.empty()) {
     if (named) fail("the image cache cannot be used: " + problem + ". Or have none, with --image-cache none");
     spdlog::warn("there is no image cache: {}. Name a folder with --image-cache, or none", problem);

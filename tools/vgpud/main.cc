@@ -2,7 +2,6 @@
 #include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -16,6 +15,7 @@
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/image-cache.h"
+#include "tools/vgpud/log.h"
 #include "tools/vgpud/node-server.h"
 #include "tools/vgpud/options.h"
 #include "tools/vgpud/run-directory.h"
@@ -79,7 +79,9 @@ kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& proc
 }
 
 class LogFailures final : public kj::TaskSet::ErrorHandler {
-  void taskFailed(kj::Exception&& exception) override { spdlog::warn("a connection ended: {}", reasonOf(exception)); }
+  void taskFailed(kj::Exception&& exception) override {
+    warnLimited("connection", 0, "a connection ended: " + reasonOf(exception));
+  }
 };
 
 void announce(const RunDirectory& directory, const WorkerPool& pool) {
@@ -96,7 +98,7 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
   tasks.add(acceptAll(io, directory.controlSocket(),
-                      [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, directory, kj::mv(socket))); }));
+                      [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, kj::mv(socket))); }));
   announce(directory, pool);
   stop.wait(io.waitScope);
   sessions.close().wait(io.waitScope);
@@ -152,9 +154,7 @@ int run(int argc, char** argv) {
     listFaultPoints();
     return 0;
   }
-  spdlog::set_default_logger(spdlog::stderr_logger_st("vgpud"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
-  spdlog::set_level(spdlog::level::from_str(options.logLevel));
+  startLog(options.logLevel);
   if (options.runDirectory.empty()) options.runDirectory = defaultRunDirectory();
   raiseDescriptorLimit();
   LogToSpdlog log;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tools/vgpud/client-stream.h"
+#include "tools/vgpud/log.h"
 #include "tools/vgpud/memory-usage.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
@@ -14,32 +16,81 @@ namespace {
 
 constexpr auto firstWordLimit = 10 * kj::SECONDS;
 constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: requests are a path and a name
+constexpr size_t mostQueuedBytes = size_t{1} << 20;  // a list of some thousand sessions
+constexpr unsigned mostCalls = 1000;
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-struct Connection {
-  kj::Own<kj::AsyncCapabilityStream> stream;
-  capnp::TwoPartyVatNetwork network;
-  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+// One NodeServer for each time that the client asks for one, so that asking counts as a call.
+class Servers final : public capnp::BootstrapFactory<capnp::rpc::twoparty::VatId> {
+ public:
+  explicit Servers(Sessions& sessions) : sessions(sessions) {}
+  capnp::Capability::Client createFor(capnp::rpc::twoparty::VatId::Reader) override {
+    ++*calls;
+    return control::Node::Client(kj::heap<NodeServer>(sessions, calls));
+  }
 
-  Connection(kj::Own<kj::AsyncCapabilityStream> owned, control::Node::Client node, capnp::ReaderOptions limits)
-      : stream(kj::mv(owned)),
-        network(*stream, 0, capnp::rpc::twoparty::Side::SERVER, limits),
-        rpc(capnp::makeRpcServer(network, kj::mv(node))) {}
+  const std::shared_ptr<unsigned> calls = std::make_shared<unsigned>(0);
+
+ private:
+  Sessions& sessions;
 };
 
-kj::Promise<void> serveRpc(Sessions& sessions, const RunDirectory& directory, kj::AutoCloseFd socket) {
-  capnp::ReaderOptions limits;
-  limits.traversalLimitInWords = mostMessageWords;
-  auto connection = kj::heap<Connection>(sessions.io.lowLevelProvider->wrapUnixSocketFd(kj::mv(socket)),
-                                         kj::heap<NodeServer>(sessions, directory), limits);
-  auto ended = connection->network.onDisconnect();
+class Connection {
+ public:
+  Connection(Sessions& sessions, Peer peer, kj::Own<kj::AsyncIoStream> socket)
+      : peer(peer),
+        servers(sessions),
+        stream(kj::mv(socket), sessions.io.provider->getTimer(), [this] { return excess(); }),
+        network(stream, capnp::rpc::twoparty::Side::SERVER, limits()),
+        rpc(capnp::makeRpcServer(network, servers)) {
+    rpc.setFlowLimit(mostMessageWords);
+  }
+
+  // An RpcSystem that cannot read any more still waits for its replies to be read; a client that is cut off does not get
+  // that.
+  kj::Promise<void> ended() { return network.onDisconnect().exclusiveJoin(kj::mv(cutOff.promise)); }
+
+ private:
+  static capnp::ReaderOptions limits() {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = mostMessageWords;
+    return options;
+  }
+
+  std::string excess() {
+    std::string problem;
+    if (network.getCurrentQueueSize() > mostQueuedBytes) {
+      problem = fmt::format("it does not read: {} bytes of replies wait for it", network.getCurrentQueueSize());
+    } else if (*servers.calls > mostCalls) {
+      problem = fmt::format("it has made {} calls on one connection", *servers.calls);
+    }
+    if (!problem.empty()) {
+      warnLimited("client", peer.pid, fmt::format("client {} is cut off: {}", peer.pid, problem));
+      cutOff.fulfiller->fulfill();
+    }
+    return problem;
+  }
+
+  Peer peer;
+  kj::PromiseFulfillerPair<void> cutOff = kj::newPromiseAndFulfiller<void>();
+  Servers servers;
+  ClientStream stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+};
+
+kj::Promise<void> serveRpc(Sessions& sessions, kj::AutoCloseFd socket) {
+  Peer peer = peerOf(socket);
+  auto connection = kj::heap<Connection>(sessions, peer, sessions.io.lowLevelProvider->wrapSocketFd(kj::mv(socket)));
+  auto ended = connection->ended();
   return ended.attach(kj::mv(connection));
 }
 
 }  // namespace
 
 kj::Promise<void> NodeServer::hello(HelloContext context) {
+  ++*calls;
   uint32_t theirs = context.getParams().getVersion();
   if (theirs != control::VERSION) {
     fail(fmt::format("this vgpud speaks control version {}, the caller version {}: use the same vgpu for both",
@@ -47,7 +98,7 @@ kj::Promise<void> NodeServer::hello(HelloContext context) {
   }
   auto results = context.getResults();
   results.setVersion(control::VERSION);
-  results.setRunDirectory(reader(directory.path()));
+  results.setRunDirectory(reader(sessions.directory.path()));
   results.setPid(getpid());
   const auto& devices = sessions.pool.devices();
   auto list = results.initDevices(devices.size());
@@ -61,6 +112,7 @@ kj::Promise<void> NodeServer::hello(HelloContext context) {
 }
 
 kj::Promise<void> NodeServer::list(ListContext context) {
+  ++*calls;
   auto all = sessions.all();
   auto list = context.getResults().initSessions(all.size());
   for (size_t i = 0; i < all.size(); ++i) all[i]->describe(list[i]);
@@ -68,6 +120,7 @@ kj::Promise<void> NodeServer::list(ListContext context) {
 }
 
 kj::Promise<void> NodeServer::suspend(SuspendContext context) {
+  ++*calls;
   context.allowCancellation();
   auto params = context.getParams();
   Session& session = sessions.get(params.getSession());
@@ -77,6 +130,7 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
 }
 
 kj::Promise<void> NodeServer::resume(ResumeContext context) {
+  ++*calls;
   context.allowCancellation();
   auto params = context.getParams();
   return vgpu::resume(sessions, params.getDirectory(), params.getProgress())
@@ -90,6 +144,7 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
 }
 
 kj::Promise<void> NodeServer::workers(WorkersContext context) {
+  ++*calls;
   auto warm = sessions.pool.warmWorkers();
   std::vector<std::pair<pid_t, std::string>> all;
   for (auto& session : sessions.all())
@@ -111,15 +166,15 @@ kj::Promise<void> NodeServer::workers(WorkersContext context) {
   return kj::READY_NOW;
 }
 
-kj::Promise<void> serveNode(Sessions& sessions, const RunDirectory& directory, kj::AutoCloseFd socket) {
+kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket) {
   auto observer = kj::heap<kj::UnixEventPort::FdObserver>(sessions.io.unixEventPort, socket,
                                                           kj::UnixEventPort::FdObserver::OBSERVE_READ);
   auto spoken = observer->whenBecomesReadable().attach(kj::mv(observer)).then([] { return true; });
   auto silent = sessions.io.provider->getTimer().afterDelay(firstWordLimit).then([] { return false; });
   return spoken.exclusiveJoin(kj::mv(silent))
-      .then([&sessions, &directory, socket = kj::mv(socket)](bool speaks) mutable -> kj::Promise<void> {
+      .then([&sessions, socket = kj::mv(socket)](bool speaks) mutable -> kj::Promise<void> {
         if (!speaks) return kj::READY_NOW;
-        return serveRpc(sessions, directory, kj::mv(socket));
+        return serveRpc(sessions, kj::mv(socket));
       });
 }
 

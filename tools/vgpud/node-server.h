@@ -1,6 +1,7 @@
 // Interface Node, as one connection of vgpuctl or of another daemon sees it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "tools/vgpud/sessions.h"
@@ -10,7 +11,8 @@ namespace vgpu {
 
 class NodeServer final : public control::Node::Server {
  public:
-  NodeServer(Sessions& sessions, const RunDirectory& directory) : sessions(sessions), directory(directory) {}
+  // `calls` counts those of its connection.
+  NodeServer(Sessions& sessions, std::shared_ptr<unsigned> calls) : sessions(sessions), calls(std::move(calls)) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -21,10 +23,12 @@ class NodeServer final : public control::Node::Server {
 
  private:
   Sessions& sessions;
-  const RunDirectory& directory;
+  std::shared_ptr<unsigned> calls;
 };
 
-// Serves a connection until its peer closes it. A peer that says nothing for 10 s is not kept.
-kj::Promise<void> serveNode(Sessions& sessions, const RunDirectory& directory, kj::AutoCloseFd socket);
+// Serves a connection until its peer closes it. A peer that says nothing for 10 s is not kept, nor one that does not read
+// its replies, or makes more calls on one connection than anybody needs (a reply stays in memory until the caller says
+// that it is done with it).
+kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket);
 
 }  // namespace vgpu

@@ -11,6 +11,9 @@ namespace vgpu {
 namespace {
 
 constexpr auto openLimit = 10 * kj::SECONDS;
+// The event loop looks at other connections only when nothing is ready; a program that always has a message ready is made
+// to wait so that it does.
+constexpr unsigned messagesInTurn = 16;
 
 capnp::ReaderOptions messageLimits() {
   capnp::ReaderOptions options;
@@ -30,18 +33,19 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
                      open.getVersion(), control::VERSION));
   }
   ProgramOpen request{text(open.getName()),    text(open.getProgram()), text(open.getReattach()),
-                      text(open.getSession()), text(open.getObjects()), open.getPid()};
+                      text(open.getSession()), open.getPid()};
   bool answersReattach = !request.session.empty();
-  if (descriptors.size() != (answersReattach ? 3 : 1)) {
+  if (descriptors.size() != (answersReattach ? 4 : 1)) {
     fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
                      answersReattach ? "goes on" : "opens a session",
-                     answersReattach ? "its segment, its host arena and its output" : "its output",
+                     answersReattach ? "its segment, its host arena, its state directory and its output" : "its output",
                      descriptors.size()));
   }
   request.output = kj::mv(descriptors.back());
   if (answersReattach) {
     request.segment = kj::mv(descriptors[0]);
     request.hostArena = kj::mv(descriptors[1]);
+    request.state = kj::mv(descriptors[2]);
   }
   return request;
 }
@@ -55,7 +59,7 @@ ProgramLink::ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
       writes(kj::Promise<void>(kj::READY_NOW).fork()) {}
 
 kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
-  auto space = kj::heapArray<kj::AutoCloseFd>(3);
+  auto space = kj::heapArray<kj::AutoCloseFd>(4);
   auto read = capnp::tryReadMessage(*stream, space, messageLimits());
   return read
       .then([](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> ProgramOpen {
@@ -71,15 +75,16 @@ kj::Promise<ProgramOpen> ProgramLink::receiveOpen() {
 
 kj::Promise<void> ProgramLink::serve(kj::Function<void(control::ToNode::Reader)> handle) {
   handler = kj::mv(handle);
-  return serveNext();
+  return serveNext().exclusiveJoin(kj::mv(unread.promise));
 }
 
 kj::Promise<void> ProgramLink::serveNext() {
   return capnp::tryReadMessage(*stream, messageLimits())
       .then([this](kj::Maybe<kj::Own<capnp::MessageReader>>&& message) -> kj::Promise<void> {
-        KJ_IF_MAYBE (received, message) {
-          KJ_ASSERT_NONNULL(handler)((*received)->getRoot<control::ToNode>());
-          return serveNext();
+        KJ_IF_MAYBE (got, message) {
+          KJ_ASSERT_NONNULL(handler)((*got)->getRoot<control::ToNode>());
+          if (++received % messagesInTurn != 0) return serveNext();
+          return io.provider->getTimer().afterDelay(0 * kj::SECONDS).then([this] { return serveNext(); });
         }
         return kj::READY_NOW;
       });
@@ -87,20 +92,32 @@ kj::Promise<void> ProgramLink::serveNext() {
 
 void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill,
                        kj::Array<kj::AutoCloseFd> descriptors) {
+  if (queued == mostQueued) {
+    unread.fulfiller->rejectIfThrows(
+        [] { fail(fmt::format("it does not read: {} messages of this vgpud wait for it", mostQueued)); });
+    return;
+  }
   auto message = kj::heap<capnp::MallocMessageBuilder>();
   fill(message->initRoot<control::ToSession>());
+  ++queued;
   writes = writes.addBranch()
                .then([this, message = kj::mv(message), descriptors = kj::mv(descriptors)]() mutable {
-                 auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
-                 auto write = capnp::writeMessage(*stream, numbers, *message);
-                 return write.attach(kj::mv(message), kj::mv(descriptors), kj::mv(numbers));
-               })
-               .catch_([](kj::Exception&& exception) {
-                 spdlog::debug("a program did not get its message: {}", reasonOf(exception));
+                 auto written = write(*message, descriptors);
+                 return written.attach(kj::mv(message), kj::mv(descriptors));
                })
                .fork();
   // A branch that nobody waits for is not run; the fork is, as long as one of its branches is.
   writing = writes.addBranch().eagerlyEvaluate(nullptr);
+}
+
+kj::Promise<void> ProgramLink::write(capnp::MessageBuilder& message, kj::ArrayPtr<const kj::AutoCloseFd> descriptors) {
+  auto numbers = KJ_MAP(fd, descriptors) { return fd.get(); };
+  auto done = capnp::writeMessage(*stream, numbers, message);
+  return done.attach(kj::mv(numbers))
+      .catch_([](kj::Exception&& exception) {
+        spdlog::debug("a program did not get its message: {}", reasonOf(exception));
+      })
+      .then([this] { --queued; });
 }
 
 }  // namespace vgpu

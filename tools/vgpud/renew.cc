@@ -1,10 +1,10 @@
 #include "tools/vgpud/renew.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <filesystem>
-
 #include "tools/common/reason.h"
+#include "tools/vgpud/log.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
 
@@ -17,22 +17,39 @@ class NoProgress final : public control::Progress::Server {
   kj::Promise<void> report(ReportContext) override { return kj::READY_NOW; }
 };
 
+// The snapshot is in a folder of the daemon's own: the session's directory is the program's to change.
+kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirectory::Shared folder) {
+  KJ_ON_SCOPE_FAILURE(sessions.remove(folder));
+  Session& session = sessions.get("id:" + id);
+  session.renewal = folder;
+  std::string snapshot = folder->path() + "/snapshot";
+  return suspend(sessions, session, snapshot, kj::heap<NoProgress>())
+      .then(
+          [&sessions, snapshot](OperationReport&&) { return resume(sessions, snapshot, kj::heap<NoProgress>()); },
+          [&sessions, folder](kj::Exception&& exception) -> kj::Promise<Resumed> {
+            sessions.remove(folder);
+            return kj::mv(exception);
+          })
+      .then([&sessions, folder](Resumed&&) { sessions.remove(folder); });
+}
+
 }  // namespace
 
 kj::Promise<void> renewWorker(Sessions& sessions, Session& session) {
-  std::string directory = session.directory + "/renewal", id = session.id;
-  spdlog::info("session {} ({}, pid {}) needs a new worker", id, session.name, session.pid);
-  auto suspended = kj::evalNow([&] { return suspend(sessions, session, directory, kj::heap<NoProgress>()); });
-  return suspended
-      .then([&sessions, directory](OperationReport&&) { return resume(sessions, directory, kj::heap<NoProgress>()); })
-      .then([directory](Resumed&&) {
-        std::error_code error;
-        std::filesystem::remove_all(directory, error);
-      })
-      .catch_([&sessions, id](kj::Exception&& exception) {
+  std::string id = session.id;
+  pid_t pid = session.pid;
+  warnLimited("renewal wanted", pid,
+              fmt::format("session {} ({}, pid {}) needs a new worker", id, session.name, pid));
+  auto made = sessions.files.run([folder = sessions.directory.renewals(), name = id + "-" + newSessionId(), pid] {
+    return StateDirectory::make(folder, name, pid);
+  });
+  return made
+      .then([&sessions, id](StateDirectory::Shared&& folder) { return renewBy(sessions, id, kj::mv(folder)); })
+      .catch_([&sessions, id, pid](kj::Exception&& exception) {
         std::string why = reasonOf(exception);
-        spdlog::warn("session {} gets no new worker: {}", id, why);
+        warnLimited("renewal failed", pid, fmt::format("session {} gets no new worker: {}", id, why));
         KJ_IF_MAYBE (known, sessions.find(id)) {
+          known->isRenewing = false;
           known->link->send([&](control::ToSession::Builder message) { message.setRenewalFailed(why.c_str()); });
         }
       });

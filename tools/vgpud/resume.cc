@@ -47,8 +47,9 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this](ProgramOpen&& open) {
           faultPoint("resume.opened");
-          return restoreFor(kj::mv(open));
+          return adoptState(kj::mv(open));
         })
+        .then([this](Adopted&& adopted) { return restoreFor(kj::mv(adopted)); })
         .then([this] { return offer(); })
         .then([this](uint64_t handover) {
           faultPoint("resume.accepted");
@@ -96,13 +97,27 @@ class Resumption final : public kj::Refcounted {
     return met;
   }
 
-  kj::Promise<void> restoreFor(ProgramOpen open) {
+  // A program's open, and its state directory, which it has passed.
+  struct Adopted {
+    ProgramOpen open;
+    StateDirectory::Shared state;
+  };
+  kj::Promise<Adopted> adoptState(ProgramOpen open) {
     if (open.session != identity.session) {
       fail("the program that answers has session " + open.session + ", the snapshot is of " + identity.session);
     }
-    session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), open);
+    auto state = sessions.files.run([passed = kj::mv(open.state), id = open.session, pid = link->peer().pid]() mutable {
+      return StateDirectory::adopt(kj::mv(passed), id, pid);
+    });
+    return state.then([open = kj::mv(open)](StateDirectory::Shared&& state) mutable {
+      return Adopted{kj::mv(open), kj::mv(state)};
+    });
+  }
+
+  kj::Promise<void> restoreFor(Adopted adopted) {
+    session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), adopted.open, adopted.state);
     reports = keepReporting().eagerlyEvaluate(nullptr);
-    return sessions.whileProgramLives(*session, restore(kj::mv(open)));
+    return sessions.whileProgramLives(*session, restore(kj::mv(adopted.open)));
   }
 
   // Long as it may take, the program must know that somebody is at it.

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <ctime>
+#include <utility>
 
 #include "vgpu/wire/unix-socket.h"
 
@@ -15,12 +16,13 @@ constexpr auto acceptLimit = 30 * kj::SECONDS;
 
 }  // namespace
 
-Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> owned, const ProgramOpen& open)
+Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> owned, const ProgramOpen& open,
+                 StateDirectory::Shared state)
     : id(open.session),
       name(open.name),
       program(open.program),
       reattach(open.reattach),
-      directory(open.objects),
+      directory(std::move(state)),
       openedSeconds(time(nullptr)),
       link(kj::mv(owned)),
       io(io) {
@@ -37,7 +39,7 @@ void Session::handle(control::ToNode::Reader message) {
       return;
     case control::ToNode::RENEW:
       KJ_IF_MAYBE (begin, renew) {
-        (*begin)();
+        if (!std::exchange(isRenewing, true)) (*begin)();
       }
       return;
     case control::ToNode::ACCEPTED:
@@ -97,7 +99,7 @@ kj::Promise<uint64_t> Session::offer() {
   link->send([this](control::ToSession::Builder message) {
     auto opened = message.initOpened();
     opened.setSession(capnp::Text::Reader(id.c_str(), id.size()));
-    opened.setDirectory(capnp::Text::Reader(directory.c_str(), directory.size()));
+    opened.setDirectory(capnp::Text::Reader(directory->path().c_str(), directory->path().size()));
   });
   return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
     fail("program " + std::to_string(pid) + " did not accept its session in 30 s: is it stopped?");
@@ -120,7 +122,7 @@ void Session::describe(control::SessionInfo::Builder info) const {
   info.setPid(pid);
   info.setState(state);
   info.setProgram(reader(program));
-  info.setDirectory(reader(directory));
+  info.setDirectory(reader(directory->path()));
   info.setOpenedSeconds(openedSeconds);
   KJ_IF_MAYBE (process, worker) {
     info.setDevice(reader(device));

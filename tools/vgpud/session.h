@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tools/vgpud/program-link.h"
+#include "tools/vgpud/state-directory.h"
 #include "tools/vgpud/worker-process.h"
 #include "vgpu/wire/control.capnp.h"
 
@@ -18,8 +19,9 @@ namespace vgpu {
 
 class Session {
  public:
-  // Takes over a connection whose first message was `open`, and begins to read from it.
-  Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> link, const ProgramOpen& open);
+  // Takes over a connection whose first message was `open`, and begins to read from it. `directory` is the session's.
+  Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLink> link, const ProgramOpen& open,
+          StateDirectory::Shared directory);
   KJ_DISALLOW_COPY(Session);
 
   // Resolves when the program has ended; rejects when it has sent what makes no sense.
@@ -49,8 +51,9 @@ class Session {
   void describe(control::SessionInfo::Builder info) const;
 
   std::string id, name, program, reattach;
-  std::string directory;  // state directory; the object list is in it
-  std::string snapshot;   // where it was suspended to
+  StateDirectory::Shared directory;  // the object list is in it
+  StateDirectory::Shared renewal;    // where it gets a new worker: that snapshot's place
+  std::string snapshot;              // where it was suspended to
   std::string device;
   pid_t pid = 0;
   control::State state = control::State::RUNNING;
@@ -62,6 +65,7 @@ class Session {
   kj::Promise<void> life = nullptr;         // and to the program's
   bool ended = false;                       // the program is gone
   kj::Maybe<kj::Function<void()>> renew;    // what to do when the program asks for a new worker
+  bool isRenewing = false;                  // it has asked, and has no reply yet
   bool moved = false;                       // another daemon owns the session now, and its state directory
 
  private:

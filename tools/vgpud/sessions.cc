@@ -9,6 +9,7 @@
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/common/session-lookup.h"
+#include "tools/vgpud/log.h"
 #include "tools/vgpud/renew.h"
 #include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
@@ -48,10 +49,13 @@ Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& poo
     : io(io),
       processes(processes),
       pool(pool),
-      files(mostFileThreads),
       directory(directory),
+      files(mostFileThreads),
+      removals(1),
       admissions(*this),
-      cleanups(*this) {}
+      cleanups(*this) {
+  for (const std::string& folder : {directory.sessions(), directory.renewals()}) removeAbandoned(folder);
+}
 
 Sessions::~Sessions() noexcept(false) {}
 
@@ -61,7 +65,7 @@ void Sessions::admit(kj::AutoCloseFd socket) {
   auto opened = link->receiveOpen().then([this, &link](ProgramOpen&& request) { return open(link, kj::mv(request)); });
   admissions.add(opened
                      .catch_([this, &link](kj::Exception&& exception) {
-                       spdlog::warn("no session: {}", reasonOf(exception));
+                       warnLimited("admission", 0, "no session: " + reasonOf(exception));
                        if (link.get() != nullptr) refuse(kj::mv(link), reasonOf(exception));
                      })
                      .attach(kj::mv(holder)));
@@ -74,8 +78,19 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
   do {
     request.session = newSessionId();
   } while (find(request.session) != nullptr);
-  request.objects = directory.makeSession(request.session, link->peer().pid > 0 ? link->peer().pid : request.pid);
-  auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request));
+  pid_t owner = link->peer().pid > 0 ? link->peer().pid : request.pid;
+  auto made = files.run([folder = directory.sessions(), id = request.session, owner] {
+    return StateDirectory::make(folder, id, owner);
+  });
+  return made.then([this, &link, request = kj::mv(request)](StateDirectory::Shared&& state) mutable {
+    return begin(link, kj::mv(request), kj::mv(state));
+  });
+}
+
+kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state) {
+  KJ_ON_SCOPE_FAILURE(remove(state));
+  if (closing) fail("this vgpud is ending");
+  auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session is to be undone where none can be started
   auto ready =
       taken.then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
@@ -87,14 +102,14 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
                           [&](control::ToSession::Builder message) {
                             auto opened = message.initOpened();
                             opened.setSession(reader(session->id));
-                            opened.setDirectory(reader(session->directory));
+                            opened.setDirectory(reader(session->directory->path()));
                           },
                           kj::mv(session->memory));
                       keep(kj::mv(session), kj::mv(worker));
                     });
   return opened.catch_([this, session = kj::mv(session)](kj::Exception&& exception) mutable {
     spdlog::warn("no session for pid {}: {}", (*session)->pid, reasonOf(exception));
-    removeSessionState((*session)->directory, (*session)->id);
+    remove((*session)->directory);
     refuse(kj::mv(*session), reasonOf(exception));
   });
 }
@@ -105,7 +120,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   session.device = pool.deviceLabel();
   session.state = control::State::RUNNING;
   KJ_IF_MAYBE (previous, find(session.id)) {
-    drop(remove(*previous));
+    drop(takeOut(*previous));
   }
   table.add(kj::mv(owned));
   watch(session);
@@ -146,8 +161,9 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
                  session.moved ? "was resumed by another daemon" : "ended");
   }
   session.interrupt("the program of session " + session.id + " (pid " + std::to_string(session.pid) + ") has ended");
-  if (!session.moved) removeSessionState(session.directory, session.id);
-  drop(remove(session));
+  if (!session.moved) remove(session.directory);
+  if (session.renewal != nullptr) remove(session.renewal);
+  drop(takeOut(session));
 }
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {
@@ -185,7 +201,7 @@ Session& Sessions::get(const std::string& text) {
   return *table[lookUpSession(keys, text)];
 }
 
-kj::Own<Session> Sessions::remove(Session& session) {
+kj::Own<Session> Sessions::takeOut(Session& session) {
   for (auto entry = table.begin(); entry != table.end(); ++entry) {
     if (entry->get() != &session) continue;
     kj::Own<Session> removed = kj::mv(*entry);
@@ -204,6 +220,20 @@ void Sessions::drop(kj::Own<Session> session) {
                }).attach(kj::mv(session)));
 }
 
+void Sessions::remove(StateDirectory::Shared state) {
+  auto removed = removals.run([state = std::move(state)] { return state->remove(); });
+  cleanups.add(removed.then([](std::string&& problem) {
+    if (!problem.empty()) warnLimited("removal", 0, problem);
+  }));
+}
+
+void Sessions::removeAbandoned(const std::string& folder) {
+  auto found = removals.run([folder] { return StateDirectory::abandoned(folder); });
+  cleanups.add(found.then([this](std::vector<StateDirectory::Shared>&& all) {
+    for (auto& state : all) remove(state);
+  }));
+}
+
 kj::Promise<void> Sessions::close() {
   closing = true;
   pool.close();
@@ -215,7 +245,7 @@ kj::Promise<void> Sessions::close() {
     session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was ended"); });
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
-    removeSessionState(session->directory, session->id);
+    remove(session->directory);
   }
   return kj::joinPromises(farewells.releaseAsArray())
       .then([this] { return processes.allReaped(); })

@@ -50,6 +50,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
 
+  // Removes a directory that no session uses any more, in the background.
+  void remove(StateDirectory::Shared directory);
+
   // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
   void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
 
@@ -63,18 +66,21 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   kj::AsyncIoContext& io;
   Processes& processes;
   WorkerPool& pool;
-  FileWork files;  // what must wait for a disk
+  RunDirectory& directory;
+  FileWork files;  // what somebody waits for
 
  private:
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
+  kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);
+  void removeAbandoned(const std::string& folder);
   void watch(Session& session);
   void loseWorker(Session& session, const std::string& how);
   void programLeft(Session& session, kj::Maybe<std::string> misbehaviour);
-  kj::Own<Session> remove(Session& session);
+  kj::Own<Session> takeOut(Session& session);
   void drop(kj::Own<Session> session);
   void taskFailed(kj::Exception&& exception) override;
 
-  RunDirectory& directory;
+  FileWork removals;  // one after the other: they take long, and nobody waits for them
   kj::Vector<kj::Own<Session>> table;
   std::set<std::string> arriving;
   bool closing = false;

@@ -101,7 +101,7 @@ class Suspension {
   kj::Promise<void> save() {
     auto request = worker.remote().saveRequest();
     request.setDirectory(reader(path));
-    request.setObjects(reader(session.directory));
+    request.setObjects(reader(session.directory->path()));
     session.describe(request.initSession());
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);

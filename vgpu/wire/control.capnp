@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 4;
+const version :UInt32 = 5;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -32,15 +32,15 @@ struct ToNode {
 }
 
 struct Open {
-  # With the program's standard output beside it, where its kernels' printf goes. When it answers `reattach`, with three
-  # descriptors: the segment (ring, slots, staging) and the host arena, which it was given before, and the output.
+  # With the program's standard output beside it, where its kernels' printf goes. When it answers `reattach`, with four
+  # descriptors: the segment (ring, slots, staging) and the host arena, which it was given before, the session's state
+  # directory, which the daemon checks and never looks up by a name of the program's, and the output.
   version @0 :UInt32;
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
   program @3 :Text;        # the executable's path
   reattach @4 :Text;       # name of the abstract unix socket on which the program can be found while it is suspended
   session @5 :Text;        # empty for a new session; its id when the program answers `reattach`
-  objects @6 :Text;        # path of the object list, when the program answers `reattach`; empty before
 }
 
 struct GateClosed {

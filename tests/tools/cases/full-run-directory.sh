@@ -6,7 +6,7 @@ startDouble a one
 filler() { dd if=/dev/zero of="$dir/a/filler" bs=4k 2>/dev/null; }
 filler
 VGPU_NODE=$dir/a "$doubleProgram" two >"$dir/two.log" 2>&1 && fail "a session was opened on a full disk"
-says two 'disk full' || fail "the program was not told that the disk is full"
+says two 'the disk is full' || fail "the program was not told that the disk is full"
 isAlone() { [ "$(ls "$dir/a/sessions" | wc -l)" = 1 ]; }
 waitUntil isAlone
 hasState a one running || fail "the other session does not run"

@@ -1,4 +1,4 @@
-#include "stub/worker/private-folder.h"
+#include "vgpu/wire/private-folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,21 @@
 #include <cstring>
 #include <filesystem>
 
-namespace vgpu::stub {
+namespace vgpu {
+namespace {
+
+// A link of ours, or of root's, leads where we want. Nobody else can put one in its place: who could, could write into
+// the folder around it, where even a folder of ours would be believed no more than that.
+bool leadsAstray(const std::string& path, std::string& problem) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) < 0 || !S_ISLNK(status.st_mode)) return false;
+  if (status.st_uid == geteuid() || status.st_uid == 0) return false;
+  problem = fmt::format("{} is a link of user {}, not of user {}; name a folder of your own", path, status.st_uid,
+                        geteuid());
+  return true;
+}
+
+}  // namespace
 
 kj::Maybe<kj::AutoCloseFd> openPrivateFolder(const std::string& path, std::string& problem) {
   std::error_code ignored;  // where a parent is missing, mkdir says so
@@ -18,6 +32,7 @@ kj::Maybe<kj::AutoCloseFd> openPrivateFolder(const std::string& path, std::strin
     problem = fmt::format("{} cannot be made: {}", path, strerror(errno));
     return nullptr;
   }
+  if (leadsAstray(path, problem)) return nullptr;
   kj::AutoCloseFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status;
   if (folder.get() < 0 || fstat(folder, &status) < 0) {
@@ -34,4 +49,4 @@ kj::Maybe<kj::AutoCloseFd> openPrivateFolder(const std::string& path, std::strin
   return nullptr;
 }
 
-}  // namespace vgpu::stub
+}  // namespace vgpu

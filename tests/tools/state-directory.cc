@@ -1,0 +1,138 @@
+#include "tools/vgpud/state-directory.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/exception.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "../scratch-directory.h"
+
+namespace vgpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+pid_t endedProcess() {
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+struct Folder : test::ScratchDirectory {
+  Folder() : ScratchDirectory("/tmp") { fs::create_directory(sessions); }
+  std::string sessions = path + "/sessions";
+
+  StateDirectory::Shared make(const std::string& id, pid_t owner = getpid()) {
+    return StateDirectory::make(sessions, id, owner);
+  }
+};
+
+kj::AutoCloseFd pass(const std::string& path) {
+  return kj::AutoCloseFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Why it is not taken; empty where it is.
+std::string refusal(const std::string& path, const std::string& id, pid_t program = getpid()) {
+  auto caught = kj::runCatchingExceptions([&] { StateDirectory::adopt(pass(path), id, program); });
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
+  return "";
+}
+
+bool refuses(const std::string& path, const std::string& id, const char* why) {
+  return refusal(path, id).find(why) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the state of a session that another daemon made is taken over and removed") {
+  Folder folder;
+  std::string path = folder.make("mine")->path();
+  fs::create_directory(path + "/objects");
+  std::ofstream(path + "/objects/data.mdb") << "x";
+  auto adopted = StateDirectory::adopt(pass(path), "mine", getpid());
+  CHECK(adopted->path() == path);
+  CHECK(adopted->remove().empty());
+  CHECK(!fs::exists(path));
+}
+
+TEST_CASE("what is not the state of the program's own session is refused") {
+  Folder folder;
+  std::string mine = folder.make("mine")->path();
+  CHECK(refusal(mine, "mine").empty());
+  CHECK(refuses(mine, "other", "not named like one"));
+  CHECK(refuses(folder.path, "mine", "not named like one"));
+  CHECK(refuses(folder.make("ended", endedProcess())->path(), "ended", "of another program"));
+  CHECK(refuses(folder.make("parents", getppid())->path(), "parents", "of another program"));
+  std::string foreign = folder.sessions + "/foreign";
+  fs::create_directory(foreign);
+  fs::permissions(foreign, fs::perms(0700));
+  CHECK(refuses(foreign, "foreign", "no owner"));
+  fs::create_symlink(mine + "/owner", foreign + "/owner");
+  CHECK(refuses(foreign, "foreign", "no owner"));
+  fs::permissions(mine, fs::perms(0755));
+  CHECK(refuses(mine, "mine", "mode is 755"));
+  fs::permissions(mine, fs::perms(0700));
+  kj::AutoCloseFd removed = pass(mine);
+  fs::remove_all(mine);
+  CHECK_THROWS_AS(StateDirectory::adopt(kj::mv(removed), "mine", getpid()), kj::Exception);
+  CHECK_THROWS_AS(StateDirectory::adopt(kj::AutoCloseFd(open("/dev/null", O_RDONLY)), "null", getpid()), kj::Exception);
+}
+
+TEST_CASE("links in the state of a session lead no removal elsewhere") {
+  Folder folder;
+  auto state = folder.make("mine");
+  std::string precious = folder.path + "/precious";
+  fs::create_directory(precious);
+  std::ofstream(precious + "/file") << "x";
+  fs::create_directory_symlink(precious, state->path() + "/objects");
+  fs::create_symlink(precious + "/file", state->path() + "/link");
+  fs::rename(state->path(), folder.path + "/elsewhere");
+  fs::create_directory_symlink(precious, state->path());
+  CHECK(state->remove().empty());
+  CHECK(fs::exists(precious + "/file"));
+  CHECK(fs::is_empty(folder.path + "/elsewhere"));
+}
+
+TEST_CASE("folders nested deeper than there are descriptors are removed") {
+  Folder folder;
+  auto state = folder.make("mine");
+  kj::AutoCloseFd inner(open(state->path().c_str(), O_RDONLY | O_DIRECTORY));
+  for (int depth = 0; depth < 3000; ++depth) {
+    REQUIRE(mkdirat(inner, "d", 0700) == 0);
+    inner = kj::AutoCloseFd(openat(inner, "d", O_RDONLY | O_DIRECTORY));
+    kj::AutoCloseFd(openat(inner, "file", O_WRONLY | O_CREAT, 0600));
+  }
+  inner = nullptr;
+  CHECK(state->remove().empty());
+  CHECK(!fs::exists(state->path()));
+}
+
+TEST_CASE("what dead programs left is found, what living ones use and what nobody owns is not") {
+  Folder folder;
+  folder.make("living");
+  std::string dead = folder.make("dead", endedProcess())->path();
+  fs::create_directory(folder.sessions + "/foreign");
+  auto found = StateDirectory::abandoned(folder.sessions);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]->path() == dead);
+  CHECK(StateDirectory::abandoned(folder.path + "/nothing").empty());
+}
+
+TEST_CASE("a state directory that cannot be made leaves nothing") {
+  Folder folder;
+  folder.make("taken");
+  CHECK_THROWS_AS(folder.make("taken"), kj::Exception);
+  CHECK(fs::exists(folder.sessions + "/taken/owner"));
+  CHECK_THROWS_AS(StateDirectory::make(folder.path + "/nothing", "new", getpid()), kj::Exception);
+}
+
+}  // namespace vgpu

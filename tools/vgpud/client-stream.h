@@ -1,0 +1,42 @@
+// The byte stream of one client of interface Node, which ends where the client takes more of the daemon than its share.
+//
+// Cap'n Proto bounds the calls that are being answered (RpcSystem::setFlowLimit), but neither the replies that the client
+// does not read nor those that it has read and not released; and as long as a client always has something to read, the
+// event loop looks at no other connection. All three are seen at the moment before more is read from the client.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/function.h>
+
+#include <string>
+
+namespace vgpu {
+
+class ClientStream final : public kj::AsyncIoStream {
+ public:
+  // `excess`, asked before each read, says what the client takes too much of; empty while there is nothing. The stream then
+  // reads no more and rejects with it.
+  ClientStream(kj::Own<kj::AsyncIoStream> inner, kj::Timer& timer, kj::Function<std::string()> excess)
+      : inner(kj::mv(inner)), timer(timer), excess(kj::mv(excess)) {}
+
+  kj::Promise<size_t> tryRead(void* buffer, size_t minBytes, size_t maxBytes) override;
+
+  kj::Promise<void> write(const void* buffer, size_t size) override { return inner->write(buffer, size); }
+  kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
+    return inner->write(pieces);
+  }
+  kj::Promise<void> whenWriteDisconnected() override { return inner->whenWriteDisconnected(); }
+  void shutdownWrite() override { inner->shutdownWrite(); }
+  void abortRead() override { inner->abortRead(); }
+  void getsockopt(int level, int option, void* value, kj::uint* length) override {
+    inner->getsockopt(level, option, value, length);
+  }
+
+ private:
+  kj::Own<kj::AsyncIoStream> inner;
+  kj::Timer& timer;
+  kj::Function<std::string()> excess;
+  unsigned reads = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,146 @@
+#include "tools/vgpud/state-directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tools/vgpud/empty-folder.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* ownerFile = "owner";
+constexpr const char* newOwnerFile = "owner.new";
+constexpr const char* parentFolder = "sessions";
+constexpr int folderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Field 22 of /proc/PID/stat: with it, a pid means one process for ever. Empty where there is no such process.
+std::string startTime(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text, field;
+  std::getline(file, text);
+  size_t end = text.rfind(')');  // the name before it may hold anything
+  if (end == std::string::npos) return "";
+  std::istringstream fields(text.substr(end + 1));
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  return field;
+}
+
+struct Owner {
+  pid_t pid = 0;
+  std::string started;
+
+  bool lives() const { return pid > 0 && !started.empty() && startTime(pid) == started; }
+};
+
+// Nothing where there is no plain file of that name.
+kj::Maybe<Owner> readOwner(int directory) {
+  kj::AutoCloseFd file(openat(directory, ownerFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status;
+  if (file.get() < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) return nullptr;
+  char text[64] = {};
+  if (read(file, text, sizeof(text) - 1) < 0) return nullptr;
+  Owner owner;
+  std::istringstream(text) >> owner.pid >> owner.started;
+  return owner;
+}
+
+// Under its name only when it is whole: a directory whose owner cannot be read is one of nobody's.
+bool writeOwner(int directory, const std::string& text) {
+  kj::AutoCloseFd file(openat(directory, newOwnerFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  return file.get() >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+         renameat(directory, newOwnerFile, directory, ownerFile) == 0;
+}
+
+std::string pathOf(int directory) {
+  std::error_code error;
+  return fs::read_symlink(fmt::format("/proc/self/fd/{}", directory), error).string();
+}
+
+bool leadsTo(const std::string& path, const struct stat& wanted) {
+  struct stat found;
+  return stat(path.c_str(), &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
+}
+
+// What keeps the directory at `path` from being the state of session `id`; empty where nothing does.
+std::string flaw(int directory, const std::string& path, const std::string& id, pid_t program) {
+  struct stat status;
+  if (fstat(directory, &status) < 0) return strerror(errno);
+  if (!S_ISDIR(status.st_mode)) return "it is no directory";
+  if (status.st_uid != geteuid()) return fmt::format("it belongs to user {}", status.st_uid);
+  if ((status.st_mode & 0777) != 0700) return fmt::format("its mode is {:03o}", status.st_mode & 0777);
+  fs::path named(path);
+  if (!named.is_absolute() || named.filename() != id || named.parent_path().filename() != parentFolder) {
+    return "it is not named like one";
+  }
+  if (!leadsTo(path, status)) return "it was removed, or is out of this daemon's sight";
+  KJ_IF_MAYBE (owner, readOwner(directory)) {
+    bool fits = program > 0 ? owner->pid == program && owner->lives() : owner->pid > 0;
+    return fits ? "" : "it is of another program";
+  }
+  return "it has no owner";
+}
+
+}  // namespace
+
+StateDirectory::Shared StateDirectory::make(const std::string& folder, const std::string& id, pid_t owner) {
+  std::string path = folder + "/" + id;
+  auto cannot = [&](int error) {
+    fail(fmt::format("cannot make the session's state directory {}: {}{}", path, strerror(error),
+                     error == ENOSPC ? " (the disk is full)" : ""));
+  };
+  if (mkdir(path.c_str(), 0700) < 0) cannot(errno);
+  kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
+  if (directory.get() < 0 || !writeOwner(directory, fmt::format("{} {}\n", owner, startTime(owner)))) {
+    int error = errno;
+    unlink((path + "/" + newOwnerFile).c_str());
+    rmdir(path.c_str());
+    cannot(error);
+  }
+  return std::make_shared<const StateDirectory>(kj::mv(directory), path);
+}
+
+StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program) {
+  std::string path = pathOf(passed);
+  std::string problem = flaw(passed, path, id, program);
+  // What was passed may only name the directory (O_PATH).
+  kj::AutoCloseFd directory(problem.empty() ? openat(passed, ".", folderFlags) : -1);
+  if (problem.empty() && directory.get() < 0) problem = strerror(errno);
+  if (!problem.empty()) {
+    fail(fmt::format("what the program passed, {}, is not the state of session {}: {}", path, id, problem));
+  }
+  return std::make_shared<const StateDirectory>(kj::mv(directory), path);
+}
+
+std::vector<StateDirectory::Shared> StateDirectory::abandoned(const std::string& folder) {
+  std::vector<Shared> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    kj::AutoCloseFd directory(open(entry->path().c_str(), folderFlags));
+    if (directory.get() < 0) continue;
+    KJ_IF_MAYBE (owner, readOwner(directory)) {
+      if (!owner->lives()) found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
+    }
+  }
+  return found;
+}
+
+std::string StateDirectory::remove() const {
+  std::string problem = emptyFolder(directory, ownerFile);
+  struct stat status;
+  if (problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status) && rmdir(where.c_str()) < 0) {
+    problem = strerror(errno);
+  }
+  return problem.empty() ? "" : fmt::format("{} cannot be removed: {}", where, problem);
+}
+
+}  // namespace vgpu

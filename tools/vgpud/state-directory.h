@@ -1,0 +1,48 @@
+// The state directory of one session, held open: `owner` (whose program it is) and the object list, which the program
+// writes. It outlives the daemon that made it if the session is suspended; the daemon that resumes the session takes it
+// over from the program.
+//
+// What a program passes is not believed by its name but for what it is, and nothing is removed by a path. Every function
+// waits for the disk: they are for FileWork. Shared, because what uses it may outlive the session.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/io.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+class StateDirectory {
+ public:
+  using Shared = std::shared_ptr<const StateDirectory>;
+
+  // Makes FOLDER/ID (0700) for a session of process `owner`. Throws kj::Exception; nothing is left then.
+  static Shared make(const std::string& folder, const std::string& id, pid_t owner);
+
+  // What a program passed as the directory of session `id`: of our own user, 0700, named sessions/ID, with an `owner`
+  // file that names this program. `program`: its process, or 0 where that is out of our sight (another pid namespace).
+  // Throws kj::Exception that says what it is instead.
+  static Shared adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program);
+
+  // Those in `folder` whose programs have ended.
+  static std::vector<Shared> abandoned(const std::string& folder);
+
+  StateDirectory(kj::AutoCloseFd directory, std::string path) : directory(kj::mv(directory)), where(std::move(path)) {}
+  KJ_DISALLOW_COPY(StateDirectory);
+
+  const std::string& path() const { return where; }
+
+  // Removes it with all that is in it; `owner` last, so that what is interrupted is found by abandoned(). Empty; else
+  // what stays, and why.
+  std::string remove() const;
+
+ private:
+  kj::AutoCloseFd directory;
+  std::string where;
+};
+
+}  // namespace vgpu
