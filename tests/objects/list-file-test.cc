@@ -2,16 +2,20 @@
 #include <doctest/doctest.h>
 #include <lmdb.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <functional>
+#include <new>
 
 #include "../checkpoint/files.h"
 #include "frames.h"
+#include "vgpu/objects/list-copy.h"
 #include "vgpu/objects/record-format.h"
 #include "vgpu/objects/record-store.h"
+#include "vgpu/wire/arena.h"
 
 using namespace vgpu;
 using namespace vgpu::test;
@@ -55,6 +59,13 @@ void poke(const std::string& directory, const char* table, const std::string& ke
   REQUIRE(mdb_put(txn, dbi, &k, &v, 0) == 0);
   REQUIRE(mdb_txn_commit(txn) == 0);
   mdb_env_close(environment);
+}
+
+// One that a child shares; for the rest of this process.
+std::atomic<uint64_t>* sharedCounter() {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  return new (page) std::atomic<uint64_t>(0);
 }
 
 void makeList(const std::string& directory, uint64_t allocations) {
@@ -171,6 +182,72 @@ TEST_CASE("a disk that is full refuses the commit, and the batch is there for th
   list->commit();
   list.reset();
   CHECK(readAll(disk.scratch.path).size() == 999);
+}
+
+TEST_CASE("a list that would grow past what a session's may take refuses the commit, and goes on when objects are gone") {
+  ScratchDirectory scratch;
+  constexpr uint64_t most = 1 * MiB;
+  auto list = ObjectList::open(scratch.path, most);
+  list->apply(moduleLoad(64, 1));
+  list->commit();
+  auto add = [&](uint64_t handle) { list->apply(moduleFunction(128 + handle, handle, 1, std::string(16 * KiB, 'f'))); };
+  for (uint64_t handle = 100; handle < 200; handle++) add(handle);
+  CHECK_THROWS_WITH_AS(list->commit(), doctest::Contains("would grow past 1 MiB"), kj::Exception);
+  CHECK(std::filesystem::file_size(scratch.path + "/objects/data.mdb") <= most);
+  list->apply(moduleUnload(10'000, 1));
+  list->commit();
+  list->apply(moduleLoad(20'000, 2));
+  list->commit();
+  list.reset();
+  CHECK(readAll(scratch.path).size() == 1);
+}
+
+TEST_CASE("a copied list is one commit of its writer, who goes on") {
+  ScratchDirectory scratch;
+  makeList(scratch.path, 0);
+  std::atomic<uint64_t>& copies = *sharedCounter();
+  pid_t writer = inChild([&] {
+    auto list = ObjectList::open(scratch.path);
+    for (uint64_t i = 0; copies < 20 && i < 1'000'000; i++) {
+      list->apply(memAlloc(64 * (i + 1), at(i)));
+      if (i >= 500) list->apply(memFree(64 * (i + 1) + 32, at(i - 500)));
+      if (i % 10 == 9) list->commit();
+      if (i % 100 == 99) usleep(2000);
+    }
+    return 0;
+  });
+  for (; copies < 20; ++copies) {
+    size_t count = 0;
+    readObjectsCopied(scratch.path, [&](ObjectRecord&&) { ++count; });
+    CHECK(count % 10 == 0);
+  }
+  CHECK(statusOf(writer) == 0);
+}
+
+TEST_CASE("a copy is made beside the writer, writes nothing, follows no link and is bounded") {
+  ScratchDirectory scratch;
+  auto list = ObjectList::open(scratch.path);
+  list->apply(memAlloc(64, at(0)));
+  list->commit();
+  std::string objects = scratch.path + "/objects", data = objects + "/data.mdb";
+  auto names = namesIn(objects);
+  auto copied = [&] {
+    size_t count = 0;
+    readObjectsCopied(scratch.path, [&](ObjectRecord&&) { ++count; });
+    return count;
+  };
+  CHECK(copied() == 1);
+  CHECK(namesIn(objects) == names);
+  CHECK_THROWS_WITH_AS(copyObjectList(scratch.path, 4096), doctest::Contains("is larger than"), kj::Exception);
+  std::filesystem::rename(data, scratch.path + "/moved");
+  std::filesystem::create_symlink(scratch.path + "/moved", data);
+  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("data.mdb"), kj::Exception);
+  std::filesystem::remove(data);
+  std::filesystem::create_directory(data);
+  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("no plain file"), kj::Exception);
+  std::filesystem::rename(objects, scratch.path + "/elsewhere");
+  std::filesystem::create_directory_symlink(scratch.path + "/elsewhere", objects);
+  CHECK_THROWS_WITH_AS(copied(), doctest::Contains("holds no object list"), kj::Exception);
 }
 
 TEST_CASE("a list has one writer at a time") {

@@ -1,12 +1,14 @@
-// vgpuctl inspect: a session's object list, read beside the program that writes it.
+// vgpuctl inspect: a session's object list, copied beside the program that writes it and read in a confined process.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/printable.h"
 #include "tools/common/session-lookup.h"
 #include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/confined.h"
 #include "tools/vgpuctl/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
@@ -80,17 +82,10 @@ void printObjects(const std::vector<ObjectRecord>& records, const Totals& totals
   fmt::print("\n");
 }
 
-int inspectSession(const NodeAddress& address, const std::string& wanted, bool asJson) {
-  NodeClient client(address);
-  auto answer = client.wait(client.node().listRequest().send());
-  std::vector<SessionKey> keys;
-  for (auto session : answer.getSessions()) {
-    keys.push_back({session.getId().cStr(), session.getName().cStr(), session.getPid()});
-  }
-  auto session = answer.getSessions()[lookUpSession(keys, wanted)];
+int showObjects(control::SessionInfo::Reader session, bool asJson) {
   std::vector<ObjectRecord> records;
   Totals totals;
-  readObjects(session.getDirectory().cStr(), [&](ObjectRecord&& record) {
+  readObjectsCopied(session.getDirectory().cStr(), [&](ObjectRecord&& record) {
     count(totals, record);
     records.push_back(std::move(record));
   });
@@ -99,13 +94,25 @@ int inspectSession(const NodeAddress& address, const std::string& wanted, bool a
     result["objects"] = json::array();
     for (const ObjectRecord& record : records) result["objects"].push_back(toJson(record));
     result["totals"] = toJson(totals);
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    printJson(result);
     return 0;
   }
-  fmt::print("session {} ({}, pid {}), {}\n", session.getId().cStr(), session.getName().cStr(), session.getPid(),
-             stateName(session.getState()));
+  fmt::print("session {} ({}, pid {}), {}\n", session.getId().cStr(), printable(session.getName().cStr()),
+             session.getPid(), stateName(session.getState()));
   printObjects(records, totals);
   return 0;
+}
+
+int inspectSession(const NodeAddress& address, const std::string& wanted, bool asJson) {
+  NodeClient client(address);
+  auto answer = client.wait(client.node().listRequest().send());
+  std::vector<SessionKey> keys;
+  for (auto session : answer.getSessions()) {
+    keys.push_back({session.getId().cStr(), session.getName().cStr(), session.getPid()});
+  }
+  auto session = answer.getSessions()[lookUpSession(keys, wanted)];
+  return runConfined(fmt::format("the object list of session {}", session.getId().cStr()),
+                     [&] { return showObjects(session, asJson); });
 }
 
 }  // namespace
@@ -113,7 +120,8 @@ int inspectSession(const NodeAddress& address, const std::string& wanted, bool a
 int inspect(const NodeAddress& address, const std::string& target, bool asJson) {
   std::error_code error;
   bool isPath = target.find('/') != std::string::npos || std::filesystem::is_directory(target, error);
-  return isPath ? inspectSnapshot(target, asJson) : inspectSession(address, target, asJson);
+  if (!isPath) return inspectSession(address, target, asJson);
+  return runConfined("the snapshot", [&] { return inspectSnapshot(target, asJson); });
 }
 
 }  // namespace vgpu

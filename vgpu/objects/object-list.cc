@@ -24,7 +24,8 @@ void readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& vi
 // and an object that was made and destroyed within one batch never reaches the store.
 class StoredList final : public ObjectList {
  public:
-  explicit StoredList(const std::string& directory) : store(directory, RecordStore::Access::write) {
+  StoredList(const std::string& directory, uint64_t mostBytes)
+      : store(directory, RecordStore::Access::write, mostBytes) {
     readStore(store, [&](ObjectRecord&& record) { table.insert(std::move(record)); });
     table.link();
   }
@@ -54,12 +55,17 @@ class StoredList final : public ObjectList {
 
 }  // namespace
 
-std::unique_ptr<ObjectList> ObjectList::open(const std::string& directory) {
-  return std::make_unique<StoredList>(directory);
+std::unique_ptr<ObjectList> ObjectList::open(const std::string& directory, uint64_t mostBytes) {
+  return std::make_unique<StoredList>(directory, mostBytes == 0 ? mostListBytes : mostBytes);
 }
 
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
   RecordStore store(directory, RecordStore::Access::read);
+  readStore(store, visit);
+}
+
+void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
+  RecordStore store(directory, RecordStore::Access::copy);
   readStore(store, visit);
 }
 

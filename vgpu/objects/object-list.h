@@ -61,7 +61,8 @@ struct ObjectRecord {
 class ObjectList {
  public:
   // Opens the list in `directory`, empty where there is none. Throws kj::Exception (no space, wrong version, locked).
-  static std::unique_ptr<ObjectList> open(const std::string& directory);
+  // `mostBytes`: the file grows no larger, 0: than a session's may (record-store.h).
+  static std::unique_ptr<ObjectList> open(const std::string& directory, uint64_t mostBytes = 0);
   virtual ~ObjectList() = default;
 
   // Takes one executed frame into the open batch: creates, changes or destroys what the schema says of its method.
@@ -83,8 +84,12 @@ class ObjectList {
 // Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be
 // open once in a process; a second time is refused). Every record in order of its first frame's position.
 // What the file holds came from an untrusted program: sizes are checked, a record that makes no sense throws
-// kj::Exception. LMDB itself trusts its file, so processes that must not crash read through a process that may.
+// kj::Exception. LMDB itself trusts its file and takes part in its lock file: this is for the program's own worker.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
+
+// The same from a private copy (list-copy.h), for everybody else: nothing in the program's folder is written or waited
+// for. LMDB still trusts the copy, so processes that must not crash read it through a process that may.
+void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
 // The list as it was when the worker had executed the frames before `position` and no other: what was made since is not
 // there, what was destroyed since lives. `records` are all of a list, in its order; every object that was destroyed at

@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "vgpu/objects/list-copy.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu {
@@ -20,7 +22,6 @@ namespace vgpu {
 namespace {
 
 constexpr size_t firstMapBytes = 16 * MiB;
-constexpr size_t mostMapBytes = 64 * GiB;
 constexpr unsigned readers = 126;
 
 // A table of another size or order would be another version.
@@ -79,8 +80,14 @@ bool openInThisProcess(const std::string& file) {
 
 }  // namespace
 
-RecordStore::RecordStore(const std::string& directory, Access access) : path(directory + "/objects"), access(access) {
+RecordStore::RecordStore(const std::string& directory, Access access, uint64_t mostBytes)
+    : path(directory + "/objects"), access(access), mostBytes(mostBytes) {
   std::string data = path + "/data.mdb";
+  if (access == Access::copy) {
+    copied = copyObjectList(directory, mostBytes);
+    openEnvironment();
+    return;
+  }
   if (access == Access::write) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) require(errno, "making it");
     lock();
@@ -108,9 +115,14 @@ void RecordStore::openEnvironment() {
   KJ_ON_SCOPE_FAILURE(closeEnvironment());
   require(mdb_env_set_maxdbs(environment, 2), "preparing");
   require(mdb_env_set_maxreaders(environment, readers), "preparing");
-  require(mdb_env_set_mapsize(environment, firstMapBytes), "preparing");
-  unsigned flags = MDB_NOSYNC | MDB_NOTLS | (access == Access::read ? MDB_RDONLY : 0);
-  require(mdb_env_open(environment, path.c_str(), flags, 0600), "opening");
+  require(mdb_env_set_mapsize(environment, std::min<uint64_t>(firstMapBytes, mostBytes)), "preparing");
+  unsigned flags = MDB_NOSYNC | MDB_NOTLS | (access == Access::write ? 0 : MDB_RDONLY);
+  std::string file = path;
+  if (access == Access::copy) {
+    flags |= MDB_NOSUBDIR | MDB_NOLOCK;
+    file = fmt::format("/proc/self/fd/{}", copied.get());
+  }
+  require(mdb_env_open(environment, file.c_str(), flags, 0600), "opening");
   int dead = 0;
   require(mdb_reader_check(environment, &dead), "clearing out readers that ended");
   prepare();
@@ -159,9 +171,10 @@ void RecordStore::prepare() {
 void RecordStore::grow() {
   MDB_envinfo info;
   require(mdb_env_info(environment, &info), "growing");
-  if (info.me_mapsize >= mostMapBytes)
-    refuse(fmt::format("the object list {} would grow past {} GiB", path, mostMapBytes / GiB));
-  require(mdb_env_set_mapsize(environment, info.me_mapsize * 2), "growing");
+  if (info.me_mapsize >= mostBytes)
+    refuse(fmt::format("the object list {} would grow past {} MiB, the most that a session's may take", path,
+                       mostBytes / MiB));
+  require(mdb_env_set_mapsize(environment, std::min<uint64_t>(info.me_mapsize * 2, mostBytes)), "growing");
 }
 
 int RecordStore::tryWrite(kj::ArrayPtr<const Change> changes) {

@@ -20,22 +20,29 @@ namespace vgpu {
 
 constexpr uint32_t objectListVersion = 1;
 
+// Of a session: some million objects. The list shares a file system, often one in memory, with other sessions.
+constexpr uint64_t mostListBytes = uint64_t{1} << 30;
+
 class RecordStore {
  public:
-  enum class Access { read, write };
+  enum class Access {
+    read,   // beside the writer, through LMDB's lock file: of a program that may take this process along with it
+    write,  // the only one
+    copy,   // a private copy (list-copy.h)
+  };
   struct Change {
     uint64_t key;
     kj::Array<capnp::word> value;  // empty: the record is dropped
   };
 
-  // Throws kj::Exception: no list there (read), another version, another writer, another store of this process, no
-  // space.
-  RecordStore(const std::string& directory, Access access);
+  // Throws kj::Exception: no list there (read, copy), another version, another writer, another store of this process, no
+  // space. `mostBytes`: so large the file may become, or be.
+  RecordStore(const std::string& directory, Access access, uint64_t mostBytes = mostListBytes);
   ~RecordStore() noexcept;
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;
 
-  // All changes in one transaction. Throws kj::Exception; nothing is changed then.
+  // All changes in one transaction. Throws kj::Exception (a full disk, a list too large); nothing is changed then.
   void write(kj::ArrayPtr<const Change> changes);
 
   // Every record of one moment, by key.
@@ -52,7 +59,9 @@ class RecordStore {
 
   std::string path;  // of `objects`
   Access access;
+  uint64_t mostBytes;
   kj::AutoCloseFd writerLock;
+  kj::AutoCloseFd copied;  // of Access::copy
   MDB_env* environment = nullptr;
   unsigned records = 0;  // LMDB's number of the table
 };

@@ -1,0 +1,62 @@
+#include "tools/vgpuctl/confined.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/common/reason.h"
+#include "tools/common/spawn.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// The largest list there may be (record-store.h), decoded, takes some 4 GiB and a few seconds.
+constexpr rlim_t mostBytes = rlim_t{8} << 30;
+constexpr unsigned mostSeconds = 60;
+
+void limit(int resource, rlim_t most) {
+  rlimit value{most, most};
+  setrlimit(resource, &value);
+}
+
+void confine() {
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, mostSeconds);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map terabytes
+  limit(RLIMIT_AS, mostBytes);
+#endif
+  signal(SIGALRM, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  alarm(mostSeconds);
+}
+
+}  // namespace
+
+int runConfined(const std::string& what, kj::FunctionParam<int()> action) {
+  std::fflush(nullptr);
+  pid_t child = fork();
+  if (child < 0) fail(fmt::format("no new process can be started: {}", strerror(errno)));
+  if (child == 0) {
+    confine();
+    int code = exitCodeOf("vgpuctl", [&] { return action(); });
+    _exit(std::fflush(nullptr) == 0 ? code : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  bool late = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU;
+  fail(late ? fmt::format("{} was not read within {} s", what, mostSeconds)
+            : fmt::format("{} is damaged: the process that read it {}", what, describeExit(status)));
+}
+
+}  // namespace vgpu
