@@ -3,20 +3,27 @@
 #include <kj/debug.h>
 
 #include <chrono>
+#include <cstdio>
+#include <utility>
 
 #include "intercept/session/quiet-thread.h"
 
 namespace vgpu {
 
 Recorder::Recorder(const std::string& directory, std::function<uint64_t()> executed)
-    : list(ObjectList::open(directory)), executed(kj::mv(executed)) {
+    : Recorder(ObjectList::open(directory), kj::mv(executed)) {}
+
+Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<uint64_t()> executed)
+    : list(kj::mv(opened)), executed(kj::mv(executed)) {
   thread = startQuietThread("vgpu-recorder", [this] { write(); });
 }
 
 void Recorder::add(RecordedFrame frame) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return queuedBytes < mostQueuedBytes; });
+  queuedBytes += sizeof(frame) + frame.words.asBytes().size();
   queue.push_back(kj::mv(frame));
-  if (++added == committed + 1) changed.notify_all();
+  if (++added == committed + 1 || queuedBytes >= mostQueuedBytes) changed.notify_all();
 }
 
 bool Recorder::flush(const std::function<bool()>& givesUp) {
@@ -39,23 +46,34 @@ void Recorder::write() {
   std::unique_lock lock(mutex);
   for (uint64_t applied = 0;;) {
     changed.wait(lock, [&] { return added > committed; });
-    changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return flushWanted > committed; });
+    changed.wait_for(lock, std::chrono::milliseconds(50),
+                     [&] { return flushWanted > committed || queuedBytes >= mostQueuedBytes; });
     std::vector<RecordedFrame> batch = kj::mv(queue);
     queue.clear();
     applied += batch.size();
+    bool wasFull = std::exchange(queuedBytes, 0) >= mostQueuedBytes;
     lock.unlock();
+    if (wasFull) changed.notify_all();
     kj::Maybe<kj::Exception> caught;
     auto keep = [&](kj::Maybe<kj::Exception> exception) {
       if (caught == nullptr) caught = kj::mv(exception);
     };
     for (auto& frame : batch) keep(kj::runCatchingExceptions([&] { list->apply(kj::mv(frame)); }));
-    keep(kj::runCatchingExceptions([&] { list->commit(executed()); }));
+    auto uncommitted = kj::runCatchingExceptions([&] { list->commit(executed()); });
+    KJ_IF_MAYBE(exception, uncommitted) tell(*exception);
+    keep(kj::mv(uncommitted));
     lock.lock();
     failure = kj::mv(caught);
     if (failure == nullptr) committed = applied;
     changed.notify_all();
     if (failure != nullptr) changed.wait_for(lock, std::chrono::milliseconds(200));
   }
+}
+
+void Recorder::tell(const kj::Exception& exception) {
+  if (std::exchange(hasTold, true)) return;
+  fprintf(stderr, "vgpu: this program goes on, but cannot be suspended while its object list cannot be written: %s\n",
+          exception.getDescription().cStr());
 }
 
 }  // namespace vgpu

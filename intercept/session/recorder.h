@@ -1,5 +1,7 @@
 // Feeds the object list: frames that build objects are queued here by the threads that made them, and written to LMDB by
-// one thread in batches, at most 100 ms behind.
+// one thread in batches, at most 100 ms behind. A program that makes objects faster than the disk takes them waits: the
+// queue is bounded. A disk that takes none (full, or the list is as large as it may be) does not stop the program; it is
+// told once, and cannot be suspended until the list is written.
 //
 // Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it.
 #pragma once
@@ -21,8 +23,11 @@ class Recorder {
   // Starts the thread. The list is made in `directory`; `executed` tells the position up to which the worker has executed
   // frames, for the list to know which destroyed objects it may drop. Throws kj::Exception.
   Recorder(const std::string& directory, std::function<uint64_t()> executed);
+  // With a list that is open already.
+  Recorder(std::unique_ptr<ObjectList> list, std::function<uint64_t()> executed);
 
-  // Any thread; while it is inside the gate.
+  // Any thread; while it is inside the gate. Waits while `mostQueuedBytes` are queued.
+  static constexpr size_t mostQueuedBytes = size_t{16} << 20;
   void add(RecordedFrame frame);
 
   // Returns true when everything queued is committed, false where `givesUp`, asked between waits, says so before (a disk
@@ -31,14 +36,17 @@ class Recorder {
 
  private:
   void write();
+  void tell(const kj::Exception& exception);
 
   std::unique_ptr<ObjectList> list;
   std::function<uint64_t()> executed;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<RecordedFrame> queue;
+  size_t queuedBytes = 0;
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit
+  bool hasTold = false;              // the program's user, that commits fail; the recorder's thread only
   std::thread thread;
 };
 

@@ -1,0 +1,115 @@
+#include "intercept/session/recorder.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+namespace vgpu {
+namespace {
+
+constexpr size_t frameBytes = 4096;
+constexpr size_t framesQueued = Recorder::mostQueuedBytes / frameBytes;
+
+RecordedFrame frame(uint64_t position) {
+  return {position, api::Method::memAlloc, 0, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word)), 0, 0};
+}
+
+// The recorder's thread lives as long as the process, and so does what it uses.
+template <typename List>
+struct Recording {
+  List& list = *new List;
+  Recorder& recorder = *new Recorder(std::unique_ptr<ObjectList>(&list), [] { return uint64_t{0}; });
+};
+
+// A disk that takes the first commit only when the program has been made to wait, if it is.
+class SlowList final : public ObjectList {
+ public:
+  void apply(RecordedFrame) override { ++applied; }
+  void commit(uint64_t) override {
+    while (added < framesQueued / 2) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(wasSlow ? 0 : 100));
+    if (!wasSlow) addedMeanwhile = added.load();
+    wasSlow = true;
+  }
+  size_t size() const override { return applied; }
+
+  std::atomic<size_t> added{0};
+  size_t applied = 0, addedMeanwhile = 0;
+  bool wasSlow = false;
+};
+
+class FullList final : public ObjectList {
+ public:
+  void apply(RecordedFrame) override {}
+  void commit(uint64_t) override {
+    if (isFull) KJ_FAIL_REQUIRE("the disk is full");
+  }
+  size_t size() const override { return 0; }
+
+  std::atomic<bool> isFull{true};
+};
+
+// What is written to stderr while it lives.
+class Captured {
+ public:
+  Captured() : before(dup(STDERR_FILENO)) { dup2(fileno(file), STDERR_FILENO); }
+  ~Captured() {
+    dup2(before, STDERR_FILENO);
+    close(before);
+    fclose(file);
+  }
+  size_t count(const std::string& text) {
+    rewind(file);
+    std::string all(1 << 16, '\0');
+    all.resize(fread(all.data(), 1, all.size(), file));
+    size_t found = 0;
+    for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++found;
+    return found;
+  }
+
+ private:
+  FILE* file = tmpfile();
+  int before;
+};
+
+bool flushes(Recorder& recorder) {
+  return kj::runCatchingExceptions([&] { recorder.flush([] { return false; }); }) == nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("a program that makes objects faster than the disk takes them waits") {
+  Recording<SlowList> recording;
+  constexpr size_t frames = 6 * framesQueued;
+  for (size_t i = 0; i < frames; ++i) {
+    recording.recorder.add(frame(i));
+    ++recording.list.added;
+  }
+  CHECK(flushes(recording.recorder));
+  CHECK(recording.list.applied == frames);
+  CHECK(recording.list.addedMeanwhile <= 2 * framesQueued + 2);  // what is being written, and a full queue
+}
+
+TEST_CASE("a program whose object list cannot be written is told once, and every flush") {
+  Recording<FullList> recording;
+  size_t told;
+  {
+    Captured captured;
+    recording.recorder.add(frame(1));
+    CHECK_FALSE(flushes(recording.recorder));
+    recording.recorder.add(frame(2));
+    CHECK_FALSE(flushes(recording.recorder));
+    told = captured.count("cannot be suspended while its object list cannot be written");
+    recording.list.isFull = false;
+    CHECK(flushes(recording.recorder));
+  }
+  CHECK(told == 1);
+}
+
+}  // namespace vgpu
