@@ -21,7 +21,8 @@ constexpr const char* objectsFile = "objects";
 constexpr const char* blobsFile = "blobs";
 constexpr const char* bytesFile = "bytes";
 constexpr const char* tailFile = "tail";
-constexpr const char* dataFiles[] = {objectsFile, blobsFile, bytesFile, tailFile};
+constexpr const char* outputFile = "output";
+constexpr const char* dataFiles[] = {objectsFile, blobsFile, bytesFile, tailFile, outputFile};
 
 // XXH3, 128 bits, as 32 hexadecimal digits.
 std::string checksumOf(std::span<const std::byte> bytes);

@@ -113,6 +113,7 @@ Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::stri
   });
   manifest.files[bytesFile] = file.finish();
   manifest.files[tailFile] = directory.write(tailFile, encodeTail(tail));
+  manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(on.output.rest())));
   std::string text = encodeManifest(manifest);
   directory.publish(text);
 

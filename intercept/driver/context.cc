@@ -97,6 +97,8 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
     if (handle == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
+    // Its end waits for its work, where somebody could see that: in what kernels print.
+    if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
     if (!thread.contextStack.empty() && thread.contextStack.back() == handle) thread.contextStack.pop_back();
     thread.session.handles.destroy(handle);
     // All contexts of a device are one in the worker: ending any of them is how a program gets over a fault.

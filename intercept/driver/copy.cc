@@ -7,12 +7,28 @@ using namespace vgpu;
 
 namespace {
 
+bool isOnDevice(Thread& thread, uint64_t address) {
+  return inDeviceArenas(address) || thread.session.variables.at(address);
+}
+
+// A blocking copy ends like this. It is a point at which what kernels print appears, so where they do it waits as CUDA's does:
+// also where the program's bytes were taken long before the GPU has come to them.
+CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, CUresult result) {
+  Session& session = thread.session;
+  if (result != CUDA_SUCCESS || !session.output.isExpected()) return result;
+  if (!insideDevice) return synchronizeStream(thread, stream);
+  session.output.deliver(thread, thread.device());
+  return CUDA_SUCCESS;
+}
+
 // A driver entry that copies `bytes` in `stream`.
 CUresult copyIn(CUstream hStream, uint64_t destination, uint64_t source, uint64_t bytes, Completion completion, Ends ends) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return copyBytes(thread, destination, source, bytes, stream, completion, ends);
+    CUresult result = copyBytes(thread, destination, source, bytes, stream, completion, ends);
+    if (completion == Completion::asynchronous) return result;
+    return blockingCopyEnded(thread, stream, isOnDevice(thread, destination) && isOnDevice(thread, source), result);
   });
 }
 
@@ -49,17 +65,22 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     RowsEnd source = readEnd(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY,
                              copy->srcZ, copy->srcPitch, copy->srcHeight);
     bool pitched = copy->Height > 1 || copy->Depth > 1;
+    auto ended = [&](CUresult result) {
+      auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
+      if (completion == Completion::asynchronous) return result;
+      return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
+    };
     if (intoArray || fromArray) {
       if (pitched && ((!intoArray && destination.pitch < copy->WidthInBytes) ||
                       (!fromArray && source.pitch < copy->WidthInBytes)))
         return CUDA_ERROR_INVALID_VALUE;
-      return copyBox(thread,
-                     boxEnd(copy->dstMemoryType, copy->dstArray, destination, copy->dstXInBytes, copy->dstY, copy->dstZ),
-                     boxEnd(copy->srcMemoryType, copy->srcArray, source, copy->srcXInBytes, copy->srcY, copy->srcZ),
-                     {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+      return ended(copyBox(
+          thread, boxEnd(copy->dstMemoryType, copy->dstArray, destination, copy->dstXInBytes, copy->dstY, copy->dstZ),
+          boxEnd(copy->srcMemoryType, copy->srcArray, source, copy->srcXInBytes, copy->srcY, copy->srcZ),
+          {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion));
     }
     if (pitched && (destination.pitch < copy->WidthInBytes || source.pitch < copy->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
-    return copyRows(thread, destination, source, copy->WidthInBytes, copy->Height, copy->Depth, stream, completion);
+    return ended(copyRows(thread, destination, source, copy->WidthInBytes, copy->Height, copy->Depth, stream, completion));
   });
 }
 
@@ -115,7 +136,10 @@ CUresult copyRow(CUstream hStream, const BoxEnd& destination, const BoxEnd& sour
   return enter([&](Thread& thread) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
+    CUresult result = copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
+    if (completion == Completion::asynchronous) return result;
+    auto isDevice = [&](const BoxEnd& end) { return end.array != 0 || isOnDevice(thread, end.memory.address); };
+    return blockingCopyEnded(thread, stream, isDevice(destination) && isDevice(source), result);
   });
 }
 

@@ -66,6 +66,7 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   if (kernelParams == nullptr && extra != nullptr && !parameters.readExtra(extra)) return CUDA_ERROR_INVALID_VALUE;
   if (!function.parameters.empty() && kernelParams == nullptr && parameters.block == nullptr) return CUDA_ERROR_INVALID_VALUE;
 
+  if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));
   frame->setFunction(toWire(f));
   frame.setStream(stream);

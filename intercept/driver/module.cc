@@ -55,6 +55,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
     auto told = frame.results<api::Cuda::ModuleLoadResults>();
     missing = told.getMissing();
     log.fill(told.getLog().cStr());  // a refused image's log comes with the refusal
+    if (result == CUDA_SUCCESS && told.getPrints()) session.output.expect();
   }
   if (result != CUDA_SUCCESS) {
     dropBlob(thread, blob);
@@ -63,6 +64,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
     return result;
   }
   session.handles.find(api::Kind::MODULE, handle)->blob = blob;
+  if (session.output.isExpected()) session.output.deliver(thread, thread.device());
   *module = fromWire<CUmodule>(handle);
   return CUDA_SUCCESS;
 }

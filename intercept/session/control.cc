@@ -65,15 +65,6 @@ std::string sessionSocket(std::string node) {
   return node + std::string(ours);
 }
 
-// The program's standard output as it was when the session opened; nowhere where it has none.
-kj::AutoCloseFd ownOutput() {
-  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (fd < 0) {
-    KJ_SYSCALL(fd = open("/dev/null", O_WRONLY | O_CLOEXEC));
-  }
-  return kj::AutoCloseFd(fd);
-}
-
 // To be passed on, not to be read.
 kj::AutoCloseFd openFolder(const std::string& path) {
   int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -105,7 +96,6 @@ class ProgramControl final : public Control {
   explicit ProgramControl(const OpenRequest& request)
       : name(request.name),
         program(request.program),
-        output(ownOutput()),
         wake(wakeDescriptor()),
         reattach(reattachName()),
         listener(listenAbstract(reattach)),
@@ -169,7 +159,6 @@ class ProgramControl final : public Control {
   void send(ControlChannel& channel, Fill&& fill);
 
   const std::string name, program;
-  const kj::AutoCloseFd output;
   const kj::AutoCloseFd wake;
   const std::string reattach;
   kj::AutoCloseFd listener;
@@ -213,8 +202,8 @@ void ProgramControl::sendOpen(ControlChannel& channel) {
   open.setProgram(reader(program));
   open.setReattach(reader(reattach));
   open.setSession(reader(id));
-  const int all[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder, output};
-  channel.send(builder, id.empty() ? kj::arrayPtr(all + 3, 1) : kj::arrayPtr(all, 4), within(messageLimit));
+  const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
+  channel.send(builder, id.empty() ? nullptr : kj::arrayPtr(memory, 3), within(messageLimit));
 }
 
 // The program's signals are the program's: the thread starts with all of them blocked.

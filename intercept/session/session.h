@@ -4,7 +4,7 @@
 // to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would
 // share the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
+// Lock order: DeviceOutput's, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
 // Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
 #pragma once
 
@@ -18,6 +18,7 @@
 
 #include "intercept/session/control.h"
 #include "intercept/session/device-info.h"
+#include "intercept/session/device-output.h"
 #include "intercept/session/gate.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
@@ -52,6 +53,7 @@ class Session final : public SessionControl {
   Slabs slabs;
   EventLines eventLines{segment};
   HostFunctions hostFunctions;
+  DeviceOutput output;
   const std::unique_ptr<CopyCrew> copyCrew;
   std::unique_ptr<Recorder> recorder;
   std::vector<DeviceInfo> devices;

@@ -48,4 +48,16 @@ class Thread {
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 
+// Makes another device current for a while.
+class OnDevice {
+ public:
+  OnDevice(Thread& thread, unsigned device) : thread(thread) {
+    thread.contextStack.push_back(thread.session.primaryContext(device));
+  }
+  ~OnDevice() { thread.contextStack.pop_back(); }
+
+ private:
+  Thread& thread;
+};
+
 }  // namespace vgpu

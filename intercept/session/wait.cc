@@ -9,21 +9,7 @@ namespace vgpu {
 
 namespace {
 
-// Makes another device current for a while.
-class OnDevice {
- public:
-  OnDevice(Thread& thread, unsigned device) : thread(thread) {
-    thread.contextStack.push_back(thread.session.primaryContext(device));
-  }
-  ~OnDevice() { thread.contextStack.pop_back(); }
-
- private:
-  Thread& thread;
-};
-
-}  // namespace
-
-CUresult synchronizeDevice(Thread& thread, unsigned device) {
+CUresult awaitDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
   if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
   if (session.progress[device].isIdle()) return session.takeError(device);
@@ -35,13 +21,27 @@ CUresult synchronizeDevice(Thread& thread, unsigned device) {
   return result;
 }
 
+// Of a wait that has ended like this: what kernels have printed until then is written.
+CUresult delivered(Thread& thread, unsigned device, CUresult result) {
+  if (thread.session.output.isExpected()) [[unlikely]] thread.session.output.deliver(thread, device);
+  return result;
+}
+
+}  // namespace
+
+CUresult synchronizeDevice(Thread& thread, unsigned device) {
+  return delivered(thread, device, awaitDevice(thread, device));
+}
+
 bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (thread.session.progress[thread.device()].isIdle()) return true;
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
   return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
 }
 
-CUresult synchronizeStream(Thread& thread, uint64_t stream) {
+namespace {
+
+CUresult awaitStream(Thread& thread, uint64_t stream) {
   if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.device());
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
   uint64_t stamp = frame.stamp();
@@ -50,6 +50,12 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
   if (result == CUDA_SUCCESS && entry != nullptr) raise(entry->knownDone, stamp);
   return result;
+}
+
+}  // namespace
+
+CUresult synchronizeStream(Thread& thread, uint64_t stream) {
+  return delivered(thread, thread.device(), awaitStream(thread, stream));
 }
 
 namespace {
@@ -80,7 +86,7 @@ CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
   while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
-  return state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device());
+  return delivered(thread, thread.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device()));
 }
 
 }  // namespace vgpu

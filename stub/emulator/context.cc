@@ -62,9 +62,12 @@ void Context::setLimit(CUlimit which, size_t value) {
   at->second = value;
 }
 
+// The buffer is a ring: what is not shown in time is overwritten, the oldest first.
 void Context::print(const std::string& text) {
   std::lock_guard lock(outputMutex_);
   output_ += text;
+  size_t most = limits_.at(CU_LIMIT_PRINTF_FIFO_SIZE);
+  if (output_.size() > most) output_.erase(0, output_.size() - most);
 }
 
 void Context::flushOutput() {

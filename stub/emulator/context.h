@@ -44,7 +44,9 @@ class Context : public Domain {
   size_t limit(CUlimit) const;
   void setLimit(CUlimit, size_t);
 
-  // What kernels printed; shown at the next synchronization.
+  // What kernels printed, as much as CU_LIMIT_PRINTF_FIFO_SIZE says; shown when a call flushes it: a launch (at its start),
+  // a synchronization, a blocking copy, a module's loading and unloading, the context's end (CUDA C++ Programming Guide,
+  // "Formatted Output"), and where a kernel fails, because later calls only tell of that.
   void print(const std::string& text);
   void flushOutput();
   // Where this context's kernels' malloc() takes from; made at the first launch, of the size that the limit says then.

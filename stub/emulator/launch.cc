@@ -94,6 +94,7 @@ void runKernel(const LaunchRequest& request) {
   std::optional<Fault> fault = run(launch, output);
   if (!output.empty()) context.print(output);
   if (!fault) return;
+  context.flushOutput();
   std::fprintf(stderr, "vgpu emulator: %s\n", fault->report.c_str());
   context.fail(codeOf(fault->kind));
 }
@@ -199,6 +200,7 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream streamHandle, vo
                           .dynamicSharedBytes = shape.dynamicSharedBytes,
                           .cooperative = shape.cooperative};
     checkLaunch(request);
+    context.flushOutput();
     request.parameters = readParameters(function->kernel(), kernelParams, extra);
     stream->submit(launchOperation(std::move(request)));
   });

@@ -23,6 +23,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigne
   return enterContext([&](Context& context) {
     require(handle != nullptr);
     JitLog log(count, options, values);
+    context.flushOutput();
     *handle = loadModule(context, image, log)->handle;
   });
 }
@@ -40,6 +41,7 @@ CUresult CUDAAPI cuModuleLoad(CUmodule* handle, const char* path) {
     require(handle != nullptr && path != nullptr);
     std::string bytes = readFile(path);
     JitLog log;
+    context.flushOutput();
     *handle = loadModule(context, std::as_bytes(std::span(bytes)), log)->handle;
   });
 }
@@ -48,6 +50,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<LoadedModule> module = context.driver.modules.get(handle);
     module->context.streams.waitForAll();
+    module->context.flushOutput();
     context.driver.functions.removeIf([&](const Function& function) { return function.module == module; });
     context.driver.modules.remove(handle)->release();
   });

@@ -25,6 +25,7 @@ TaskRef Stream::submit(Operation operation, std::span<const TaskRef> after) {
 void Stream::run(Operation operation) {
   refuseCapturing();
   submit(std::move(operation))->wait();
+  context.flushOutput();
   context.check();
 }
 

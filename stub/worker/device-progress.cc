@@ -22,7 +22,8 @@ CUresult DeviceProgress::start() {
   failure = CUDA_SUCCESS;
   if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
-  if (CUresult error = driver.cuStreamCreateWithPriority(&own, CU_STREAM_NON_BLOCKING, 0)) return error;
+  for (CUstream* stream : {&own, &idle})
+    if (CUresult error = driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0)) return error;
   return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
 }
 

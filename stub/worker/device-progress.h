@@ -43,6 +43,10 @@ class DeviceProgress {
   // Lets the GPU write `value` at `line` behind all work so far.
   CUresult signal(CUdeviceptr line, uint64_t value);
 
+  // Synchronizes with a stream that never has any work. That returns at once, and is an occasion on which the driver writes
+  // what kernels of the context have printed.
+  void flushOutput() { driver.cuStreamSynchronize(idle); }
+
   // Also where the context has ended: nothing runs there any more.
   bool hasPassed(uint64_t number) const { return failure != CUDA_SUCCESS || word->load(std::memory_order_acquire) >= number; }
   uint64_t lastMark() const { return marks; }
@@ -65,7 +69,7 @@ class DeviceProgress {
   Mapping memory;  // of the word
   std::atomic<uint64_t>* word = nullptr;
   CUdeviceptr wordOnGpu = 0;
-  CUstream own = nullptr;
+  CUstream own = nullptr, idle = nullptr;
   CUevent joined = nullptr;
   uint64_t marks = 0;
   bool unmarked = false;                // our stream waits for something that no mark stands behind yet

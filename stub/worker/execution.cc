@@ -18,8 +18,8 @@ CUresult codeOf(const BadHandle& bad) {
 
 CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
 
-Execution::Execution(const Driver& driver, const Images& images)
-    : driver(driver), pool(driver), eventTimes(driver), images(images), textures(driver) {
+Execution::Execution(const Driver& driver, const Images& images, int outputFile)
+    : driver(driver), pool(driver), eventTimes(driver), images(images), textures(driver), output(outputFile) {
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
@@ -122,6 +122,13 @@ CUresult Execution::findOutstanding(std::vector<Mark>& marks) {
   }
   select(before);
   return result;
+}
+
+// Also where the context has ended: the driver may have written something before.
+void Execution::collectOutput() {
+  if (!prints) return;
+  progressOf[current]->flushOutput();
+  output.collect();
 }
 
 void Execution::noteFault(unsigned device, CUresult code) {

@@ -20,6 +20,7 @@
 #include "stub/worker/answer.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/continuations.h"
+#include "stub/worker/device-output.h"
 #include "stub/worker/device-progress.h"
 #include "stub/worker/event-times.h"
 #include "stub/worker/handle-map.h"
@@ -55,7 +56,8 @@ struct ArrayInfo {
 
 class Execution {
  public:
-  explicit Execution(const Driver& driver, const Images& images = {});
+  // `outputFile`: see DeviceOutput.
+  explicit Execution(const Driver& driver, const Images& images = {}, int outputFile = -1);
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -74,6 +76,7 @@ class Execution {
   Continuations later;
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
   bool prints = false;  // a module that may print has been loaded: see ImageFacts
+  DeviceOutput output;
 
   // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
   uint64_t ringPosition = 0;
@@ -117,6 +120,19 @@ class Execution {
   }
   // Runs the continuations whose marks have passed. The current device may be another one afterwards.
   void continueLater() { later.poll(progressOf); }
+
+  // Has the driver write what kernels of the current device have printed by now, and takes it over.
+  void collectOutput();
+  // A launch, at whose start the driver writes too, where kernels print: taken over now and then, so that a program that
+  // only launches gets it as it goes on.
+  void noteLaunch() {
+    if (++launchesSinceCollect < launchesPerCollect) return;
+    launchesSinceCollect = 0;
+    output.collect();
+    tellOutput();
+  }
+  // Says in the shared memory whether there is any.
+  void tellOutput() { shared().header().outputWaits.store(output.isEmpty() ? 0 : 1, std::memory_order_release); }
 
   // Notes what has ended `device`'s context, where the program's threads look for it too.
   void noteFault(unsigned device, CUresult code);
@@ -185,6 +201,8 @@ class Execution {
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
   unsigned registrar = 0;           // the device in whose context the segment is registered
   std::array<Launch, launchPlaces> launches;
+  static constexpr uint32_t launchesPerCollect = 16;
+  uint32_t launchesSinceCollect = 0;
   uint64_t frameStamp = 0;
   uint32_t frameSlot = 0;
 };

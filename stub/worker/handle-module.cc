@@ -41,6 +41,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
   on.modules[p.getModule()] = p.getBlob();
+  results.setPrints(blob.facts().prints);
   on.prints = on.prints || blob.facts().prints;
   keepImage(on, blob);
   return CUDA_SUCCESS;
@@ -117,6 +118,7 @@ CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKer
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   CUstream stream = on.stream(p.getStream());
   on.launched(p.getStream(), p.getFunction());
+  if (on.prints) on.noteLaunch();
   if (p.getCooperative()) {
     CUlaunchAttribute cooperative{};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

@@ -4,15 +4,23 @@
 namespace vgpu::stub {
 
 CUresult streamSynchronize(Execution& on, const api::FrameReader<api::Cuda::StreamSynchronizeParams>& p, Answer& answer) {
-  if (on.prints) return on.driver.cuStreamSynchronize(on.stream(p.getStream()));
   answer.leaveToGpu();
   return on.signal(on.stream(p.getStream()), on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
 CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSynchronizeParams>&, Answer& answer) {
-  if (on.prints) return on.driver.cuCtxSynchronize();
   answer.leaveToGpu();
   return on.signalAfterAll(on.shared().slot(on.slotIndex()).done, on.stamp());
+}
+
+// A stream that is done has printed: the program's next launch is told of that.
+CUresult streamQuery(Execution& on, const api::FrameReader<api::Cuda::StreamQueryParams>& p, Answer&) {
+  auto stream = fromWire<CUstream>(on.handles.getOrNull(api::Kind::STREAM, p.getHStream()));
+  CUresult state = on.driver.cuStreamQuery(stream);
+  if (state != CUDA_SUCCESS || !on.prints) return state;
+  on.collectOutput();
+  on.tellOutput();
+  return CUDA_SUCCESS;
 }
 
 // Whoever waits for the device waits for what the stream was given, too.

@@ -167,6 +167,9 @@ void Worker::Impl::watch() {
     if (state == CUDA_ERROR_NOT_READY) continue;
     if (state != CUDA_SUCCESS) execution->noteFault(device, state);
     busyDevices &= ~(1u << device);
+    if (!execution->prints) continue;
+    execution->collectOutput();  // of which the program's next launch is told
+    execution->tellOutput();
   }
 }
 
@@ -189,8 +192,8 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   KJ_IF_MAYBE (exception, failure) kj::throwFatalException(kj::mv(*exception));
 }
 
-Worker::Worker(const Driver& driver, const Images& images) : impl(std::make_unique<Impl>(driver)) {
-  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver, images); });
+Worker::Worker(const Driver& driver, const Images& images, int outputFile) : impl(std::make_unique<Impl>(driver)) {
+  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver, images, outputFile); });
 }
 
 Worker::~Worker() = default;
@@ -212,6 +215,7 @@ void Worker::proceed() {
   runQuiet([&](Execution& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
+    on.tellOutput();
     impl->reader = std::make_unique<RingReader>(on.shared(), on.ringPosition);
   });
   std::lock_guard lock(impl->mutex);
@@ -239,6 +243,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
       on.continueLater();
       require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
     } while (!on.later.isEmpty());
+    on.output.collect();
     position = on.ringPosition;
   });
   return position;

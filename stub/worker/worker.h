@@ -29,8 +29,8 @@ struct SharedFiles {
 class Worker {
  public:
   // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` points to must
-  // outlive the worker.
-  explicit Worker(const Driver& driver, const Images& images = {});
+  // outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned.
+  explicit Worker(const Driver& driver, const Images& images = {}, int outputFile = -1);
   ~Worker();
 
   // Maps the session's memory, after checking size and seals, and registers it with the driver, in the place of what was

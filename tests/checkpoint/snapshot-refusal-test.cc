@@ -51,7 +51,7 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE(
     "every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
   Saved saved;
-  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "tail"}) {
+  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "tail", "output"}) {
     CAPTURE(name);
     std::string file = saved.path + "/" + name, good = readFile(file);
     REQUIRE(good.size() > 40);

@@ -43,7 +43,7 @@ TEST_CASE(
       saved.phases++;
     });
   }) == "");
-  CHECK(namesIn(path) == std::set<std::string>{"manifest.json", "objects", "blobs", "bytes", "tail"});
+  CHECK(namesIn(path) == std::set<std::string>{"manifest.json", "objects", "blobs", "bytes", "tail", "output"});
   CHECK(saved.report.tailFrames == 4);
   CHECK(saved.report.objects == 10);
   CHECK(saved.report.deviceBytes >= made::largeBytes + 256 + 256 + 4);

@@ -35,13 +35,12 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
   ProgramOpen request{text(open.getName()),    text(open.getProgram()), text(open.getReattach()),
                       text(open.getSession()), open.getPid()};
   bool answersReattach = !request.session.empty();
-  if (descriptors.size() != (answersReattach ? 4 : 1)) {
+  if (descriptors.size() != (answersReattach ? 3 : 0)) {
     fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
                      answersReattach ? "goes on" : "opens a session",
-                     answersReattach ? "its segment, its host arena, its state directory and its output" : "its output",
+                     answersReattach ? "its segment, its host arena and its state directory" : "nothing",
                      descriptors.size()));
   }
-  request.output = kj::mv(descriptors.back());
   if (answersReattach) {
     request.segment = kj::mv(descriptors[0]);
     request.hostArena = kj::mv(descriptors[1]);

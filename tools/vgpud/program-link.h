@@ -22,7 +22,6 @@ struct ProgramOpen {
   std::string name, program, reattach, session;
   pid_t pid = 0;                              // as the program sees itself: another number in another pid namespace
   kj::AutoCloseFd segment, hostArena, state;  // if it answers `reattach`; the last is not checked yet
-  kj::AutoCloseFd output;
 };
 
 class ProgramLink {

@@ -133,7 +133,6 @@ class Resumption final : public kj::Refcounted {
       request.setDirectory(reader(directory));
       request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
-      request.setOutput(kj::heap<PassedDescriptor>(kj::mv(open.output)));
       request.setProgress(progress);
       return worker->orExit(request.send().then(
           [this](capnp::Response<control::Worker::RestoreResults>&& results) {

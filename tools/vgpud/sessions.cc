@@ -25,11 +25,8 @@ constexpr unsigned mostFileThreads = 64;
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The worker's part of opening a session: it begins to consume, and gives its memory for the program.
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, kj::AutoCloseFd output,
-                                                  Session& session) {
-  auto request = worker->remote().attachRequest();
-  request.setOutput(kj::heap<PassedDescriptor>(kj::mv(output)));
-  auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session) {
+  auto memory = worker->remote().attachRequest().send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
     auto both = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
     both.add(receiveDescriptor(given.getSegment()));
     both.add(receiveDescriptor(given.getHostArena()));
@@ -92,10 +89,9 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   if (closing) fail("this vgpud is ending");
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session is to be undone where none can be started
-  auto ready =
-      taken.then([output = kj::mv(request.output), &opened = **session](kj::Own<WorkerProcess>&& worker) mutable {
-        return attachProgram(kj::mv(worker), kj::mv(output), opened);
-      });
+  auto ready = taken.then([&opened = **session](kj::Own<WorkerProcess>&& worker) {
+    return attachProgram(kj::mv(worker), opened);
+  });
   auto opened = whileProgramLives(**session, kj::mv(ready))
                     .then([this, &session = *session](kj::Own<WorkerProcess>&& worker) {
                       session->link->send(

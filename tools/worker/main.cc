@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "stub/worker/device-output.h"
 #include "stub/worker/image-store.h"
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr int controlSocket = 3;
 constexpr int countersFile = 4;
-constexpr uint descriptorsPerMessage = 3;
+constexpr uint descriptorsPerMessage = 2;
 
 // What dlopen() is to load for --device.
 std::string driverLibrary(std::string_view device) {
@@ -50,11 +51,12 @@ std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
 int serve(const WorkerOptions& options) {
   Mapping counters(MemoryFile::adopt(countersFile, sizeof(stub::ImageCounters), sizeof(stub::ImageCounters)));
   auto store = openStore(options);
+  int outputFile = stub::DeviceOutput::redirect();
   stub::Images images{store ? &*store : nullptr, new (counters.data()) stub::ImageCounters{}};
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
-  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images));
+  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile));
   network.onDisconnect().wait(io.waitScope);
   // Whatever the work thread does now is for nobody, and may take long: the kernel and the driver clean up.
   _exit(0);
@@ -75,7 +77,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  // Standard output is the program's.
+  // Standard output is for what kernels print.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("vgpu-worker"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
   return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::serve(options); });

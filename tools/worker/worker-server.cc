@@ -25,22 +25,18 @@ std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.si
 
 // What a program shares, ours to keep: what the message carried ends with the message.
 struct ProgramMemory {
-  kj::AutoCloseFd segment, hostArena, output;
+  kj::AutoCloseFd segment, hostArena;
 };
 
 template <typename Params>
 kj::Promise<ProgramMemory> receiveMemory(Params params) {
-  auto descriptors = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(3);
+  auto descriptors = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
   descriptors.add(receiveDescriptor(params.getSegment()));
   descriptors.add(receiveDescriptor(params.getHostArena()));
-  descriptors.add(receiveDescriptor(params.getOutput()));
   return kj::joinPromises(descriptors.finish()).then([](kj::Array<kj::AutoCloseFd>&& all) {
-    return ProgramMemory{kj::mv(all[0]), kj::mv(all[1]), kj::mv(all[2])};
+    return ProgramMemory{kj::mv(all[0]), kj::mv(all[1])};
   });
 }
-
-// What kernels print is the program's output. This process has one session, so its own standard output can be that.
-void printTo(const kj::AutoCloseFd& output) { KJ_SYSCALL(dup2(output, STDOUT_FILENO)); }
 
 // The bounds of what a session may share are stub::Worker's to know; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
@@ -98,7 +94,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     result.devices = listDevices(*driver);
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
     if (worker == nullptr) {
-      worker = std::make_unique<stub::Worker>(*driver, images);
+      worker = std::make_unique<stub::Worker>(*driver, images, outputFile);
       // Registering it takes the driver tens of milliseconds: better now than when a program waits.
       worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
     }
@@ -123,13 +119,10 @@ stub::Worker& WorkerServer::running() {
 }
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
-  return receiveDescriptor(context.getParams().getOutput())
-      .then([this](kj::AutoCloseFd&& output) {
-        printTo(output);
-        return thread.run([this] {
-          running().proceed();
-          return running().sharedFiles();
-        });
+  return thread
+      .run([this] {
+        running().proceed();
+        return running().sharedFiles();
       })
       .then([context](stub::SharedFiles files) mutable {
         auto results = context.getResults();
@@ -199,7 +192,6 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   std::string directory = text(params.getDirectory());
   auto memory = receiveMemory(params);
   auto report = memory.then([this, relay, directory](ProgramMemory&& memory) {
-    printTo(memory.output);
     return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");

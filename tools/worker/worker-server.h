@@ -19,7 +19,9 @@ namespace vgpu {
 class WorkerServer final : public control::Worker::Server {
  public:
   // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
-  WorkerServer(std::string library, const stub::Images& images) : library(std::move(library)), images(images) {}
+  // `outputFile`: what DeviceOutput::redirect() has returned.
+  WorkerServer(std::string library, const stub::Images& images, int outputFile)
+      : library(std::move(library)), images(images), outputFile(outputFile) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -35,6 +37,7 @@ class WorkerServer final : public control::Worker::Server {
 
   const std::string library;
   const stub::Images images;
+  const int outputFile;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;

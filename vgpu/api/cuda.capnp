@@ -82,7 +82,7 @@ interface Cuda {
       $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork;
 
   # ------------------------------------------------------------------ modules and functions
-  moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text, missing :Bool)   # missing: send it (again)
+  moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text, missing :Bool, prints :Bool)   # missing: send it (again)
       $A.entry("cuModuleLoadData") $A.since(2000) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("the image travels as a blob") $A.workerByHand("the image is a blob; the JIT's log comes back");
   moduleLoadEx @39 () $A.entry("cuModuleLoadDataEx") $A.since(2010) $A.route(local) $A.reason("moduleLoad with options");
@@ -187,7 +187,7 @@ interface Cuda {
       $A.workerByHand("the GPU answers");
   streamQuery @79 (hStream :UInt64 $A.uses(stream) $A.nullable) -> () $A.entry("cuStreamQuery") $A.since(2000)
       $A.signature("CUstream hStream") $A.route(call) $A.replay(query) $A.noWork
-      $A.clientByHand("nothing outstanding is answered at once");
+      $A.clientByHand("nothing outstanding is answered at once") $A.workerByHand("and takes over what kernels print");
   streamGetPriority @80 () $A.entry("cuStreamGetPriority") $A.since(5050) $A.route(local) $A.reason("told by the program");
   streamGetFlags @81 () $A.entry("cuStreamGetFlags") $A.since(5050) $A.route(local) $A.reason("told by the program");
   streamGetCtx @82 () $A.entry("cuStreamGetCtx") $A.since(9020) $A.route(local) $A.reason("told by the program");
@@ -384,6 +384,10 @@ interface Cuda {
   # ------------------------------------------------------------------ replies larger than a slot
   replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
       $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps what of a reply its slot does not take");
+
+  # ------------------------------------------------------------------ what kernels print
+  outputTake @183 () -> (text :Data, more :Bool)   # of the current device; a part that fits into a slot
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("has the driver write it, and keeps what is too much for one reply");
 }
 
 struct Rect {

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 5;
+const version :UInt32 = 6;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -32,9 +32,8 @@ struct ToNode {
 }
 
 struct Open {
-  # With the program's standard output beside it, where its kernels' printf goes. When it answers `reattach`, with four
-  # descriptors: the segment (ring, slots, staging) and the host arena, which it was given before, the session's state
-  # directory, which the daemon checks and never looks up by a name of the program's, and the output.
+  # When it answers `reattach`, with three descriptors beside it: the segment (ring, slots, staging) and the host arena, which it
+  # was given before, and the session's state directory, which the daemon checks and never looks up by a name of the program's.
   version @0 :UInt32;
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
@@ -141,7 +140,7 @@ interface Descriptor {
 
 interface Worker {
   hello @0 () -> (devices :List(Device), driverVersion :Int32);
-  attach @1 (output :Descriptor) -> (segment :Descriptor, hostArena :Descriptor);
+  attach @1 () -> (segment :Descriptor, hostArena :Descriptor);
   # Begins a new session on the memory that was made ready with the worker, and to consume.
   quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
   # Stops between frames and waits for the GPU. Rejects, naming the kernel that runs, where that takes longer, and at once
@@ -153,8 +152,7 @@ interface Worker {
     -> (report :Report);
   # Writes a snapshot of a quiesced session into the files of `target`, a directory that the caller has prepared and holds,
   # and removes in case of an error; its path is for messages.
-  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, output :Descriptor)
-    -> (report :Report);
+  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress) -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
   # is changed and nothing consumed before `proceed`.
 }

@@ -6,7 +6,7 @@
 // by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that owns it and, for an answer, the worker or the GPU; `tail`,
-// `fault`, `storesImages` the worker only. No locks live in shared memory.
+// `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 3;
+constexpr uint32_t segmentVersion = 4;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -73,6 +73,8 @@ struct alignas(128) SegmentHeader {
 
   // 1 where the present worker has an image store: there a program asks for an image by its digest before it sends it.
   alignas(128) std::atomic<uint32_t> storesImages;
+  // Whether the worker holds text that kernels have printed.
+  std::atomic<uint32_t> outputWaits;
 
   // Whether a worker that has restored the session may begin, or has begun, to consume: handover.h.
   alignas(128) std::atomic<uint64_t> handover;

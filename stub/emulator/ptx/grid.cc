@@ -12,8 +12,7 @@ namespace {
 constexpr int kPatience = 64;         // turns of a block that only spins before one more block is started beside it
 constexpr size_t kMostResident = 64;  // blocks that one worker runs in turn
 constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
-constexpr size_t kMostOutput =
-    1 << 20;  // bytes of printf output that a launch keeps: cudaLimitPrintfFifoSize's default
+constexpr size_t kMostOutput = 64 << 20;  // bytes of printf output that a launch keeps; its context keeps less
 
 // Gives out block numbers in order, or in an order shuffled by the launch's seed.
 class BlockSource {
@@ -61,7 +60,11 @@ class OutputOrder {
   void add(uint64_t block, std::string text) {
     const std::lock_guard lock(mutex_);
     bytes_ += text.size();
-    if (bytes_ <= kMostOutput) texts_.emplace(block, std::move(text));
+    texts_.emplace(block, std::move(text));
+    while (bytes_ > kMostOutput && texts_.size() > 1) {
+      bytes_ -= texts_.begin()->second.size();
+      texts_.erase(texts_.begin());
+    }
   }
   void append(std::string& output) {
     for (const auto& [block, text] : texts_) output += text;

@@ -1,0 +1,49 @@
+#include "stub/worker/device-output.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace vgpu::stub {
+
+int DeviceOutput::redirect() {
+  int made;
+  KJ_SYSCALL(made = memfd_create("vgpu-device-output", MFD_CLOEXEC));
+  KJ_SYSCALL(dup2(made, STDOUT_FILENO));
+  return made;
+}
+
+void DeviceOutput::collect() {
+  if (file < 0) return;
+  std::fflush(stdout);
+  struct stat status;
+  KJ_SYSCALL(fstat(file, &status));
+  if (status.st_size <= collected) return;
+  std::string piece(static_cast<size_t>(status.st_size - collected), 0);
+  ssize_t got;
+  KJ_SYSCALL(got = pread(file, piece.data(), piece.size(), collected));
+  collected += got;
+  // Gives the pages back. Not by truncation: a thread of the driver's may be writing.
+  KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, collected));
+  add(std::string_view(piece).substr(0, static_cast<size_t>(got)));
+}
+
+void DeviceOutput::add(std::string_view more) {
+  text.erase(0, taken);
+  taken = 0;
+  text += more;
+  if (text.size() > mostBytes) text.erase(0, text.size() - mostBytes);
+}
+
+void DeviceOutput::drop(size_t bytes) {
+  taken += bytes;
+  if (!isEmpty()) return;
+  text = {};
+  taken = 0;
+}
+
+}  // namespace vgpu::stub

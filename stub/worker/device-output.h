@@ -1,0 +1,47 @@
+// What kernels have printed, on its way from the driver to the program.
+//
+// The driver writes it into its process's standard output when a call gives it the occasion (CUDA C++ Programming Guide,
+// "Formatted Output"). In a worker that is a memory file, which takes whatever comes without holding the driver up; from there
+// it is collected into `text`, and the program takes it in parts (outputTake) and writes it to its own standard output.
+// Used by the working thread. A snapshot keeps what has not been taken.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vgpu::stub {
+
+class DeviceOutput {
+ public:
+  // A program that never asks costs no more memory than this; the oldest is lost, as in the driver's own buffer.
+  static constexpr size_t mostBytes = size_t{64} << 20;
+
+  // Makes a memory file this process's standard output and returns its descriptor. Once, before the driver is loaded. Throws
+  // kj::Exception.
+  static int redirect();
+
+  // `file`: what redirect() has returned; -1: standard output is not ours, and nothing is ever collected.
+  explicit DeviceOutput(int file) : file(file) {}
+
+  // Takes over what the driver has written since the last time. Throws kj::Exception where the file cannot be read.
+  void collect();
+
+  bool isEmpty() const { return taken == text.size(); }
+  std::string_view rest() const { return std::string_view(text).substr(taken); }
+  // Drops the first `bytes` of rest(), which the program has got.
+  void drop(size_t bytes);
+  // What a snapshot kept: it comes before all that is collected here.
+  void load(std::string before) { text = std::move(before); }
+
+ private:
+  void add(std::string_view more);
+
+  int file;
+  int64_t collected = 0;  // bytes of `file`
+  std::string text;
+  size_t taken = 0;  // bytes of `text` that are the program's already
+};
+
+}  // namespace vgpu::stub

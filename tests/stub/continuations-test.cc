@@ -1,0 +1,170 @@
+#include "stub/worker/continuations.h"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <string>
+
+#include "vgpu/api/wire-value.h"
+
+using namespace vgpu::stub;
+namespace api = vgpu::api;
+
+namespace {
+
+// A GPU that comes to a write when it is told to, and notes which streams it was to wait for.
+struct {
+  std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
+  std::string joined;
+  bool legacyIsDone = false;
+} gpu;
+
+CUresult CUDAAPI registerHost(void*, size_t, unsigned) { return CUDA_SUCCESS; }
+CUresult CUDAAPI devicePointer(CUdeviceptr* address, void* host, unsigned) {
+  *address = vgpu::toWire(host);
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI createStream(CUstream* stream, unsigned, int) {
+  *stream = vgpu::fromWire<CUstream>(uint64_t{900});
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI createEvent(CUevent* event, unsigned) {
+  *event = vgpu::fromWire<CUevent>(uint64_t{800});
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI record(CUevent, CUstream stream) {
+  gpu.joined += std::to_string(vgpu::toWire(stream)) + " ";
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI waitFor(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+CUresult CUDAAPI query(CUstream) { return gpu.legacyIsDone ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+CUresult CUDAAPI write(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  gpu.writes.push_back({address, value});
+  return CUDA_SUCCESS;
+}
+
+void passOne() {
+  auto [address, value] = gpu.writes.front();
+  gpu.writes.pop_front();
+  vgpu::fromWire<std::atomic<uint64_t>*>(address)->store(value);
+}
+
+Driver fakeDriver() {
+  Driver driver;
+  driver.cuMemHostRegister_v2 = registerHost;
+  driver.cuMemHostGetDevicePointer_v2 = devicePointer;
+  driver.cuStreamCreateWithPriority = createStream;
+  driver.cuEventCreate = createEvent;
+  driver.cuEventRecord = record;
+  driver.cuStreamWaitEvent = waitFor;
+  driver.cuStreamQuery = query;
+  driver.cuStreamWriteValue64_v2 = write;
+  return driver;
+}
+
+// Device 0 with the streams 1 and 2, whose real handles are 11 and 12.
+struct Fixture {
+  Driver driver = fakeDriver();
+  HandleMap handles;
+  std::vector<std::unique_ptr<DeviceProgress>> devices;
+  Continuations continuations;
+  std::string ran;
+
+  Fixture() {
+    gpu = {};
+    handles.add(api::Kind::STREAM, 1, 11);
+    handles.add(api::Kind::STREAM, 2, 12);
+    devices.push_back(std::make_unique<DeviceProgress>(driver, handles));
+    REQUIRE(devices[0]->start() == CUDA_SUCCESS);
+  }
+  uint64_t mark() {
+    uint64_t number = 0;
+    REQUIRE(devices[0]->mark(number) == CUDA_SUCCESS);
+    return number;
+  }
+  void add(const char* name) {
+    continuations.add(0, {{0, mark()}}, [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a mark stands behind the streams that had work since the one before, and costs nothing without") {
+  CHECK(devices[0]->hasPassed(mark()));
+  CHECK(gpu.writes.empty());
+  devices[0]->used(1);
+  devices[0]->used(1);
+  uint64_t first = mark();
+  CHECK(gpu.joined == "11 ");
+  CHECK(mark() == first);
+  devices[0]->used(2);
+  uint64_t second = mark();
+  CHECK(gpu.joined == "11 12 ");
+  CHECK(gpu.writes.size() == 2);
+  passOne();
+  CHECK(devices[0]->hasPassed(first));
+  CHECK_FALSE(devices[0]->hasPassed(second));
+  passOne();
+  CHECK(devices[0]->hasPassed(second));
+}
+
+TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has something left") {
+  devices[0]->used(0);
+  gpu.legacyIsDone = true;
+  CHECK(devices[0]->hasPassed(mark()));
+  CHECK(gpu.joined.empty());
+  devices[0]->used(0);
+  gpu.legacyIsDone = false;
+  CHECK_FALSE(devices[0]->hasPassed(mark()));
+  CHECK(gpu.joined == "0 ");
+}
+
+TEST_CASE_FIXTURE(Fixture, "the work of a destroyed stream counts") {
+  devices[0]->used(1);
+  REQUIRE(devices[0]->joinDestroyed(1) == CUDA_SUCCESS);
+  handles.remove(api::Kind::STREAM, 1);
+  CHECK_FALSE(devices[0]->hasPassed(mark()));
+  passOne();
+  CHECK(devices[0]->hasPassed(mark()));
+}
+
+TEST_CASE_FIXTURE(Fixture, "continuations run once their marks have passed, in their order") {
+  devices[0]->used(1);
+  add("a");
+  add("b");
+  devices[0]->used(1);
+  add("c");
+  continuations.poll(devices);
+  CHECK(ran.empty());
+  passOne();
+  continuations.poll(devices);
+  CHECK(ran == "a0 b0 ");
+  CHECK(continuations.has(0));
+  passOne();
+  continuations.poll(devices);
+  CHECK(ran == "a0 b0 c0 ");
+  CHECK(continuations.isEmpty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the next time") {
+  devices[0]->used(1);
+  continuations.add(0, {{0, mark()}}, [this](CUresult) { add("later"); });
+  passOne();
+  continuations.poll(devices);
+  CHECK(ran.empty());
+  continuations.poll(devices);
+  CHECK(ran == "later0 ");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a fault completes what waits for the device, and a new context nothing of the old one") {
+  devices[0]->used(1);
+  add("a");
+  devices[0]->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  continuations.poll(devices);
+  CHECK(ran == "a700 ");
+  uint64_t before = devices[0]->lastMark();
+  REQUIRE(devices[0]->start() == CUDA_SUCCESS);
+  CHECK(devices[0]->hasPassed(before));
+  devices[0]->used(1);
+  CHECK_FALSE(devices[0]->hasPassed(mark()));
+}
+
+}  // namespace
