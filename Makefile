@@ -1,5 +1,6 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make check    all tests
+# make check-all  these and a thousand kills of program, worker, daemon and client; an hour and a half
 # make stage    a release, installed into build/stage
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
@@ -16,7 +17,7 @@ shown := linked-list linked-list-shared
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 
-.PHONY: all setup build stage check demo asan tsan fuzz bench format clean
+.PHONY: all setup build stage check check-all demo asan tsan fuzz bench format clean
 all: build
 
 setup:
@@ -33,6 +34,9 @@ stage: setup
 check: build
 	@tests/list-known-failures
 	@ctest --preset release --parallel 2
+
+check-all: check
+	@tests/campaign/kill-campaign build/release --rounds 1000 --each 10 --jobs $(JOBS)
 
 demo: stage
 	@$(call build,release,$(shown:%=tests/programs/%))

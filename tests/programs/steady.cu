@@ -1,0 +1,95 @@
+// Works without a pause until somebody says that it may end, and then proves that no call was lost, repeated or misplaced:
+// the CPU does the same steps, and everything on the GPU must be as if nothing had happened.
+//
+//   steady FILE    ends after the step in which FILE exists
+#include "program.h"
+
+const uint32_t elements = 1 << 16, nodes = 64;
+
+// Neither commutes with the other, so that order, loss and repetition all show.
+__global__ void multiply(uint32_t* values, uint32_t factor) {
+  values[blockIdx.x * blockDim.x + threadIdx.x] *= factor;
+}
+__global__ void add(uint32_t* values, const uint32_t* summands, uint32_t count) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  values[i] += summands[i % count];
+}
+
+struct Node {
+  Node* next;
+  uint32_t value;
+};
+__global__ void link(Node* node, Node* next, uint32_t value) { *node = {next, value}; }
+__global__ void walk(const Node* first, uint32_t* sum) {
+  *sum = 0;
+  for (const Node* node = first; node; node = node->next) *sum += node->value;
+}
+
+// A ring of allocations whose device addresses are stored on the device; one is replaced each step.
+class DeviceList {
+ public:
+  void replaceOldest(uint32_t step) {
+    if (list.size() == nodes) {
+      CHECK(cudaFree(list.front().first));
+      list.erase(list.begin());
+    }
+    Node* node;
+    CHECK(cudaMalloc(&node, sizeof(Node)));
+    list.push_back({node, step});
+    for (size_t i = list.size() < 2 ? 0 : list.size() - 2; i < list.size(); ++i)
+      link<<<1, 1>>>(list[i].first, i + 1 < list.size() ? list[i + 1].first : nullptr, list[i].second);
+  }
+  bool isRight() const {
+    uint32_t sum = 0;
+    for (auto& [node, value] : list) sum += value;
+    DeviceArray<uint32_t> onDevice(1);
+    walk<<<1, 1>>>(list.front().first, onDevice);
+    return EXPECT(onDevice.download()[0] == sum);
+  }
+
+ private:
+  std::vector<std::pair<Node*, uint32_t>> list;
+};
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fprintf(stderr, "steady FILE\n");
+    return 2;
+  }
+  std::vector<uint32_t> expected(elements), summands(256), back(elements);
+  for (uint32_t i = 0; i < elements; ++i) expected[i] = i;
+  DeviceArray<uint32_t> values(expected), moved(256);
+  cudaStream_t other;
+  cudaEvent_t ready, done;
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CHECK(cudaEventCreate(&ready));
+  CHECK(cudaEventCreate(&done));
+  DeviceList list;
+  bool ok = true;
+  uint32_t step = 0;
+  for (bool last = false; !last && ok; ++step) {
+    last = access(arguments[1], F_OK) == 0;
+    const uint32_t factor = 2 * step + 3;
+    for (uint32_t i = 0; i < summands.size(); ++i) summands[i] = step * 257 + i;
+    for (uint32_t i = 0; i < elements; ++i) expected[i] = expected[i] * factor + summands[i % 256];
+    // In the default stream, then in another that an event lets go on, and back again.
+    moved.upload(summands);
+    multiply<<<elements / 256, 256>>>(values, factor);
+    CHECK(cudaEventRecord(ready));
+    CHECK(cudaStreamWaitEvent(other, ready, 0));
+    add<<<elements / 256, 256, 0, other>>>(values, moved, 256);
+    CHECK(cudaEventRecord(done, other));
+    CHECK(cudaStreamWaitEvent(cudaStreamLegacy, done, 0));
+    list.replaceOldest(step);
+    if (step % 16 == 15 || last) {
+      values.copyOut(back);
+      ok = same("values", back, expected) && list.isRight();
+    }
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaEventDestroy(done));
+  CHECK(cudaEventDestroy(ready));
+  CHECK(cudaStreamDestroy(other));
+  std::printf("steady: %s\n", ok ? "ok" : "wrong");
+  return ok ? 0 : 1;
+}
