@@ -27,6 +27,9 @@ class Thread {
   // While this thread takes a faulted context down, its calls go where others are answered with the fault.
   bool takesDownContext = false;
 
+  // While set, the null stream is the calling thread's own: it has called an entry by its per-thread flavour.
+  static thread_local constinit bool ownDefaultStream;
+
   // A new handle of `kind` on the current device.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device()); }
   void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }

@@ -384,6 +384,10 @@ interface Cuda {
   # ------------------------------------------------------------------ replies larger than a slot
   replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
       $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps what of a reply its slot does not take");
+
+  # ------------------------------------------------------------------ older versions
+  getProcAddressFirst @183 () $A.entry("cuGetProcAddress") $A.since(11030) $A.route(local)
+      $A.reason("getProcAddress, without a place for the reason");
 }
 
 struct Rect {
