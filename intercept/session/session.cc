@@ -104,6 +104,7 @@ void Session::describeDevices() {
     for (int value : told.getAttributes()) info.attributes.push_back(value);
     info.leastPriority = told.getLeastPriority();
     info.greatestPriority = told.getGreatestPriority();
+    info.limitToSession();
     devices.push_back(std::move(info));
   }
 }
