@@ -101,11 +101,6 @@ VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, in
   return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuGetExportTable(const void** ppExportTable, const CUuuid*) {
-  if (ppExportTable != nullptr) *ppExportTable = nullptr;
-  return CUDA_ERROR_NOT_FOUND;
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuProfilerStart() { return CUDA_SUCCESS; }
 VGPU_EXPORT CUresult CUDAAPI cuProfilerStop() { return CUDA_SUCCESS; }
 
