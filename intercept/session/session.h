@@ -18,6 +18,7 @@
 
 #include "intercept/session/control.h"
 #include "intercept/session/device-info.h"
+#include "intercept/session/elapsed-times.h"
 #include "intercept/session/gate.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
@@ -49,6 +50,7 @@ class Session final : public SessionControl {
   Memory memory;
   Variables variables;
   Textures textures;
+  ElapsedTimes elapsedTimes;
   Slabs slabs;
   EventLines eventLines{segment};
   HostFunctions hostFunctions;

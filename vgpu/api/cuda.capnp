@@ -384,6 +384,14 @@ interface Cuda {
   # ------------------------------------------------------------------ older versions
   getProcAddressFirst @183 () $A.entry("cuGetProcAddress") $A.since(11030) $A.route(local)
       $A.reason("getProcAddress, without a place for the reason");
+
+  # ------------------------------------------------------------------ without effect since Maxwell, and deprecated
+  ctxGetSharedMemConfig @184 () $A.entry("cuCtxGetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("banks have one size");
+  ctxSetSharedMemConfig @185 () $A.entry("cuCtxSetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("as ctxGetSharedMemConfig");
+  funcSetSharedMemConfig @186 () $A.entry("cuFuncSetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("as ctxGetSharedMemConfig");
 }
 
 struct Rect {
