@@ -16,7 +16,7 @@ const char* const ptx = R"(
 .visible .entry nothing() { ret; }
 )";
 
-constexpr size_t bytes = 64 << 20;  // so much that it has a place of its own
+constexpr size_t bytes = 16 << 20;  // so much that its end shows in what is free
 
 // Made, and current to nobody.
 class Context {
