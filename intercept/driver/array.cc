@@ -51,13 +51,13 @@ CUDA_ARRAY3D_DESCRIPTOR shapeOf(api::ArrayShape::Reader told) {
 
 // Sends `frame`, which makes the reserved `handle`.
 template <typename Frame>
-CUresult make(Session& session, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   write(frame->initShape(), shape);
   if (CUresult error = frame.call()) {
-    session.handles.abandon(handle);
+    thread.session.handles.abandon(handle);
     return error;
   }
-  session.handles.publish(handle, [&](ObjectEntry& entry) { entry.array = layoutOf(shape); });
+  thread.session.handles.publish(handle, thread.context(), [&](ObjectEntry& entry) { entry.array = layoutOf(shape); });
   return CUDA_SUCCESS;
 }
 
@@ -91,7 +91,7 @@ CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& ha
     return error;
   }
   CUDA_ARRAY3D_DESCRIPTOR shape = shapeOf(frame.results<api::Cuda::MipmapLevelResults>().getShape());
-  session.handles.publish(handle, [&](ObjectEntry& entry) {
+  session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
     entry.array = layoutOf(shape);
     entry.array->mipmap = mipmap;
     entry.array->level = level;
@@ -110,7 +110,7 @@ VGPU_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARR
     uint64_t handle = thread.session.handles.reserve(api::Kind::ARRAY, thread.device());
     Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, structWords<api::ArrayShape>);
     frame->setArray(handle);
-    if (CUresult error = make(thread.session, frame, handle, *pAllocateArray)) return error;
+    if (CUresult error = make(thread, frame, handle, *pAllocateArray)) return error;
     *pHandle = fromWire<CUarray>(handle);
     return CUDA_SUCCESS;
   });
@@ -161,7 +161,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
     Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, structWords<api::ArrayShape>);
     frame->setMipmap(handle);
     frame->setLevels(numMipmapLevels);
-    if (CUresult error = make(thread.session, frame, handle, *pMipmappedArrayDesc)) return error;
+    if (CUresult error = make(thread, frame, handle, *pMipmappedArrayDesc)) return error;
     *pHandle = fromWire<CUmipmappedArray>(handle);
     return CUDA_SUCCESS;
   });

@@ -22,24 +22,24 @@ class TakingDown {
   Thread& thread;
 };
 
-// The object list learns of each object's end, whatever the driver says of it.
-CUresult dropObjects(Thread& thread, unsigned device) {
+// Of `context`; 0: of all of the device. The object list learns of each object's end, whatever the driver says of it.
+CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   Session& session = thread.session;
   CUresult first = CUDA_SUCCESS;
   auto keep = [&](CUresult result) {
     if (first == CUDA_SUCCESS) first = result;
   };
   auto each = [&](api::Kind kind, auto&& destroy) {
-    for (uint64_t handle : session.handles.live(kind, device)) keep(destroy(handle));
+    for (uint64_t handle : session.handles.live(kind, device, context)) keep(destroy(handle));
   };
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
   each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });
-  for (uint64_t value : session.textures.values(device, ObjectKind::texture)) keep(cuTexObjectDestroy(value));
-  for (uint64_t value : session.textures.values(device, ObjectKind::surface)) keep(cuSurfObjectDestroy(value));
+  for (uint64_t value : session.textures.values(device, ObjectKind::texture, context)) keep(cuTexObjectDestroy(value));
+  for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
   each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
   each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
-  keep(session.memory.freeAll(thread, device));
+  keep(session.memory.freeAll(thread, device, context));
   return first;
 }
 
@@ -70,14 +70,17 @@ CUresult renewContext(Thread& thread, unsigned device, CUresult fault) {
 
 }  // namespace
 
-CUresult resetContext(Thread& thread, unsigned device) {
+CUresult endContext(Thread& thread, uint64_t context) {
+  if (!thread.session.contexts.end(context)) return CUDA_SUCCESS;  // somebody else has ended it
+  unsigned device = handleDevice(context);
   TakingDown current(thread, device);
-  if (CUresult error = synchronizeDevice(thread, device)) {
-    if (thread.session.fault(device) == CUDA_SUCCESS) return error;
+  CUresult before = synchronizeDevice(thread, device);
+  if (CUresult fault = thread.session.fault(device)) {
+    dropObjects(thread, device, 0);
+    return renewContext(thread, device, fault);
   }
-  CUresult fault = thread.session.fault(device);
-  CUresult dropped = dropObjects(thread, device);
-  return fault == CUDA_SUCCESS ? dropped : renewContext(thread, device, fault);
+  CUresult dropped = dropObjects(thread, device, context);
+  return before != CUDA_SUCCESS ? before : dropped;
 }
 
 }  // namespace vgpu

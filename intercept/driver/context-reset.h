@@ -1,11 +1,13 @@
-// Taking a device's context down: what the program made on it goes, and a context that a fault has ended is made anew.
+// Taking a context down: what the program made in it goes, and a context that a fault has ended is made anew.
 #pragma once
 
 #include "intercept/session/thread.h"
 
 namespace vgpu {
 
-// Destroys what the program has made on `device`, as the end of a context does. CUDA's answer.
-CUresult resetContext(Thread& thread, unsigned device);
+// Ends `context`, a primary one or one that the program made, with all that was made in it. Where a fault has ended the
+// device's context in the worker, which is one for all of them, what was made in the others is gone too. CUDA's answer:
+// perhaps that of work posted before.
+CUresult endContext(Thread& thread, uint64_t context);
 
 }  // namespace vgpu

@@ -1,8 +1,5 @@
 // Contexts: a session has one a device, made by the worker before the program came. What the program creates are names
-// for it; which one is current is state of the thread.
-#include <array>
-#include <atomic>
-
+// for it, and owners of what is made in them (session/contexts.h); which one is current is state of the thread.
 #include "intercept/driver/context-reset.h"
 #include "intercept/session/entry.h"
 
@@ -10,12 +7,18 @@ using namespace vgpu;
 
 namespace {
 
-// How often the program holds each device's primary context.
-std::array<std::atomic<int>, maxDevices> retains{};
-std::array<std::atomic<unsigned>, maxDevices> primaryFlags{};
-
 bool exists(const Thread& thread, CUdevice device) {
   return device >= 0 && static_cast<size_t>(device) < thread.session.devices.size();
+}
+
+void makeCurrent(Thread& thread, uint64_t context) {
+  thread.contextStack.push_back(context);
+  thread.contextChanged();
+}
+
+void leaveCurrent(Thread& thread) {
+  thread.contextStack.pop_back();
+  thread.contextChanged();
 }
 
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
@@ -24,7 +27,7 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
     if (!exists(thread, device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
     thread.session.handles.find(api::Kind::CONTEXT, handle)->flags = flags;
-    thread.contextStack.push_back(handle);
+    makeCurrent(thread, handle);
     *context = fromWire<CUcontext>(handle);
     return CUDA_SUCCESS;
   });
@@ -38,7 +41,7 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice 
   return enterAny([&](Thread& thread) -> CUresult {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    retains[static_cast<size_t>(dev)].fetch_add(1);
+    thread.session.contexts.retain(static_cast<unsigned>(dev));
     *pctx = fromWire<CUcontext>(thread.session.primaryContext(static_cast<unsigned>(dev)));
     return CUDA_SUCCESS;
   });
@@ -47,17 +50,17 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice 
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    auto& held = retains[static_cast<size_t>(dev)];
-    if (held.load() <= 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (held.fetch_sub(1) != 1) return CUDA_SUCCESS;
-    return resetContext(thread, static_cast<unsigned>(dev));
+    auto device = static_cast<unsigned>(dev);
+    bool last = false;
+    if (!thread.session.contexts.release(device, last)) return CUDA_ERROR_INVALID_CONTEXT;
+    return last ? endContext(thread, thread.session.primaryContext(device)) : CUDA_SUCCESS;
   });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    return resetContext(thread, static_cast<unsigned>(dev));
+    return endContext(thread, thread.session.primaryContext(static_cast<unsigned>(dev)));
   });
 }
 
@@ -65,8 +68,9 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned i
   return enterAny([&](Thread& thread) -> CUresult {
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    *flags = primaryFlags[static_cast<size_t>(dev)].load();
-    *active = retains[static_cast<size_t>(dev)].load() > 0;
+    auto& contexts = thread.session.contexts;
+    *flags = contexts.flagsOfPrimary(static_cast<unsigned>(dev)).load();
+    *active = contexts.isActive(static_cast<unsigned>(dev));
     return CUDA_SUCCESS;
   });
 }
@@ -75,7 +79,7 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigne
   return enterAny([&](Thread& thread) -> CUresult {
     if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
     if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    primaryFlags[static_cast<size_t>(dev)].store(flags);
+    thread.session.contexts.flagsOfPrimary(static_cast<unsigned>(dev)).store(flags);
     return CUDA_SUCCESS;
   });
 }
@@ -96,14 +100,11 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    if (handle == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
+    if (thread.session.contexts.isPrimary(handle)) return CUDA_ERROR_INVALID_CONTEXT;
     // Its end waits for its work, where somebody could see that: in what kernels print.
     if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
-    if (!thread.contextStack.empty() && thread.contextStack.back() == handle) thread.contextStack.pop_back();
-    thread.session.handles.destroy(handle);
-    // All contexts of a device are one in the worker: ending any of them is how a program gets over a fault.
-    unsigned device = handleDevice(handle);
-    return thread.session.fault(device) == CUDA_SUCCESS ? CUDA_SUCCESS : resetContext(thread, device);
+    if (thread.context() == handle) leaveCurrent(thread);
+    return endContext(thread, handle);
   });
 }
 
@@ -111,8 +112,8 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
-    if (!thread.contextStack.empty()) thread.contextStack.pop_back();
-    if (handle != 0) thread.contextStack.push_back(handle);
+    if (!thread.contextStack.empty()) leaveCurrent(thread);
+    if (handle != 0) makeCurrent(thread, handle);
     return CUDA_SUCCESS;
   });
 }
@@ -120,7 +121,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
 VGPU_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* pctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pctx = fromWire<CUcontext>(thread.contextStack.empty() ? 0 : thread.contextStack.back());
+    *pctx = fromWire<CUcontext>(thread.context());
     return CUDA_SUCCESS;
   });
 }
@@ -129,15 +130,15 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    thread.contextStack.push_back(handle);
+    makeCurrent(thread, handle);
     return CUDA_SUCCESS;
   });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
   return enterContext([&](Thread& thread) -> CUresult {
-    if (pctx != nullptr) *pctx = fromWire<CUcontext>(thread.contextStack.back());
-    thread.contextStack.pop_back();
+    if (pctx != nullptr) *pctx = fromWire<CUcontext>(thread.context());
+    leaveCurrent(thread);
     return CUDA_SUCCESS;
   });
 }
@@ -156,7 +157,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* ver
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (handle == 0 && thread.contextStack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
-    *version = static_cast<unsigned>(thread.session.driverVersion);
+    *version = 3020;  // what every context made by cuCtxCreate_v2 or later answers
     return CUDA_SUCCESS;
   });
 }
@@ -164,10 +165,11 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* ver
 VGPU_EXPORT CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
   return enterContext([&](Thread& thread) -> CUresult {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t current = thread.contextStack.back();
-    *flags = current == thread.session.primaryContext(thread.device())
-                 ? primaryFlags[thread.device()].load()
-                 : thread.session.handles.find(api::Kind::CONTEXT, current)->flags;
+    auto& contexts = thread.session.contexts;
+    if (contexts.isPrimary(thread.context())) return *flags = contexts.flagsOfPrimary(thread.device()).load(), CUDA_SUCCESS;
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::CONTEXT, thread.context());
+    if (entry == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *flags = entry->flags;
     return CUDA_SUCCESS;
   });
 }

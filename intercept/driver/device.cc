@@ -105,4 +105,23 @@ VGPU_EXPORT CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pc
   });
 }
 
+// Of peers: no device of a session reaches another's memory. Copies between them work all the same.
+VGPU_EXPORT CUresult CUDAAPI cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
+  return withDevice(dev, [&](DeviceInfo&) {
+    return withDevice(peerDev, [&](DeviceInfo&) -> CUresult {
+      if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      *canAccessPeer = 0;
+      return CUDA_SUCCESS;
+    });
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                                     CUdevice dstDevice) {
+  if (srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
+  bool known = attrib >= CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
+               attrib <= CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED;
+  return known ? cuDeviceCanAccessPeer(value, srcDevice, dstDevice) : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // extern "C"

@@ -11,56 +11,94 @@
 extern "C" CUresult CUDAAPI cuEventElapsedTime(float*, CUevent, CUevent);
 extern "C" CUresult CUDAAPI cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 
+#undef cuGetProcAddress
+extern "C" CUresult CUDAAPI cuGetProcAddress(const char*, void**, int, cuuint64_t);
+
+#define PER_THREAD(entry, name) extern "C" void name();
+#include "cuda-per-thread.inc"
+#undef PER_THREAD
+
 namespace {
 
 struct Entry {
   void* function;
   unsigned since;
+  void* perThread;  // nullptr where that flavour makes no difference
 };
+
+// By symbol.
+std::map<std::string, void*> collectPerThread() {
+  return {
+#define PER_THREAD(entry, name) {#entry, vgpu::fromWire<void*>(vgpu::toWire(&name))},
+#include "cuda-per-thread.inc"
+#undef PER_THREAD
+  };
+}
 
 // By base name, without the _v2 that cuda.h's macros add; every version of an entry, oldest first.
 std::multimap<std::string, Entry> collectEntries() {
   std::multimap<std::string, Entry> entries;
-  auto add = [&](std::string symbol, Entry entry) {
+  auto perThread = collectPerThread();
+  auto add = [&](std::string symbol, void* function, unsigned since) {
+    auto flavour = perThread.find(symbol);
+    Entry entry{function, since, flavour == perThread.end() ? nullptr : flavour->second};
     auto suffix = symbol.rfind("_v");
     if (suffix != std::string::npos && suffix + 3 == symbol.size()) symbol.resize(suffix);
     entries.emplace(symbol, entry);
   };
-#define ENTRY(symbol, since) add(#symbol, {vgpu::fromWire<void*>(vgpu::toWire(&symbol)), since});
+  // The deprecated ones are entries like any other.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define ENTRY(symbol, since) add(#symbol, vgpu::fromWire<void*>(vgpu::toWire(&symbol)), since);
 #include "cuda-entries.inc"
 #undef ENTRY
+#pragma GCC diagnostic pop
   return entries;
+}
+
+struct Lookup {
+  void* function = nullptr;
+  bool known = false;  // the name exists, in a later version perhaps
+};
+
+Lookup findEntry(const char* symbol, unsigned version, bool perThread) {
+  static const auto& entries = *new auto(collectEntries());  // never destroyed: static destructors may still ask
+  auto [first, last] = entries.equal_range(symbol);
+  Lookup found{.known = first != last};
+  unsigned best = 0;
+  for (auto at = first; at != last; ++at) {
+    const Entry& entry = at->second;
+    if (entry.since > version || entry.since < best) continue;
+    best = entry.since;
+    found.function = perThread && entry.perThread != nullptr ? entry.perThread : entry.function;
+  }
+  return found;
 }
 
 }  // namespace
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t,
+VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                                                  CUdriverProcAddressQueryResult* symbolStatus) {
-  static const auto& entries = *new auto(collectEntries());  // never destroyed: static destructors may still ask
-  if (symbol == nullptr || pfn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pfn = nullptr;
-  auto [first, last] = entries.equal_range(symbol);
-  unsigned best = 0;
-  for (auto entry = first; entry != last; ++entry) {
-    if (entry->second.since > static_cast<unsigned>(cudaVersion) || entry->second.since < best) continue;
-    best = entry->second.since;
-    *pfn = entry->second.function;
-  }
-  auto status = *pfn != nullptr  ? CU_GET_PROC_ADDRESS_SUCCESS
-                : first == last ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
-                                : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+  constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  // Without a flag the plain one: a program compiled for the other comes by a function in cuda.h, which sets the flag.
+  bool perThread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  Lookup found = findEntry(symbol, static_cast<unsigned>(cudaVersion), perThread);
+  *pfn = found.function;
+  auto status = found.function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
+                : found.known             ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   if (symbolStatus != nullptr) {
     *symbolStatus = status;
     return CUDA_SUCCESS;  // with a place for the reason, the driver calls it no error
   }
-  return *pfn != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return found.function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuGetExportTable(const void** ppExportTable, const CUuuid*) {
-  if (ppExportTable != nullptr) *ppExportTable = nullptr;
-  return CUDA_ERROR_NOT_FOUND;
+VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
+  return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuProfilerStart() { return CUDA_SUCCESS; }

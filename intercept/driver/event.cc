@@ -23,16 +23,22 @@ CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
 CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   return enter([&](Thread& thread) -> CUresult {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    for (CUevent event : {start, end}) {
-      ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
+    ElapsedTimes::Record records[2];
+    for (int i = 0; i < 2; ++i) {
+      uint64_t event = toWire(i == 0 ? start : end);
+      ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, event);
       if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      records[i] = {event, entry->lastWork.load()};
       if (CUresult bad = checkTimed(thread, *entry)) return bad;
     }
+    ElapsedTimes& told = thread.session.elapsedTimes;
+    if (auto known = told.find(records[0], records[1])) return *milliseconds = *known, CUDA_SUCCESS;
     Call<api::Cuda::EventElapsedTimeParams> frame(thread, api::Method::eventElapsedTime);
     frame->setStart(toWire(start));
     frame->setEnd(toWire(end));
     if (CUresult error = frame.call()) return error;
     *milliseconds = frame.results<api::Cuda::EventElapsedTimeResults>().getMilliseconds();
+    told.add(records[0], records[1], *milliseconds);
     return CUDA_SUCCESS;
   });
 }
@@ -107,6 +113,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
     if (CUresult error = frame.post()) return error;
     thread.destroy(api::Kind::EVENT, toWire(hEvent));
     thread.session.eventLines.give(line, device, lastRecord);
+    thread.session.elapsedTimes.forget(toWire(hEvent));
     return CUDA_SUCCESS;
   });
 }

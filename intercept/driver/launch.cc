@@ -12,16 +12,48 @@ struct Shape {
   bool cooperative = false;
 };
 
-bool isAllowed(const DeviceInfo& device, const FunctionLayout& function, const Shape& shape) {
+bool isOnDevice(const DeviceInfo& device, const Shape& shape) {
   auto within = [&](unsigned value, CUdevice_attribute limit) {
     return value != 0 && value <= static_cast<unsigned>(device.attribute(limit));
   };
-  uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   return within(shape.gridX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(shape.gridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) &&
          within(shape.gridZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) && within(shape.blockX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
          within(shape.blockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) &&
-         within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) && threads <= function.maxThreadsPerBlock &&
-         shape.sharedBytes <= function.maxDynamicSharedBytes.load(std::memory_order_relaxed);
+         within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+}
+
+// More threads than the function takes: for want of registers, or because its launch bounds or the device say so.
+CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t threads) {
+  auto limit = [&](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
+  if (threads > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return CUDA_ERROR_INVALID_VALUE;
+  int registers = 0;
+  if (CUresult error = cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function)) return error;
+  bool fit = static_cast<uint64_t>(registers) * threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+  return fit ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+// All blocks of a cooperative launch are on the device at once.
+CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const Shape& shape, uint64_t threads) {
+  if (device.attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+  int resident = 0;
+  if (CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, function, static_cast<int>(threads),
+                                                                   shape.sharedBytes))
+    return error;
+  auto fit = static_cast<uint64_t>(resident) *
+             static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  // The first two dimensions first: the product of all three can be more than 64 bits hold.
+  uint64_t layer = uint64_t{shape.gridX} * shape.gridY;
+  return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+// What CUDA refuses at the launch for what is known of the device and the function (docs/refusals.md).
+CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const Shape& shape) {
+  uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
+  if (!isOnDevice(device, shape)) return CUDA_ERROR_INVALID_VALUE;
+  if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
+  if (shape.sharedBytes > function.maxDynamicSharedBytes.load(std::memory_order_relaxed))
+    return shape.cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
+  return shape.cooperative ? checkCooperative(device, handle, shape, threads) : CUDA_SUCCESS;
 }
 
 // The program's parameters as one block: from an array of pointers, one a parameter, or from the block it already has.
@@ -30,7 +62,7 @@ struct Parameters {
   const void* block = nullptr;
   size_t blockBytes = 0;
 
-  // `extra` is CUDA's list of (key, value) pairs. False where it makes no sense.
+  // `extra` is CUDA's list of (key, value) pairs. False if it makes no sense.
   bool readExtra(void** extra) {
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
       if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
@@ -41,12 +73,20 @@ struct Parameters {
         return false;
       }
     }
-    return block != nullptr;
+    return block != nullptr || blockBytes == 0;
+  }
+
+  CUresult check(const FunctionLayout& function, void** kernelParams, void** extra) {
+    pointers = kernelParams;
+    if (extra != nullptr && (kernelParams != nullptr || !readExtra(extra))) return CUDA_ERROR_INVALID_VALUE;
+    if (block != nullptr) return blockBytes > function.parameterBytes ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    return pointers == nullptr && !function.parameters.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
 
   void gather(const FunctionLayout& function, kj::byte* into) const {
     if (block != nullptr) {
-      std::memcpy(into, block, std::min<size_t>(blockBytes, function.parameterBytes));
+      std::memcpy(into, block, blockBytes);
+      std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // what is missing is zero
       return;
     }
     for (size_t i = 0; i < function.parameters.size(); ++i)
@@ -61,10 +101,9 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   const FunctionLayout& function = *entry->function;
   uint64_t stream = toWire(hStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-  if (!isAllowed(session.devices[thread.device()], function, shape)) return CUDA_ERROR_INVALID_VALUE;
-  Parameters parameters{.pointers = kernelParams};
-  if (kernelParams == nullptr && extra != nullptr && !parameters.readExtra(extra)) return CUDA_ERROR_INVALID_VALUE;
-  if (!function.parameters.empty() && kernelParams == nullptr && parameters.block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult refused = check(session.devices[thread.device()], f, function, shape)) return refused;
+  Parameters parameters;
+  if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));

@@ -10,21 +10,28 @@ struct PointerInfo {
   unsigned device = 0;
   uint64_t start = 0, bytes = 0;
   bool managed = false;
+  uint64_t context = 0;  // 0: a pool's, which is of no context
   uint64_t id = 0;  // the same for every pointer into one allocation, and never used twice at one time
 };
+
+uint64_t contextOfModule(Session& session, uint64_t module) {
+  ObjectEntry* entry = session.handles.find(api::Kind::MODULE, module);
+  return entry == nullptr ? 0 : entry->context.load();
+}
 
 std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
   if (auto range = session.memory.findDevice(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
-                       range->address, range->bytes, false, range->address / allocationAlignment};
+                       range->address, range->bytes, false, range->owner, range->address / allocationAlignment};
   if (auto host = session.memory.findHost(pointer))
-    return PointerInfo{CU_MEMORYTYPE_HOST, 0, host->address, host->bytes, host->kind == HostKind::managed,
-                       host->address / allocationAlignment};
+    return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes,
+                       host->kind == HostKind::managed, host->context, host->address / allocationAlignment};
   if (auto host = session.memory.findRegistered(pointer, false))
-    return PointerInfo{CU_MEMORYTYPE_HOST, host->device, host->address, host->bytes, false, host->address};
+    return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes, false, host->context,
+                       host->address};
   if (auto variable = session.variables.at(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes, false,
-                       variable->handle};
+                       contextOfModule(session, variable->module), variable->handle};
   return std::nullopt;
 }
 
@@ -37,7 +44,7 @@ CUresult put(void* data, T value) {
 CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
   bool host = info.type == CU_MEMORYTYPE_HOST;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(session.primaryContext(info.device)));
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(info.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(info.managed ? CU_MEMORYTYPE_DEVICE : info.type));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -84,7 +91,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   return enter([&](Thread& thread) -> CUresult {
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
-    CUresult result = thread.session.memory.allocate(thread, bytesize, address);
+    CUresult result = thread.session.memory.allocate(thread, bytesize, thread.context(), address);
     if (result == CUDA_SUCCESS) *dptr = address;
     return result;
   });
@@ -100,7 +107,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
     uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));
     if (Height > deviceArenaBytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocate(thread, pitch * Height, address)) return error;
+    if (CUresult error = thread.session.memory.allocate(thread, pitch * Height, thread.context(), address)) return error;
     *dptr = address;
     *pPitch = pitch;
     return CUDA_SUCCESS;

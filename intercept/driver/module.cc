@@ -175,7 +175,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmo
         thread.session.handles.abandon(handle);
         return result;
       }
-      thread.session.handles.publish(handle, [&](ObjectEntry& entry) {
+      thread.session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
         entry.function = layoutOf(module, name, frame.results<api::Cuda::ModuleFunctionResults>());
       });
     }

@@ -116,8 +116,8 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
     uint64_t handle = toWire(hStream);
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
-    *pctx = fromWire<CUcontext>(handle == 0 ? thread.contextStack.back()
-                                            : thread.session.primaryContext(handleDevice(handle)));
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, handle);
+    *pctx = fromWire<CUcontext>(entry == nullptr ? thread.context() : entry->context.load());
     return CUDA_SUCCESS;
   });
 }

@@ -13,6 +13,7 @@ namespace {
 
 struct Slot {
   CUcontext context = nullptr;  // null: not in use, or a primary context that is not held
+  CUcontext before = nullptr;   // of a device: its primary context when it was last held
   LaunchLimits limits = {};
 };
 constinit std::mutex contextLock;
@@ -60,7 +61,7 @@ CUresult holdPrimary(int ordinal) {
   if (CUresult result = readLimits(device, slot.limits); result != CUDA_SUCCESS) return result;
   CUcontext context = nullptr;
   if (CUresult result = cuDevicePrimaryCtxRetain(&context, device); result != CUDA_SUCCESS) return result;
-  slot.context = context;
+  slot.context = slot.before = context;
   return CUDA_SUCCESS;
 }
 
@@ -95,10 +96,36 @@ CUresult findSlot(CUcontext current, int& found) {
       slots[found].context = current;
       return readLimits(device, slots[found].limits);
     }
-  static constinit bool said = false;
-  if (!said) say({"the program has made more than 32 contexts of its own; CUDA runtime calls in further ones fail"});
-  said = true;
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/// Frees the slots of contexts that the program has destroyed since.
+void forgetDestroyed() {
+  for (int slot = maxDevices; slot < maxSlots; ++slot) {
+    CUcontext context = contextOf(slot);
+    unsigned version;
+    if (context == nullptr || cuCtxGetApiVersion(context, &version) == CUDA_SUCCESS) continue;
+    forgetSlot(slot);  // takes the modules' locks, which come before contextLock
+    std::lock_guard lock(contextLock);
+    slots[slot].context = nullptr;
+    epoch.fetch_add(1);
+  }
+}
+
+/// The device whose primary context `current` was until a reset; -1 if it was none. Other threads than the one that
+/// called the reset still have it current, and make it anew as that one does.
+int findReset(CUcontext current) {
+  std::lock_guard lock(contextLock);
+  for (int ordinal = 0; ordinal < maxDevices; ++ordinal)
+    if (slots[ordinal].context == nullptr && slots[ordinal].before == current) return ordinal;
+  return -1;
+}
+
+cudaError_t tooManyContexts() {
+  static constinit std::atomic<bool> said = false;
+  if (!said.exchange(true))
+    say({"the program has more than 32 contexts of its own; CUDA runtime calls in further ones fail"});
+  return cudaErrorNotSupported;
 }
 
 cudaError_t use(CUcontext context, int slot) {
@@ -130,10 +157,17 @@ cudaError_t enterDefault() {
 
 cudaError_t adoptContext(CUcontext current) {
   if (current == nullptr) return thread.device < 0 ? enterDefault() : enterPrimary(thread.device);
-  std::lock_guard lock(contextLock);
-  int slot;
-  if (CUresult result = findSlot(current, slot); result != CUDA_SUCCESS) return answer(result);
-  return use(current, slot);
+  if (int ordinal = findReset(current); ordinal >= 0) return enterPrimary(ordinal);
+  for (bool again = false;; again = true) {
+    std::unique_lock lock(contextLock);
+    int slot;
+    CUresult result = findSlot(current, slot);
+    if (result == CUDA_SUCCESS) return use(current, slot);
+    if (result != CUDA_ERROR_NOT_SUPPORTED) return answer(result);
+    if (again) return tooManyContexts();
+    lock.unlock();
+    forgetDestroyed();
+  }
 }
 
 cudaError_t currentDevice(int& device) {

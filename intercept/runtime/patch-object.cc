@@ -31,7 +31,7 @@ std::string findMappedFile(uint64_t address) {
   return found;
 }
 
-/// The program's own file: the linker knows it under an empty name.
+/// The program's own file.
 std::string findProgramFile(const LoadedObject& object) {
   ElfFile executable("/proc/self/exe");
   for (const Elf64_Phdr& segment : executable.segments())
@@ -51,10 +51,11 @@ bool isKernelPage(const LoadedObject& object) {
 
 }  // namespace
 
+bool isProgram(const LoadedObject& object) { return object.name == nullptr || object.name[0] == '\0'; }
+
 std::string patchObject(const LoadedObject& object) {
   if (isKernelPage(object)) return {};
-  bool program = object.name == nullptr || object.name[0] == '\0';
-  std::string path = program ? findProgramFile(object) : object.name;
+  std::string path = isProgram(object) ? findProgramFile(object) : object.name;
   ElfFile file(path.c_str());
   // Unreadable to us means that it cannot be told what is in it. Files deleted after they were mapped are such; a CUDA
   // runtime in one would fail at its first call with NVIDIA's own error.

@@ -27,7 +27,6 @@ struct Known {
 };
 // Objects already looked at, sorted by base; written under the linker's lock, and before that by the only thread.
 constinit std::vector<Known>* known = nullptr;
-constinit bool programStarted = false;
 
 /// False if the object was there at an earlier walk too.
 bool isNew(const LoadedObject& object) {
@@ -44,11 +43,11 @@ bool isNew(const LoadedObject& object) {
 void patchNew(const LoadedObject& object) {
   if (!isNew(object) || isThisLibrary(object)) return;
   std::string problem = patchObject(object);
-  if (problem.empty()) return;
+  // A library that keeps its own runtime may never be called: libcuda.so.1 names it when it is (private-runtime.cc).
+  if (problem.empty() || !isProgram(object)) return;
   say({problem});
-  // Nothing of the program has run: better no start than one that fails with NVIDIA's error somewhere inside. An object
-  // opened later is not ours to end the program for; its calls will fail with CUDA's own error.
-  if (!programStarted) _exit(refusedStatus);
+  // Nothing of the program has run: better no start than one that fails with NVIDIA's error somewhere inside.
+  _exit(refusedStatus);
 }
 
 void patchLoadedObjects() {
@@ -61,7 +60,6 @@ __attribute__((constructor(101))) void patchAtStart() {
   // Kept for the life of the process: the program's destructors may still call dlopen.
   known = std::make_unique<std::vector<Known>>().release();
   patchLoadedObjects();
-  programStarted = true;
   std::string problem = hookLinker(patchLoadedObjects);
   if (problem.empty()) return;
   say(

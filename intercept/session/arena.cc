@@ -4,28 +4,29 @@
 
 namespace vgpu {
 
-std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
+std::optional<uint64_t> Arena::allocate(uint64_t bytes, uint64_t owner) {
   bytes = roundUp(bytes, allocationAlignment);
   auto best = freeBySize.lower_bound(bytes);
   if (best == freeBySize.end()) return std::nullopt;
-  return take(freeByAddress.find(best->second), best->second, bytes);
+  return take(freeByAddress.find(best->second), best->second, {bytes, owner});
 }
 
-std::optional<uint64_t> Arena::allocateLease(uint64_t bytes) {
+std::optional<uint64_t> Arena::allocateLease(uint64_t bytes, uint64_t owner) {
   for (auto& lease : leases) {
     if (lease.second != roundUp(bytes, leaseGranularity)) continue;
     auto range = freeRangeOf(lease);
-    if (range != freeByAddress.end()) return take(range, lease.first, roundUp(bytes, allocationAlignment));
+    if (range != freeByAddress.end()) return take(range, lease.first, {roundUp(bytes, allocationAlignment), owner});
   }
   return std::nullopt;
 }
 
-uint64_t Arena::take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, uint64_t bytes) {
+uint64_t Arena::take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation) {
+  uint64_t bytes = allocation.bytes;
   uint64_t start = range->first, end = range->first + range->second;
   removeFree(range);
   if (start < address) addFree(start, address - start);
   if (address + bytes < end) addFree(address + bytes, end - address - bytes);
-  held.emplace(address, bytes);
+  held.emplace(address, allocation);
   used += bytes;
   return address;
 }
@@ -40,8 +41,8 @@ std::map<uint64_t, uint64_t>::iterator Arena::freeRangeOf(const std::pair<const 
 bool Arena::free(uint64_t address) {
   auto found = held.find(address);
   if (found == held.end()) return false;
-  used -= found->second;
-  addFree(address, found->second);
+  used -= found->second.bytes;
+  addFree(address, found->second.bytes);
   held.erase(found);
   return true;
 }
@@ -85,15 +86,15 @@ std::optional<Arena::Range> Arena::takeIdleLease() {
 std::optional<Arena::Range> Arena::find(uint64_t address) const {
   auto next = held.upper_bound(address);
   if (next == held.begin()) return std::nullopt;
-  auto [start, bytes] = *std::prev(next);
-  if (address - start >= bytes) return std::nullopt;
-  return Range{start, bytes};
+  auto& [start, allocation] = *std::prev(next);
+  if (address - start >= allocation.bytes) return std::nullopt;
+  return Range{start, allocation.bytes, allocation.owner};
 }
 
 std::optional<Arena::Range> Arena::at(uint64_t address) const {
   auto found = held.find(address);
   if (found == held.end()) return std::nullopt;
-  return Range{found->first, found->second};
+  return Range{found->first, found->second.bytes, found->second.owner};
 }
 
 void Arena::addFree(uint64_t address, uint64_t bytes) {

@@ -18,11 +18,12 @@ class Arena {
   // `gap` bytes stay unused between leases, so that no allocation lies in two of them.
   Arena(uint64_t base, uint64_t bytes, uint64_t gap = 0) : base(base), size(bytes), gap(gap) {}
 
-  // `bytes` of free leased memory, aligned; nothing where there is none: lease more. bytes > 0.
-  std::optional<uint64_t> allocate(uint64_t bytes);
+  // `bytes` of free leased memory, aligned, for `owner` (the caller's number); nothing where there is none: lease more.
+  // bytes > 0.
+  std::optional<uint64_t> allocate(uint64_t bytes, uint64_t owner = 0);
   // The same, of a lease of that very size in which nothing is allocated. For large allocations: in a lease of its own one
   // leaves no remainder that is too small for the next, and its memory can go back to the worker when it is freed.
-  std::optional<uint64_t> allocateLease(uint64_t bytes);
+  std::optional<uint64_t> allocateLease(uint64_t bytes, uint64_t owner = 0);
   // Gives an allocation back; false where `address` begins none.
   bool free(uint64_t address);
 
@@ -33,7 +34,7 @@ class Arena {
   void settleLease(uint64_t address, bool granted);
   // A lease with nothing allocated in it; its addresses stop being free. Nothing where every lease is in use.
   struct Range {
-    uint64_t address, bytes;
+    uint64_t address, bytes, owner = 0;
   };
   std::optional<Range> takeIdleLease();
 
@@ -44,10 +45,13 @@ class Arena {
 
   uint64_t freeBytes() const { return leased - used; }
   uint64_t usedBytes() const { return used; }
-  const std::map<uint64_t, uint64_t>& allocations() const { return held; }
+  struct Held {
+    uint64_t bytes, owner;
+  };
+  const std::map<uint64_t, Held>& allocations() const { return held; }  // by address
 
  private:
-  uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, uint64_t bytes);
+  uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation);
   // The free range that holds all of a lease; the end where a part of it is allocated.
   std::map<uint64_t, uint64_t>::iterator freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease);
   void addFree(uint64_t address, uint64_t bytes);
@@ -55,7 +59,8 @@ class Arena {
 
   uint64_t base, size, gap;
   uint64_t leased = 0, used = 0;
-  std::map<uint64_t, uint64_t> leases, held;           // address -> bytes
+  std::map<uint64_t, uint64_t> leases;                 // address -> bytes
+  std::map<uint64_t, Held> held;                       // by address
   std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent
   std::multimap<uint64_t, uint64_t> freeBySize;        // bytes -> address
 };

@@ -1,4 +1,5 @@
-// What the program may ask of a device, told once by the worker. The virtual GPU keeps it wherever it lands.
+// What the program may ask of a device, told once by the worker. The virtual GPU keeps it wherever it lands. Where the
+// real GPU can do what a session cannot, the session's answer counts (device-info.cc).
 #pragma once
 
 #include <cuda.h>
@@ -19,6 +20,9 @@ struct DeviceInfo {
     auto index = static_cast<size_t>(which);
     return index < attributes.size() ? attributes[index] : 0;
   }
+
+  // Puts what a session can do in place of what the GPU can.
+  void limitToSession();
 };
 
 }  // namespace vgpu

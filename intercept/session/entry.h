@@ -39,12 +39,15 @@ CUresult enterContext(Body&& body) noexcept {
   });
 }
 
-// The same for a call that uses the context: one that a fault has ended answers with that fault.
+// The same for a call that uses the context: one that has been destroyed says so, and one that a fault has ended answers
+// with that fault.
 template <typename Body>
 CUresult enter(Body&& body) noexcept {
   return enterContext([&](Thread& thread) -> CUresult {
-    if (CUresult fault = thread.session.fault(thread.device()); fault != CUDA_SUCCESS && !thread.takesDownContext)
-      return fault;
+    if (!thread.takesDownContext) {
+      if (CUresult destroyed = thread.checkContext()) return destroyed;
+      if (CUresult fault = thread.session.fault(thread.device())) return fault;
+    }
     return body(thread);
   });
 }

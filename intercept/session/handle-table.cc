@@ -24,24 +24,25 @@ void HandleTable::abandon(uint64_t handle) {
   freeIndices.push_front(handleIndex(handle));
 }
 
-void HandleTable::destroy(uint64_t handle) {
+bool HandleTable::destroy(uint64_t handle) {
   std::lock_guard lock(mutex);
   uint32_t index = handleIndex(handle);
-  if (index / chunkEntries >= owned.size()) return;
+  if (index / chunkEntries >= owned.size()) return false;
   ObjectEntry& entry = entryAt(index);
-  if (entry.handle.load(std::memory_order_relaxed) != handle) return;
+  if (entry.handle.load(std::memory_order_relaxed) != handle) return false;
   entry.handle.store(0, std::memory_order_release);
   freeIndices.push_front(index);  // the oldest is reused last: a stale handle stays stale for long
+  return true;
 }
 
-std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device) const {
+std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device, uint64_t context) const {
   std::lock_guard lock(mutex);
   std::vector<uint64_t> found;
   for (auto& chunk : owned)
     for (auto& entry : *chunk) {
       uint64_t handle = entry.handle.load(std::memory_order_acquire);
-      if (handle != 0 && handleKind(handle) == static_cast<unsigned>(kind) && handleDevice(handle) == device)
-        found.push_back(handle);
+      if (handle == 0 || handleKind(handle) != static_cast<unsigned>(kind) || handleDevice(handle) != device) continue;
+      if (context == 0 || entry.context.load(std::memory_order_relaxed) == context) found.push_back(handle);
     }
   return found;
 }

@@ -45,6 +45,7 @@ struct ArrayLayout {
 
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
+  std::atomic<uint64_t> context{0};  // that it was made in and ends with; 0: it ends with another object
   std::atomic<uint64_t> lastWork{0}; // stamp of the stream's last frame, of the event's last record
   std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this stamp has ended
   std::atomic<uint64_t> stream{0};   // of an event: where it was last recorded
@@ -60,17 +61,18 @@ struct ObjectEntry {
 class HandleTable {
  public:
   // A new handle of `kind`; its entry is the caller's to fill before it hands the handle to the program.
-  uint64_t create(api::Kind kind, unsigned device) {
+  uint64_t create(api::Kind kind, unsigned device, uint64_t context = 0) {
     uint64_t handle = reserve(kind, device);
-    publish(handle, [](ObjectEntry&) {});
+    publish(handle, context, [](ObjectEntry&) {});
     return handle;
   }
   // The same in two steps, for an object that others find by other ways than its handle: nobody sees it before publish(),
   // which fills it. abandon() gives a reserved handle back.
   uint64_t reserve(api::Kind kind, unsigned device);
   template <typename Fill>
-  void publish(uint64_t handle, Fill&& fill) {
+  void publish(uint64_t handle, uint64_t context, Fill&& fill) {
     ObjectEntry& entry = entryAt(handleIndex(handle));
+    entry.context.store(context, std::memory_order_relaxed);
     entry.lastWork.store(0, std::memory_order_relaxed);
     entry.knownDone.store(0, std::memory_order_relaxed);
     entry.stream.store(0, std::memory_order_relaxed);
@@ -88,10 +90,11 @@ class HandleTable {
     ObjectEntry& entry = (*chunk)[index % chunkEntries];
     return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
   }
-  void destroy(uint64_t handle);
+  // Whether it was alive.
+  bool destroy(uint64_t handle);
 
-  // Every live handle of `kind` on `device`.
-  std::vector<uint64_t> live(api::Kind kind, unsigned device) const;
+  // Every live handle of `kind` on `device`; only those of `context` where one is given.
+  std::vector<uint64_t> live(api::Kind kind, unsigned device, uint64_t context = 0) const;
 
  private:
   static constexpr uint32_t chunkEntries = 1024, chunkCount = 1024;

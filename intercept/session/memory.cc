@@ -23,12 +23,12 @@ Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& host
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
-CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
-  if (CUresult error = place(thread, bytes, address)) return error;
+CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address) {
+  if (CUresult error = place(thread, bytes, owner, address)) return error;
   return postAllocation(thread, address, bytes);
 }
 
-CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
+CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   unsigned device = thread.device();
@@ -36,7 +36,7 @@ CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
   auto take = [&](bool anywhere) {
     collect(thread, device, false);
     std::lock_guard lock(mutex);
-    auto found = anywhere ? arena.allocate(bytes) : arena.allocateLease(bytes);
+    auto found = anywhere ? arena.allocate(bytes, owner) : arena.allocateLease(bytes, owner);
     if (found) address = *found;
     return found.has_value();
   };
@@ -145,23 +145,24 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   return CUDA_SUCCESS;
 }
 
-CUresult Memory::freeAll(Thread& thread, unsigned device) {
-  std::map<uint64_t, uint64_t> held;
-  std::vector<uint64_t> heldHost, heldRegistered;
-  collect(thread, device, true);
+CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
+  std::vector<uint64_t> held, heldHost, heldRegistered;
+  auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
+  collect(thread, device, context == 0);  // of another context's streams, some may have work again
   {
     std::lock_guard lock(mutex);
-    held = devices[device].allocations();
+    for (auto& [address, allocation] : devices[device].allocations())
+      if ((context == 0 || allocation.owner == context) && !pools.isCooling(address)) held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
-      if (allocation.device == device) heldHost.push_back(address);
+      if (ends(allocation.context)) heldHost.push_back(address);
     for (auto& [address, entry] : registered)
-      if (entry.allocation.device == device) heldRegistered.push_back(address);
+      if (ends(entry.allocation.context)) heldRegistered.push_back(address);
   }
   for (uint64_t address : heldRegistered)
     if (CUresult error = unregisterHost(thread, address)) return error;
   for (uint64_t address : heldHost)
     if (CUresult error = freeHost(thread, address)) return error;
-  for (auto& [address, bytes] : held)
+  for (uint64_t address : held)
     if (CUresult error = free(thread, address)) return error;
   return CUDA_SUCCESS;
 }
@@ -175,7 +176,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
       if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
         address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind, thread.device()};
+        hostAllocations[address] = {address, bytes, flags, kind, thread.context()};
         break;
       }
     }

@@ -26,15 +26,16 @@ struct HostAllocation {
   uint64_t address, bytes;
   unsigned flags;
   HostKind kind;
-  unsigned device;  // whose context it was made in, and ends with
+  uint64_t context;  // that it was made in and ends with
 };
 
 class Memory {
  public:
   Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena);
 
-  // CUDA's answers. On success the allocation's frame has been posted.
-  CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
+  // CUDA's answers. On success the allocation's frame has been posted. `owner` is the context that the allocation ends
+  // with; 0 for memory of a pool, which ends with none.
+  CUresult allocate(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
   // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
@@ -49,8 +50,8 @@ class Memory {
     return body(pools);
   }
 
-  // Everything the program has made in the context of `device`, which is idle.
-  CUresult freeAll(Thread& thread, unsigned device);
+  // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.
+  CUresult freeAll(Thread& thread, unsigned device, uint64_t context);
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
 
@@ -71,7 +72,7 @@ class Memory {
 
  private:
   // Takes `bytes` of the device's arena, which grows where it must.
-  CUresult place(Thread& thread, uint64_t bytes, uint64_t& address);
+  CUresult place(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, uint64_t address);
   // Ends what was freed in streams that have come that far (StreamPools::takePast).

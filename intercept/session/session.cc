@@ -80,8 +80,7 @@ void Session::start() {
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
   control->serve(*this);  // before the first wait: a worker that dies must end it
   describeDevices();
-  for (unsigned device = 0; device < devices.size(); ++device)
-    contexts[device] = handles.create(api::Kind::CONTEXT, device);
+  for (unsigned device = 0; device < devices.size(); ++device) contexts.add(device);
 }
 
 void Session::describeDevices() {
@@ -104,6 +103,7 @@ void Session::describeDevices() {
     for (int value : told.getAttributes()) info.attributes.push_back(value);
     info.leastPriority = told.getLeastPriority();
     info.greatestPriority = told.getGreatestPriority();
+    info.limitToSession();
     devices.push_back(std::move(info));
   }
 }

@@ -16,9 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/contexts.h"
 #include "intercept/session/control.h"
 #include "intercept/session/device-info.h"
 #include "intercept/session/device-output.h"
+#include "intercept/session/elapsed-times.h"
 #include "intercept/session/gate.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
@@ -47,9 +49,11 @@ class Session final : public SessionControl {
   RingWriter ring;
   Gate gate;
   HandleTable handles;
+  Contexts contexts{handles};
   Memory memory;
   Variables variables;
   Textures textures;
+  ElapsedTimes elapsedTimes;
   Slabs slabs;
   EventLines eventLines{segment};
   HostFunctions hostFunctions;
@@ -90,7 +94,7 @@ class Session final : public SessionControl {
   // A new worker in the place of one whose process a fault has cost the GPU. Outside the gate. False where there is none.
   bool renewWorker();
 
-  uint64_t primaryContext(unsigned device) const { return contexts[device]; }
+  uint64_t primaryContext(unsigned device) const { return contexts.primary(device); }
 
   // SessionControl, on the control thread.
   uint64_t closeGate(const std::function<bool()>& givesUp) override;
@@ -107,7 +111,6 @@ class Session final : public SessionControl {
 
   Mapping hostArena;
   uint64_t handovers = 0;  // the number of the last one; control thread only
-  std::array<uint64_t, maxDevices> contexts{};  // each device's primary context
 };
 
 // Raises `value` to at least `least`. Relaxed: the numbers only order themselves.

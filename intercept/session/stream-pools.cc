@@ -189,7 +189,7 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
     if (reused) pools.allocated(*reused, bytes, pool);
   }
   if (reused) return address = *reused, CUDA_SUCCESS;
-  if (CUresult error = allocate(thread, bytes, address)) return error;
+  if (CUresult error = allocate(thread, bytes, 0, address)) return error;
   std::lock_guard lock(mutex);
   pools.allocated(address, bytes, pool);
   return CUDA_SUCCESS;

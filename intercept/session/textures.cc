@@ -23,11 +23,12 @@ std::optional<KnownTexture> Textures::take(unsigned device, uint64_t value, Obje
   return taken;
 }
 
-std::vector<uint64_t> Textures::values(unsigned device, ObjectKind kind) const {
+std::vector<uint64_t> Textures::values(unsigned device, ObjectKind kind, uint64_t context) const {
   std::lock_guard lock(mutex);
   std::vector<uint64_t> values;
   for (auto& [key, texture] : objects)
-    if (key.first == device && texture.kind == kind) values.push_back(key.second);
+    if (key.first == device && texture.kind == kind && (context == 0 || texture.context == context))
+      values.push_back(key.second);
   return values;
 }
 

@@ -16,7 +16,8 @@ enum class ObjectKind { texture, surface };
 
 struct KnownTexture {
   ObjectKind kind = ObjectKind::texture;
-  uint64_t handle = 0;  // virtual
+  uint64_t handle = 0;   // virtual
+  uint64_t context = 0;  // that it was made in and ends with
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC sampling{};
   CUDA_RESOURCE_VIEW_DESC view{};
@@ -28,7 +29,8 @@ class Textures {
   std::optional<KnownTexture> find(unsigned device, uint64_t value, ObjectKind kind) const;
   // The same, and it is gone.
   std::optional<KnownTexture> take(unsigned device, uint64_t value, ObjectKind kind);
-  std::vector<uint64_t> values(unsigned device, ObjectKind kind) const;
+  // Only those of `context` where one is given.
+  std::vector<uint64_t> values(unsigned device, ObjectKind kind, uint64_t context = 0) const;
 
  private:
   mutable std::mutex mutex;  // a leaf

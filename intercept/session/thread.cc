@@ -45,6 +45,7 @@ thread_local Owner owner;
 }  // namespace
 
 thread_local constinit Thread* Thread::known = nullptr;
+thread_local constinit bool Thread::ownDefaultStream = false;
 
 Thread& Thread::first(Session& session) {
   known = new Thread(session);
@@ -56,9 +57,16 @@ Thread::Thread(Session& session) : session(session), slotIndex(takeSlot()) {}
 
 Thread::~Thread() { takenSlots[slotIndex].store(false, std::memory_order_release); }
 
+CUresult Thread::lookAtContext() {
+  uint64_t ended = session.contexts.endedCount();
+  if (!session.contexts.isLive(context())) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  endedWhenLive = ended;
+  return CUDA_SUCCESS;
+}
+
 CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {
-    if (handle == toWire(CU_STREAM_PER_THREAD)) return perThreadStream(handle);
+    if (handle == toWire(CU_STREAM_PER_THREAD) || (handle == 0 && ownDefaultStream)) return perThreadStream(handle);
     if (handle == toWire(CU_STREAM_LEGACY)) handle = 0;
   }
   if (handle == 0) return nullable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

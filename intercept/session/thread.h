@@ -27,8 +27,20 @@ class Thread {
   // While this thread takes a faulted context down, its calls go where others are answered with the fault.
   bool takesDownContext = false;
 
-  // A new handle of `kind` on the current device.
-  uint64_t create(api::Kind kind) { return session.handles.create(kind, device()); }
+  // While set, the null stream is the calling thread's own: it has called an entry by its per-thread flavour.
+  static thread_local constinit bool ownDefaultStream;
+
+  // The current context, which owns what is made now; 0 where the thread has none.
+  uint64_t context() const { return contextStack.empty() ? 0 : contextStack.back(); }
+  // CUDA_ERROR_CONTEXT_IS_DESTROYED where the current context has ended since it became current.
+  CUresult checkContext() {
+    return session.contexts.endedCount() == endedWhenLive ? CUDA_SUCCESS : lookAtContext();
+  }
+  // To be called where another context has become current.
+  void contextChanged() { endedWhenLive = UINT64_MAX; }
+
+  // A new handle of `kind` in the current context.
+  uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
   void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }
 
   // Checks a handle that the program gave; built-in streams become what travels (0: the legacy default stream).
@@ -43,8 +55,10 @@ class Thread {
 
  private:
   static Thread& first(Session& session);
+  CUresult lookAtContext();
 
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
+  uint64_t endedWhenLive = UINT64_MAX;           // how many contexts had ended when the current one was last found live
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 

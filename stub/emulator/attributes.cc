@@ -99,7 +99,6 @@ constexpr Figure figures[] = {
     FIGURE(MULTI_GPU_BOARD, 0),
     FIGURE(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
     FIGURE(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2),
-    FIGURE(PAGEABLE_MEMORY_ACCESS, 0),
     FIGURE(CONCURRENT_MANAGED_ACCESS, 1),
     FIGURE(COMPUTE_PREEMPTION_SUPPORTED, 1),
     FIGURE(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1),
@@ -206,6 +205,8 @@ int Device::attribute(CUdevice_attribute attribute) const {
       return architecture() % 10;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return 0x10 + ordinal();
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+      return settings_.pageableAccess;
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
       return ordinal();
     default:

@@ -15,6 +15,7 @@ struct Settings {
   double timeoutSeconds = 0;                 // of one kernel; 0: none
   uint32_t checks = 0;                       // Launch::checks
   uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
+  bool pageableAccess = false;               // says that kernels reach the process's own memory; they do not
   bool faultsAreFinal = false;               // a fault ends the device for this process, as hardware does
 };
 

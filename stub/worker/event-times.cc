@@ -1,5 +1,7 @@
 #include "stub/worker/event-times.h"
 
+#include <algorithm>
+
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 
@@ -38,12 +40,32 @@ CUresult EventTimes::elapsed(unsigned device, uint64_t start, CUevent realStart,
   return CUDA_SUCCESS;
 }
 
+// The driver tells a difference as a float, and the time since a clock's zero long ago is too coarse for what lies between
+// two events. So of the events of this worker each is measured from the one before it.
 std::map<uint64_t, double> EventTimes::times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real) {
+  struct Timed {
+    double time;
+    uint64_t event;
+    CUevent real;
+  };
   std::map<uint64_t, double> out;
+  std::vector<Timed> inOrder;
   for (auto& [event, handle] : real) {
     double milliseconds;
     if (handleDevice(event) != device || (!live.contains(event) && !saved.contains(event))) continue;
-    if (timeOf(device, event, fromWire<CUevent>(handle), milliseconds) == CUDA_SUCCESS) out[event] = milliseconds;
+    if (timeOf(device, event, fromWire<CUevent>(handle), milliseconds) != CUDA_SUCCESS) continue;
+    if (saved.contains(event)) {
+      out[event] = milliseconds;
+    } else {
+      inOrder.push_back({milliseconds, event, fromWire<CUevent>(handle)});
+    }
+  }
+  std::sort(inOrder.begin(), inOrder.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  for (size_t i = 0; i < inOrder.size(); ++i) {
+    float sinceLast = 0;
+    bool known = i > 0 && driver.cuEventElapsedTime_v2(&sinceLast, inOrder[i - 1].real, inOrder[i].real) == CUDA_SUCCESS;
+    if (known) inOrder[i].time = inOrder[i - 1].time + sinceLast;
+    out[inOrder[i].event] = inOrder[i].time;
   }
   return out;
 }

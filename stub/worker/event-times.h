@@ -36,7 +36,7 @@ class EventTimes {
   void load(unsigned device, double clock, const std::map<uint64_t, double>& times);
 
  private:
-  // Time of one event. CUDA's answer where it has none.
+  // Time of one event, as exact as a float is that counts from the clock's zero. CUDA's answer where it has none.
   CUresult timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds);
 
   struct Clock {

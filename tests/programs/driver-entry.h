@@ -15,6 +15,26 @@ Entry find(const char* name) {
   std::exit(1);
 }
 
+// The same without the runtime, which makes a context current where there is none; but for the first call.
+inline void* findInDriver(const char* name) {
+  using GetProcAddress = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+  static const auto getProcAddress = find<GetProcAddress>("cuGetProcAddress");
+  void* entry = nullptr;
+  CUdriverProcAddressQueryResult found;
+  if (getProcAddress(name, &entry, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS && entry != nullptr) return entry;
+  std::fprintf(stderr, "no %s\n", name);
+  std::exit(1);
+}
+
+template <typename Entry>
+Entry findInDriver(const char* name) {
+  return reinterpret_cast<Entry>(findInDriver(name));
+}
+
+// An entry of the driver that has the type of its namesake in cuda.h, and a call of it that must succeed.
+#define DRIVER(name) findInDriver<decltype(&name)>(#name)
+#define CALL(name, ...) check(findInDriver<decltype(&name)>(#name)(__VA_ARGS__), #name)
+
 inline void check(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
   std::fprintf(stderr, "%s: error %d\n", what, result);

@@ -38,7 +38,7 @@ TEST_CASE("an object is nobody's before it is published") {
   HandleTable table;
   uint64_t handle = table.reserve(api::Kind::FUNCTION, 0);
   CHECK(table.live(api::Kind::FUNCTION, 0).empty());
-  table.publish(handle, [](ObjectEntry& entry) { entry.flags = 5; });
+  table.publish(handle, 0, [](ObjectEntry& entry) { entry.flags = 5; });
   CHECK(table.find(api::Kind::FUNCTION, handle)->flags == 5);
 }
 
@@ -59,4 +59,16 @@ TEST_CASE("threads make and drop handles at once") {
     });
   for (auto& thread : threads) thread.join();
   CHECK(table.live(api::Kind::EVENT, 0).size() == 40);
+}
+
+TEST_CASE("the handles of one context are found apart from those of another on the same device") {
+  HandleTable table;
+  uint64_t first = table.create(api::Kind::CONTEXT, 1), second = table.create(api::Kind::CONTEXT, 1);
+  uint64_t mine = table.create(api::Kind::STREAM, 1, first), other = table.create(api::Kind::STREAM, 1, second);
+  CHECK(table.live(api::Kind::STREAM, 1, first) == std::vector<uint64_t>{mine});
+  CHECK(table.live(api::Kind::STREAM, 1, second) == std::vector<uint64_t>{other});
+  CHECK(table.live(api::Kind::STREAM, 1).size() == 2);
+  CHECK(table.destroy(mine));
+  CHECK(!table.destroy(mine));
+  CHECK(table.live(api::Kind::STREAM, 1, first).empty());
 }

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/common/reason.h"
 #include "vgpu/wire/unix-socket.h"
@@ -51,7 +52,18 @@ void WorkerPool::refill() {
   }));
 }
 
+// A session is told that its kernels reach no memory of a process's own, and they may reach their worker's all the same. All
+// programs of a daemon are its user's, whose processes can be looked into anyway.
+void WorkerPool::warnOfHostAccess(capnp::List<control::Device>::Reader devices) {
+  for (auto device : devices)
+    if (device.getReadsHostMemory() && !std::exchange(hasWarned, true))
+      spdlog::warn("{}: kernels on this device can read and write all memory of the worker that runs them "
+                   "(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); do not run programs there that you would not run as yourself",
+                   device.getName().cStr());
+}
+
 void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
+  warnOfHostAccess(devices);
   found.clear();
   for (auto device : devices) {
     found.push_back({device.getOrdinal(), device.getName().cStr(), device.getUuid().cStr(), device.getMemoryBytes()});

@@ -51,6 +51,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker);
   Waiting& prepare();
   void refill();
+  void warnOfHostAccess(capnp::List<control::Device>::Reader devices);
   void learnDevices(capnp::List<control::Device>::Reader devices);
   void replace(Waiting* dead);
   void taskFailed(kj::Exception&& exception) override;
@@ -61,7 +62,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   std::vector<DeviceInfo> found;
   unsigned warm;
   kj::Vector<kj::Own<Waiting>> waiting;  // the oldest first
-  bool closed = false;
+  bool closed = false, hasWarned = false;
   kj::TaskSet tasks;
 };
 

@@ -30,11 +30,14 @@ std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
     char name[256] = {};
     CUuuid uuid{};
     size_t bytes = 0;
+    int pageable = 0;
     stub::require(driver, driver.cuDeviceGet(&device, i), "cuDeviceGet");
     stub::require(driver, driver.cuDeviceGetName(name, sizeof(name), device), "cuDeviceGetName");
     stub::require(driver, driver.cuDeviceGetUuid_v2(&uuid, device), "cuDeviceGetUuid");
     stub::require(driver, driver.cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
-    devices.push_back({static_cast<uint32_t>(i), name, describe(uuid), bytes});
+    stub::require(driver, driver.cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device),
+                  "cuDeviceGetAttribute");
+    devices.push_back({static_cast<uint32_t>(i), name, describe(uuid), bytes, pageable != 0});
   }
   return devices;
 }

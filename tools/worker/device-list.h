@@ -13,6 +13,7 @@ struct DeviceDescription {
   uint32_t ordinal = 0;
   std::string name, uuid;
   uint64_t memoryBytes = 0;
+  bool readsHostMemory = false;  // all of the process's
 };
 
 // Throws kj::Exception where the driver does not start or has no device.

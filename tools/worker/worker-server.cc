@@ -109,6 +109,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
       list[i].setName(result.devices[i].name.c_str());
       list[i].setUuid(result.devices[i].uuid.c_str());
       list[i].setMemoryBytes(result.devices[i].memoryBytes);
+      list[i].setReadsHostMemory(result.devices[i].readsHostMemory);
     }
   });
 }

@@ -227,13 +227,9 @@ interface Cuda {
       $A.route(call) $A.replay(query) $A.noWork;
 
   # ------------------------------------------------------------------ peers and hints
-  canAccessPeer @96 (dev :Int32, peerDev :Int32) -> (canAccessPeer :Int32) $A.entry("cuDeviceCanAccessPeer")
-      $A.since(4000) $A.signature("int* canAccessPeer, CUdevice dev, CUdevice peerDev")
-      $A.route(call) $A.replay(query) $A.noWork;
-  p2pAttribute @97 (attrib :Int32, srcDevice :Int32, dstDevice :Int32) -> (value :Int32)
-      $A.entry("cuDeviceGetP2PAttribute") $A.since(8000)
-      $A.signature("int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice")
-      $A.route(call) $A.replay(query) $A.noWork;
+  canAccessPeer @96 () $A.entry("cuDeviceCanAccessPeer") $A.since(4000) $A.route(local)
+      $A.reason("no device of a session reaches another's memory");
+  p2pAttribute @97 () $A.entry("cuDeviceGetP2PAttribute") $A.since(8000) $A.route(local) $A.reason("as canAccessPeer");
 
   # ------------------------------------------------------------------ answered without a GPU
   getErrorName @98 () $A.entry("cuGetErrorName") $A.since(6000) $A.route(local) $A.reason("a table");
@@ -388,6 +384,18 @@ interface Cuda {
   # ------------------------------------------------------------------ what kernels print
   outputTake @183 () -> (text :Data, more :Bool)   # of the current device; a part that fits into a slot
       $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("has the driver write it, and keeps what is too much for one reply");
+
+  # ------------------------------------------------------------------ older versions
+  getProcAddressFirst @184 () $A.entry("cuGetProcAddress") $A.since(11030) $A.route(local)
+      $A.reason("getProcAddress, without a place for the reason");
+
+  # ------------------------------------------------------------------ without effect since Maxwell, and deprecated
+  ctxGetSharedMemConfig @185 () $A.entry("cuCtxGetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("banks have one size");
+  ctxSetSharedMemConfig @186 () $A.entry("cuCtxSetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("as ctxGetSharedMemConfig");
+  funcSetSharedMemConfig @187 () $A.entry("cuFuncSetSharedMemConfig") $A.since(4020) $A.route(local)
+      $A.reason("as ctxGetSharedMemConfig");
 }
 
 struct Rect {

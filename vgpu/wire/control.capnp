@@ -92,6 +92,7 @@ struct Device {
   name @1 :Text;
   uuid @2 :Text;
   memoryBytes @3 :UInt64;
+  readsHostMemory @4 :Bool;   # CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: kernels reach all memory of the worker's process
 }
 
 enum State { running @0; suspending @1; suspended @2; resuming @3; lost @4; }

@@ -1,0 +1,46 @@
+// The per-thread flavours of cuda.h (…_ptsz and …_ptds): each entry once more, with the null stream meaning the calling
+// thread's own. A program that is compiled with per-thread default streams links these names.
+#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
+#include <cuda.h>
+
+#include "intercept/session/thread.h"
+
+namespace {
+
+// Until it ends, the null stream is the calling thread's own.
+class OwnDefaultStream {
+ public:
+  OwnDefaultStream() : before(vgpu::Thread::ownDefaultStream) { vgpu::Thread::ownDefaultStream = true; }
+  ~OwnDefaultStream() { vgpu::Thread::ownDefaultStream = before; }
+
+ private:
+  bool before;
+};
+
+template <auto entry>
+struct PerThread;
+template <typename... Arguments, CUresult(CUDAAPI* entry)(Arguments...)>
+struct PerThread<entry> {
+  static CUresult CUDAAPI call(Arguments... arguments) {
+    OwnDefaultStream scope;
+    return entry(arguments...);
+  }
+};
+
+}  // namespace
+
+// The exported name jumps to the instance of the template: C++ cannot define a function by the type of another one.
+#define PER_THREAD(entry, name)                                                                                \
+  extern "C" {                                                                                                 \
+  extern __attribute__((visibility("hidden"))) decltype(&entry) const vgpu_##name;                             \
+  __attribute__((used)) decltype(&entry) const vgpu_##name = &PerThread<&entry>::call;                         \
+  }                                                                                                            \
+  asm(".text\n"                                                                                                \
+      ".p2align 4\n"                                                                                           \
+      ".globl " #name "\n"                                                                                     \
+      ".type " #name ", @function\n"                                                                           \
+      #name ":\n"                                                                                              \
+      "  endbr64\n"                                                                                            \
+      "  jmp *vgpu_" #name "(%rip)\n"                                                                          \
+      ".size " #name ", . - " #name "\n");
+#include "cuda-per-thread.inc"

@@ -1,0 +1,33 @@
+#include "intercept/session/contexts.h"
+
+namespace vgpu {
+
+void Contexts::retain(unsigned device) {
+  primaries[device].retained.fetch_add(1);
+  primaries[device].active.store(true);
+}
+
+bool Contexts::release(unsigned device, bool& last) {
+  auto& retained = primaries[device].retained;
+  for (int held = retained.load(); held > 0;)
+    if (retained.compare_exchange_weak(held, held - 1)) return last = held == 1, true;
+  return false;
+}
+
+bool Contexts::isLive(uint64_t context) const {
+  if (isPrimary(context)) return isActive(handleDevice(context));
+  return handles.find(api::Kind::CONTEXT, context) != nullptr;
+}
+
+bool Contexts::end(uint64_t context) {
+  bool ends;
+  if (isPrimary(context)) {
+    ends = primaries[handleDevice(context)].active.exchange(false);
+  } else {
+    ends = handles.destroy(context);
+  }
+  if (ends) ended.fetch_add(1, std::memory_order_release);
+  return ends;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,84 @@
+// What a session answers of itself, whatever the GPU behind it can do: an attribute that says yes is a promise that the
+// calls behind it work. A row goes when its feature comes.
+#include "intercept/session/device-info.h"
+
+namespace vgpu {
+
+namespace {
+
+struct SessionAnswer {
+  CUdevice_attribute attribute;
+  int value;
+};
+
+#define ANSWER(name, value) {CU_DEVICE_ATTRIBUTE_##name, value}
+constexpr SessionAnswer answers[] = {
+    // The program's process has no GPU: what it allocates by itself no kernel sees, and what both see is host memory behind
+    // a link, without the coherence of a processor's own.
+    ANSWER(PAGEABLE_MEMORY_ACCESS, 0),
+    ANSWER(PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0),
+    ANSWER(DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0),
+    ANSWER(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
+    ANSWER(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0),
+    // Managed memory is a piece of the host arena: advice and prefetching, which this attribute allows, are refused.
+    ANSWER(CONCURRENT_MANAGED_ACCESS, 0),
+
+    // Virtual memory management, and all that its handles would be good for.
+    ANSWER(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
+    ANSWER(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0),
+    ANSWER(HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0),
+    ANSWER(HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0),
+    ANSWER(HANDLE_TYPE_FABRIC_SUPPORTED, 0),
+    ANSWER(GENERIC_COMPRESSION_SUPPORTED, 0),
+    ANSWER(MULTICAST_SUPPORTED, 0),
+    ANSWER(HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
+    ANSWER(HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
+    ANSWER(SPARSE_CUDA_ARRAY_SUPPORTED, 0),
+    ANSWER(DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0),
+
+    // Nothing of a session is shared with another process or another device.
+    ANSWER(IPC_EVENT_SUPPORTED, 0),
+    ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_NONE),
+    ANSWER(HOST_MEMORY_POOLS_SUPPORTED, 0),
+    ANSWER(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0),
+    ANSWER(HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0),
+    ANSWER(TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0),
+    ANSWER(D3D12_CIG_SUPPORTED, 0),
+    ANSWER(VULKAN_CIG_SUPPORTED, 0),
+
+    // The addresses of GPU memory that the program has mean nothing to a network card of its host.
+    ANSWER(GPU_DIRECT_RDMA_SUPPORTED, 0),
+    ANSWER(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0),
+    ANSWER(GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0),
+    ANSWER(GPU_DIRECT_RDMA_WRITES_ORDERING, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE),
+    ANSWER(CAN_FLUSH_REMOTE_WRITES, 0),
+    ANSWER(DMA_BUF_SUPPORTED, 0),
+    ANSWER(HOST_ALLOC_DMA_BUF_SUPPORTED, 0),
+
+    // Entries that a session does not have: memory operations in streams, cluster launches, tensor maps, function pointers
+    // of libraries, access policies of streams and launches, decompression.
+    ANSWER(CAN_USE_STREAM_MEM_OPS_V1, 0),
+    ANSWER(CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0),
+    ANSWER(CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 0),
+    ANSWER(CAN_USE_64_BIT_STREAM_MEM_OPS, 0),
+    ANSWER(CAN_USE_STREAM_WAIT_VALUE_NOR, 0),
+    ANSWER(CLUSTER_LAUNCH, 0),
+    ANSWER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 0),
+    ANSWER(TENSOR_MAP_ACCESS_SUPPORTED, 0),
+    ANSWER(UNIFIED_FUNCTION_POINTERS, 0),
+    ANSWER(MAX_PERSISTING_L2_CACHE_SIZE, 0),
+    ANSWER(MAX_ACCESS_POLICY_WINDOW_SIZE, 0),
+    ANSWER(MEM_SYNC_DOMAIN_COUNT, 1),
+    ANSWER(MEM_DECOMPRESS_ALGORITHM_MASK, 0),
+    ANSWER(MEM_DECOMPRESS_MAXIMUM_LENGTH, 0),
+};
+#undef ANSWER
+
+}  // namespace
+
+void DeviceInfo::limitToSession() {
+  for (auto& answer : answers)
+    if (auto index = static_cast<size_t>(answer.attribute); index < attributes.size()) attributes[index] = answer.value;
+}
+
+}  // namespace vgpu

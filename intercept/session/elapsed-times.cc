@@ -1,0 +1,27 @@
+#include "intercept/session/elapsed-times.h"
+
+namespace vgpu {
+
+std::optional<float> ElapsedTimes::find(const Record& start, const Record& end) const {
+  std::lock_guard lock(mutex);
+  auto found = ends.find(end.event);
+  if (found == ends.end() || found->second.stamp != end.stamp) return std::nullopt;
+  for (auto& known : found->second.known)
+    if (known.start == start) return known.milliseconds;
+  return std::nullopt;
+}
+
+void ElapsedTimes::add(const Record& start, const Record& end, float milliseconds) {
+  std::lock_guard lock(mutex);
+  End& entry = ends[end.event];
+  if (entry.stamp != end.stamp) entry = {end.stamp, {}};  // recorded anew
+  if (entry.known.size() == mostStarts) entry.known.pop_front();
+  entry.known.push_back({start, milliseconds});
+}
+
+void ElapsedTimes::forget(uint64_t end) {
+  std::lock_guard lock(mutex);
+  ends.erase(end);
+}
+
+}  // namespace vgpu

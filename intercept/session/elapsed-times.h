@@ -1,0 +1,44 @@
+// The times between events that the program has been told, so that it is told the same again: after a restore the worker
+// knows when an event of before happened, but not to the last bit what its driver would have made of two of them.
+//
+// Any thread; the mutex is a leaf. Stays in the program's process over a suspend. For each end the latest few starts are
+// kept; what is not there is asked of the worker.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+namespace vgpu {
+
+class ElapsedTimes {
+ public:
+  // One record of an event: its handle and the stamp of the frame that recorded it.
+  struct Record {
+    uint64_t event, stamp;
+    bool operator==(const Record&) const = default;
+  };
+
+  std::optional<float> find(const Record& start, const Record& end) const;
+  void add(const Record& start, const Record& end, float milliseconds);
+  // `end` is destroyed.
+  void forget(uint64_t end);
+
+ private:
+  static constexpr size_t mostStarts = 16;
+  struct Known {
+    Record start;
+    float milliseconds;
+  };
+  struct End {
+    uint64_t stamp = 0;
+    std::deque<Known> known;  // the oldest first
+  };
+
+  mutable std::mutex mutex;
+  std::unordered_map<uint64_t, End> ends;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,221 @@
+// Contexts that the program makes itself, beside the primary one: each owns what was made in it, and its end is the end
+// of that and of nothing else, whichever way a context ends.
+#include <cstring>
+#include <thread>
+
+#include "driver-entry.h"
+
+namespace {
+
+// A variable with a value, and a kernel, so that an end of the module shows.
+const char* const ptx = R"(
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .global .align 4 .u32 mark = 41;
+.visible .entry nothing() { ret; }
+)";
+
+constexpr size_t bytes = 16 << 20;  // so much that its end shows in what is free
+
+// Made, and current to nobody.
+class Context {
+ public:
+  Context() {
+    using Create = CUresult(CUDAAPI*)(CUcontext*, CUctxCreateParams*, unsigned, CUdevice);
+    CUcontext popped;
+    check(findInDriver<Create>("cuCtxCreate")(&handle, nullptr, 0, 0), "cuCtxCreate");
+    CALL(cuCtxPopCurrent, &popped);
+  }
+  void destroy() { CALL(cuCtxDestroy, handle); }
+  operator CUcontext() const { return handle; }
+
+ private:
+  CUcontext handle = nullptr;
+};
+
+// While it lives, a context is current.
+class Current {
+ public:
+  explicit Current(CUcontext context) { CALL(cuCtxPushCurrent, context); }
+  ~Current() {
+    CUcontext popped;
+    CALL(cuCtxPopCurrent, &popped);
+  }
+};
+
+CUcontext currentContext() {
+  CUcontext current = nullptr;
+  CALL(cuCtxGetCurrent, &current);
+  return current;
+}
+
+// One object of each kind, made in one context.
+struct Belongings {
+  CUdeviceptr memory = 0, managed = 0, mark = 0;
+  void* pinned = nullptr;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUarray array = nullptr;
+  CUsurfObject surface = 0;
+  CUcontext owner;
+  unsigned value;
+
+  Belongings(CUcontext owner, unsigned value) : owner(owner), value(value) {
+    Current current(owner);
+    size_t size;
+    CUDA_ARRAY3D_DESCRIPTOR shape{64, 1, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST};
+    CUDA_RESOURCE_DESC resource{};
+    CALL(cuMemAlloc, &memory, bytes);
+    CALL(cuMemAllocHost, &pinned, 4096);
+    CALL(cuMemAllocManaged, &managed, 4096, CU_MEM_ATTACH_GLOBAL);
+    CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    CALL(cuEventCreate, &event, CU_EVENT_DEFAULT);
+    CALL(cuModuleLoadData, &module, ptx);
+    CALL(cuModuleGetFunction, &function, module, "nothing");
+    CALL(cuModuleGetGlobal, &mark, &size, module, "mark");
+    CALL(cuArray3DCreate, &array, &shape);
+    resource.resType = CU_RESOURCE_TYPE_ARRAY;
+    resource.res.array.hArray = array;
+    CALL(cuSurfObjectCreate, &surface, &resource);
+    CALL(cuMemsetD32Async, memory, value, bytes / 4, stream);
+    CALL(cuStreamSynchronize, stream);
+  }
+
+  // Each object does what it is for.
+  bool areWhole() const {
+    Current current(owner);
+    unsigned known = 0, back = 0;
+    CUcontext ofMemory = nullptr;
+    CUDA_RESOURCE_DESC resource{};
+    CALL(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+    CALL(cuMemcpyDtoHAsync, pinned, memory + bytes - 4, 4, stream);
+    CALL(cuEventRecord, event, stream);
+    CALL(cuEventSynchronize, event);
+    CALL(cuMemcpyDtoH, &known, mark, 4);
+    CALL(cuMemcpyHtoA, array, 0, pinned, 4);
+    CALL(cuMemcpyAtoH, &back, array, 0, 4);
+    CALL(cuSurfObjectGetResourceDesc, &resource, surface);
+    CALL(cuPointerGetAttribute, &ofMemory, CU_POINTER_ATTRIBUTE_CONTEXT, memory);
+    return EXPECT(back == value) & EXPECT(known == 41) & EXPECT(isThere(managed)) & EXPECT(ofMemory == owner) &
+           EXPECT(resource.res.array.hArray == array);
+  }
+
+  // Whether the driver knows an address. Of objects that are gone, CUDA promises no answer.
+  static bool isThere(CUdeviceptr address) {
+    unsigned type = 0;
+    return DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
+  }
+  bool areGone() const {
+    return EXPECT(!isThere(memory)) & EXPECT(!isThere(managed)) & EXPECT(!isThere(mark)) &
+           EXPECT(!isThere(reinterpret_cast<CUdeviceptr>(pinned)));
+  }
+};
+
+bool isDestroyed() {
+  CUdeviceptr unused;
+  return EXPECT(DRIVER(cuMemAlloc)(&unused, 256) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+// A thread in which a context stays current while another one destroys it.
+bool otherThreadsAreTold(Context& doomed, CUcontext other) {
+  std::atomic<int> step{0};
+  bool ok = true;
+  std::thread thread([&] {
+    CALL(cuCtxSetCurrent, doomed);
+    CUdeviceptr memory;
+    CALL(cuMemAlloc, &memory, 256);
+    step = 1;
+    while (step != 2) usleep(100);
+    ok &= isDestroyed();
+    CALL(cuCtxSetCurrent, other);
+    CALL(cuMemAlloc, &memory, 256);
+    CALL(cuMemFree, memory);
+  });
+  while (step != 1) usleep(100);
+  doomed.destroy();
+  step = 2;
+  thread.join();
+  return ok;
+}
+
+// Their number is not limited, nor is that of those in which the runtime was used.
+bool manyInARow() {
+  for (int i = 0; i < 40; ++i) {
+    Context context;
+    int* data = nullptr;
+    CALL(cuCtxPushCurrent, context);
+    CHECK(cudaMalloc(&data, 1 << 20));
+    CHECK(cudaMemset(data, 0, 1 << 20));
+    context.destroy();
+  }
+  return true;
+}
+
+size_t freeMemory() {
+  size_t available = 0, total = 0;
+  CALL(cuMemGetInfo, &available, &total);
+  return available;
+}
+
+bool destroyingEndsOne(Belongings& ofPrimary) {
+  CUcontext primary = currentContext();
+  CUdeviceptr pooled = 0;
+  Context a, b;
+  Belongings ofA(a, 2), ofB(b, 3);
+  CALL(cuCtxPushCurrent, a);
+  CALL(cuMemAllocAsync, &pooled, 1 << 20, nullptr);  // of a pool, which is the device's and no context's
+  CALL(cuCtxSetCurrent, b);
+  bool ok = ofPrimary.areWhole() & ofA.areWhole() & ofB.areWhole();
+  pausePoint();
+
+  // One that is not current, and one that is.
+  const size_t before = freeMemory();
+  a.destroy();
+  ok &= ofA.areGone() & EXPECT(freeMemory() >= before + bytes) & ofPrimary.areWhole() & ofB.areWhole() &
+        EXPECT(Belongings::isThere(pooled)) & EXPECT(currentContext() == b);
+  b.destroy();
+  ok &= ofB.areGone() & ofPrimary.areWhole() & EXPECT(Belongings::isThere(pooled)) & EXPECT(currentContext() == primary);
+  CHECK(cudaFree(reinterpret_cast<void*>(pooled)));
+  return ok;
+}
+
+// A reset of the primary context, and its last release. To who has it current it is a destroyed one until somebody
+// retains it again.
+bool endsOfPrimary(Belongings& ofPrimary) {
+  CUcontext primary = currentContext();
+  Context other;
+  Belongings ofOther(other, 4);
+  CHECK(cudaDeviceReset());
+  bool ok = ofPrimary.areGone() & ofOther.areWhole();
+  unsigned flags;
+  int active = 1;
+  CALL(cuDevicePrimaryCtxGetState, 0, &flags, &active);
+  ok &= EXPECT(active == 0);
+
+  CALL(cuDevicePrimaryCtxRetain, &primary, 0);
+  CALL(cuCtxSetCurrent, primary);
+  Belongings released(primary, 5);
+  ok &= released.areWhole();
+  CALL(cuDevicePrimaryCtxRelease, 0);
+  ok &= released.areGone() & ofOther.areWhole() & isDestroyed();
+  CALL(cuDevicePrimaryCtxRetain, &primary, 0);
+  CALL(cuCtxSetCurrent, primary);
+  Belongings again(primary, 6);
+  ok &= again.areWhole() & ofOther.areWhole();
+  other.destroy();
+  return ok & ofOther.areGone() & again.areWhole();
+}
+
+}  // namespace
+
+int main() {
+  CHECK(cudaFree(nullptr));  // the runtime retains the primary context, and makes it current
+  Belongings ofPrimary(currentContext(), 1);
+  bool ok = destroyingEndsOne(ofPrimary);
+  Context doomed;
+  ok &= otherThreadsAreTold(doomed, currentContext()) & manyInARow() & ofPrimary.areWhole() & endsOfPrimary(ofPrimary);
+  return verdict("contexts", ok);
+}

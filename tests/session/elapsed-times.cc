@@ -1,0 +1,34 @@
+#include "intercept/session/elapsed-times.h"
+
+#include <doctest/doctest.h>
+
+using namespace vgpu;
+
+TEST_CASE("a time is known for the two records that it lies between, and for no others") {
+  ElapsedTimes times;
+  CHECK(!times.find({1, 10}, {2, 20}));
+  times.add({1, 10}, {2, 20}, 1.5f);
+  times.add({3, 30}, {2, 20}, 2.5f);
+  CHECK(times.find({1, 10}, {2, 20}) == 1.5f);
+  CHECK(times.find({3, 30}, {2, 20}) == 2.5f);
+  CHECK(!times.find({2, 20}, {1, 10}));
+  CHECK(!times.find({1, 11}, {2, 20}));
+  CHECK(!times.find({1, 10}, {2, 21}));
+}
+
+TEST_CASE("an end that is recorded anew or destroyed is unknown") {
+  ElapsedTimes times;
+  times.add({1, 10}, {2, 20}, 1.5f);
+  times.add({1, 10}, {2, 21}, 3.5f);
+  CHECK(!times.find({1, 10}, {2, 20}));
+  CHECK(times.find({1, 10}, {2, 21}) == 3.5f);
+  times.forget(2);
+  CHECK(!times.find({1, 10}, {2, 21}));
+}
+
+TEST_CASE("an end with many starts keeps the latest") {
+  ElapsedTimes times;
+  for (uint64_t start = 1; start <= 1000; ++start) times.add({start, start}, {5000, 5000}, static_cast<float>(start));
+  CHECK(times.find({1000, 1000}, {5000, 5000}) == 1000.0f);
+  CHECK(!times.find({1, 1}, {5000, 5000}));
+}

@@ -1,0 +1,67 @@
+#include "stub/worker/event-times.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "vgpu/api/wire-value.h"
+
+using namespace vgpu::stub;
+
+namespace {
+
+// Events are pointers to when they happened, in milliseconds; a driver tells differences as floats.
+std::vector<double> happened;
+double clockNow = 0;
+
+CUevent eventAt(double time) {
+  happened.push_back(time);
+  return static_cast<CUevent>(static_cast<void*>(&happened.back()));
+}
+
+double timeOf(CUevent event) { return *static_cast<double*>(static_cast<void*>(event)); }
+
+Driver timedDriver() {
+  happened.clear();
+  happened.reserve(100);
+  Driver driver;
+  driver.cuEventCreate = [](CUevent* event, unsigned) { return *event = eventAt(0), CUDA_SUCCESS; };
+  driver.cuEventRecord = [](CUevent event, CUstream) {
+    return *static_cast<double*>(static_cast<void*>(event)) = clockNow, CUDA_SUCCESS;
+  };
+  driver.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent from, CUevent to) {
+    return *milliseconds = static_cast<float>(timeOf(to) - timeOf(from)), CUDA_SUCCESS;
+  };
+  return driver;
+}
+
+uint64_t handleOf(CUevent event) { return static_cast<uint64_t>(static_cast<double*>(static_cast<void*>(event)) - happened.data()); }
+
+}  // namespace
+
+TEST_CASE("a time between two events of an old session is as exact after a restore as before it") {
+  Driver driver = timedDriver();
+  EventTimes before(driver);
+  clockNow = 0;
+  before.start(0);
+  // A day after the clock's zero a float counts in steps of 8 milliseconds.
+  constexpr double day = 24 * 3600e3;
+  std::vector<CUevent> events{eventAt(day + 7.25), eventAt(day), eventAt(day + 0.0625), eventAt(day + 1000)};
+  std::unordered_map<uint64_t, uint64_t> real;
+  for (CUevent event : events) {
+    real[handleOf(event)] = vgpu::toWire(event);
+    before.recorded(handleOf(event));
+  }
+  auto times = before.times(0, real);
+  REQUIRE(times.size() == 4);
+
+  EventTimes after(driver);
+  after.start(0);
+  after.load(0, day + 5000, times);
+  for (CUevent start : events)
+    for (CUevent end : events) {
+      float milliseconds = -1;
+      CHECK(after.elapsed(0, handleOf(start), nullptr, handleOf(end), nullptr, milliseconds) == CUDA_SUCCESS);
+      CHECK(milliseconds == static_cast<float>(timeOf(end) - timeOf(start)));
+    }
+}

@@ -1,0 +1,32 @@
+# Libraries with a CUDA runtime of their own that ours cannot take the place of: nothing is said when one is loaded, and one
+# line names it when it first calls the driver. The program goes on.
+[ -e "$tree/lib/vgpu/libcudart.so.13" ] || skip "no libcudart.so.13 in the tree"
+plugin=$tree/tests/programs/dlopen-plugin.so
+[ -e "$plugin" ] || skip "no $plugin"
+for name in first second; do strip -o "$dir/$name.so" "$plugin" || fail "strip failed"; done
+startNode a
+
+load='import ctypes, sys; libraries = [ctypes.CDLL(path) for path in sys.argv[1:]]'
+ctl a run -- python3 -c "$load" "$dir/first.so" "$dir/second.so" >"$dir/loaded.log" 2>&1 || fail "loading ended the program"
+[ ! -s "$dir/loaded.log" ] || fail "something is said of libraries that are only loaded: $(cat "$dir/loaded.log")"
+
+# As a program has them that is linked with them.
+# shellcheck disable=SC2016
+ctl a run -- /bin/sh -c 'LD_PRELOAD=$LD_PRELOAD:$1 exec /bin/echo runs' sh "$dir/first.so" >"$dir/linked.log" 2>&1 ||
+  fail "a library linked with the program ended it"
+[ "$(cat "$dir/linked.log")" = runs ] || fail "something is said of a library that is only linked: $(cat "$dir/linked.log")"
+
+# A call ends the process that makes it, so each library has one of its own. It asks the driver more than once.
+call="import os
+$load
+for library in libraries:
+    child = os.fork()
+    if child == 0:
+        library.runPlugin()
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status == 1, status"
+ctl a run -- python3 -c "$call" "$dir/first.so" "$dir/second.so" >"$dir/called.log" 2>&1 || fail "the CUDA calls of a library work"
+[ "$(grep -c '^vgpu: ' "$dir/called.log")" = 2 ] || fail "not one line a library: $(cat "$dir/called.log")"
+says called "^vgpu: $dir/first.so has a CUDA runtime of its own inside" || fail "the first library is not named"
+says called "^vgpu: $dir/second.so has a CUDA runtime of its own inside" || fail "the second library is not named"
