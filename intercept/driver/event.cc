@@ -65,6 +65,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
   return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
     Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);

@@ -61,7 +61,8 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   const FunctionLayout& function = *entry->function;
   uint64_t stream = toWire(hStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-  if (!isAllowed(session.devices[thread.device()], function, shape)) return CUDA_ERROR_INVALID_VALUE;
+  if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
+  if (!isAllowed(session.devices[entry->device()], function, shape)) return CUDA_ERROR_INVALID_VALUE;
   Parameters parameters{.pointers = kernelParams};
   if (kernelParams == nullptr && extra != nullptr && !parameters.readExtra(extra)) return CUDA_ERROR_INVALID_VALUE;
   if (!function.parameters.empty() && kernelParams == nullptr && parameters.block == nullptr) return CUDA_ERROR_INVALID_VALUE;

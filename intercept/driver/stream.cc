@@ -25,7 +25,7 @@ CUresult runInStream(CUstream hStream, std::function<void()> function) {
     Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
     frame.setStream(stream);
     frame->setLine(*line);
-    thread.session.hostFunctions.add(*line, thread.device(), frame.stamp(), std::move(function));
+    thread.session.hostFunctions.add(*line, frame.device(), frame.stamp(), std::move(function));
     return frame.post();
   });
 }
@@ -82,9 +82,10 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
-    unsigned device = thread.device();
+    unsigned device = thread.deviceOf(handle);
     if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
     Call<api::Cuda::StreamQueryParams> frame(thread, api::Method::streamQuery);
+    frame.onDevice(device);
     frame->setHStream(handle);
     if (CUresult error = frame.call()) return error;
     return thread.session.takeError(device);

@@ -9,7 +9,7 @@
 namespace vgpu {
 
 CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, bool inside)
-    : thread(thread), method(method), words(words), insideGate(!inside) {
+    : thread(thread), method(method), words(words), executingDevice(thread.device()), insideGate(!inside) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
   if (!inside) thread.session.gate.enter(thread.slotIndex);
   reservation = thread.session.ring.reserve(words, thread.session.lost);
@@ -43,12 +43,13 @@ kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
 }
 
 void CallBase::inStream(uint64_t stream) {
+  executingDevice = thread.deviceOf(stream);
   workStream = stream;
   if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
     raise(entry->lastWork, stampOf);
     depth = &entry->depth;
   } else if (stream == 0) {
-    depth = &thread.session.defaultStreamDepths[thread.device()];
+    depth = &thread.session.defaultStreamDepths[executingDevice];
   }
 }
 
@@ -56,8 +57,8 @@ void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
   if (info.replay == api::Replay::BUILD) kept = kj::heapArray<capnp::word>(space().asConst());
-  if (!info.noWork) raise(session.progress[thread.device()].lastWork, stampOf);
-  session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(thread.device()));
+  if (!info.noWork) raise(session.progress[executingDevice].lastWork, stampOf);
+  session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(executingDevice));
 }
 
 CUresult CallBase::post() {
@@ -75,7 +76,7 @@ CUresult CallBase::call() {
   if (!reservation) return thread.session.lossResult();
   expectAnswer(thread);
   publish();
-  CUresult result = awaitStamp(thread, stampOf, Waiting::forWorker);
+  CUresult result = awaitStamp(thread, executingDevice, stampOf, Waiting::forWorker);
   if (uint64_t words = thread.slot().answerWords; words * sizeof(capnp::word) > answerBytes) [[unlikely]]
     if (CUresult error = fetchLongReply(words)) return error;
   if (result == CUDA_SUCCESS && !recordsLater) record();
@@ -114,15 +115,15 @@ CUresult CallBase::send() {
 CUresult CallBase::signal() {
   expectAnswer(thread);
   if (CUresult error = send()) return error;
-  if (CUresult error = awaitStamp(thread, stampOf)) return error;
-  return thread.session.takeError(thread.device());
+  if (CUresult error = awaitStamp(thread, executingDevice, stampOf)) return error;
+  return thread.session.takeError(executingDevice);
 }
 
 void CallBase::record() {
   if (kept == nullptr) return;
   thread.session.recorder->add({.position = stampOf - 1,
                                 .method = method,
-                                .device = static_cast<uint8_t>(thread.device()),
+                                .device = static_cast<uint8_t>(executingDevice),
                                 .words = kj::mv(kept),
                                 .address = rangeAddress,
                                 .bytes = rangeBytes});
@@ -135,14 +136,14 @@ void expectAnswer(Thread& thread) {
 }
 
 // Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
-CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting) {
+CUresult awaitStamp(Thread& thread, unsigned device, uint64_t stamp, Waiting waiting) {
   Session& session = thread.session;
   Slot& slot = thread.slot();
   Backoff backoff;
   while (slot.done.load(std::memory_order_acquire) < stamp) {
     if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
     if (waiting == Waiting::forGpu)
-      if (CUresult fault = session.faultOf(thread.device(), stamp)) return fault;
+      if (CUresult fault = session.faultOf(device, stamp)) return fault;
     if (backoff.spin()) continue;
     uint32_t seen = slot.wakeups.load();
     slot.sleeping.store(1);

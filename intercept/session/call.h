@@ -47,7 +47,11 @@ class CallBase {
 
   uint64_t stamp() const { return stampOf; }
 
-  // Says in which stream this frame is work, for the client's own knowledge of what is outstanding there.
+  // The device that executes this frame: the current context's, unless it says otherwise.
+  unsigned device() const { return executingDevice; }
+  void onDevice(unsigned device) { executingDevice = device; }
+  // Says in which stream this frame is work: that stream's device executes it, and the client knows that it is outstanding
+  // there.
   void inStream(uint64_t stream);
 
   // For the object list: the range of what this frame makes.
@@ -69,6 +73,7 @@ class CallBase {
 
   api::Method method;
   uint64_t words;
+  unsigned executingDevice;
   std::optional<Reservation> reservation;
   uint64_t stampOf = 0;
   bool insideGate = true, recordsLater = false;
@@ -83,10 +88,10 @@ class CallBase {
 // Clears the thread's slot for the next answer; the GPU itself writes no result.
 void expectAnswer(Thread& thread);
 
-// Waits until the thread's frame of `stamp` is complete. CUDA's answer of it, or of the device's fault where the GPU is
-// waited for.
+// Waits until the thread's frame of `stamp` is complete. CUDA's answer of it, or the fault of `device`, which executes it,
+// where the GPU is waited for.
 enum class Waiting { forWorker, forGpu };
-CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting = Waiting::forGpu);
+CUresult awaitStamp(Thread& thread, unsigned device, uint64_t stamp, Waiting waiting = Waiting::forGpu);
 
 // Words that a Data or Text of `bytes` adds to a frame.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }

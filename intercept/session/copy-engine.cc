@@ -77,7 +77,7 @@ CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t so
   frame->setSlab(*slab);
   frame->setBytes(static_cast<uint32_t>(bytes));
   frame.setStream(stream);
-  session.slabs.lend(*slab, thread.device(), frame.stamp());
+  session.slabs.lend(*slab, frame.device(), frame.stamp());
   return frame.post();
 }
 
@@ -124,6 +124,7 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
 CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
                             Mover move, uint64_t stream) {
   Session& session = thread.session;
+  const unsigned device = thread.deviceOf(stream);
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
   uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;
@@ -141,14 +142,14 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
       result = requestPiece(thread, source, stream, piece);
     }
     Piece& piece = pieces[taken++ % piecesInFlight];
-    CUresult arrived = awaitStamp(thread, piece.stamp);
+    CUresult arrived = awaitStamp(thread, device, piece.stamp);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS)
       move(thread, hostPointer(destination + piece.offset), session.segment.slab(piece.slab), piece.bytes);
     else if (result == CUDA_SUCCESS)
       result = arrived;
     session.slabs.give(piece.slab);
   }
-  return result != CUDA_SUCCESS ? result : session.takeError(thread.device());
+  return result != CUDA_SUCCESS ? result : session.takeError(device);
 }
 
 // A few bytes come into the thread's slot, beside the stamp that says so.

@@ -55,6 +55,9 @@ struct ObjectEntry {
   std::unique_ptr<FunctionLayout> function;
   std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
   StreamDepth depth;                   // of a stream
+
+  // Of a live entry.
+  unsigned device() const { return handleDevice(handle.load(std::memory_order_relaxed)); }
 };
 
 class HandleTable {

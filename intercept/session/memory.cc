@@ -23,15 +23,14 @@ Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& host
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
-CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t& address) {
-  if (CUresult error = place(thread, bytes, address)) return error;
-  return postAllocation(thread, address, bytes);
+CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t& address) {
+  if (CUresult error = place(thread, device, bytes, address)) return error;
+  return postAllocation(thread, device, address, bytes);
 }
 
-CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
+CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  unsigned device = thread.device();
   Arena& arena = devices[device];
   auto take = [&](bool anywhere) {
     collect(thread, device, false);
@@ -53,16 +52,18 @@ CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t& address) {
   }
 }
 
-CUresult Memory::postAllocation(Thread& thread, uint64_t address, uint64_t bytes) {
+CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
   Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
+  frame.onDevice(device);
   frame->setAddress(address);
   frame->setBytes(bytes);
   frame.describe(address, bytes);
   return frame.post();
 }
 
-CUresult Memory::postFree(Thread& thread, uint64_t address) {
+CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
   Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+  frame.onDevice(device);
   frame->setAddress(address);
   return frame.post();
 }
@@ -80,7 +81,7 @@ CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
 }
 
 template <typename Params>
-CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes) {
+CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes) {
   std::optional<uint64_t> place;
   {
     std::lock_guard lock(mutex);
@@ -91,6 +92,7 @@ CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_
   CUresult result;
   {
     Call<Params> frame(thread, method);
+    frame.onDevice(device);
     frame->setAddress(*place);
     frame->setBytes(bytes);
     frame.describe(*place, bytes);
@@ -102,7 +104,7 @@ CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_
 }
 
 CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
-  return lease<api::Cuda::LeaseParams>(thread, devices[device], api::Method::lease, bytes);
+  return lease<api::Cuda::LeaseParams>(thread, device, devices[device], api::Method::lease, bytes);
 }
 
 void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
@@ -115,6 +117,7 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
     }
     if (!idle) return;
     Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
+    frame.onDevice(device);
     frame->setAddress(idle->address);
     frame.call();
   }
@@ -132,7 +135,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
     if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
-  if (CUresult error = postFree(thread, address)) return error;
+  if (CUresult error = postFree(thread, device, address)) return error;
   uint64_t keep;
   {
     std::lock_guard lock(mutex);
@@ -190,7 +193,8 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
-  return lease<api::Cuda::HostLeaseParams>(thread, host, api::Method::hostLease, roundUp(bytes, leaseGranularity));
+  return lease<api::Cuda::HostLeaseParams>(thread, thread.device(), host, api::Method::hostLease,
+                                           roundUp(bytes, leaseGranularity));
 }
 
 CUresult Memory::freeHost(Thread& thread, uint64_t address) {

@@ -34,7 +34,7 @@ class Memory {
   Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena);
 
   // CUDA's answers. On success the allocation's frame has been posted.
-  CUresult allocate(Thread& thread, uint64_t bytes, uint64_t& address);
+  CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
   // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
@@ -71,9 +71,9 @@ class Memory {
 
  private:
   // Takes `bytes` of the device's arena, which grows where it must.
-  CUresult place(Thread& thread, uint64_t bytes, uint64_t& address);
-  CUresult postAllocation(Thread& thread, uint64_t address, uint64_t bytes);
-  CUresult postFree(Thread& thread, uint64_t address);
+  CUresult place(Thread& thread, unsigned device, uint64_t bytes, uint64_t& address);
+  CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
+  CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   // Ends what was freed in streams that have come that far (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
@@ -83,7 +83,7 @@ class Memory {
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
-  CUresult lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes);
+  CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
 

@@ -21,6 +21,9 @@ class Thread {
   uint32_t firstSlab() const { return slotIndex * 8 % slabCount; }
   // Of the current context; 0 where the thread has none.
   unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
+  // Of a stream (a resolved handle): where its work runs and is waited for, whichever context is current. The legacy default
+  // stream (0) is the current context's.
+  unsigned deviceOf(uint64_t stream) const { return stream == 0 ? device() : handleDevice(stream); }
 
   std::vector<uint64_t> contextStack;  // virtual handles; the last is current
 

@@ -7,28 +7,12 @@
 
 namespace vgpu {
 
-namespace {
-
-// Makes another device current for a while.
-class OnDevice {
- public:
-  OnDevice(Thread& thread, unsigned device) : thread(thread) {
-    thread.contextStack.push_back(thread.session.primaryContext(device));
-  }
-  ~OnDevice() { thread.contextStack.pop_back(); }
-
- private:
-  Thread& thread;
-};
-
-}  // namespace
-
 CUresult synchronizeDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
   if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
   if (session.progress[device].isIdle()) return session.takeError(device);
-  OnDevice current(thread, device);
   Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
+  frame.onDevice(device);
   uint64_t stamp = frame.stamp();
   CUresult result = frame.signal();
   if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, stamp);
@@ -36,13 +20,13 @@ CUresult synchronizeDevice(Thread& thread, unsigned device) {
 }
 
 bool isKnownIdle(Thread& thread, uint64_t stream) {
-  if (thread.session.progress[thread.device()].isIdle()) return true;
+  if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
   return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
 }
 
 CUresult synchronizeStream(Thread& thread, uint64_t stream) {
-  if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.device());
+  if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.deviceOf(stream));
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
   uint64_t stamp = frame.stamp();
   frame->setStream(stream);
@@ -64,7 +48,7 @@ CUresult queryRecord(Thread& thread, const ObjectEntry& event, uint64_t wanted) 
     return CUDA_SUCCESS;
   }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-  if (CUresult fault = session.faultOf(thread.device(), wanted)) return fault;
+  if (CUresult fault = session.faultOf(event.device(), wanted)) return fault;
   return CUDA_ERROR_NOT_READY;
 }
 
@@ -80,7 +64,7 @@ CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
   while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
-  return state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device());
+  return state != CUDA_SUCCESS ? state : thread.session.takeError(event.device());
 }
 
 }  // namespace vgpu

@@ -1,4 +1,5 @@
-// Waiting for the GPU, answered at once where nothing is outstanding.
+// Waiting for the GPU, answered at once where nothing is outstanding. What is outstanding, and the errors that a waiter is
+// told, are those of the device that the stream or event is of, not of the thread's current one.
 #pragma once
 
 #include "intercept/session/thread.h"

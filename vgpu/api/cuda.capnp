@@ -379,7 +379,7 @@ interface Cuda {
 
   # ------------------------------------------------------------------ a few bytes back
   copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
-      $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the thread's slot");
+      $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the waiting call's slot");
 
   # ------------------------------------------------------------------ replies larger than a slot
   replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
