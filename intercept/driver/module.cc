@@ -51,7 +51,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
     frame->setModule(handle);
     frame->setBlob(blob);
     result = frame.call();
-    if (thread.slot().answerWords == 0) break;
+    if (!frame.hasResults()) break;
     auto told = frame.results<api::Cuda::ModuleLoadResults>();
     missing = told.getMissing();
     log.fill(told.getLog().cStr());  // a refused image's log comes with the refusal

@@ -24,6 +24,7 @@
 #include "intercept/session/memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slabs.h"
+#include "intercept/session/slot-table.h"
 #include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
@@ -45,6 +46,7 @@ class Session final : public SessionControl {
   Segment segment;
   RingWriter ring;
   Gate gate;
+  SlotTable slots;
   HandleTable handles;
   Memory memory;
   Variables variables;

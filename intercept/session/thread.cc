@@ -1,35 +1,12 @@
 #include "intercept/session/thread.h"
 
-#include <kj/debug.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <thread>
 #include <utility>
 
 #include "intercept/session/call.h"
 
 namespace vgpu {
-
-namespace {
-
-// Which slots are taken. In the program's own memory: the worker need not know.
-std::array<std::atomic<bool>, slotCount> takenSlots;
-
-// A slot for this thread; waits for one where 256 threads call at once.
-uint16_t takeSlot() {
-  for (;;) {
-    for (uint16_t slot = 0; slot < slotCount; ++slot) {
-      bool free = false;
-      if (!takenSlots[slot].load(std::memory_order_relaxed) &&
-          takenSlots[slot].compare_exchange_strong(free, true, std::memory_order_acquire))
-        return slot;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-}
-
-}  // namespace
 
 namespace {
 
@@ -52,9 +29,9 @@ Thread& Thread::first(Session& session) {
   return *known;
 }
 
-Thread::Thread(Session& session) : session(session), slotIndex(takeSlot()) {}
+Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {}
 
-Thread::~Thread() { takenSlots[slotIndex].store(false, std::memory_order_release); }
+Thread::~Thread() { session.gate.part(mark); }
 
 CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {

@@ -1,5 +1,5 @@
-// A program thread as the session sees it: its slot in the segment, its current contexts. Thread-local; made at the
-// thread's first call, its slot given back at the thread's end.
+// A program thread as the session sees it: its mark at the gate, its current contexts. Thread-local; made at the thread's
+// first call, its mark given back at the thread's end.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,12 @@ class Thread {
   static Thread& current(Session& session) { return known != nullptr ? *known : first(session); }
 
   Session& session;
-  const uint16_t slotIndex;
+  Gate::Mark& mark;
 
-  Slot& slot() const { return session.segment.slot(slotIndex); }
+  // Small, and no other live thread's.
+  uint32_t number() const { return mark.number; }
   // Where this thread looks for a staging slab first, apart from other threads.
-  uint32_t firstSlab() const { return slotIndex * 8 % slabCount; }
+  uint32_t firstSlab() const { return number() * 8 % slabCount; }
   // Of the current context; 0 where the thread has none.
   unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
   // Of a stream (a resolved handle): where its work runs and is waited for, whichever context is current. The legacy default
