@@ -61,12 +61,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream) {
     uint64_t handle = toWire(hStream);
     if (hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, false, handle)) return bad;
-    Call<api::Cuda::StreamDestroyParams> frame(thread, api::Method::streamDestroy);
-    frame->setHStream(handle);
-    if (CUresult error = frame.post()) return error;
-    thread.session.handles.find(api::Kind::STREAM, handle)->depth.end(thread, handle);
-    thread.destroy(api::Kind::STREAM, handle);
-    return CUDA_SUCCESS;
+    return thread.destroyStream(handle);
   });
 }
 

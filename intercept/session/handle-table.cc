@@ -24,14 +24,13 @@ void HandleTable::abandon(uint64_t handle) {
   freeIndices.push_front(handleIndex(handle));
 }
 
-void HandleTable::destroy(uint64_t handle) {
-  std::lock_guard lock(mutex);
+ObjectEntry* HandleTable::end(uint64_t handle) {
   uint32_t index = handleIndex(handle);
-  if (index / chunkEntries >= owned.size()) return;
+  if (index / chunkEntries >= owned.size()) return nullptr;
   ObjectEntry& entry = entryAt(index);
-  if (entry.handle.load(std::memory_order_relaxed) != handle) return;
+  if (entry.handle.load(std::memory_order_relaxed) != handle) return nullptr;
   entry.handle.store(0, std::memory_order_release);
-  freeIndices.push_front(index);  // the oldest is reused last: a stale handle stays stale for long
+  return &entry;
 }
 
 std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device) const {

@@ -1,7 +1,8 @@
 // The program's handles: which are alive, and what the client itself must know of each object.
 //
 // Owned by the session. Looking a handle up takes no lock: entries never move, and an entry that holds another handle
-// than the one asked for is another object. Making and dropping handles takes `mutex`, a leaf. All of it stays in the
+// than the one asked for is another object. Making and dropping handles takes `mutex`; after it only that of EventLines is
+// taken. All of it stays in the
 // program's process over a suspend.
 #pragma once
 
@@ -91,7 +92,20 @@ class HandleTable {
     ObjectEntry& entry = (*chunk)[index % chunkEntries];
     return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
   }
-  void destroy(uint64_t handle);
+  // False where it is not alive: one of several callers is the one who has ended it. That one's `last` is called with the entry,
+  // under the lock, before it can be another object's.
+  template <typename Last>
+  bool destroy(uint64_t handle, Last&& last) {
+    std::lock_guard lock(mutex);
+    ObjectEntry* entry = end(handle);
+    if (entry == nullptr) return false;
+    last(*entry);
+    putLast(handleIndex(handle));
+    return true;
+  }
+  bool destroy(uint64_t handle) {
+    return destroy(handle, [](ObjectEntry&) {});
+  }
 
   // Every live handle of `kind` on `device`.
   std::vector<uint64_t> live(api::Kind kind, unsigned device) const;
@@ -103,6 +117,9 @@ class HandleTable {
   ObjectEntry& entryAt(uint32_t index) const {
     return (*chunks[index / chunkEntries].load(std::memory_order_acquire))[index % chunkEntries];
   }
+
+  ObjectEntry* end(uint64_t handle);
+  void putLast(uint32_t index) { freeIndices.push_front(index); }  // a stale handle stays stale for long
 
   mutable std::mutex mutex;
   std::array<std::atomic<Chunk*>, chunkCount> chunks{};

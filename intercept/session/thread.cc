@@ -1,5 +1,6 @@
 #include "intercept/session/thread.h"
 
+#include <kj/exception.h>
 #include <unistd.h>
 
 #include <utility>
@@ -31,7 +32,18 @@ Thread& Thread::first(Session& session) {
 
 Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {}
 
-Thread::~Thread() { session.gate.part(mark); }
+// A thread's end is a place where the program comes in, like a call: failures of ours end here.
+Thread::~Thread() {
+  kj::runCatchingExceptions([this] { endOwnStreams(); });
+  session.gate.part(mark);
+}
+
+// Their work goes on. A device that has faulted ends its streams itself.
+void Thread::endOwnStreams() {
+  if (Session::find() != &session) return;  // a child made by fork()
+  for (uint64_t own : ownStreams)
+    if (own != 0 && session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
+}
 
 CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {
@@ -41,6 +53,15 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (handle == 0) return nullable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   if (session.handles.find(kind, handle) != nullptr) return CUDA_SUCCESS;
   return kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult Thread::destroyStream(uint64_t handle) {
+  auto last = [&](ObjectEntry& entry) { entry.depth.end(*this, handle); };
+  if (!session.handles.destroy(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
+  Call<api::Cuda::StreamDestroyParams> frame(*this, api::Method::streamDestroy);
+  frame.onDevice(handleDevice(handle));
+  frame->setHStream(handle);
+  return frame.post();
 }
 
 CUresult Thread::perThreadStream(uint64_t& handle) {

@@ -39,14 +39,18 @@ class Thread {
   // CUDA's answer for a dead one.
   CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
 
-  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use.
+  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
   CUresult perThreadStream(uint64_t& handle);
+
+  // Ends a stream (a resolved handle); its work goes on.
+  CUresult destroyStream(uint64_t handle);
 
   explicit Thread(Session& session);
   ~Thread();
 
  private:
   static Thread& first(Session& session);
+  void endOwnStreams();
 
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   std::array<uint64_t, maxDevices> ownStreams{};
