@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "vgpu/api/effects.h"
 
 namespace vgpu {
@@ -27,6 +28,10 @@ CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* l
       executingDevice(thread.device()),
       waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
+  if (api::infoOf(method).replay == api::Replay::BUILD) {
+    recipe.emplace_back();
+    recipe.back().words = kj::heapArray<capnp::word>(words);
+  }
   if (!inside) pass.emplace(thread.session.gate, thread.mark);
   if (waiter == nullptr || waiter->hasSlot()) reservation = thread.session.ring.reserve(words, thread.session.lost);
   if (reservation) {
@@ -63,10 +68,17 @@ void CallBase::inStream(uint64_t stream) {
 void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
-  if (info.replay == api::Replay::BUILD) kept = kj::heapArray<capnp::word>(space().asConst());
+  if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
   if (!info.noWork) raise(session.progress[executingDevice].lastWork, stampOf);
   const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // nobody looks at that of a posted frame
   session.ring.publish(*reservation, method, slot, static_cast<uint8_t>(executingDevice));
+  reservation.reset();
+}
+
+// The worker waits for this place, and all frames behind it do.
+void CallBase::fillPlace() {
+  std::memset(reservation->body(), 0, words * sizeof(capnp::word));
+  thread.session.ring.publish(*reservation, api::Method::nothing, 0, static_cast<uint8_t>(executingDevice));
 }
 
 CUresult CallBase::post() {
@@ -81,6 +93,7 @@ CUresult CallBase::post() {
 }
 
 CUresult CallBase::call() {
+  CancellationOff untilAnswered;
   if (!reservation) return thread.session.lossResult();
   publish();
   CUresult result = waiter->await(executingDevice, stampOf, Waiter::For::worker);
@@ -120,19 +133,21 @@ CUresult CallBase::send() {
 }
 
 CUresult CallBase::signal() {
+  CancellationOff untilAnswered;
   if (CUresult error = send()) return error;
   if (CUresult error = waiter->await(executingDevice, stampOf)) return error;
   return thread.session.takeError(executingDevice);
 }
 
 void CallBase::record() {
-  if (kept == nullptr) return;
-  thread.session.recorder->add({.position = stampOf - 1,
-                                .method = method,
-                                .device = static_cast<uint8_t>(executingDevice),
-                                .words = kj::mv(kept),
-                                .address = rangeAddress,
-                                .bytes = rangeBytes});
+  if (recipe.empty()) return;
+  RecordedFrame& frame = recipe.back();
+  frame.position = stampOf - 1;
+  frame.method = method;
+  frame.device = static_cast<uint8_t>(executingDevice);
+  frame.address = rangeAddress;
+  frame.bytes = rangeBytes;
+  thread.session.recorder->add(recipe);
 }
 
 }  // namespace vgpu

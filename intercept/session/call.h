@@ -5,7 +5,8 @@
 //   return frame.post();
 //
 // Between the constructor and post(), call() or signal() the thread holds a place in the ring that the worker waits for:
-// set the parameters and send, do nothing else.
+// set the parameters and send, do nothing else. Where an exception comes in between, the destructor fills the place with a
+// frame that does nothing.
 #pragma once
 
 #include <capnp/message.h>
@@ -26,6 +27,9 @@ class CallBase {
   // `lent`: a waiter for a call that is not to take one for itself. `inside`: the thread is inside the gate already, because of
   // a call that goes on after this one.
   CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside);
+  ~CallBase() {
+    if (reservation) [[unlikely]] fillPlace();
+  }
   CallBase(const CallBase&) = delete;
   CallBase& operator=(const CallBase&) = delete;
 
@@ -69,6 +73,7 @@ class CallBase {
 
  private:
   void publish();
+  void fillPlace();
   CUresult fetchLongReply(uint64_t words);
 
   api::Method method;
@@ -77,12 +82,12 @@ class CallBase {
   std::optional<Waiter> own;  // of a method that is waited for, where none was lent
   Waiter* waiter;
   std::optional<Gate::Pass> pass;
-  std::optional<Reservation> reservation;
+  std::optional<Reservation> reservation;  // until it is published
   uint64_t stampOf = 0;
   bool recordsLater = false;
   uint64_t workStream = 0;
   StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
-  kj::Array<capnp::word> kept;     // the message, where the object list will want it
+  Recorder::Queue recipe;          // of one, where the object list will want this frame; made before it is sent
   kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
   kj::Array<capnp::word> longReply;  // one that the slot did not take
   uint64_t rangeAddress = 0, rangeBytes = 0;

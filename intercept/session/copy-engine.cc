@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "intercept/session/copy-crew.h"
 #include "intercept/session/wait.h"
 
@@ -125,6 +126,7 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
                             Mover move, uint64_t stream) {
   Session& session = thread.session;
   const unsigned device = thread.deviceOf(stream);
+  CancellationOff untilArrived;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
   uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;

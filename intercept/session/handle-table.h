@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,6 +52,7 @@ struct ObjectEntry {
   int32_t priority = 0;              // of a stream
   uint32_t line = 0;                 // of an event: its line in the segment
   uint64_t blob = 0;                 // of a module
+  uint32_t generation = 0, nextFree = 0;  // the table's own
   std::unique_ptr<FunctionLayout> function;
   std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
   StreamDepth depth;                   // of a stream
@@ -118,14 +118,16 @@ class HandleTable {
     return (*chunks[index / chunkEntries].load(std::memory_order_acquire))[index % chunkEntries];
   }
 
+  void addChunk();
   ObjectEntry* end(uint64_t handle);
-  void putLast(uint32_t index) { freeIndices.push_front(index); }  // a stale handle stays stale for long
+  void putLast(uint32_t index);
 
   mutable std::mutex mutex;
   std::array<std::atomic<Chunk*>, chunkCount> chunks{};
   std::vector<std::unique_ptr<Chunk>> owned;
-  std::deque<uint32_t> freeIndices;
-  std::vector<uint32_t> generations;  // by index
+  // A list through the free entries: ending an object needs no memory.
+  static constexpr uint32_t none = ~uint32_t{0};
+  uint32_t firstFree = none, lastFree = none;
 };
 
 }  // namespace vgpu

@@ -67,11 +67,11 @@ CUresult Thread::destroyStream(uint64_t handle) {
 CUresult Thread::perThreadStream(uint64_t& handle) {
   uint64_t& own = ownStreams[device()];
   if (own == 0 || session.handles.find(api::Kind::STREAM, own) == nullptr) {
-    uint64_t made = create(api::Kind::STREAM);
+    NewHandle made(*this, api::Kind::STREAM);
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);
-    frame->setPhStream(made);
+    frame->setPhStream(made.get());
     if (CUresult error = frame.post()) return error;
-    own = made;
+    own = made.keep();
   }
   handle = own;
   return CUDA_SUCCESS;

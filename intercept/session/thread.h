@@ -2,6 +2,7 @@
 // first call, its mark given back at the thread's end.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "intercept/session/session.h"
@@ -54,6 +55,24 @@ class Thread {
 
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   std::array<uint64_t, maxDevices> ownStreams{};
+};
+
+// A new handle of the current device, until keep() only this one's: a call that fails on the way leaves none behind.
+class NewHandle {
+ public:
+  NewHandle(Thread& thread, api::Kind kind) : handles(thread.session.handles), handle(thread.create(kind)) {}
+  ~NewHandle() {
+    if (handle != 0) handles.destroy(handle);
+  }
+  NewHandle(const NewHandle&) = delete;
+  NewHandle& operator=(const NewHandle&) = delete;
+
+  uint64_t get() const { return handle; }
+  uint64_t keep() { return std::exchange(handle, 0); }
+
+ private:
+  HandleTable& handles;
+  uint64_t handle;
 };
 
 }  // namespace vgpu

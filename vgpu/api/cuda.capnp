@@ -384,6 +384,10 @@ interface Cuda {
   # ------------------------------------------------------------------ replies larger than a slot
   replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
       $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("the worker keeps what of a reply its slot does not take");
+
+  # ------------------------------------------------------------------ a place in the ring without a call
+  nothing @183 () -> () $A.route(post) $A.replay(query) $A.noWork
+      $A.workerByHand("of a call that failed in the program, after it had taken its place in the ring");
 }
 
 struct Rect {
