@@ -11,8 +11,10 @@ namespace {
 constexpr uint64_t leasePiece = 32 * MiB;
 // From here on an allocation has a lease of its own.
 constexpr uint64_t ownLease = 8 * MiB;
-// Leased memory that nobody uses is kept up to this much, or as much again as is in use.
+// Leased memory that nobody uses is kept up to this much, or as much again as is in use. More, up to this part of the device,
+// is kept for a while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
 constexpr uint64_t keptIdle = 256 * MiB;
+constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
 constexpr uint64_t hostGap = 4 * KiB;
 
@@ -116,11 +118,31 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
       idle = devices[device].takeIdleLease();
     }
     if (!idle) return;
-    Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
-    frame.onDevice(device);
-    frame->setAddress(idle->address);
-    frame.call();
+    {
+      Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
+      frame.onDevice(device);
+      frame->setAddress(idle->address);
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker has something there still: no place for another
+    }
+    std::lock_guard lock(mutex);
+    devices[device].settleLease(idle->address, false);
   }
+}
+
+uint64_t Memory::keptFor(const Arena& arena) { return std::max(keptIdle, arena.usedBytes()); }
+
+bool Memory::trimUnneeded(Thread& thread, unsigned device) {
+  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
+  uint64_t unneeded, keep, free;
+  {
+    std::lock_guard lock(mutex);
+    unneeded = devices[device].takeLeastFree();
+    keep = keptFor(devices[device]);
+    free = devices[device].freeBytes();
+  }
+  if (free <= keep) return false;
+  trim(thread, device, std::max(keep, free - unneeded));
+  return unneeded < free - keep;
 }
 
 // The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
@@ -141,10 +163,11 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
     std::lock_guard lock(mutex);
     devices[device].free(address);
     pools.freed(address);
-    keep = std::max(keptIdle, devices[device].usedBytes());
+    keep = keptFor(devices[device]);
     if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
   }
-  trim(thread, device, keep);
+  trim(thread, device, keep + thread.session.devices[device].totalBytes / keptForAWhile);
+  idleMemory.note(thread.session);
   return CUDA_SUCCESS;
 }
 
@@ -218,9 +241,15 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
   }
   if (!idle) return CUDA_SUCCESS;
-  Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
-  frame->setAddress(idle->address);
-  return frame.call();
+  CUresult result;
+  {
+    Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
+    frame->setAddress(idle->address);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  if (result == CUDA_SUCCESS) host.settleLease(idle->address, false);
+  return result;
 }
 
 std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {

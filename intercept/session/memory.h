@@ -14,6 +14,7 @@
 
 #include "cuda-methods.h"
 #include "intercept/session/arena.h"
+#include "intercept/session/idle-memory.h"
 #include "intercept/session/stream-pools.h"
 
 namespace vgpu {
@@ -65,6 +66,9 @@ class Memory {
 
   // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
+  // The same with what nobody has needed since this was called last, beyond what is always kept. False where no more is left
+  // for the next time.
+  bool trimUnneeded(Thread& thread, unsigned device);
 
   // Leased from the worker and not given out.
   uint64_t freeBytes(unsigned device) const;
@@ -87,9 +91,12 @@ class Memory {
   CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
 
+  static uint64_t keptFor(const Arena& arena);
+
   mutable std::mutex mutex;
   std::vector<Arena> devices;
   Arena host;
+  IdleMemory idleMemory;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
 
