@@ -132,10 +132,14 @@ CUresult CallBase::send() {
   return CUDA_SUCCESS;
 }
 
-CUresult CallBase::signal() {
+CUresult CallBase::reach() {
   CancellationOff untilAnswered;
   if (CUresult error = send()) return error;
-  if (CUresult error = waiter->await(executingDevice, stampOf)) return error;
+  return waiter->await(executingDevice, stampOf);
+}
+
+CUresult CallBase::signal() {
+  if (CUresult error = reach()) return error;
   return thread.session.takeError(executingDevice);
 }
 

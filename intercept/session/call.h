@@ -45,6 +45,8 @@ class CallBase {
   bool hasResults() const;
   // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
   CUresult signal();
+  // The same, and leaves the errors of earlier posted frames to somebody else.
+  CUresult reach();
   // The same without the wait: the other half is await(device(), stamp()) of the waiter that this frame was made with.
   // Several frames of one stream may be on their way with one waiter; the answer of a failed one is the answer of those
   // behind it too.

@@ -222,12 +222,14 @@ CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
 
 CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
+  unsigned device;
   {
     std::lock_guard lock(mutex);
-    if (!hostAllocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+    auto found = hostAllocations.find(address);
+    if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    device = found->second.device;
   }
-  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
-    if (CUresult error = synchronizeDevice(thread, device)) return error;
+  if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   {
     Call<api::Cuda::HostFreeParams> frame(thread, api::Method::hostFree);
     frame->setAddress(address);

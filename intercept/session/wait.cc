@@ -7,16 +7,30 @@
 
 namespace vgpu {
 
-CUresult synchronizeDevice(Thread& thread, unsigned device) {
+CUresult awaitDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
-  if (session.progress[device].isIdle()) return session.takeError(device);
+  if (session.progress[device].isIdle()) return CUDA_SUCCESS;
   Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
   frame.onDevice(device);
   uint64_t stamp = frame.stamp();
-  CUresult result = frame.signal();
+  CUresult result = frame.reach();
   if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, stamp);
   return result;
+}
+
+CUresult synchronizeDevice(Thread& thread, unsigned device) {
+  Session& session = thread.session;
+  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
+  if (CUresult error = awaitDevice(thread, device)) return error;
+  return session.takeError(device);
+}
+
+CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
+  Session& session = thread.session;
+  for (unsigned each = 0; each < session.devices.size(); ++each)
+    if (CUresult error = awaitDevice(thread, each); error != CUDA_SUCCESS && each == device && !thread.takesDownContext)
+      return error;
+  return thread.takesDownContext ? CUDA_SUCCESS : session.takeError(device);
 }
 
 bool isKnownIdle(Thread& thread, uint64_t stream) {
@@ -29,6 +43,7 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
   if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.deviceOf(stream));
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
   uint64_t stamp = frame.stamp();
+  frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);
   CUresult result = frame.signal();
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
