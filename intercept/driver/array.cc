@@ -62,7 +62,7 @@ CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_
 }
 
 template <typename Body>
-CUresult withArray(CUarray array, Body&& body) noexcept {
+CUresult withArray(CUarray array, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
     ObjectEntry* entry = thread.session.handles.find(api::Kind::ARRAY, toWire(array));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -9,7 +9,7 @@ namespace {
 
 // Runs `body` with the device's description. CUDA_ERROR_INVALID_DEVICE where there is none of that number.
 template <typename Body>
-CUresult withDevice(CUdevice device, Body&& body) noexcept {
+CUresult withDevice(CUdevice device, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
     auto& devices = thread.session.devices;
     if (device < 0 || static_cast<size_t>(device) >= devices.size()) return CUDA_ERROR_INVALID_DEVICE;
@@ -29,12 +29,12 @@ CUresult copyText(const std::string& text, char* out, int bytes) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) try {
+VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  Session::open();
-  return CUDA_SUCCESS;
-} catch (const kj::Exception& failure) {
-  return reportFailure(failure);
+  return answerOf([] {
+    Session::open();
+    return CUDA_SUCCESS;
+  });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {

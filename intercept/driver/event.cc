@@ -6,7 +6,7 @@ using namespace vgpu;
 namespace {
 
 template <typename Body>
-CUresult withEvent(CUevent event, Body&& body) noexcept {
+CUresult withEvent(CUevent event, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
     ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -54,15 +54,15 @@ VGPU_EXPORT CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags)
     if ((Flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     auto line = thread.session.eventLines.take();
     if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t handle = thread.create(api::Kind::EVENT);
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, handle);
+    NewHandle made(thread, api::Kind::EVENT);
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, made.get());
     entry->flags = Flags;
     entry->line = *line;
     Call<api::Cuda::EventCreateParams> frame(thread, api::Method::eventCreate);
-    frame->setPhEvent(handle);
+    frame->setPhEvent(made.get());
     frame->setFlags(Flags);
     if (CUresult error = frame.post()) return error;
-    *phEvent = fromWire<CUevent>(handle);
+    *phEvent = fromWire<CUevent>(made.keep());
     return CUDA_SUCCESS;
   });
 }
@@ -71,6 +71,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
   return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
     Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);

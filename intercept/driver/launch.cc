@@ -101,9 +101,10 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   const FunctionLayout& function = *entry->function;
   uint64_t stream = toWire(hStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-  if (CUresult refused = check(session.devices[thread.device()], f, function, shape)) return refused;
-  Parameters parameters;
-  if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
+    if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
+    if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
+    Parameters parameters;
+    if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));

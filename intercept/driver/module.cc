@@ -98,7 +98,7 @@ std::unique_ptr<FunctionLayout> layoutOf(uint64_t module, const char* name, api:
 
 // The description of a live function. CUDA_ERROR_INVALID_HANDLE otherwise.
 template <typename Body>
-CUresult withFunction(CUfunction function, Body&& body) noexcept {
+CUresult withFunction(CUfunction function, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
     ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -128,11 +128,13 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void*
 
 VGPU_EXPORT CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname) {
   if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(fname, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-  image.push_back(0);
-  return cuModuleLoadDataEx(module, image.data(), 0, nullptr, nullptr);
+  return answerOf([&]() -> CUresult {
+    std::ifstream file(fname, std::ios::binary);
+    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+    image.push_back(0);
+    return cuModuleLoadDataEx(module, image.data(), 0, nullptr, nullptr);
+  });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {

@@ -10,7 +10,7 @@ CUresult allocate(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream h
     uint64_t stream = toWire(hStream), address = 0;
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.device()); };
+    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
     CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
     if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
     *dptr = address;

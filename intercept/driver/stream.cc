@@ -1,6 +1,4 @@
 // Streams: the client remembers what the program told it; the worker's streams carry the work.
-#include <functional>
-
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -16,7 +14,8 @@ CUresult describedStream(Thread& thread, CUstream stream, ObjectEntry*& entry) {
 }
 
 // Lets `stream` wait while `function` runs on the session's thread for that.
-CUresult runInStream(CUstream hStream, std::function<void()> function) {
+template <typename Function>
+CUresult runInStream(CUstream hStream, Function function) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
@@ -25,7 +24,7 @@ CUresult runInStream(CUstream hStream, std::function<void()> function) {
     Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
     frame.setStream(stream);
     frame->setLine(*line);
-    thread.session.hostFunctions.add(*line, thread.device(), frame.stamp(), std::move(function));
+    thread.session.hostFunctions.add(*line, frame.device(), frame.stamp(), function);
     return frame.post();
   });
 }
@@ -37,17 +36,17 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
   return enter([&](Thread& thread) -> CUresult {
     if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t handle = thread.create(api::Kind::STREAM);
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, handle);
+    NewHandle made(thread, api::Kind::STREAM);
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, made.get());
     auto& info = thread.session.devices[thread.device()];
     entry->flags = flags;
     entry->priority = std::clamp(priority, info.greatestPriority, info.leastPriority);
     Call<api::Cuda::StreamCreateParams> frame(thread, api::Method::streamCreate);
-    frame->setPhStream(handle);
+    frame->setPhStream(made.get());
     frame->setFlags(flags);
     frame->setPriority(entry->priority);
     if (CUresult error = frame.post()) return error;
-    *phStream = fromWire<CUstream>(handle);
+    *phStream = fromWire<CUstream>(made.keep());
     return CUDA_SUCCESS;
   });
 }
@@ -61,12 +60,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream) {
     uint64_t handle = toWire(hStream);
     if (hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, false, handle)) return bad;
-    Call<api::Cuda::StreamDestroyParams> frame(thread, api::Method::streamDestroy);
-    frame->setHStream(handle);
-    if (CUresult error = frame.post()) return error;
-    thread.session.handles.find(api::Kind::STREAM, handle)->depth.end(thread, handle);
-    thread.destroy(api::Kind::STREAM, handle);
-    return CUDA_SUCCESS;
+    return thread.destroyStream(handle);
   });
 }
 
@@ -82,9 +76,10 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
-    unsigned device = thread.device();
+    unsigned device = thread.deviceOf(handle);
     if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
     Call<api::Cuda::StreamQueryParams> frame(thread, api::Method::streamQuery);
+    frame.onDevice(device);
     frame->setHStream(handle);
     if (CUresult error = frame.call()) return error;
     return thread.session.takeError(device);

@@ -116,7 +116,7 @@ CUresult make(Thread& thread, api::Kind kind, KnownTexture& texture, uint64_t& v
 }
 
 template <typename Body>
-CUresult withKnown(uint64_t value, ObjectKind kind, const void* out, Body&& body) noexcept {
+CUresult withKnown(uint64_t value, ObjectKind kind, const void* out, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
     auto known = thread.session.textures.find(thread.device(), value, kind);
     if (out == nullptr || !known) return CUDA_ERROR_INVALID_VALUE;

@@ -46,14 +46,33 @@ inline cudaError_t find(const void* key, LoadedFunction*& kernel) {
   return kernel != nullptr ? cudaSuccess : getLoaded(key, kernel);
 }
 
+/// Does again, in the context of `stream`, a launch that was refused as CUDA_ERROR_INVALID_HANDLE in the current one. A kernel
+/// in a stream of another device runs on that device (driver 580), as the function that is loaded there; a launch need not
+/// look for that, because the driver refuses a function of one context in a stream of another.
+template <class Launch>
+[[gnu::cold]] cudaError_t launchInContextOf(CUstream stream, Launch launch) {
+  CUcontext current = nullptr, own = nullptr;
+  cuCtxGetCurrent(&current);
+  if (cuStreamGetCtx(stream, &own) != CUDA_SUCCESS || own == current) return cudaErrorInvalidResourceHandle;
+  if (CUresult result = cuCtxPushCurrent(own); result != CUDA_SUCCESS) return answer(result);
+  cudaError_t error = readyInContext();
+  if (error == cudaSuccess) error = launch();
+  cuCtxPopCurrent(&own);
+  cudaError_t back = readyInContext();
+  return error != cudaSuccess ? error : back;
+}
+
 inline cudaError_t launch(const void* key, const dim3& grid, const dim3& block, void** arguments, size_t shared,
                           CUstream stream) {
   LoadedFunction* kernel;
   if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
   if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
   if (cudaError_t error = checkShared(shared, *kernel); error != cudaSuccess) return error;
-  return answer(cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                               static_cast<unsigned>(shared), stream, arguments, nullptr));
+  CUresult result = cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                   static_cast<unsigned>(shared), stream, arguments, nullptr);
+  if (result == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
+    return launchInContextOf(stream, [&] { return launch(key, grid, block, arguments, shared, stream); });
+  return answer(result);
 }
 
 cudaError_t launchCooperative(const void* key, const dim3& grid, const dim3& block, void** arguments, size_t shared,
@@ -62,8 +81,11 @@ cudaError_t launchCooperative(const void* key, const dim3& grid, const dim3& blo
   if (cudaError_t error = find(key, kernel); error != cudaSuccess) return error;
   if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
   if (checkShared(shared, *kernel) != cudaSuccess) return cudaErrorCooperativeLaunchTooLarge;
-  return answer(cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                          static_cast<unsigned>(shared), stream, arguments));
+  CUresult result = cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                              static_cast<unsigned>(shared), stream, arguments);
+  if (result == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
+    return launchInContextOf(stream, [&] { return launchCooperative(key, grid, block, arguments, shared, stream); });
+  return answer(result);
 }
 
 static_assert(static_cast<int>(cudaLaunchAttributeClusterDimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
@@ -77,7 +99,10 @@ cudaError_t launchExtended(const cudaLaunchConfig_t* config, const void* key, vo
   if (cudaError_t error = check(grid, block, *kernel); error != cudaSuccess) return error;
   if (cudaError_t error = checkShared(config->dynamicSmemBytes, *kernel); error != cudaSuccess) return error;
   CUlaunchConfig driverConfig = toDriver(*config, stream);
-  return answer(cuLaunchKernelEx(&driverConfig, kernel->function, arguments, nullptr));
+  CUresult result = cuLaunchKernelEx(&driverConfig, kernel->function, arguments, nullptr);
+  if (result == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
+    return launchInContextOf(stream, [&] { return launchExtended(config, key, arguments, stream); });
+  return answer(result);
 }
 
 /// What <<<...>>> pushed and the kernel's host stub has not popped yet: arguments of a launch may contain launches.

@@ -20,6 +20,9 @@
 #include <cuda_runtime_api.h>
 #pragma GCC visibility pop
 
+#include <exception>
+#include <new>
+
 #include "intercept/runtime/answer.h"
 #include "intercept/runtime/last-error.h"
 #include "intercept/runtime/process.h"
@@ -36,11 +39,16 @@ struct PerThreadDefaultStream {
   CUstream operator()(cudaStream_t stream) const { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 };
 
+/// Failures of our own end here; a thread that is cancelled unwinds.
 template <class Ready, class Body>
-inline cudaError_t enter(Ready isReady, Body body) {
+inline cudaError_t enter(Ready isReady, Body body) try {
   if (cudaError_t error = isReady(); error != cudaSuccess) [[unlikely]]
     return remember(error);
   return remember(answer(body()));
+} catch (const std::bad_alloc&) {
+  return remember(cudaErrorMemoryAllocation);
+} catch (const std::exception&) {
+  return remember(cudaErrorUnknown);
 }
 
 /// For RUNTIME_LOCAL: a process that has ended its CUDA or was forked from one may still ask these.

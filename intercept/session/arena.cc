@@ -1,5 +1,6 @@
 #include "intercept/session/arena.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace vgpu {
@@ -28,6 +29,7 @@ uint64_t Arena::take(std::map<uint64_t, uint64_t>::iterator range, uint64_t addr
   if (address + bytes < end) addFree(address + bytes, end - address - bytes);
   held.emplace(address, allocation);
   used += bytes;
+  leastFree = std::min(leastFree, freeBytes());
   return address;
 }
 
@@ -77,7 +79,7 @@ std::optional<Arena::Range> Arena::takeIdleLease() {
     if (freeAt < address) addFree(freeAt, address - freeAt);
     if (freeEnd > address + bytes) addFree(address + bytes, freeEnd - address - bytes);
     leased -= bytes;
-    leases.erase(lease);
+    leastFree = std::min(leastFree, freeBytes());
     return Range{address, bytes};
   }
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "vgpu/wire/arena.h"
 
@@ -32,7 +33,8 @@ class Arena {
   // Takes that place while the worker is asked; settleLease() frees its memory for allocation, or forgets it.
   void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, bytes); }
   void settleLease(uint64_t address, bool granted);
-  // A lease with nothing allocated in it; its addresses stop being free. Nothing where every lease is in use.
+  // A lease with nothing allocated in it; its addresses stop being free, and are no place for another lease before
+  // settleLease(address, false): the worker must have ended this one first. Nothing where every lease is in use.
   struct Range {
     uint64_t address, bytes, owner = 0;
   };
@@ -44,6 +46,8 @@ class Arena {
   std::optional<Range> at(uint64_t address) const;
 
   uint64_t freeBytes() const { return leased - used; }
+  // The least that has been free since this was asked last: what nobody has needed meanwhile.
+  uint64_t takeLeastFree() { return std::exchange(leastFree, freeBytes()); }
   uint64_t usedBytes() const { return used; }
   struct Held {
     uint64_t bytes, owner;
@@ -58,7 +62,7 @@ class Arena {
   void removeFree(std::map<uint64_t, uint64_t>::iterator range);
 
   uint64_t base, size, gap;
-  uint64_t leased = 0, used = 0;
+  uint64_t leased = 0, used = 0, leastFree = 0;
   std::map<uint64_t, uint64_t> leases;                 // address -> bytes
   std::map<uint64_t, Held> held;                       // by address
   std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent

@@ -53,7 +53,7 @@ CUresult tileFromPageable(Thread& thread, const BoxEnd& destination, const RowsE
   frame->setWidthBytes(tile.width);
   frame->setHeight(tile.height);
   frame.setStream(stream);
-  session.slabs.lend(*slab, thread.device(), frame.stamp());
+  session.slabs.lend(*slab, frame.device(), frame.stamp());
   return frame.post();
 }
 

@@ -3,31 +3,43 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "vgpu/api/effects.h"
-#include "vgpu/wire/futex.h"
 
 namespace vgpu {
 
-CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, bool inside)
-    : thread(thread), method(method), words(words), insideGate(!inside) {
+namespace {
+
+// The waiter of a call, in `own`; nullptr where the method is not waited for.
+Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& own) {
+  switch (api::infoOf(method).route) {
+    case api::Route::CALL: return &own.emplace(thread, SlotTable::forCalls);
+    case api::Route::SIGNAL: return &own.emplace(thread, SlotTable::forWaits);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside)
+    : thread(thread),
+      method(method),
+      words(words),
+      executingDevice(thread.device()),
+      waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
-  if (!inside) thread.session.gate.enter(thread.slotIndex);
-  reservation = thread.session.ring.reserve(words, thread.session.lost);
+  if (api::infoOf(method).replay == api::Replay::BUILD) {
+    recipe.emplace_back();
+    recipe.back().words = kj::heapArray<capnp::word>(words);
+  }
+  if (!inside) pass.emplace(thread.session.gate, thread.mark);
+  if (waiter == nullptr || waiter->hasSlot()) reservation = thread.session.ring.reserve(words, thread.session.lost);
   if (reservation) {
     stampOf = reservation->stamp();
   } else {
     nowhere = kj::heapArray<capnp::word>(words);
     std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
   }
-}
-
-CallBase::~CallBase() {
-  if (insideGate) leaveGate();
-}
-
-void CallBase::leaveGate() {
-  thread.session.gate.leave(thread.slotIndex);
-  insideGate = false;
 }
 
 kj::ArrayPtr<capnp::word> CallBase::space() {
@@ -37,27 +49,36 @@ kj::ArrayPtr<capnp::word> CallBase::space() {
 
 kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
   if (longReply != nullptr) return longReply;
-  const Slot& slot = thread.slot();
-  KJ_REQUIRE(slot.answerWords * sizeof(capnp::word) <= answerBytes, "an answer larger than a slot", slot.answerWords);
-  return kj::arrayPtr(reinterpret_cast<const capnp::word*>(slot.answer), slot.answerWords);
+  const uint32_t answered = waiter->answerWords();
+  KJ_REQUIRE(answered * sizeof(capnp::word) <= answerBytes, "an answer larger than a slot", answered);
+  return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
 void CallBase::inStream(uint64_t stream) {
+  executingDevice = thread.deviceOf(stream);
   workStream = stream;
   if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
     raise(entry->lastWork, stampOf);
     depth = &entry->depth;
   } else if (stream == 0) {
-    depth = &thread.session.defaultStreamDepths[thread.device()];
+    depth = &thread.session.defaultStreamDepths[executingDevice];
   }
 }
 
 void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
-  if (info.replay == api::Replay::BUILD) kept = kj::heapArray<capnp::word>(space().asConst());
-  if (!info.noWork) raise(session.progress[thread.device()].lastWork, stampOf);
-  session.ring.publish(*reservation, method, thread.slotIndex, static_cast<uint8_t>(thread.device()));
+  if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
+  if (!info.noWork) raise(session.progress[executingDevice].lastWork, stampOf);
+  const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // nobody looks at that of a posted frame
+  session.ring.publish(*reservation, method, slot, static_cast<uint8_t>(executingDevice));
+  reservation.reset();
+}
+
+// The worker waits for this place, and all frames behind it do.
+void CallBase::fillPlace() {
+  std::memset(reservation->body(), 0, words * sizeof(capnp::word));
+  thread.session.ring.publish(*reservation, api::Method::nothing, 0, static_cast<uint8_t>(executingDevice));
 }
 
 CUresult CallBase::post() {
@@ -67,22 +88,22 @@ CUresult CallBase::post() {
   if (depth == nullptr) return CUDA_SUCCESS;
   uint64_t frames = depth->count(thread);
   if (!depth->isDue(frames)) [[likely]] return CUDA_SUCCESS;
-  leaveGate();
+  pass.reset();
   return depth->await(thread, workStream, frames);
 }
 
 CUresult CallBase::call() {
+  CancellationOff untilAnswered;
   if (!reservation) return thread.session.lossResult();
-  expectAnswer(thread);
   publish();
-  CUresult result = awaitStamp(thread, stampOf, Waiting::forWorker);
-  if (uint64_t words = thread.slot().answerWords; words * sizeof(capnp::word) > answerBytes) [[unlikely]]
+  CUresult result = waiter->await(executingDevice, stampOf, Waiter::For::worker);
+  if (uint64_t words = waiter->answerWords(); words * sizeof(capnp::word) > answerBytes) [[unlikely]]
     if (CUresult error = fetchLongReply(words)) return error;
   if (result == CUDA_SUCCESS && !recordsLater) record();
   return result;
 }
 
-bool CallBase::hasResults() const { return answerWords().size() != 0; }
+bool CallBase::hasResults() const { return waiter->hasSlot() && answerWords().size() != 0; }
 
 // Gathers a reply of which the slot holds the beginning. The thread stays inside the gate for it, because only the worker
 // that gave the reply has the rest.
@@ -90,9 +111,9 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
   KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
   auto whole = kj::heapArray<capnp::word>(words);
   auto bytes = whole.asBytes();
-  std::memcpy(bytes.begin(), thread.slot().answer, answerBytes);
+  std::memcpy(bytes.begin(), waiter->answer(), answerBytes);
   for (size_t have = answerBytes; have < bytes.size();) {
-    Call<api::Cuda::ReplyPartParams> frame(thread, api::Method::replyPart, 0, true);
+    Call<api::Cuda::ReplyPartParams> frame(thread, api::Method::replyPart, 0, waiter, true);
     frame->setOffset(static_cast<uint32_t>(have));
     if (CUresult error = frame.call()) return error;
     auto part = frame.results<api::Cuda::ReplyPartResults>().getBytes();
@@ -107,49 +128,30 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
 CUresult CallBase::send() {
   if (!reservation) return thread.session.lossResult();
   publish();
-  leaveGate();
+  pass.reset();
   return CUDA_SUCCESS;
 }
 
-CUresult CallBase::signal() {
-  expectAnswer(thread);
+CUresult CallBase::reach() {
+  CancellationOff untilAnswered;
   if (CUresult error = send()) return error;
-  if (CUresult error = awaitStamp(thread, stampOf)) return error;
-  return thread.session.takeError(thread.device());
+  return waiter->await(executingDevice, stampOf);
+}
+
+CUresult CallBase::signal() {
+  if (CUresult error = reach()) return error;
+  return thread.session.takeError(executingDevice);
 }
 
 void CallBase::record() {
-  if (kept == nullptr) return;
-  thread.session.recorder->add({.position = stampOf - 1,
-                                .method = method,
-                                .device = static_cast<uint8_t>(thread.device()),
-                                .words = kj::mv(kept),
-                                .address = rangeAddress,
-                                .bytes = rangeBytes});
-}
-
-void expectAnswer(Thread& thread) {
-  Slot& slot = thread.slot();
-  slot.result = CUDA_SUCCESS;
-  slot.answerWords = 0;
-}
-
-// Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
-CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting) {
-  Session& session = thread.session;
-  Slot& slot = thread.slot();
-  Backoff backoff;
-  while (slot.done.load(std::memory_order_acquire) < stamp) {
-    if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-    if (waiting == Waiting::forGpu)
-      if (CUresult fault = session.faultOf(thread.device(), stamp)) return fault;
-    if (backoff.spin()) continue;
-    uint32_t seen = slot.wakeups.load();
-    slot.sleeping.store(1);
-    if (slot.done.load() < stamp) futexWait(slot.wakeups, seen, backoff.sleepNanoseconds());
-    slot.sleeping.store(0);
-  }
-  return static_cast<CUresult>(slot.result);
+  if (recipe.empty()) return;
+  RecordedFrame& frame = recipe.back();
+  frame.position = stampOf - 1;
+  frame.method = method;
+  frame.device = static_cast<uint8_t>(executingDevice);
+  frame.address = rangeAddress;
+  frame.bytes = rangeBytes;
+  thread.session.recorder->add(recipe);
 }
 
 }  // namespace vgpu

@@ -5,7 +5,8 @@
 //   return frame.post();
 //
 // Between the constructor and post(), call() or signal() the thread holds a place in the ring that the worker waits for:
-// set the parameters and send, do nothing else.
+// set the parameters and send, do nothing else. Where an exception comes in between, the destructor fills the place with a
+// frame that does nothing.
 #pragma once
 
 #include <capnp/message.h>
@@ -14,7 +15,7 @@
 #include <optional>
 
 #include "cuda-frames.h"
-#include "intercept/session/thread.h"
+#include "intercept/session/waiter.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/wire-value.h"
 
@@ -23,9 +24,12 @@ namespace vgpu {
 // What a frame and its waiting have in common, whatever its parameters are.
 class CallBase {
  protected:
-  // `inside`: the thread is inside the gate already, because of a call that goes on after this one.
-  CallBase(Thread& thread, api::Method method, uint64_t words, bool inside);
-  ~CallBase();
+  // `lent`: a waiter for a call that is not to take one for itself. `inside`: the thread is inside the gate already, because of
+  // a call that goes on after this one.
+  CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside);
+  ~CallBase() {
+    if (reservation) [[unlikely]] fillPlace();
+  }
   CallBase(const CallBase&) = delete;
   CallBase& operator=(const CallBase&) = delete;
 
@@ -41,13 +45,20 @@ class CallBase {
   bool hasResults() const;
   // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
   CUresult signal();
-  // The same without the wait: awaitStamp(stamp()) is the other half. A thread may have several on their way in one
-  // stream, after one expectAnswer(); the answer of a failed one is the answer of those behind it too.
+  // The same, and leaves the errors of earlier posted frames to somebody else.
+  CUresult reach();
+  // The same without the wait: the other half is await(device(), stamp()) of the waiter that this frame was made with.
+  // Several frames of one stream may be on their way with one waiter; the answer of a failed one is the answer of those
+  // behind it too.
   CUresult send();
 
   uint64_t stamp() const { return stampOf; }
 
-  // Says in which stream this frame is work, for the client's own knowledge of what is outstanding there.
+  // The device that executes this frame: the current context's, unless it says otherwise.
+  unsigned device() const { return executingDevice; }
+  void onDevice(unsigned device) { executingDevice = device; }
+  // Says in which stream this frame is work: that stream's device executes it, and the client knows that it is outstanding
+  // there.
   void inStream(uint64_t stream);
 
   // For the object list: the range of what this frame makes.
@@ -64,29 +75,25 @@ class CallBase {
 
  private:
   void publish();
-  void leaveGate();
+  void fillPlace();
   CUresult fetchLongReply(uint64_t words);
 
   api::Method method;
   uint64_t words;
-  std::optional<Reservation> reservation;
+  unsigned executingDevice;
+  std::optional<Waiter> own;  // of a method that is waited for, where none was lent
+  Waiter* waiter;
+  std::optional<Gate::Pass> pass;
+  std::optional<Reservation> reservation;  // until it is published
   uint64_t stampOf = 0;
-  bool insideGate = true, recordsLater = false;
+  bool recordsLater = false;
   uint64_t workStream = 0;
-  StreamDepth* depth = nullptr;  // of workStream; nullptr: the frame is work in none
-  kj::Array<capnp::word> kept;     // the message, where the object list will want it
+  StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
+  Recorder::Queue recipe;          // of one, where the object list will want this frame; made before it is sent
   kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
   kj::Array<capnp::word> longReply;  // one that the slot did not take
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
-
-// Clears the thread's slot for the next answer; the GPU itself writes no result.
-void expectAnswer(Thread& thread);
-
-// Waits until the thread's frame of `stamp` is complete. CUDA's answer of it, or of the device's fault where the GPU is
-// waited for.
-enum class Waiting { forWorker, forGpu };
-CUresult awaitStamp(Thread& thread, uint64_t stamp, Waiting waiting = Waiting::forGpu);
 
 // Words that a Data or Text of `bytes` adds to a frame.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
@@ -99,8 +106,8 @@ template <typename Params>
 class Call : public CallBase {
  public:
   // `extraWords`: of the lists, data and texts that the parameters will hold.
-  Call(Thread& thread, api::Method method, uint64_t extraWords = 0, bool inside = false)
-      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords, inside),
+  Call(Thread& thread, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
+      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords, lent, inside),
         params(space()) {}
 
   api::FrameBuilder<Params>* operator->() { return &params; }
@@ -111,7 +118,7 @@ class Call : public CallBase {
     inStream(stream);
   }
 
-  // The answer's results, after a successful call(). What they point into is overwritten by the thread's next call.
+  // The answer's results, after a successful call(). What they point into is there as long as this object.
   template <typename Results>
   typename Results::Reader results() {
     answerSegment = answerWords();

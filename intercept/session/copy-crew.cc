@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "intercept/session/failure.h"
 #include "intercept/session/quiet-thread.h"
 
 namespace vgpu {
@@ -34,7 +35,7 @@ void CopyCrew::help(Thread& thread, Task& task) {
   for (uint64_t piece; (piece = task.next.fetch_add(1)) < task.count;) {
     if (task.result.load() != CUDA_SUCCESS) return;
     int none = CUDA_SUCCESS;
-    CUresult result = (*task.work)(thread, piece);
+    CUresult result = answerOf([&] { return (*task.work)(thread, piece); });
     if (result != CUDA_SUCCESS) task.result.compare_exchange_strong(none, result);
   }
 }

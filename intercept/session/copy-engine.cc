@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "intercept/session/copy-crew.h"
 #include "intercept/session/wait.h"
 
@@ -77,7 +78,7 @@ CUresult copyPieceFromPageable(Thread& thread, uint64_t destination, uint64_t so
   frame->setSlab(*slab);
   frame->setBytes(static_cast<uint32_t>(bytes));
   frame.setStream(stream);
-  session.slabs.lend(*slab, thread.device(), frame.stamp());
+  session.slabs.lend(*slab, frame.device(), frame.stamp());
   return frame.post();
 }
 
@@ -109,8 +110,8 @@ struct Piece {
   uint64_t offset, bytes, stamp;
 };
 
-CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& piece) {
-  Call<api::Cuda::CopyToSlabParams> frame(thread, api::Method::copyToSlab);
+CUresult requestPiece(Thread& thread, Waiter& waiter, uint64_t source, uint64_t stream, Piece& piece) {
+  Call<api::Cuda::CopyToSlabParams> frame(thread, api::Method::copyToSlab, 0, &waiter);
   frame->setSource(source + piece.offset);
   frame->setSlab(piece.slab);
   frame->setBytes(static_cast<uint32_t>(piece.bytes));
@@ -124,11 +125,14 @@ CUresult requestPiece(Thread& thread, uint64_t source, uint64_t stream, Piece& p
 CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t pieceBytes,
                             Mover move, uint64_t stream) {
   Session& session = thread.session;
+  const unsigned device = thread.deviceOf(stream);
+  CancellationOff untilArrived;
   std::array<Piece, piecesInFlight> pieces;
   uint64_t asked = 0, taken = 0;  // pieces
   uint64_t count = (bytes + pieceBytes - 1) / pieceBytes;
   CUresult result = CUDA_SUCCESS;
-  expectAnswer(thread);
+  Waiter waiter(thread, SlotTable::forWaits);
+  if (!waiter.hasSlot()) return session.lossResult();
   while (taken < count && (result == CUDA_SUCCESS || taken < asked)) {
     while (result == CUDA_SUCCESS && asked < count && asked - taken < piecesInFlight) {
       auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), session.lost)
@@ -138,34 +142,44 @@ CUresult copyPartToPageable(Thread& thread, uint64_t destination, uint64_t sourc
       Piece& piece = pieces[asked++ % piecesInFlight];
       uint64_t offset = (asked - 1) * pieceBytes;
       piece = {*slab, offset, std::min(pieceBytes, bytes - offset), 0};
-      result = requestPiece(thread, source, stream, piece);
+      result = requestPiece(thread, waiter, source, stream, piece);
     }
     Piece& piece = pieces[taken++ % piecesInFlight];
-    CUresult arrived = awaitStamp(thread, piece.stamp);
-    if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS)
+    CUresult arrived = waiter.await(device, piece.stamp);
+    if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
       move(thread, hostPointer(destination + piece.offset), session.segment.slab(piece.slab), piece.bytes);
-    else if (result == CUDA_SUCCESS)
+    } else if (result == CUDA_SUCCESS) {
       result = arrived;
+      // The worker may have refused a piece while the GPU brings those before it: their slabs and the slot are the GPU's
+      // until it has.
+      synchronizeStream(thread, stream);
+    }
     session.slabs.give(piece.slab);
   }
-  return result != CUDA_SUCCESS ? result : session.takeError(thread.device());
+  return result != CUDA_SUCCESS ? result : session.takeError(device);
 }
 
-// A few bytes come into the thread's slot, beside the stamp that says so.
-CUresult copyThroughSlot(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
+// A few bytes come into the waiter's slot, beside the stamp that says so.
+CUresult copyThroughSlot(Thread& thread, Waiter& waiter, uint64_t destination, uint64_t source, uint64_t bytes,
+                         uint64_t stream) {
   {
-    Call<api::Cuda::CopyToSlotParams> frame(thread, api::Method::copyToSlot);
+    Call<api::Cuda::CopyToSlotParams> frame(thread, api::Method::copyToSlot, 0, &waiter);
     frame->setSource(source);
     frame->setBytes(static_cast<uint32_t>(bytes));
     frame.setStream(stream);
     if (CUresult error = frame.signal()) return error;
   }
-  std::memcpy(hostPointer(destination), thread.slot().answer, bytes);
+  std::memcpy(hostPointer(destination), waiter.answer(), bytes);
   return CUDA_SUCCESS;
 }
 
 CUresult copyToPageable(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  if (bytes <= inlineBytes) return copyThroughSlot(thread, destination, source, bytes, stream);
+  if (bytes <= inlineBytes) {
+    if (auto slot = thread.session.slots.tryTake(SlotTable::forBytes, thread.number())) {
+      Waiter waiter(thread, *slot);
+      return copyThroughSlot(thread, waiter, destination, source, bytes, stream);
+    }
+  }
   const uint64_t threads = CopyCrew::size() + 1;
   if (bytes < longBytes || threads == 1)
     return copyPartToPageable(thread, destination, source, bytes, shortPiece, moveTogether, stream);

@@ -9,11 +9,12 @@ namespace vgpu {
 
 namespace {
 
-// The next part of what kernels of the current device have printed; false where there is no more behind it. The gate is left
+// The next part of what kernels of `device` have printed; false where there is no more behind it. The gate is left
 // when this returns: nobody is to be kept from suspending by a pipe that nobody reads.
-bool take(Thread& thread, std::string& text) {
+bool take(Thread& thread, unsigned device, std::string& text) {
   text.clear();
   Call<api::Cuda::OutputTakeParams> frame(thread, api::Method::outputTake);
+  frame.onDevice(device);
   if (frame.call() != CUDA_SUCCESS) return false;
   auto results = frame.results<api::Cuda::OutputTakeResults>();
   text.assign(results.getText().asChars().begin(), results.getText().size());
@@ -31,10 +32,9 @@ void DeviceOutput::deliver(Thread& thread, unsigned device) {
   uint64_t last = progress.lastWork.load(std::memory_order_relaxed);
   bool wasIdle = progress.isIdle();
   if (!waits && taken[device].load(std::memory_order_relaxed) >= last) return;
-  OnDevice current(thread, device);
   std::string text;
   for (bool more = true; more;) {
-    more = take(thread, text);
+    more = take(thread, device, text);
     std::fwrite(text.data(), 1, text.size(), stdout);
   }
   if (wasIdle) raise(taken[device], last);

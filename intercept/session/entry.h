@@ -1,38 +1,34 @@
 // Where a call enters: what every function of libcuda.so.1 begins with.
 //
-// One of the three places where our own failures are caught. CUDA's answers pass through verbatim.
+// One of the three places where our own failures are caught (failure.h).
 #pragma once
 
 #include <cuda.h>
-#include <kj/exception.h>
 
 #include "intercept/session/call.h"
+#include "intercept/session/failure.h"
 #include "intercept/session/wait.h"
 
 #define VGPU_EXPORT __attribute__((visibility("default")))
 
 namespace vgpu {
 
-// Says on stderr what went wrong on our side and gives the code that stands for it: no device where the session could
-// not be opened, else unknown.
-CUresult reportFailure(const kj::Exception& failure);
-
 // Whether cuInit() has been called in this process and the session is open.
 Session* initializedSession();
 
 // Runs `body` for the calling thread, whatever context it has. CUDA_ERROR_NOT_INITIALIZED before cuInit().
 template <typename Body>
-CUresult enterAny(Body&& body) noexcept try {
-  Session* session = initializedSession();
-  if (session == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return body(Thread::current(*session));
-} catch (const kj::Exception& failure) {
-  return reportFailure(failure);
+CUresult enterAny(Body&& body) {
+  return answerOf([&]() -> CUresult {
+    Session* session = initializedSession();
+    if (session == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+    return body(Thread::current(*session));
+  });
 }
 
 // The same for a call that needs a current context; CUDA_ERROR_INVALID_CONTEXT without one.
 template <typename Body>
-CUresult enterContext(Body&& body) noexcept {
+CUresult enterContext(Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (thread.contextStack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
     return body(thread);
@@ -42,7 +38,7 @@ CUresult enterContext(Body&& body) noexcept {
 // The same for a call that uses the context: one that has been destroyed says so, and one that a fault has ended answers
 // with that fault.
 template <typename Body>
-CUresult enter(Body&& body) noexcept {
+CUresult enter(Body&& body) {
   return enterContext([&](Thread& thread) -> CUresult {
     if (!thread.takesDownContext) {
       if (CUresult destroyed = thread.checkContext()) return destroyed;

@@ -8,11 +8,28 @@
 
 namespace vgpu {
 
-void Gate::waitOutside(uint64_t slot) {
+Gate::Mark& Gate::join() {
+  std::lock_guard lock(mutex);
+  if (Mark* mark = free) {
+    free = mark->nextFree;
+    return *mark;
+  }
+  Mark& mark = marks.emplace_back(static_cast<uint32_t>(marks.size()), newest.load(std::memory_order_relaxed));
+  newest.store(&mark, std::memory_order_release);
+  return mark;
+}
+
+void Gate::part(Mark& mark) {
+  std::lock_guard lock(mutex);
+  mark.nextFree = free;
+  free = &mark;
+}
+
+void Gate::waitOutside(Mark& mark) {
   do {
-    leave(slot);
+    leave(mark);
     while (closed.load() != 0) futexWait(closed, 1, 100'000'000);
-    marks[slot].inside.store(1, std::memory_order_relaxed);
+    mark.inside.store(1, std::memory_order_relaxed);
     AsymmetricFence::light();
   } while (closed.load(std::memory_order_acquire) != 0);
 }
@@ -21,15 +38,15 @@ bool Gate::close(const std::function<bool()>& givesUp) {
   closed.store(1, std::memory_order_relaxed);
   KJ_ON_SCOPE_FAILURE(open());
   AsymmetricFence::heavy();
-  for (auto& mark : marks) {
+  for (Mark* mark = newest.load(std::memory_order_acquire); mark != nullptr; mark = mark->older) {
     Backoff backoff;
-    while (mark.inside.load() != 0) {
+    while (mark->inside.load() != 0) {
       if (backoff.spin()) continue;
       if (givesUp()) {
         open();
         return false;
       }
-      futexWait(mark.inside, 1, backoff.sleepNanoseconds());
+      futexWait(mark->inside, 1, backoff.sleepNanoseconds());
     }
   }
   return true;

@@ -6,33 +6,40 @@ namespace vgpu {
 
 uint64_t HandleTable::reserve(api::Kind kind, unsigned device) {
   std::lock_guard lock(mutex);
-  if (freeIndices.empty()) {
-    auto base = static_cast<uint32_t>(owned.size()) * chunkEntries;
-    KJ_REQUIRE(owned.size() < chunkCount, "a session has at most a million objects", chunkCount * chunkEntries);
-    owned.push_back(std::make_unique<Chunk>());
-    chunks[owned.size() - 1].store(owned.back().get(), std::memory_order_release);
-    generations.resize(base + chunkEntries, 0);
-    for (uint32_t i = chunkEntries; i > 0; --i) freeIndices.push_back(base + i - 1);
-  }
-  uint32_t index = freeIndices.back();
-  freeIndices.pop_back();
-  return makeHandle(kind, device, ++generations[index], index);
+  if (firstFree == none) addChunk();
+  uint32_t index = firstFree;
+  ObjectEntry& entry = entryAt(index);
+  firstFree = entry.nextFree;
+  return makeHandle(kind, device, ++entry.generation, index);
+}
+
+void HandleTable::addChunk() {
+  KJ_REQUIRE(owned.size() < chunkCount, "a session has at most a million objects", chunkCount * chunkEntries);
+  auto base = static_cast<uint32_t>(owned.size()) * chunkEntries;
+  owned.push_back(std::make_unique<Chunk>());
+  chunks[owned.size() - 1].store(owned.back().get(), std::memory_order_release);
+  for (uint32_t i = 0; i < chunkEntries; ++i) putLast(base + i);
+}
+
+// The oldest is reused last: a stale handle stays stale for long.
+void HandleTable::putLast(uint32_t index) {
+  entryAt(index).nextFree = none;
+  (firstFree == none ? firstFree : entryAt(lastFree).nextFree) = index;
+  lastFree = index;
 }
 
 void HandleTable::abandon(uint64_t handle) {
   std::lock_guard lock(mutex);
-  freeIndices.push_front(handleIndex(handle));
+  putLast(handleIndex(handle));
 }
 
-bool HandleTable::destroy(uint64_t handle) {
-  std::lock_guard lock(mutex);
+ObjectEntry* HandleTable::end(uint64_t handle) {
   uint32_t index = handleIndex(handle);
-  if (index / chunkEntries >= owned.size()) return false;
+  if (index / chunkEntries >= owned.size()) return nullptr;
   ObjectEntry& entry = entryAt(index);
-  if (entry.handle.load(std::memory_order_relaxed) != handle) return false;
+  if (entry.handle.load(std::memory_order_relaxed) != handle) return nullptr;
   entry.handle.store(0, std::memory_order_release);
-  freeIndices.push_front(index);  // the oldest is reused last: a stale handle stays stale for long
-  return true;
+  return &entry;
 }
 
 std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device, uint64_t context) const {

@@ -1,13 +1,13 @@
 // The program's handles: which are alive, and what the client itself must know of each object.
 //
 // Owned by the session. Looking a handle up takes no lock: entries never move, and an entry that holds another handle
-// than the one asked for is another object. Making and dropping handles takes `mutex`, a leaf. All of it stays in the
+// than the one asked for is another object. Making and dropping handles takes `mutex`; after it only that of EventLines is
+// taken. All of it stays in the
 // program's process over a suspend.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,9 +53,13 @@ struct ObjectEntry {
   int32_t priority = 0;              // of a stream
   uint32_t line = 0;                 // of an event: its line in the segment
   uint64_t blob = 0;                 // of a module
+  uint32_t generation = 0, nextFree = 0;  // the table's own
   std::unique_ptr<FunctionLayout> function;
   std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
   StreamDepth depth;                   // of a stream
+
+  // Of a live entry.
+  unsigned device() const { return handleDevice(handle.load(std::memory_order_relaxed)); }
 };
 
 class HandleTable {
@@ -90,8 +94,20 @@ class HandleTable {
     ObjectEntry& entry = (*chunk)[index % chunkEntries];
     return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
   }
-  // Whether it was alive.
-  bool destroy(uint64_t handle);
+  // False where it is not alive: one of several callers is the one who has ended it. That one's `last` is called with the entry,
+  // under the lock, before it can be another object's.
+  template <typename Last>
+  bool destroy(uint64_t handle, Last&& last) {
+    std::lock_guard lock(mutex);
+    ObjectEntry* entry = end(handle);
+    if (entry == nullptr) return false;
+    last(*entry);
+    putLast(handleIndex(handle));
+    return true;
+  }
+  bool destroy(uint64_t handle) {
+    return destroy(handle, [](ObjectEntry&) {});
+  }
 
   // Every live handle of `kind` on `device`; only those of `context` where one is given.
   std::vector<uint64_t> live(api::Kind kind, unsigned device, uint64_t context = 0) const;
@@ -104,11 +120,16 @@ class HandleTable {
     return (*chunks[index / chunkEntries].load(std::memory_order_acquire))[index % chunkEntries];
   }
 
+  void addChunk();
+  ObjectEntry* end(uint64_t handle);
+  void putLast(uint32_t index);
+
   mutable std::mutex mutex;
   std::array<std::atomic<Chunk*>, chunkCount> chunks{};
   std::vector<std::unique_ptr<Chunk>> owned;
-  std::deque<uint32_t> freeIndices;
-  std::vector<uint32_t> generations;  // by index
+  // A list through the free entries: ending an object needs no memory.
+  static constexpr uint32_t none = ~uint32_t{0};
+  uint32_t firstFree = none, lastFree = none;
 };
 
 }  // namespace vgpu

@@ -13,8 +13,8 @@ constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that 
 
 void HostFunctions::add(uint32_t line, unsigned device, uint64_t stamp, std::function<void()> function) {
   std::lock_guard lock(mutex);
-  waiting.push_back({line, device, stamp, std::move(function)});
   if (!thread.joinable()) thread = startQuietThread("vgpu-callbacks", [this] { serve(); });
+  waiting.push_back({line, device, stamp, std::move(function)});
   changed.notify_all();
 }
 

@@ -11,8 +11,10 @@ namespace {
 constexpr uint64_t leasePiece = 32 * MiB;
 // From here on an allocation has a lease of its own.
 constexpr uint64_t ownLease = 8 * MiB;
-// Leased memory that nobody uses is kept up to this much, or as much again as is in use.
+// Leased memory that nobody uses is kept up to this much, or as much again as is in use. More, up to this part of the device,
+// is kept for a while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
 constexpr uint64_t keptIdle = 256 * MiB;
+constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
 constexpr uint64_t hostGap = 4 * KiB;
 
@@ -23,15 +25,14 @@ Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& host
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
 
-CUresult Memory::allocate(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address) {
-  if (CUresult error = place(thread, bytes, owner, address)) return error;
-  return postAllocation(thread, address, bytes);
+CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
+  if (CUresult error = place(thread, device, bytes, owner, address)) return error;
+  return postAllocation(thread, device, address, bytes);
 }
 
-CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address) {
+CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  unsigned device = thread.device();
   Arena& arena = devices[device];
   auto take = [&](bool anywhere) {
     collect(thread, device, false);
@@ -53,16 +54,18 @@ CUresult Memory::place(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t&
   }
 }
 
-CUresult Memory::postAllocation(Thread& thread, uint64_t address, uint64_t bytes) {
+CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
   Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
+  frame.onDevice(device);
   frame->setAddress(address);
   frame->setBytes(bytes);
   frame.describe(address, bytes);
   return frame.post();
 }
 
-CUresult Memory::postFree(Thread& thread, uint64_t address) {
+CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
   Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+  frame.onDevice(device);
   frame->setAddress(address);
   return frame.post();
 }
@@ -80,7 +83,7 @@ CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
 }
 
 template <typename Params>
-CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes) {
+CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes) {
   std::optional<uint64_t> place;
   {
     std::lock_guard lock(mutex);
@@ -91,6 +94,7 @@ CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_
   CUresult result;
   {
     Call<Params> frame(thread, method);
+    frame.onDevice(device);
     frame->setAddress(*place);
     frame->setBytes(bytes);
     frame.describe(*place, bytes);
@@ -102,7 +106,7 @@ CUresult Memory::lease(Thread& thread, Arena& arena, api::Method method, uint64_
 }
 
 CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
-  return lease<api::Cuda::LeaseParams>(thread, devices[device], api::Method::lease, bytes);
+  return lease<api::Cuda::LeaseParams>(thread, device, devices[device], api::Method::lease, bytes);
 }
 
 void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
@@ -114,10 +118,31 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
       idle = devices[device].takeIdleLease();
     }
     if (!idle) return;
-    Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
-    frame->setAddress(idle->address);
-    frame.call();
+    {
+      Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
+      frame.onDevice(device);
+      frame->setAddress(idle->address);
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker has something there still: no place for another
+    }
+    std::lock_guard lock(mutex);
+    devices[device].settleLease(idle->address, false);
   }
+}
+
+uint64_t Memory::keptFor(const Arena& arena) { return std::max(keptIdle, arena.usedBytes()); }
+
+bool Memory::trimUnneeded(Thread& thread, unsigned device) {
+  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
+  uint64_t unneeded, keep, free;
+  {
+    std::lock_guard lock(mutex);
+    unneeded = devices[device].takeLeastFree();
+    keep = keptFor(devices[device]);
+    free = devices[device].freeBytes();
+  }
+  if (free <= keep) return false;
+  trim(thread, device, std::max(keep, free - unneeded));
+  return unneeded < free - keep;
 }
 
 // The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
@@ -132,16 +157,17 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
     if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
-  if (CUresult error = postFree(thread, address)) return error;
+  if (CUresult error = postFree(thread, device, address)) return error;
   uint64_t keep;
   {
     std::lock_guard lock(mutex);
     devices[device].free(address);
     pools.freed(address);
-    keep = std::max(keptIdle, devices[device].usedBytes());
+    keep = keptFor(devices[device]);
     if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
   }
-  trim(thread, device, keep);
+  trim(thread, device, keep + thread.session.devices[device].totalBytes / keptForAWhile);
+  idleMemory.note(thread.session);
   return CUDA_SUCCESS;
 }
 
@@ -191,17 +217,20 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
-  return lease<api::Cuda::HostLeaseParams>(thread, host, api::Method::hostLease, roundUp(bytes, leaseGranularity));
+  return lease<api::Cuda::HostLeaseParams>(thread, thread.device(), host, api::Method::hostLease,
+                                           roundUp(bytes, leaseGranularity));
 }
 
 CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
+  unsigned device;
   {
     std::lock_guard lock(mutex);
-    if (!hostAllocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+    auto found = hostAllocations.find(address);
+    if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    device = found->second.device;
   }
-  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
-    if (CUresult error = synchronizeDevice(thread, device)) return error;
+  if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   {
     Call<api::Cuda::HostFreeParams> frame(thread, api::Method::hostFree);
     frame->setAddress(address);
@@ -215,9 +244,15 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
   }
   if (!idle) return CUDA_SUCCESS;
-  Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
-  frame->setAddress(idle->address);
-  return frame.call();
+  CUresult result;
+  {
+    Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
+    frame->setAddress(idle->address);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  if (result == CUDA_SUCCESS) host.settleLease(idle->address, false);
+  return result;
 }
 
 std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {

@@ -14,6 +14,7 @@
 
 #include "cuda-methods.h"
 #include "intercept/session/arena.h"
+#include "intercept/session/idle-memory.h"
 #include "intercept/session/stream-pools.h"
 
 namespace vgpu {
@@ -35,7 +36,7 @@ class Memory {
 
   // CUDA's answers. On success the allocation's frame has been posted. `owner` is the context that the allocation ends
   // with; 0 for memory of a pool, which ends with none.
-  CUresult allocate(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address);
+  CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
   // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
   CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
@@ -66,15 +67,18 @@ class Memory {
 
   // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
+  // The same with what nobody has needed since this was called last, beyond what is always kept. False where no more is left
+  // for the next time.
+  bool trimUnneeded(Thread& thread, unsigned device);
 
   // Leased from the worker and not given out.
   uint64_t freeBytes(unsigned device) const;
 
  private:
   // Takes `bytes` of the device's arena, which grows where it must.
-  CUresult place(Thread& thread, uint64_t bytes, uint64_t owner, uint64_t& address);
-  CUresult postAllocation(Thread& thread, uint64_t address, uint64_t bytes);
-  CUresult postFree(Thread& thread, uint64_t address);
+  CUresult place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
+  CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   // Ends what was freed in streams that have come that far (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
@@ -84,13 +88,16 @@ class Memory {
   CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
-  CUresult lease(Thread& thread, Arena& arena, api::Method method, uint64_t bytes);
+  CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
   CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
+
+  static uint64_t keptFor(const Arena& arena);
 
   mutable std::mutex mutex;
   std::vector<Arena> devices;
   Arena host;
+  IdleMemory idleMemory;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "intercept/session/cancellation.h"
 #include "intercept/session/quiet-thread.h"
 
 namespace vgpu {
@@ -18,12 +19,17 @@ Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<uint64_t()>
   thread = startQuietThread("vgpu-recorder", [this] { write(); });
 }
 
-void Recorder::add(RecordedFrame frame) {
+void Recorder::add(Queue& frames) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return queuedBytes < mostQueuedBytes; });
-  queuedBytes += sizeof(frame) + frame.words.asBytes().size();
-  queue.push_back(kj::mv(frame));
-  if (++added == committed + 1 || queuedBytes >= mostQueuedBytes) changed.notify_all();
+  if (queuedBytes >= mostQueuedBytes) [[unlikely]] {
+    CancellationOff untilThereIsRoom;  // a cancelled thread cannot unwind out of a condition variable
+    changed.wait(lock, [&] { return queuedBytes < mostQueuedBytes; });
+  }
+  const bool isFirst = added == committed;
+  for (auto& frame : frames) queuedBytes += sizeof(frame) + frame.words.asBytes().size();
+  added += frames.size();
+  queue.splice(queue.end(), frames);
+  if (isFirst || queuedBytes >= mostQueuedBytes) changed.notify_all();
 }
 
 bool Recorder::flush(const std::function<bool()>& givesUp) {
@@ -48,8 +54,8 @@ void Recorder::write() {
     changed.wait(lock, [&] { return added > committed; });
     changed.wait_for(lock, std::chrono::milliseconds(50),
                      [&] { return flushWanted > committed || queuedBytes >= mostQueuedBytes; });
-    std::vector<RecordedFrame> batch = kj::mv(queue);
-    queue.clear();
+    Queue batch;
+    batch.swap(queue);
     applied += batch.size();
     bool wasFull = std::exchange(queuedBytes, 0) >= mostQueuedBytes;
     lock.unlock();

@@ -8,11 +8,11 @@
 
 #include <condition_variable>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "vgpu/objects/object-list.h"
 
@@ -26,9 +26,11 @@ class Recorder {
   // With a list that is open already.
   Recorder(std::unique_ptr<ObjectList> list, std::function<uint64_t()> executed);
 
-  // Any thread; while it is inside the gate. Waits while `mostQueuedBytes` are queued.
+  // Any thread; while it is inside the gate. Takes the frames out of `frames`; a list, so that this cannot fail. Waits while
+  // `mostQueuedBytes` are queued.
   static constexpr size_t mostQueuedBytes = size_t{16} << 20;
-  void add(RecordedFrame frame);
+  using Queue = std::list<RecordedFrame>;
+  void add(Queue& frames);
 
   // Returns true when everything queued is committed, false where `givesUp`, asked between waits, says so before (a disk
   // that hangs). Throws kj::Exception where it cannot be (a full disk). Nothing is lost then: the next flush tries again.
@@ -42,7 +44,7 @@ class Recorder {
   std::function<uint64_t()> executed;
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<RecordedFrame> queue;
+  Queue queue;
   size_t queuedBytes = 0;
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit

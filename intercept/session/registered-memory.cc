@@ -117,8 +117,12 @@ CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
 
 // Of an entry that nobody else ends.
 CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
-  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
-    if (CUresult error = synchronizeDevice(thread, device)) return error;
+  unsigned device;
+  {
+    std::lock_guard lock(mutex);
+    device = registered.at(address).allocation.device;
+  }
+  if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   Registered entry;
   {
     std::lock_guard lock(mutex);

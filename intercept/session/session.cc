@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 #include "intercept/session/copy-crew.h"
 #include "vgpu/wire/handover.h"
 
@@ -54,6 +55,7 @@ Session* Session::find() { return theSession.load(std::memory_order_acquire); }
 
 Session& Session::open() {
   if (Session* session = find()) return *session;
+  CancellationOff whileOpening;
   std::lock_guard lock(opening);
   if (Session* session = find()) return *session;
   KJ_REQUIRE(!forked, "CUDA was used before fork(); a child of such a process cannot use it (CUDA's own rule)");
@@ -128,6 +130,7 @@ CUresult Session::takeError(unsigned device) {
 }
 
 bool Session::renewWorker() {
+  CancellationOff untilThere;
   std::string why = control->renew();
   if (!why.empty()) fprintf(stderr, "vgpu: there is no new GPU after a fault: %s\n", why.c_str());
   return why.empty();

@@ -27,6 +27,7 @@
 #include "intercept/session/memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slabs.h"
+#include "intercept/session/slot-table.h"
 #include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
@@ -48,6 +49,7 @@ class Session final : public SessionControl {
   Segment segment;
   RingWriter ring;
   Gate gate;
+  SlotTable slots;
   HandleTable handles;
   Contexts contexts{handles};
   Memory memory;

@@ -19,7 +19,7 @@ void StreamDepth::countShared(const Thread& thread) {
 // frames that were counted by then are before it in the ring, because a frame is counted when it has been posted.
 CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
   Session& session = thread.session;
-  unsigned device = stream == 0 ? thread.device() : handleDevice(stream);
+  unsigned device = thread.deviceOf(stream);
   for (Backoff backoff;;) {
     uint64_t next = nextMark.load(std::memory_order_relaxed), groupsPassed = passed.load(std::memory_order_acquire);
     if (frames >= next && groupsPassed + 1 >= next / groupFrames) {
@@ -58,6 +58,7 @@ CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
     line.store(own, std::memory_order_relaxed);
   }
   Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
+  frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);  // not counted
   frame->setLine(own);
   mark.store(frame.stamp(), std::memory_order_release);

@@ -162,7 +162,7 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
     past = pools.takePast(device, all);
   }
   // The end of each goes into the ring before another allocation can have its place.
-  for (uint64_t address : past) postFree(thread, address);
+  for (uint64_t address : past) postFree(thread, device, address);
   std::lock_guard lock(mutex);
   for (uint64_t address : past) {
     devices[device].free(address);
@@ -176,27 +176,28 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   bytes = roundUp(bytes, allocationAlignment);  // all of it, because another one may have it next
+  const unsigned device = thread.deviceOf(stream);
   std::optional<uint64_t> reused;
   {
     std::lock_guard lock(mutex);
     StreamPool* from = pools.find(pool);
     if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (from->device != thread.device())
+    if (from->device != device)
       return CUDA_ERROR_NOT_SUPPORTED;  // no device of a session sees another's memory
     if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
       return CUDA_ERROR_OUT_OF_MEMORY;
-    reused = pools.takeOfStream(thread.device(), stream, bytes);
+    reused = pools.takeOfStream(device, stream, bytes);
     if (reused) pools.allocated(*reused, bytes, pool);
   }
   if (reused) return address = *reused, CUDA_SUCCESS;
-  if (CUresult error = allocate(thread, bytes, 0, address)) return error;
+  if (CUresult error = allocate(thread, device, bytes, 0, address)) return error;
   std::lock_guard lock(mutex);
   pools.allocated(address, bytes, pool);
   return CUDA_SUCCESS;
 }
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
-  unsigned device = thread.device();
+  const unsigned device = thread.deviceOf(stream);
   std::optional<uint32_t> line;
   {
     std::lock_guard lock(mutex);
@@ -234,7 +235,7 @@ CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes)
     device = trimmed->device;
     trimmed->trim(keepBytes);
   }
-  if (device == thread.device()) trim(thread, device, keepBytes);
+  trim(thread, device, keepBytes);
   return CUDA_SUCCESS;
 }
 

@@ -1,35 +1,13 @@
 #include "intercept/session/thread.h"
 
-#include <kj/debug.h>
+#include <kj/exception.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <thread>
 #include <utility>
 
 #include "intercept/session/call.h"
 
 namespace vgpu {
-
-namespace {
-
-// Which slots are taken. In the program's own memory: the worker need not know.
-std::array<std::atomic<bool>, slotCount> takenSlots;
-
-// A slot for this thread; waits for one where 256 threads call at once.
-uint16_t takeSlot() {
-  for (;;) {
-    for (uint16_t slot = 0; slot < slotCount; ++slot) {
-      bool free = false;
-      if (!takenSlots[slot].load(std::memory_order_relaxed) &&
-          takenSlots[slot].compare_exchange_strong(free, true, std::memory_order_acquire))
-        return slot;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-}
-
-}  // namespace
 
 namespace {
 
@@ -53,9 +31,20 @@ Thread& Thread::first(Session& session) {
   return *known;
 }
 
-Thread::Thread(Session& session) : session(session), slotIndex(takeSlot()) {}
+Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {}
 
-Thread::~Thread() { takenSlots[slotIndex].store(false, std::memory_order_release); }
+// A thread's end is a place where the program comes in, like a call: failures of ours end here.
+Thread::~Thread() {
+  kj::runCatchingExceptions([this] { endOwnStreams(); });
+  session.gate.part(mark);
+}
+
+// Their work goes on. A device that has faulted ends its streams itself.
+void Thread::endOwnStreams() {
+  if (Session::find() != &session) return;  // a child made by fork()
+  for (uint64_t own : ownStreams)
+    if (own != 0 && session.fault(handleDevice(own)) == CUDA_SUCCESS) destroyStream(own);
+}
 
 CUresult Thread::lookAtContext() {
   uint64_t ended = session.contexts.endedCount();
@@ -74,14 +63,23 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   return kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult Thread::destroyStream(uint64_t handle) {
+  auto last = [&](ObjectEntry& entry) { entry.depth.end(*this, handle); };
+  if (!session.handles.destroy(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
+  Call<api::Cuda::StreamDestroyParams> frame(*this, api::Method::streamDestroy);
+  frame.onDevice(handleDevice(handle));
+  frame->setHStream(handle);
+  return frame.post();
+}
+
 CUresult Thread::perThreadStream(uint64_t& handle) {
   uint64_t& own = ownStreams[device()];
   if (own == 0 || session.handles.find(api::Kind::STREAM, own) == nullptr) {
-    uint64_t made = create(api::Kind::STREAM);
+    NewHandle made(*this, api::Kind::STREAM);
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);
-    frame->setPhStream(made);
+    frame->setPhStream(made.get());
     if (CUresult error = frame.post()) return error;
-    own = made;
+    own = made.keep();
   }
   handle = own;
   return CUDA_SUCCESS;

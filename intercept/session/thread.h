@@ -1,7 +1,8 @@
-// A program thread as the session sees it: its slot in the segment, its current contexts. Thread-local; made at the
-// thread's first call, its slot given back at the thread's end.
+// A program thread as the session sees it: its mark at the gate, its current contexts. Thread-local; made at the thread's
+// first call, its mark given back at the thread's end.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "intercept/session/session.h"
@@ -14,13 +15,17 @@ class Thread {
   static Thread& current(Session& session) { return known != nullptr ? *known : first(session); }
 
   Session& session;
-  const uint16_t slotIndex;
+  Gate::Mark& mark;
 
-  Slot& slot() const { return session.segment.slot(slotIndex); }
+  // Small, and no other live thread's.
+  uint32_t number() const { return mark.number; }
   // Where this thread looks for a staging slab first, apart from other threads.
-  uint32_t firstSlab() const { return slotIndex * 8 % slabCount; }
+  uint32_t firstSlab() const { return number() * 8 % slabCount; }
   // Of the current context; 0 where the thread has none.
   unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
+  // Of a stream (a resolved handle): where its work runs and is waited for, whichever context is current. The legacy default
+  // stream (0) is the current context's.
+  unsigned deviceOf(uint64_t stream) const { return stream == 0 ? device() : handleDevice(stream); }
 
   std::vector<uint64_t> contextStack;  // virtual handles; the last is current
 
@@ -47,8 +52,11 @@ class Thread {
   // CUDA's answer for a dead one.
   CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
 
-  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use.
+  // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
   CUresult perThreadStream(uint64_t& handle);
+
+  // Ends a stream (a resolved handle); its work goes on.
+  CUresult destroyStream(uint64_t handle);
 
   explicit Thread(Session& session);
   ~Thread();
@@ -56,22 +64,29 @@ class Thread {
  private:
   static Thread& first(Session& session);
   CUresult lookAtContext();
+  void endOwnStreams();
 
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   uint64_t endedWhenLive = UINT64_MAX;           // how many contexts had ended when the current one was last found live
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 
-// Makes another device current for a while.
-class OnDevice {
+// A new handle of the current device, until keep() only this one's: a call that fails on the way leaves none behind.
+class NewHandle {
  public:
-  OnDevice(Thread& thread, unsigned device) : thread(thread) {
-    thread.contextStack.push_back(thread.session.primaryContext(device));
+  NewHandle(Thread& thread, api::Kind kind) : handles(thread.session.handles), handle(thread.create(kind)) {}
+  ~NewHandle() {
+    if (handle != 0) handles.destroy(handle);
   }
-  ~OnDevice() { thread.contextStack.pop_back(); }
+  NewHandle(const NewHandle&) = delete;
+  NewHandle& operator=(const NewHandle&) = delete;
+
+  uint64_t get() const { return handle; }
+  uint64_t keep() { return std::exchange(handle, 0); }
 
  private:
-  Thread& thread;
+  HandleTable& handles;
+  uint64_t handle;
 };
 
 }  // namespace vgpu

@@ -7,19 +7,18 @@
 
 namespace vgpu {
 
-namespace {
-
 CUresult awaitDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
-  if (session.progress[device].isIdle()) return session.takeError(device);
-  OnDevice current(thread, device);
+  if (session.progress[device].isIdle()) return CUDA_SUCCESS;
   Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
+  frame.onDevice(device);
   uint64_t stamp = frame.stamp();
-  CUresult result = frame.signal();
+  CUresult result = frame.reach();
   if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, stamp);
   return result;
 }
+
+namespace {
 
 // Of a wait that has ended like this: what kernels have printed until then is written.
 CUresult delivered(Thread& thread, unsigned device, CUresult result) {
@@ -30,11 +29,22 @@ CUresult delivered(Thread& thread, unsigned device, CUresult result) {
 }  // namespace
 
 CUresult synchronizeDevice(Thread& thread, unsigned device) {
-  return delivered(thread, device, awaitDevice(thread, device));
+  Session& session = thread.session;
+  if (thread.takesDownContext && session.fault(device) != CUDA_SUCCESS) return CUDA_SUCCESS;  // nothing runs there
+  CUresult result = awaitDevice(thread, device);
+  return delivered(thread, device, result != CUDA_SUCCESS ? result : session.takeError(device));
+}
+
+CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
+  Session& session = thread.session;
+  for (unsigned each = 0; each < session.devices.size(); ++each)
+    if (CUresult error = awaitDevice(thread, each); error != CUDA_SUCCESS && each == device && !thread.takesDownContext)
+      return error;
+  return thread.takesDownContext ? CUDA_SUCCESS : session.takeError(device);
 }
 
 bool isKnownIdle(Thread& thread, uint64_t stream) {
-  if (thread.session.progress[thread.device()].isIdle()) return true;
+  if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
   return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
 }
@@ -42,9 +52,10 @@ bool isKnownIdle(Thread& thread, uint64_t stream) {
 namespace {
 
 CUresult awaitStream(Thread& thread, uint64_t stream) {
-  if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.device());
+  if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.deviceOf(stream));
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
   uint64_t stamp = frame.stamp();
+  frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);
   CUresult result = frame.signal();
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
@@ -55,7 +66,7 @@ CUresult awaitStream(Thread& thread, uint64_t stream) {
 }  // namespace
 
 CUresult synchronizeStream(Thread& thread, uint64_t stream) {
-  return delivered(thread, thread.device(), awaitStream(thread, stream));
+  return delivered(thread, thread.deviceOf(stream), awaitStream(thread, stream));
 }
 
 namespace {
@@ -70,7 +81,7 @@ CUresult queryRecord(Thread& thread, const ObjectEntry& event, uint64_t wanted) 
     return CUDA_SUCCESS;
   }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-  if (CUresult fault = session.faultOf(thread.device(), wanted)) return fault;
+  if (CUresult fault = session.faultOf(event.device(), wanted)) return fault;
   return CUDA_ERROR_NOT_READY;
 }
 
@@ -86,7 +97,7 @@ CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
   while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
-  return delivered(thread, thread.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(thread.device()));
+  return delivered(thread, event.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(event.device()));
 }
 
 }  // namespace vgpu

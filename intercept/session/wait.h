@@ -1,4 +1,5 @@
-// Waiting for the GPU, answered at once where nothing is outstanding.
+// Waiting for the GPU, answered at once where nothing is outstanding. What is outstanding, and the errors that a waiter is
+// told, are those of the device that the stream or event is of, not of the thread's current one.
 #pragma once
 
 #include "intercept/session/thread.h"
@@ -7,6 +8,11 @@ namespace vgpu {
 
 // Until all work of `device` has ended. CUDA's answer, which may be that of earlier posted work.
 CUresult synchronizeDevice(Thread& thread, unsigned device);
+// The same, and leaves the errors of posted work to somebody else. Where the answer is the device's fault, nothing of its work
+// runs any more.
+CUresult awaitDevice(Thread& thread, unsigned device);
+// Until no device uses host memory any more; the answer is that of `device`, in whose context the memory was made.
+CUresult synchronizeHostMemory(Thread& thread, unsigned device);
 // Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
 CUresult synchronizeStream(Thread& thread, uint64_t stream);
 // Whether the client itself knows that nothing is outstanding in a stream (a resolved handle).

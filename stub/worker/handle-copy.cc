@@ -47,12 +47,13 @@ CUresult copyToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyToSlabP
 }
 
 CUresult copyToSlot(Execution& on, const api::FrameReader<api::Cuda::CopyToSlotParams>& p, Answer& answer) {
-  if (p.getBytes() > answerBytes || !on.ownsMemory(p.getSource(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  if (on.slotIndex() >= answerCount || p.getBytes() > answerBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
+    return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
-  Slot& slot = on.shared().slot(on.slotIndex());
-  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(slot.answer, p.getSource(), p.getBytes(), stream)) return error;
+  std::byte* into = on.shared().answer(on.slotIndex());
+  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(into, p.getSource(), p.getBytes(), stream)) return error;
   answer.leaveToGpu();
-  return on.signal(stream, slot.done, on.stamp());
+  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
 }
 
 CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, Answer&) {

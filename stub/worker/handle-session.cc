@@ -39,6 +39,8 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   return CUDA_SUCCESS;
 }
 
+CUresult nothing(Execution&, const api::FrameReader<api::Cuda::NothingParams>&, Answer&) { return CUDA_SUCCESS; }
+
 CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartParams>& p, Answer& answer) {
   constexpr size_t most = answerBytes - 8 * sizeof(capnp::word);  // the message around them
   auto kept = on.longReplies.find(on.slotIndex());

@@ -31,7 +31,9 @@ void complete(Execution& execution, const Frame& frame, CUresult result, std::sp
   Slot& slot = execution.shared().slot(frame.slot);
   slot.result = result;
   slot.answerWords = static_cast<uint32_t>(answer.size());
-  if (!answer.empty()) std::memcpy(slot.answer, answer.data(), std::min<size_t>(answer.size_bytes(), answerBytes));
+  KJ_REQUIRE(answer.empty() || frame.slot < answerCount, "a call whose slot has no room for its answer", frame.slot);
+  if (!answer.empty())
+    std::memcpy(execution.shared().answer(frame.slot), answer.data(), std::min<size_t>(answer.size_bytes(), answerBytes));
   if (answer.size_bytes() > answerBytes) [[unlikely]] execution.longReplies[frame.slot].assign(answer.begin(), answer.end());
   slot.done.store(frame.stamp());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
@@ -75,6 +76,34 @@ void allocateAndFree(benchmark::State& state) {
   }
 }
 BENCHMARK(allocateAndFree)->UseRealTime();
+
+void allocateAndFreeTwoGiB(benchmark::State& state) {
+  for (auto _ : state) {
+    CUdeviceptr memory[2];
+    for (auto& one : memory) check(cuMemAlloc(&one, 1 << 30), "allocate");
+    for (auto one : memory) check(cuMemFree(one), "free");
+  }
+}
+BENCHMARK(allocateAndFreeTwoGiB)->UseRealTime();
+
+// With a thread that has never called before; what a thread alone costs is the figure below.
+void launchAndWaitInFreshThread(benchmark::State& state) {
+  CUcontext context;
+  check(cuCtxGetCurrent(&context), "context");
+  for (auto _ : state)
+    std::thread([&] {
+      Launch launch;
+      check(cuCtxSetCurrent(context), "context");
+      launch.post();
+      check(cuCtxSynchronize(), "synchronize");
+    }).join();
+}
+BENCHMARK(launchAndWaitInFreshThread)->UseRealTime();
+
+void freshThread(benchmark::State& state) {
+  for (auto _ : state) std::thread([] {}).join();
+}
+BENCHMARK(freshThread)->UseRealTime();
 
 }  // namespace
 

@@ -247,7 +247,7 @@ uint32_t TestSession::readWord(uint64_t address) {
 }
 
 // The first word of results lies behind the root pointer.
-bool TestSession::firstResult() { return mapped->slot(slotIndex).answer[8] != std::byte{0}; }
+bool TestSession::firstResult() { return mapped->answer(slotIndex)[8] != std::byte{0}; }
 
 std::vector<std::byte> TestSession::program() const {
   std::byte* ring = mapped->base() + SegmentLayout::ring;
@@ -262,7 +262,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.require(moduleFunction(0, addFunction, module, "add"));
   session.require(moduleVariable(totalVariable, "total"));
   // The program remembers where it lies.
-  std::memcpy(session.segment().slab(noteSlab), session.segment().slot(slotIndex).answer + 8, sizeof(uint64_t));
+  std::memcpy(session.segment().slab(noteSlab), session.segment().answer(slotIndex) + 8, sizeof(uint64_t));
   session.require(moduleVariable(seenVariable, "seen"));
   session.require(lease());
   session.post(memAlloc(0, counters, 256));
@@ -320,8 +320,8 @@ void requireFinished(TestSession& session) {
     p.setStart(event);
     p.setEnd(event);
   }));
-  auto& slot = session.segment().slot(slotIndex);
-  std::memcpy(&milliseconds, slot.answer + 8, sizeof milliseconds);  // one word of results behind the root pointer
+  // One word of results, behind the root pointer.
+  std::memcpy(&milliseconds, session.segment().answer(slotIndex) + 8, sizeof milliseconds);
   KJ_REQUIRE(milliseconds == 0, milliseconds);
   session.post(memAlloc(0, gone, 512));
   session.require(synchronize());

@@ -40,6 +40,8 @@ TEST_CASE("an arena with gaps never gives what lies in two leases") {
   arena.free(all[1]);
   auto idle = arena.takeIdleLease();
   REQUIRE(idle);
+  CHECK(arena.placeLease(2 * MiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));  // the worker has it still
+  arena.settleLease(idle->address, false);
   CHECK(arena.placeLease(2 * MiB) == idle->address);
   CHECK(arena.placeLease(2 * MiB + 4 * KiB) == hostArenaBase + 3 * (2 * MiB + 4 * KiB));
 }
@@ -82,6 +84,18 @@ TEST_CASE("only a lease without allocations is idle") {
   CHECK(idle->bytes == 2 * MiB);
   CHECK(arena.freeBytes() == 0);
   CHECK(!arena.allocate(1));
+}
+
+TEST_CASE("what has been needed meanwhile is told from what has not") {
+  Arena arena = leased(10 * MiB);
+  CHECK(arena.takeLeastFree() == 0);  // it came only now
+  CHECK(arena.takeLeastFree() == 10 * MiB);
+  uint64_t address = *arena.allocate(4 * MiB);
+  arena.free(address);
+  CHECK(arena.takeLeastFree() == 6 * MiB);
+  CHECK(arena.takeLeastFree() == 10 * MiB);
+  arena.takeIdleLease();
+  CHECK(arena.takeLeastFree() == 0);
 }
 
 TEST_CASE("an allocation with a lease of its own takes one of that size, whole, or none") {

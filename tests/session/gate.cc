@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,14 +21,17 @@ TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") 
   std::atomic<int> inside{0};
   std::atomic<uint64_t> passes{0};
   std::vector<std::thread> threads;
-  for (uint64_t slot = 0; slot < 4; ++slot)
-    threads.emplace_back([&, slot] {
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
       while (!stop.load()) {
-        gate->enter(slot);
-        inside.fetch_add(1);
-        passes.fetch_add(1);
-        inside.fetch_sub(1);
-        gate->leave(slot);
+        Gate::Mark& mark = gate->join();  // a thread that comes while the gate closes is kept out too
+        for (int pass = 0; pass < 100 && !stop.load(); ++pass) {
+          Gate::Pass through(*gate, mark);
+          inside.fetch_add(1);
+          passes.fetch_add(1);
+          inside.fetch_sub(1);
+        }
+        gate->part(mark);
       }
     });
   for (int round = 0; round < 200; ++round) {
@@ -45,7 +50,9 @@ TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") 
 
 TEST_CASE("closing waits for the thread that is inside") {
   auto gate = std::make_unique<Gate>();
-  gate->enter(3);
+  gate->join();
+  Gate::Mark& mark = gate->join();
+  std::optional<Gate::Pass> pass(std::in_place, *gate, mark);
   std::atomic<bool> closed{false};
   std::thread closer([&] {
     gate->close();
@@ -53,22 +60,38 @@ TEST_CASE("closing waits for the thread that is inside") {
   });
   while (!gate->isClosed()) std::this_thread::yield();
   CHECK(!closed);
-  gate->leave(3);
+  pass.reset();
   closer.join();
   CHECK(closed);
 }
 
 TEST_CASE("closing that is given up leaves the gate open, and the thread inside undisturbed") {
-  auto gate = std::make_unique<Gate>();
-  gate->enter(3);
+  Gate gate;
+  Gate::Mark &slow = gate.join(), &other = gate.join();
   int asked = 0;
-  CHECK_FALSE(gate->close([&] { return ++asked == 3; }));
-  CHECK(asked == 3);
-  CHECK_FALSE(gate->isClosed());
-  gate->enter(4);  // does not wait
-  gate->leave(4);
-  gate->leave(3);
-  CHECK(gate->close([] { return true; }));  // nobody to wait for
+  {
+    Gate::Pass inside(gate, slow);
+    CHECK_FALSE(gate.close([&] { return ++asked == 3; }));
+    CHECK(asked == 3);
+    CHECK_FALSE(gate.isClosed());
+    Gate::Pass another(gate, other);  // does not wait
+  }
+  CHECK(gate.close([] { return true; }));  // nobody to wait for
+}
+
+TEST_CASE("a thousand threads have a mark each, and later ones have theirs") {
+  Gate gate;
+  std::vector<Gate::Mark*> marks;
+  std::set<uint32_t> numbers;
+  for (int i = 0; i < 1000; ++i) numbers.insert(marks.emplace_back(&gate.join())->number);
+  CHECK(numbers.size() == 1000);
+  CHECK(*numbers.rbegin() == 999);
+  for (auto* mark : marks) gate.part(*mark);
+  for (int i = 0; i < 1000; ++i) {
+    Gate::Mark& mark = gate.join();
+    CHECK(mark.number < 1000);
+    gate.part(mark);
+  }
 }
 
 TEST_CASE("a gate whose closing fails is open, and closes when it can") {

@@ -82,13 +82,19 @@ bool flushes(Recorder& recorder) {
   return kj::runCatchingExceptions([&] { recorder.flush([] { return false; }); }) == nullptr;
 }
 
+void add(Recorder& recorder, RecordedFrame frame) {
+  Recorder::Queue frames;
+  frames.push_back(kj::mv(frame));
+  recorder.add(frames);
+}
+
 }  // namespace
 
 TEST_CASE("a program that makes objects faster than the disk takes them waits") {
   Recording<SlowList> recording;
   constexpr size_t frames = 6 * framesQueued;
   for (size_t i = 0; i < frames; ++i) {
-    recording.recorder.add(frame(i));
+    add(recording.recorder, frame(i));
     ++recording.list.added;
   }
   CHECK(flushes(recording.recorder));
@@ -101,9 +107,9 @@ TEST_CASE("a program whose object list cannot be written is told once, and every
   size_t told;
   {
     Captured captured;
-    recording.recorder.add(frame(1));
+    add(recording.recorder, frame(1));
     CHECK_FALSE(flushes(recording.recorder));
-    recording.recorder.add(frame(2));
+    add(recording.recorder, frame(2));
     CHECK_FALSE(flushes(recording.recorder));
     told = captured.count("cannot be suspended while its object list cannot be written");
     recording.list.isFull = false;

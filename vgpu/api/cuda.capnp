@@ -375,7 +375,7 @@ interface Cuda {
 
   # ------------------------------------------------------------------ a few bytes back
   copyToSlot @181 (source :UInt64, bytes :UInt32, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
-      $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the thread's slot");
+      $A.route(signal) $A.replay(query) $A.workerByHand("as copyToSlab, into the waiting call's slot");
 
   # ------------------------------------------------------------------ replies larger than a slot
   replyPart @182 (offset :UInt32) -> (bytes :Data)   # in bytes of the reply before, which the worker keeps until all is fetched
@@ -396,6 +396,10 @@ interface Cuda {
       $A.reason("as ctxGetSharedMemConfig");
   funcSetSharedMemConfig @187 () $A.entry("cuFuncSetSharedMemConfig") $A.since(4020) $A.route(local)
       $A.reason("as ctxGetSharedMemConfig");
+
+  # ------------------------------------------------------------------ a place in the ring without a call
+  nothing @188 () -> () $A.route(post) $A.replay(query) $A.noWork
+      $A.workerByHand("of a call that failed in the program, after it had taken its place in the ring");
 }
 
 struct Rect {

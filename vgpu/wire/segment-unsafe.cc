@@ -48,6 +48,7 @@ Segment::~Segment() {
 
 SegmentHeader& Segment::header() const { return *reinterpret_cast<SegmentHeader*>(start); }
 Slot& Segment::slot(uint64_t index) const { return reinterpret_cast<Slot*>(start + SegmentLayout::slots)[index]; }
+std::byte* Segment::answer(uint64_t slot) const { return start + SegmentLayout::answers + slot * answerBytes; }
 EventLine& Segment::eventLine(uint64_t index) const {
   return reinterpret_cast<EventLine*>(start + SegmentLayout::events)[index];
 }

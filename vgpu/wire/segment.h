@@ -1,12 +1,12 @@
 // The segment: the shared memory in which a program and its worker meet. docs/ring.md draws it.
 //
-//   header | head line | slots | event lines | slabs' states | ring | staging slabs
+//   header | slots | answers | event lines | slabs' states | ring | staging slabs
 //
 // The program makes it (a sealed memfd) and keeps it over a suspend; the worker maps it. Everything in it can be changed
 // by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
 //
-// Writers: `head` any program thread; a slot the thread that owns it and, for an answer, the worker or the GPU; `tail`,
-// `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
+// Writers: `head` any program thread; a slot the thread that waits there and, when its frame is complete, the worker or the
+// GPU; `tail`, `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,13 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 4;
+constexpr uint32_t segmentVersion = 5;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
-constexpr uint64_t slotCount = 256;
-constexpr uint64_t answerBytes = 8 * KiB - 128;
+constexpr uint64_t slotCount = 32 * 1024;
+constexpr uint64_t answerCount = 256;  // the first slots have room for an answer
+constexpr uint64_t answerBytes = 8 * KiB;
 constexpr uint64_t maxReplyBytes = 512 * KiB;  // fetched in parts where it is more than a slot takes
 constexpr uint64_t eventLineCount = 32 * 1024;
 constexpr uint64_t slabCount = 64;
@@ -36,24 +37,22 @@ struct FrameHeader {
   std::atomic<uint64_t> stamp;
   uint32_t bytes;   // the whole frame, a multiple of frameUnit
   uint16_t method;
-  uint16_t slot;    // whose thread
+  uint16_t slot;    // where somebody waits for this frame; of no meaning for one that is posted
   uint8_t device;   // the thread's current virtual GPU
   uint8_t reserved[7];
 };
 constexpr uint64_t frameUnit = 64;
 static_assert(sizeof(FrameHeader) == 24);
 
-// Where a thread waits. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
+// Where a thread waits for one call. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
 struct alignas(128) Slot {
-  std::atomic<uint64_t> done;     // stamp of the last frame of this thread that is complete
+  std::atomic<uint64_t> done;     // stamp of the last frame with this slot that is complete
   std::atomic<uint32_t> wakeups;  // futex: changes when the worker completes something itself
   std::atomic<uint32_t> sleeping; // the thread is in the futex, or about to be
   int32_t result;                 // CUresult of that frame
-  uint32_t answerWords;           // of the Cap'n Proto message of which `answer` holds the beginning, if not all
-  alignas(8) std::byte pad[104];
-  std::byte answer[answerBytes];
+  uint32_t answerWords;           // of the Cap'n Proto message of which the slot's answer holds the beginning, if not all
 };
-static_assert(sizeof(Slot) == 8 * KiB);
+static_assert(sizeof(Slot) == 128);
 
 struct alignas(128) SegmentHeader {
   uint32_t magic, version;
@@ -92,7 +91,8 @@ struct alignas(64) EventLine {
 
 struct SegmentLayout {
   static constexpr uint64_t slots = 4 * KiB;
-  static constexpr uint64_t events = slots + slotCount * sizeof(Slot);
+  static constexpr uint64_t answers = slots + slotCount * sizeof(Slot);
+  static constexpr uint64_t events = answers + answerCount * answerBytes;
   static constexpr uint64_t slabStates = events + eventLineCount * sizeof(EventLine);
   static constexpr uint64_t ring = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
   static constexpr uint64_t slabs = ring + ringBytes;
@@ -112,6 +112,7 @@ class Segment {
 
   SegmentHeader& header() const;
   Slot& slot(uint64_t index) const;            // index < slotCount
+  std::byte* answer(uint64_t slot) const;      // of one of the first answerCount slots; answerBytes
   EventLine& eventLine(uint64_t index) const;  // index < eventLineCount
   SlabState& slabState(uint64_t index) const;  // index < slabCount
   std::byte* slab(uint64_t index) const;

@@ -1,0 +1,38 @@
+#include "intercept/session/waiter.h"
+
+#include "vgpu/wire/futex.h"
+
+namespace vgpu {
+
+Waiter::Waiter(Thread& thread, SlotTable::Range range)
+    : thread(thread), index(thread.session.slots.take(range, thread.number(), thread.session.lost)) {
+  if (index) expectAnswer();
+}
+
+Waiter::Waiter(Thread& thread, uint16_t slot) : thread(thread), index(slot) { expectAnswer(); }
+
+// The GPU itself writes no result.
+void Waiter::expectAnswer() {
+  slot().result = CUDA_SUCCESS;
+  slot().answerWords = 0;
+}
+
+// Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
+CUresult Waiter::await(unsigned device, uint64_t stamp, For whom) {
+  Session& session = thread.session;
+  Slot& mine = slot();
+  Backoff backoff;
+  while (mine.done.load(std::memory_order_acquire) < stamp) {
+    if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
+    if (whom == For::gpu)
+      if (CUresult fault = session.faultOf(device, stamp)) return fault;
+    if (backoff.spin()) continue;
+    uint32_t seen = mine.wakeups.load();
+    mine.sleeping.store(1);
+    if (mine.done.load() < stamp) futexWait(mine.wakeups, seen, backoff.sleepNanoseconds());
+    mine.sleeping.store(0);
+  }
+  return static_cast<CUresult>(mine.result);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,88 @@
+// Threads that are cancelled while they are in a call: the process goes on, and so does what they had begun.
+#include <pthread.h>
+
+#include "program.h"
+
+__global__ void store(int* into, int value) { *into = value; }
+
+namespace {
+
+struct Held {
+  cudaStream_t stream;
+  cudaEvent_t event;
+  int* value;
+  std::atomic<bool> released{false}, entered{false};
+};
+
+using Call = void (*)(Held& held);
+
+struct Caller {
+  Held& held;
+  Call call;
+  int type;
+};
+
+void* run(void* argument) {
+  Caller& caller = *static_cast<Caller*>(argument);
+  int before;
+  caller.held.entered = true;
+  pthread_setcanceltype(caller.type, &before);
+  caller.call(caller.held);
+  for (;;) pthread_testcancel();
+}
+
+// Cancels a thread in `call`, which waits for a stream that goes on only afterwards.
+bool survives(const char* what, Held& held, Call call, int type) {
+  held.released = held.entered = false;
+  CHECK(cudaLaunchHostFunc(held.stream, [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+  }, &held.released));
+  store<<<1, 1, 0, held.stream>>>(held.value, 5);
+  CHECK(cudaEventRecord(held.event, held.stream));
+  Caller caller{held, call, type};
+  pthread_t thread;
+  void* result = nullptr;
+  if (pthread_create(&thread, nullptr, run, &caller) != 0) std::exit(3);
+  while (!held.entered) usleep(100);
+  usleep(10000);  // until it waits; if it does not yet, this is about less
+  pthread_cancel(thread);
+  held.released = true;
+  pthread_join(thread, &result);
+  if (result != PTHREAD_CANCELED) std::fprintf(stderr, "the thread in %s was not cancelled\n", what);
+  // Whatever it held is free again, and calls of all kinds work.
+  int* memory;
+  int seen = 0;
+  CHECK(cudaStreamSynchronize(held.stream));
+  CHECK(cudaMalloc(&memory, 16 << 20));
+  CHECK(cudaFree(memory));
+  CHECK(cudaMemcpy(&seen, held.value, sizeof seen, cudaMemcpyDeviceToHost));
+  return (result == PTHREAD_CANCELED) & EXPECT(seen == 5);
+}
+
+}  // namespace
+
+int main() {
+  Held held;
+  CHECK(cudaStreamCreateWithFlags(&held.stream, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&held.event, cudaEventDisableTiming));
+  CHECK(cudaMalloc(&held.value, 8 << 20));
+  static std::vector<char> bytes(8 << 20);
+  const std::pair<const char*, Call> calls[] = {
+      {"cudaEventSynchronize", [](Held& held) { cudaEventSynchronize(held.event); }},
+      {"cudaStreamSynchronize", [](Held& held) { cudaStreamSynchronize(held.stream); }},
+      {"cudaDeviceSynchronize", [](Held&) { cudaDeviceSynchronize(); }},
+      {"cudaFree", [](Held&) {
+         int* memory;
+         if (cudaMalloc(&memory, 4) == cudaSuccess) cudaFree(memory);
+       }},
+      {"a copy of few bytes", [](Held& held) {
+         cudaMemcpyAsync(bytes.data(), held.value, 4, cudaMemcpyDeviceToHost, held.stream);
+       }},
+      {"a copy of many bytes", [](Held& held) {
+         cudaMemcpyAsync(bytes.data(), held.value, bytes.size(), cudaMemcpyDeviceToHost, held.stream);
+       }},
+  };
+  bool ok = true;
+  for (auto& [what, call] : calls) ok &= survives(what, held, call, PTHREAD_CANCEL_DEFERRED);
+  return verdict("cancelled", ok);
+}

@@ -1,0 +1,148 @@
+// What is asked about a stream, an event or memory is answered for the device that it is of, whichever device is current
+// for the thread that asks. Passes at once where there is one device.
+#include <thread>
+
+#include "program.h"
+
+__global__ void store(int* into, int value) { *into = value; }
+
+namespace {
+
+// A stream of a device that waits for release(). What is asked of it meanwhile is asked while work runs.
+class HeldStream {
+ public:
+  explicit HeldStream(int device) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    CHECK(cudaMalloc(&value, sizeof(int)));
+    CHECK(cudaMallocHost(&seen, sizeof(int)));
+  }
+  ~HeldStream() {
+    CHECK(cudaFreeHost(seen));
+    CHECK(cudaFree(value));
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaStreamDestroy(stream));
+  }
+  // Behind what follows in the stream lies an event. `seen` becomes `number` when all of it has run.
+  void hold(int number) {
+    *seen = 0;
+    released = false;
+    CHECK(cudaLaunchHostFunc(stream, [](void* flag) {
+      while (!static_cast<std::atomic<bool>*>(flag)->load()) usleep(100);
+    }, &released));
+    store<<<1, 1, 0, stream>>>(value, number);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpyAsync(seen, value, sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaEventRecord(event, stream));
+  }
+  void release() { released = true; }
+
+  cudaStream_t stream;
+  cudaEvent_t event;
+  int *value, *seen;
+
+ private:
+  std::atomic<bool> released{false};
+};
+
+// Holds the stream, lets `wait` wait while another thread releases it a little later, and checks that it has waited.
+template <typename Wait>
+bool waits(const char* what, HeldStream& held, int current, int number, Wait wait) {
+  CHECK(cudaSetDevice(current));
+  held.hold(number);
+  std::thread releaser([&] {
+    usleep(20000);
+    held.release();
+  });
+  const cudaError_t error = wait();
+  const bool waited = *static_cast<volatile int*>(held.seen) == number;
+  releaser.join();
+  CHECK(cudaEventSynchronize(held.event));
+  if (!waited) std::fprintf(stderr, "%s returned before the work had ended\n", what);
+  return EXPECT_ERROR(error, cudaSuccess) & waited;
+}
+
+bool waitsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
+  CHECK(cudaSetDevice(current));
+  CHECK(cudaDeviceSynchronize());
+  held.hold(1);
+  bool ok = EXPECT_ERROR(cudaStreamQuery(held.stream), cudaErrorNotReady) &
+            EXPECT_ERROR(cudaEventQuery(held.event), cudaErrorNotReady);
+  CHECK(cudaDeviceSynchronize());  // the current device has nothing to do, and does not wait for the other
+  ok &= EXPECT(*held.seen == 0);
+  held.release();
+  CHECK(cudaEventSynchronize(held.event));
+
+  ok &= waits("cudaStreamSynchronize", held, current, 2, [&] { return cudaStreamSynchronize(held.stream); });
+  ok &= waits("cudaEventSynchronize", held, current, 3, [&] { return cudaEventSynchronize(held.event); });
+  ok &= waits("cudaDeviceSynchronize", held, current, 4, [&] {
+    CHECK(cudaSetDevice(own));  // the work was issued while the other device was current
+    return cudaDeviceSynchronize();
+  });
+  int* unused;
+  CHECK(cudaSetDevice(own));
+  CHECK(cudaMalloc(&unused, sizeof(int)));
+  ok &= waits("cudaFree", held, current, 5, [&] { return cudaFree(unused); });
+  int copied = 0;
+  ok &= waits("cudaMemcpyAsync to pageable memory", held, current, 6, [&] {
+    return cudaMemcpyAsync(&copied, held.value, sizeof copied, cudaMemcpyDeviceToHost, held.stream);
+  });
+  return ok & EXPECT(copied == 6);
+}
+
+// An event is recorded in streams of its own device only.
+bool eventsAreOfOneDevice(HeldStream& here, HeldStream& there, int current) {
+  CHECK(cudaSetDevice(current));
+  const bool ok = EXPECT_ERROR(cudaEventRecord(here.event, there.stream), cudaErrorInvalidResourceHandle) &
+                  EXPECT_ERROR(cudaEventRecord(there.event, here.stream), cudaErrorInvalidResourceHandle) &
+                  EXPECT_ERROR(cudaEventRecord(there.event), cudaErrorInvalidResourceHandle) &
+                  EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle) &
+                  EXPECT_ERROR(cudaEventRecord(here.event), cudaSuccess) &
+                  EXPECT_ERROR(cudaEventRecord(there.event, there.stream), cudaSuccess);
+  // Waiting for another device's event is what events are for.
+  CHECK(cudaStreamWaitEvent(here.stream, there.event, 0));
+  CHECK(cudaStreamSynchronize(here.stream));
+  return ok;
+}
+
+// A stream's memory comes from the pool of its device.
+bool poolsAreOfTheStreamsDevice(HeldStream& held, int current, int own) {
+  CHECK(cudaSetDevice(current));
+  int* memory;
+  CHECK(cudaMallocAsync(&memory, sizeof(int), held.stream));
+  cudaPointerAttributes attributes;
+  CHECK(cudaPointerGetAttributes(&attributes, memory));
+  CHECK(cudaFreeAsync(memory, held.stream));
+  CHECK(cudaStreamSynchronize(held.stream));
+  return EXPECT(attributes.device == own);
+}
+
+// A fault is the device's that it happened on, and is told to whoever waits for that device's work.
+bool faultIsOfTheStreamsDevice(HeldStream& held, HeldStream& healthy, int current) {
+  CHECK(cudaSetDevice(current));
+  store<<<1, 1, 0, held.stream>>>(reinterpret_cast<int*>(uintptr_t(0x7000000000000)), 1);
+  bool ok = EXPECT_ERROR(cudaStreamSynchronize(held.stream), cudaErrorIllegalAddress) &
+            EXPECT_ERROR(cudaStreamQuery(held.stream), cudaErrorIllegalAddress);
+  cudaGetLastError();
+  ok &= EXPECT_ERROR(cudaDeviceSynchronize(), cudaSuccess);
+  return ok & waits("cudaStreamSynchronize after another device's fault", healthy, current, 7,
+                    [&] { return cudaStreamSynchronize(healthy.stream); });
+}
+
+}  // namespace
+
+int main() {
+  int devices;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return verdict("two-devices", true);
+  HeldStream first(0);
+  auto second = new HeldStream(1);  // its device ends by a fault, and it with that
+  bool ok = waitsAreOfTheStreamsDevice(*second, 0, 1) & waitsAreOfTheStreamsDevice(first, 1, 0);
+  ok &= eventsAreOfOneDevice(first, *second, 0) & eventsAreOfOneDevice(*second, first, 1);
+  ok &= poolsAreOfTheStreamsDevice(*second, 0, 1) & poolsAreOfTheStreamsDevice(first, 1, 0);
+  pausePoint();
+  ok &= waitsAreOfTheStreamsDevice(*second, 0, 1) & eventsAreOfOneDevice(first, *second, 0);
+  ok &= faultIsOfTheStreamsDevice(*second, first, 0);
+  return verdict("two-devices", ok);
+}

@@ -1,0 +1,36 @@
+# Freed memory is kept while a program allocates it again and again, and given back when it does not.
+export VGPU_EMULATED=memory=16GiB
+startNode a
+program=$tree/tests/programs/idle-memory
+[ -x "$program" ] || skip "no $program"
+
+# objects EXPRESSION: of the program's objects, by kind.
+objects() {
+  ctl a inspect "$pid" --json | python3 -c '
+import json, sys
+live = [made for made in json.load(sys.stdin)["objects"] if not made["destroyed"]]
+of = lambda kind: [made for made in live if made["kind"] == kind]
+print(eval(sys.argv[1]))' "$1"
+}
+# pauseAt INDEX
+pauseAt() {
+  rm -f "$dir"/pause.*
+  VGPU_PAUSE_FILE=$dir/pause VGPU_PAUSE_INDEX=$1 ctl a run -- "$program" >"$dir/program.log" 2>&1 &
+  runner=$!
+  waitUntil test -e "$dir/pause.reached"
+  pid=$(cat "$dir/pause.reached")
+}
+goOn() {
+  : >"$dir/pause.go"
+  wait "$runner" || fail "the program returned $?"
+}
+isTrue() { [ "$(objects "$1")" = True ]; }
+
+pauseAt 0
+waitUntil isTrue 'len(of("memory")) == 2 and len(of("event")) == 1'
+isTrue 'all(made["position"] < of("event")[0]["position"] for made in of("lease") if made["bytes"] >= 1 << 29)' ||
+  fail "every round has leased its memory anew"
+goOn
+pauseAt 1
+waitUntil isTrue 'not of("memory") and sum(made["bytes"] for made in of("lease")) <= 256 << 20'
+goOn
