@@ -228,7 +228,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     std::lock_guard lock(mutex);
     auto found = hostAllocations.find(address);
     if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
-    device = found->second.device;
+    device = handleDevice(found->second.context);
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   {

@@ -120,7 +120,7 @@ CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   unsigned device;
   {
     std::lock_guard lock(mutex);
-    device = registered.at(address).allocation.device;
+    device = handleDevice(registered.at(address).allocation.context);
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   Registered entry;
