@@ -17,7 +17,7 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, C
   Session& session = thread.session;
   if (result != CUDA_SUCCESS || !session.output.isExpected()) return result;
   if (!insideDevice) return synchronizeStream(thread, stream);
-  session.output.deliver(thread, thread.device());
+  session.output.deliver(thread, thread.deviceOf(stream));
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
 
 namespace vgpu {
 
@@ -27,6 +28,7 @@ bool take(Thread& thread, unsigned device, std::string& text) {
 void DeviceOutput::deliver(Thread& thread, unsigned device) {
   Session& session = thread.session;
   auto& progress = session.progress[device];
+  CancellationOff untilWritten;  // what has been taken is nowhere else
   std::lock_guard lock(mutex);
   bool waits = session.segment.header().outputWaits.load(std::memory_order_acquire) != 0;
   uint64_t last = progress.lastWork.load(std::memory_order_relaxed);

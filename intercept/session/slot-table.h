@@ -5,8 +5,9 @@
 // know. The flag of the slot that a thread's number leads to is as a rule in that thread's cache and free, so a wait pays
 // some nanoseconds for it. Memory order: giving is a release, taking an acquire, so what the last holder read and wrote in
 // the slot comes before what the next one does; and its frame's place in the ring, reserved before it gave the slot back,
-// comes before the next one's, so numbers in the slot only grow. A slot is given back when its frame is complete, or never
-// will be: the worker is lost or the context has ended. So nothing is written into it behind its holder's back.
+// comes before the next one's, so numbers in the slot only grow. A slot is given back when its frame is complete, or
+// never will be: the worker is lost, or the context has ended and the worker has executed the frame. So nothing is written
+// into it behind its holder's back.
 //
 // Who waits for the GPU may wait until another thread makes a call, so such waits never take what calls need: slots with an
 // answer are taken for as long as the worker works on one frame, and for copies of few bytes, which leave some of them to

@@ -1,5 +1,8 @@
 #include "intercept/session/waiter.h"
 
+#include <chrono>
+#include <thread>
+
 #include "vgpu/wire/futex.h"
 
 namespace vgpu {
@@ -25,7 +28,10 @@ CUresult Waiter::await(unsigned device, uint64_t stamp, For whom) {
   while (mine.done.load(std::memory_order_acquire) < stamp) {
     if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
     if (whom == For::gpu)
-      if (CUresult fault = session.faultOf(device, stamp)) return fault;
+      if (CUresult fault = session.faultOf(device, stamp)) {
+        awaitExecution(stamp);
+        return fault;
+      }
     if (backoff.spin()) continue;
     uint32_t seen = mine.wakeups.load();
     mine.sleeping.store(1);
@@ -33,6 +39,14 @@ CUresult Waiter::await(unsigned device, uint64_t stamp, For whom) {
     mine.sleeping.store(0);
   }
   return static_cast<CUresult>(mine.result);
+}
+
+// A context that has ended writes nothing more, but the worker, when it comes to the frame, will say so in the slot.
+void Waiter::awaitExecution(uint64_t stamp) const {
+  Session& session = thread.session;
+  Backoff backoff;
+  while (session.segment.header().tail.load(std::memory_order_acquire) < stamp && !session.lost.load(std::memory_order_relaxed))
+    if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
 }
 
 }  // namespace vgpu

@@ -39,6 +39,7 @@ class Waiter {
 
  private:
   void expectAnswer();
+  void awaitExecution(uint64_t stamp) const;
   Slot& slot() const { return thread.session.segment.slot(*index); }
 
   Thread& thread;
