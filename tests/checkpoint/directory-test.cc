@@ -34,7 +34,7 @@ TEST_CASE("a published snapshot is there, private to its owner") {
     CHECK_FALSE(std::filesystem::exists(path + "/" + manifestFile));
     directory.publish("the manifest");
   }
-  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "tail", "manifest.json"});
+  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "tail", "output", "manifest.json"});
   CHECK(readFile(path + "/manifest.json") == "the manifest");
   CHECK(modeOf(path) == 0700);
   CHECK(modeOf(path + "/objects") == 0600);

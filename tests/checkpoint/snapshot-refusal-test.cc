@@ -3,6 +3,7 @@
 
 #include "checkpoint/manifest.h"
 #include "session-fixture.h"
+#include "stub/worker/execution.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -14,6 +15,7 @@ struct Saved {
   Saved() {
     CHECK(session.inWorker([&](stub::Worker& worker) {
       buildAndStop(session, worker);
+      worker.runQuiet([](stub::Execution& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
       save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
     }) == "");
     program = session.program();

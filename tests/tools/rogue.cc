@@ -76,8 +76,7 @@ void sendOpen(ControlChannel& channel, const std::string& id, kj::ArrayPtr<const
 }
 
 Opened openSession(ControlChannel& channel) {
-  const int output[] = {STDOUT_FILENO};
-  sendOpen(channel, "", output);
+  sendOpen(channel, "", nullptr);
   auto answer = channel.receive(2);
   KJ_REQUIRE(answer.has_value() && answer->reader->getRoot<control::ToSession>().isOpened(), "no session");
   auto opened = answer->reader->getRoot<control::ToSession>().getOpened();
@@ -145,7 +144,7 @@ void reattach(const std::string& folder) {
   ControlChannel finder{kj::AutoCloseFd(fd)};
   KJ_REQUIRE(finder.receive()->reader->getRoot<control::ToSession>().isReattach());
   kj::AutoCloseFd passed(open(foreign.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const int all[] = {opened.memory[0], opened.memory[1], passed, STDOUT_FILENO};
+  const int all[] = {opened.memory[0], opened.memory[1], passed};
   sendOpen(finder, opened.id, all);
   auto answer = finder.receive();
   KJ_REQUIRE(answer.has_value(), "no answer");

@@ -28,9 +28,9 @@ inline bool withdrawHandover(std::atomic<uint64_t>& word, uint64_t number) {
   return word.compare_exchange_strong(number, 0);
 }
 
-// On the worker's side. False where the program has withdrawn.
+// On the worker's side. False where the program has accepted nobody, or has withdrawn.
 inline bool claimHandover(std::atomic<uint64_t>& word, uint64_t number) {
-  return number % 2 == 0 && word.compare_exchange_strong(number, number + 1);
+  return number != 0 && number % 2 == 0 && word.compare_exchange_strong(number, number + 1);
 }
 
 }  // namespace vgpu
