@@ -135,7 +135,9 @@ TEST_CASE("work finds the array and the texture that are destroyed behind it, an
   CUDA_ARRAY3D_DESCRIPTOR descriptor{4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
   CUarray array = nullptr, other = nullptr;
   REQUIRE_CUDA(cuArray3DCreate(&array, &descriptor));
-  std::vector<uint32_t> numbers{1, 2, 3, 4}, others{5, 6, 7, 8}, found(4);
+  std::vector<uint32_t> numbers{1, 2, 3, 4}, others{5, 6, 7, 8};
+  uint32_t* found = nullptr;  // pinned: a copy to pageable memory would wait
+  REQUIRE_CUDA(cuMemAllocHost(reinterpret_cast<void**>(&found), 16));
   REQUIRE_CUDA(cuMemcpyHtoA(array, 0, numbers.data(), 16));
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
@@ -146,7 +148,7 @@ TEST_CASE("work finds the array and the texture that are destroyed behind it, an
 
   std::atomic<int> released{0};
   REQUIRE_CUDA(cuLaunchHostFunc(stream, hold, &released));
-  REQUIRE_CUDA(cuMemcpyAtoHAsync(found.data(), array, 0, 16, stream));
+  REQUIRE_CUDA(cuMemcpyAtoHAsync(found, array, 0, 16, stream));
   CHECK_CUDA(cuTexObjectDestroy(first));
   CHECK_ANSWER(cuTexObjectDestroy(first), CUDA_ERROR_INVALID_VALUE);
   CHECK_CUDA(cuArrayDestroy(array));
@@ -160,7 +162,8 @@ TEST_CASE("work finds the array and the texture that are destroyed behind it, an
   released = 1;
   released.notify_all();
   CHECK_CUDA(cuCtxSynchronize());
-  CHECK_EQ(found, numbers);
+  CHECK_EQ(std::vector(found, found + 4), numbers);
   REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
   CHECK_EQ(third, first);
+  CHECK_CUDA(cuMemFreeHost(found));
 }
