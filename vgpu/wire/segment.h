@@ -2,7 +2,7 @@
 //
 //   header | slots | answers | event lines | slabs' states | ring | staging slabs
 //
-// The program makes it (a sealed memfd) and keeps it over a suspend; the worker maps it. Everything in it can be changed
+// A worker makes it (a sealed memfd) and the program keeps it over a suspend; each next worker maps it. It can be changed
 // by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that waits there and, when its frame is complete, the worker or the
