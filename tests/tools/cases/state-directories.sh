@@ -1,0 +1,44 @@
+# A state directory goes with its program, whatever has become of the daemon that made it: the daemon of its run directory
+# sees to that.
+
+# Its daemon is killed while it runs; it lives on for a while after the next one has started.
+startNode a
+DOUBLE_STAYS=1 startDouble a one
+state=$(field a one directory)
+kill -KILL "${daemon[a]}"
+waitUntil says one '^lost'
+startNode a
+[ -d "$state" ] || fail "the state of a program that lives was removed"
+kill -TERM "${double[one]}"
+waitUntil isGone "$state"
+
+# Its daemon is killed while it is suspended, and nobody resumes it.
+startDouble a two
+state=$(field a two directory)
+succeeds ctl a suspend two --to "$dir/x"
+kill -KILL "${daemon[a]}"
+waitUntil ended "${daemon[a]}"
+startNode a
+[ -d "$state" ] || fail "the state of a program that is suspended was removed"
+kill -KILL "${double[two]}"
+waitUntil isGone "$state"
+
+# It was resumed on another node, which is killed.
+startNode b
+DOUBLE_STAYS=1 startDouble a three
+state=$(field a three directory)
+succeeds ctl a suspend three --to "$dir/y"
+succeeds ctl b resume "$dir/y"
+kill -KILL "${daemon[b]}"
+waitUntil says three '^lost'
+[ -d "$state" ] || fail "the state of a program that lives was removed"
+kill -TERM "${double[three]}"
+waitUntil isGone "$state"
+
+# Its worker was lost before its daemon was told to end: no daemon needs its state any more.
+DOUBLE_STAYS=1 startDouble a four
+state=$(field a four directory)
+kill -KILL "$(field a four workerPid)"
+waitUntil hasState a four lost
+stopNode a
+isGone "$state" || fail "a session that was lost has left its state"
