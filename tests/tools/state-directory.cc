@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <kj/exception.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "../refused-call.h"
 #include "../scratch-directory.h"
 
 namespace vgpu {
@@ -116,15 +119,28 @@ TEST_CASE("folders nested deeper than there are descriptors are removed") {
   CHECK(!fs::exists(state->path()));
 }
 
-TEST_CASE("what dead programs left is found, what living ones use and what nobody owns is not") {
+TEST_CASE("the owner of a state directory is found while it lives") {
   Folder folder;
   folder.make("living");
   std::string dead = folder.make("dead", endedProcess())->path();
   fs::create_directory(folder.sessions + "/foreign");
-  auto found = StateDirectory::abandoned(folder.sessions);
-  REQUIRE(found.size() == 1);
-  CHECK(found[0]->path() == dead);
-  CHECK(StateDirectory::abandoned(folder.path + "/nothing").empty());
+  auto found = StateDirectory::all(folder.sessions);
+  REQUIRE(found.size() == 2);
+  for (auto& state : found) CHECK((state->livingOwner() == nullptr) == (state->path() == dead));
+  CHECK(StateDirectory::all(folder.path + "/nothing").empty());
+}
+
+TEST_CASE("a later process of the same pid is not the owner") {
+  Folder folder;
+  auto state = folder.make("mine");
+  std::ofstream(state->path() + "/owner") << getpid() << " 1\n";
+  CHECK(state->livingOwner() == nullptr);
+}
+
+TEST_CASE("an owner that cannot be watched is not taken for dead") {
+  Folder folder;
+  auto state = folder.make("mine");
+  test::withRefusedCall(SYS_pidfd_open, EMFILE, [&] { CHECK_THROWS_AS(state->livingOwner(), kj::Exception); });
 }
 
 TEST_CASE("a state directory that cannot be made leaves nothing") {

@@ -23,12 +23,13 @@ class Processes final : private kj::TaskSet::ErrorHandler {
   // Resolves when any process has ended; at once if it has already. Never, where it is out of our sight (another pid
   // namespace): its connection is then the only sign of its life.
   kj::Promise<void> ended(pid_t pid);
+  // The same by a pidfd.
+  kj::Promise<void> ended(kj::AutoCloseFd handle);
 
   // Resolves when no child is left.
   kj::Promise<void> allReaped() { return tasks.onEmpty(); }
 
  private:
-  kj::Promise<void> ended(kj::AutoCloseFd handle);
   kj::Promise<std::string> reap(pid_t child);
   void taskFailed(kj::Exception&& exception) override;
 

@@ -6,8 +6,8 @@
 //   DIR/sessions/ID/    one session (state-directory.h)
 //   DIR/renewals/ID/    the snapshot of a session that gets a new worker, while it does; `owner` as above
 //
-// A session's directory outlives the daemon if the session is suspended: its program still uses the object list, and the
-// daemon that resumes it takes the directory over.
+// A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and
+// if the daemon is killed. The daemon that has the run directory removes what is in it when its programs have ended.
 #pragma once
 
 #include <kj/io.h>

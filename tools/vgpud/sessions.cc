@@ -50,8 +50,9 @@ Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& poo
       files(mostFileThreads),
       removals(1),
       admissions(*this),
-      cleanups(*this) {
-  for (const std::string& folder : {directory.sessions(), directory.renewals()}) removeAbandoned(folder);
+      cleanups(*this),
+      watches(*this) {
+  for (const std::string& folder : {directory.sessions(), directory.renewals()}) watchFolder(folder);
 }
 
 Sessions::~Sessions() noexcept(false) {}
@@ -157,7 +158,11 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
                  session.moved ? "was resumed by another daemon" : "ended");
   }
   session.interrupt("the program of session " + session.id + " (pid " + std::to_string(session.pid) + ") has ended");
-  if (!session.moved) remove(session.directory);
+  if (session.moved) {
+    removeAfterProgram(session.directory);
+  } else {
+    remove(session.directory);
+  }
   if (session.renewal != nullptr) remove(session.renewal);
   drop(takeOut(session));
 }
@@ -223,10 +228,22 @@ void Sessions::remove(StateDirectory::Shared state) {
   }));
 }
 
-void Sessions::removeAbandoned(const std::string& folder) {
-  auto found = removals.run([folder] { return StateDirectory::abandoned(folder); });
+void Sessions::removeAfterProgram(StateDirectory::Shared state) {
+  auto found = removals.run([state] { return state->livingOwner(); });
+  watches.add(found.then([this, state = std::move(state)](kj::Maybe<kj::AutoCloseFd>&& owner) mutable {
+    kj::Promise<void> ended = kj::READY_NOW;
+    KJ_IF_MAYBE (process, owner) {
+      ended = processes.ended(kj::mv(*process));
+    }
+    return ended.then([this, state = std::move(state)]() mutable { remove(std::move(state)); });
+  }));
+}
+
+// What earlier daemons left: their programs have ended, or are suspended, or run elsewhere, or have lost their GPU.
+void Sessions::watchFolder(const std::string& folder) {
+  auto found = removals.run([folder] { return StateDirectory::all(folder); });
   cleanups.add(found.then([this](std::vector<StateDirectory::Shared>&& all) {
-    for (auto& state : all) remove(state);
+    for (auto& state : all) removeAfterProgram(state);
   }));
 }
 
@@ -237,11 +254,12 @@ kj::Promise<void> Sessions::close() {
   for (auto& session : table) {
     session->interrupt("this vgpud is ending");
     session->life = nullptr;
+    if (session->state == control::State::SUSPENDED || session->state == control::State::RESUMING) continue;
+    remove(session->directory);
     if (session->worker == nullptr) continue;
     session->link->send([](control::ToSession::Builder message) { message.setLost("its vgpud was ended"); });
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
-    remove(session->directory);
   }
   return kj::joinPromises(farewells.releaseAsArray())
       .then([this] { return processes.allReaped(); })

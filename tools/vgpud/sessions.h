@@ -53,6 +53,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);
 
+  // The same, as soon as the program has ended whose state it is: for what another daemon may be using.
+  void removeAfterProgram(StateDirectory::Shared directory);
+
   // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
   void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
 
@@ -72,7 +75,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
  private:
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
   kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);
-  void removeAbandoned(const std::string& folder);
+  void watchFolder(const std::string& folder);
   void watch(Session& session);
   void loseWorker(Session& session, const std::string& how);
   void programLeft(Session& session, kj::Maybe<std::string> misbehaviour);
@@ -85,6 +88,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   std::set<std::string> arriving;
   bool closing = false;
   kj::TaskSet admissions, cleanups;
+  kj::TaskSet watches;  // of programs whose sessions are not in the table; close() does not wait for them
 };
 
 }  // namespace vgpu

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -121,23 +122,34 @@ StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::
   return std::make_shared<const StateDirectory>(kj::mv(directory), path);
 }
 
-std::vector<StateDirectory::Shared> StateDirectory::abandoned(const std::string& folder) {
+std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folder) {
   std::vector<Shared> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     kj::AutoCloseFd directory(open(entry->path().c_str(), folderFlags));
-    if (directory.get() < 0) continue;
-    KJ_IF_MAYBE (owner, readOwner(directory)) {
-      if (!owner->lives()) found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
-    }
+    if (directory.get() < 0 || readOwner(directory) == nullptr) continue;
+    found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
   }
   return found;
+}
+
+kj::Maybe<kj::AutoCloseFd> StateDirectory::livingOwner() const {
+  KJ_IF_MAYBE (owner, readOwner(directory)) {
+    if (owner->pid <= 0) return nullptr;
+    kj::AutoCloseFd process(static_cast<int>(syscall(SYS_pidfd_open, owner->pid, 0)));  // close-on-exec by itself
+    if (process.get() < 0 && errno != ESRCH) {
+      fail(fmt::format("cannot watch process {}, whose state is {}: {}", owner->pid, where, strerror(errno)));
+    }
+    if (process.get() >= 0 && owner->lives()) return kj::mv(process);  // in this order: the pidfd is of what lives now
+  }
+  return nullptr;
 }
 
 std::string StateDirectory::remove() const {
   std::string problem = emptyFolder(directory, ownerFile);
   struct stat status;
-  if (problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status) && rmdir(where.c_str()) < 0) {
+  if (problem.empty() && fstat(directory, &status) == 0 && leadsTo(where, status) && rmdir(where.c_str()) < 0 &&
+      errno != ENOENT) {  // the daemon that serves the session may have been faster
     problem = strerror(errno);
   }
   return problem.empty() ? "" : fmt::format("{} cannot be removed: {}", where, problem);

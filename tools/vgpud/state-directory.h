@@ -2,6 +2,9 @@
 // writes. It outlives the daemon that made it if the session is suspended; the daemon that resumes the session takes it
 // over from the program.
 //
+// The daemon of the run directory that a state directory lies in removes it when its program has ended, whoever serves the
+// session by then, and whether or not it was there when the directory was made.
+//
 // What a program passes is not believed by its name but for what it is, and nothing is removed by a path. Every function
 // waits for the disk: they are for FileWork. Shared, because what uses it may outlive the session.
 #pragma once
@@ -28,15 +31,19 @@ class StateDirectory {
   // Throws kj::Exception that says what it is instead.
   static Shared adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program);
 
-  // Those in `folder` whose programs have ended.
-  static std::vector<Shared> abandoned(const std::string& folder);
+  // Those in `folder` that have an `owner`, whether or not it lives.
+  static std::vector<Shared> all(const std::string& folder);
 
   StateDirectory(kj::AutoCloseFd directory, std::string path) : directory(kj::mv(directory)), where(std::move(path)) {}
   KJ_DISALLOW_COPY(StateDirectory);
 
   const std::string& path() const { return where; }
 
-  // Removes it with all that is in it; `owner` last, so that what is interrupted is found by abandoned(). Empty; else
+  // A pidfd of the process that `owner` names, and of no later one of the same pid; nothing where that has ended. Throws
+  // kj::Exception where it cannot be known.
+  kj::Maybe<kj::AutoCloseFd> livingOwner() const;
+
+  // Removes it with all that is in it; `owner` last, so that what is interrupted is found by all(). Empty; else
   // what stays, and why.
   std::string remove() const;
 
