@@ -40,9 +40,11 @@ void CopyCrew::help(Thread& thread, Task& task) {
   }
 }
 
-void CopyCrew::start(Session& session) {
-  for (unsigned i = 0; i < size(); ++i)
-    threads.push_back(startQuietThread("vgpu-copy", [this, &session] { serve(session); }));
+// Where the system gives no thread or no memory for one, the crew is smaller and the next copy asks again.
+void CopyCrew::start(Session& session) try {
+  threads.reserve(size());  // a thread that has started must not be lost
+  while (threads.size() < size()) threads.push_back(startQuietThread("vgpu-copy", [this, &session] { serve(session); }));
+} catch (const std::exception&) {
 }
 
 // Relaxed: what the number announces is read under `mutex`.
@@ -84,7 +86,7 @@ CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
       help(caller, mine);
       return static_cast<CUresult>(mine.result.load());
     }
-    if (threads.empty()) start(caller.session);
+    if (threads.size() < size()) start(caller.session);
     task = &mine;
     round.fetch_add(1, std::memory_order_relaxed);
     for (uint64_t i = 1; i < count && i <= sleeping; ++i) changed.notify_one();

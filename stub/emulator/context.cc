@@ -62,12 +62,14 @@ void Context::setLimit(CUlimit which, size_t value) {
   at->second = value;
 }
 
-// The buffer is a ring: what is not shown in time is overwritten, the oldest first.
+// The buffer is a ring: what is not shown in time is overwritten, the oldest first, and no line in part.
 void Context::print(const std::string& text) {
   std::lock_guard lock(outputMutex_);
   output_ += text;
   size_t most = limits_.at(CU_LIMIT_PRINTF_FIFO_SIZE);
-  if (output_.size() > most) output_.erase(0, output_.size() - most);
+  if (output_.size() <= most) return;
+  size_t end = output_.find('\n', output_.size() - most - 1);
+  output_.erase(0, end == std::string::npos ? output_.size() - most : end + 1);
 }
 
 void Context::flushOutput() {

@@ -62,6 +62,7 @@ bool survives(const char* what, Held& held, Call call, int type) {
 }  // namespace
 
 int main() {
+  loadKernel(store);
   Held held;
   CHECK(cudaStreamCreateWithFlags(&held.stream, cudaStreamNonBlocking));
   CHECK(cudaEventCreateWithFlags(&held.event, cudaEventDisableTiming));

@@ -16,6 +16,7 @@ __global__ void add(int* sum, int value) { atomicAdd(sum, value); }
 
 int main() {
   alarm(60);
+  loadKernel(add);
   constexpr size_t width = 1024, height = 256, largeWidth = 8192, largeHeight = 5120;
   constexpr cudaExtent extent{width, height, 0};
   const std::vector<float> values = randomFloats(width * height, 0, 1, 5);

@@ -22,7 +22,10 @@ int main() {
 
   cudaStream_t held, other;
   int* values;
-  CHECK(cudaSetDevice(1));
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    loadKernel(storeAt);
+  }
   CHECK(cudaMalloc(&values, 2 * sizeof(int)));
   CHECK(cudaStreamCreate(&held));
   CHECK(cudaStreamCreate(&other));

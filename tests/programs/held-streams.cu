@@ -125,6 +125,10 @@ bool fillsDefaultStream() {
 }  // namespace
 
 int main() {
+  loadKernel(raise);
+  loadKernel(awaitFlag);
+  loadKernel(raiseLate);
+  loadKernel(takeTurn);
   bool ok = fillsOneStream("behind a host function", [](Held& held) { held.byHostFunction(); });
   ok &= fillsOneStream("behind a kernel", [](Held& held) { held.byKernel(); });
   ok &= overfillsOneStream(false);

@@ -42,7 +42,9 @@ int main() {
   cudaEvent_t after;
   CHECK(cudaEventCreateWithFlags(&after, cudaEventDisableTiming));
   DeviceArray<int> greeted(std::vector<int>{0});
-  int expected = 0;
+  greet<<<1, 1>>>(0, greeted);  // the driver waits for all work when a kernel comes for the first time
+  CHECK(cudaDeviceSynchronize());
+  int expected = 1;
   for (unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
     CHECK(cudaStreamCreateWithFlags(&held, flags));
     CHECK(cudaStreamCreateWithFlags(&other, flags));

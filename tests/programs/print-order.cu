@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   CHECK(cudaStreamSynchronize(stream));
   due();
 
-  sayLinesOf(50'000);
+  sayLinesOf(5'000);
   launch();
   while (cudaStreamQuery(nullptr) == cudaErrorNotReady) usleep(100);
   pausePoint();

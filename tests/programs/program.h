@@ -63,6 +63,14 @@ class DeviceArray {
   size_t count;
 };
 
+// Has CUDA load a kernel for the current device now, not at its first launch: a driver that loads waits for all of the
+// device's work, so a kernel that is to run beside a held stream is loaded before.
+template <typename Kernel>
+void loadKernel(Kernel* kernel) {
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, kernel));
+}
+
 inline int blocksFor(size_t threads, int blockSize) { return static_cast<int>((threads + blockSize - 1) / blockSize); }
 
 // Says which pause point of the process this is, counting from 0, whichever thread asks.

@@ -13,6 +13,7 @@ class HeldStream {
  public:
   explicit HeldStream(int device) {
     CHECK(cudaSetDevice(device));
+    loadKernel(store);
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     CHECK(cudaMalloc(&value, sizeof(int)));
