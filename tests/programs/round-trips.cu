@@ -1,0 +1,135 @@
+// Calls that CUDA answers from what it knows must not cross to the worker each time, and copies of many rows not for each
+// row. What is written into the ring is counted, never timed.
+#include "program.h"
+
+#include "crossings.h"
+
+__global__ void warmUp(int* value) { *value = 1; }
+__global__ void addOne(int* value) { *value += 1; }
+__global__ void sumShared(int* value) {
+  extern __shared__ int shared[];
+  shared[threadIdx.x] = *value;
+  __syncthreads();
+  *value = shared[0];
+}
+__global__ void untouched(int* value) { *value -= 1; }
+
+// Whether `call` writes at most `most` units into the ring.
+template <typename Call>
+bool crosses(Crossings& crossings, const char* what, uint64_t most, Call call) {
+  crossings.restart();
+  call();
+  const uint64_t found = crossings.units();
+  if (found > most)
+    std::fprintf(stderr, "%s: %d units of frames, wanted at most %d\n", what, static_cast<int>(found), static_cast<int>(most));
+  return found <= most;
+}
+
+constexpr uint64_t nothing = 0, oneQuery = 1, oneLookUp = 2;
+// One frame with every block size of a kernel; a frame each would be 32.
+constexpr uint64_t oneTable = 8;
+
+bool launchesFindTheirKernelOnce(Crossings& crossings, int* value) {
+  crossings.restart();
+  warmUp<<<1, 1>>>(value);
+  const uint64_t launch = crossings.units();
+  bool ok = crosses(crossings, "a kernel's first launch", launch + oneLookUp, [&] { addOne<<<1, 1>>>(value); });
+  ok &= crosses(crossings, "its second launch", launch, [&] { addOne<<<1, 1>>>(value); });
+  CHECK(cudaGetLastError());
+  return ok;
+}
+
+bool attributesCrossOnce(Crossings& crossings) {
+  cudaFuncAttributes first{}, again{};
+  bool ok = crosses(crossings, "attributes of a kernel never used", oneLookUp,
+                    [&] { CHECK(cudaFuncGetAttributes(&first, untouched)); });
+  ok &= crosses(crossings, "attributes asked again", nothing, [&] { CHECK(cudaFuncGetAttributes(&again, untouched)); });
+  ok &= EXPECT(first.maxThreadsPerBlock > 0 && first.maxThreadsPerBlock == again.maxThreadsPerBlock);
+  ok &= EXPECT(first.numRegs == again.numRegs && first.binaryVersion == again.binaryVersion);
+  ok &= EXPECT(first.maxDynamicSharedSizeBytes == again.maxDynamicSharedSizeBytes);
+  return ok;
+}
+
+bool changedAttributesAreAskedAgain(Crossings& crossings) {
+  const int wanted = 16 * 1024;
+  cudaFuncAttributes found{};
+  CHECK(cudaFuncSetAttribute(sumShared, cudaFuncAttributeMaxDynamicSharedMemorySize, wanted));
+  bool ok = crosses(crossings, "attributes after a change", oneQuery, [&] { CHECK(cudaFuncGetAttributes(&found, sumShared)); });
+  ok &= EXPECT(found.maxDynamicSharedSizeBytes == wanted);
+  ok &= crosses(crossings, "attributes asked again after a change", nothing,
+                [&] { CHECK(cudaFuncGetAttributes(&found, sumShared)); });
+  CHECK(cudaFuncSetCacheConfig(sumShared, cudaFuncCachePreferShared));
+  ok &= crosses(crossings, "attributes after a cache configuration", oneQuery,
+                [&] { CHECK(cudaFuncGetAttributes(&found, sumShared)); });
+  return ok & EXPECT(found.maxDynamicSharedSizeBytes == wanted);
+}
+
+struct SharedFor {
+  __host__ __device__ size_t operator()(int blockSize) const { return blockSize * sizeof(int); }
+};
+
+bool occupancyCrossesOnce(Crossings& crossings) {
+  int grid = 0, block = 0, gridAgain = 0, blockAgain = 0, blocks = 0, plain = 0;
+  bool ok = crosses(crossings, "the best block size", oneTable,
+                    [&] { CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, addOne, 0, 0)); });
+  ok &= crosses(crossings, "the best block size, again", nothing,
+                  [&] { CHECK(cudaOccupancyMaxPotentialBlockSize(&gridAgain, &blockAgain, addOne, 0, 0)); });
+  ok &= EXPECT(grid > 0 && block > 0 && grid == gridAgain && block == blockAgain);
+  ok &= crosses(crossings, "occupancy of that block size", nothing, [&] {
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, addOne, block, 0));
+  });
+  // What the search was told is what the driver says of that one size.
+  CHECK(cudaFuncSetCacheConfig(addOne, cudaFuncCachePreferNone));
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&plain, addOne, block, 0));
+  ok &= EXPECT(blocks > 0 && blocks == plain);
+
+  CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, sumShared, SharedFor()));
+  ok &= crosses(crossings, "the best block size with varying shared memory, again", nothing, [&] {
+    CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&gridAgain, &blockAgain, sumShared, SharedFor()));
+  });
+  ok &= EXPECT(grid == gridAgain && block == blockAgain);
+  size_t shared = 0, sharedAgain = 0;
+  CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&shared, sumShared, 1, 64));
+  ok &= crosses(crossings, "available shared memory, again", nothing,
+                  [&] { CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&sharedAgain, sumShared, 1, 64)); });
+  return ok & EXPECT(shared > 0 && shared == sharedAgain);
+}
+
+// 1 MiB in 4,096 rows, as of an image with margins.
+bool rowsTravelTogether(Crossings& crossings) {
+  const size_t width = 256, height = 4096, devicePitch = 512, hostPitch = 320, few = 64;
+  DeviceArray<char> device(devicePitch * height);
+  std::vector<char> in(hostPitch * height), out(hostPitch * height, 0);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i * 7);
+  crossings.restart();
+  CHECK(cudaMemcpy2D(device, devicePitch, in.data(), hostPitch, width, height, cudaMemcpyHostToDevice));
+  bool ok = EXPECT(crossings.units() <= few);
+  crossings.restart();
+  CHECK(cudaMemcpy2D(out.data(), hostPitch, device, devicePitch, width, height, cudaMemcpyDeviceToHost));
+  ok &= EXPECT(crossings.units() <= few);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const char wanted = i % hostPitch < width ? in[i] : 0;
+    if (out[i] != wanted) return EXPECT(out[i] == wanted);
+  }
+  return ok;
+}
+
+int main() {
+  DeviceArray<int> value(1);
+  warmUp<<<1, 1>>>(value);
+  CHECK(cudaDeviceSynchronize());
+  Crossings crossings;
+
+  bool ok = launchesFindTheirKernelOnce(crossings, value);
+  ok &= attributesCrossOnce(crossings);
+  ok &= changedAttributesAreAskedAgain(crossings);
+  ok &= occupancyCrossesOnce(crossings);
+  cudaFuncAttributes before{}, after{};
+  CHECK(cudaFuncGetAttributes(&before, addOne));
+  pausePoint();
+  ok &= crosses(crossings, "attributes after the pause", nothing, [&] { CHECK(cudaFuncGetAttributes(&after, addOne)); });
+  ok &= EXPECT(before.numRegs == after.numRegs && before.maxThreadsPerBlock == after.maxThreadsPerBlock);
+  ok &= rowsTravelTogether(crossings);
+  ok &= EXPECT(value.download()[0] == 3);
+  return verdict("round-trips", ok);
+}
