@@ -70,15 +70,6 @@ CUresult withArray(CUarray array, Body&& body) {
   });
 }
 
-// A level's handle that the program has asked for before; 0 where it has not.
-uint64_t findLevel(Session& session, uint64_t mipmap, unsigned level) {
-  for (uint64_t handle : session.handles.live(api::Kind::ARRAY, handleDevice(mipmap))) {
-    ObjectEntry* entry = session.handles.find(api::Kind::ARRAY, handle);
-    if (entry != nullptr && entry->array->mipmap == mipmap && entry->array->level == level) return handle;
-  }
-  return 0;
-}
-
 CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& handle) {
   Session& session = thread.session;
   handle = session.handles.reserve(api::Kind::ARRAY, handleDevice(mipmap));
@@ -94,8 +85,10 @@ CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& ha
   session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
     entry.array = layoutOf(shape);
     entry.array->mipmap = mipmap;
-    entry.array->level = level;
   });
+  uint64_t known = session.levels.add(mipmap, level, handle);
+  if (known != handle) session.handles.destroy(handle);
+  handle = known;
   return CUDA_SUCCESS;
 }
 
@@ -173,7 +166,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmi
     uint64_t mipmap = toWire(hMipmappedArray);
     if (pLevelArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, mipmap)) return bad;
-    uint64_t handle = findLevel(thread.session, mipmap, level);
+    uint64_t handle = thread.session.levels.find(mipmap, level);
     if (handle == 0)
       if (CUresult error = makeLevel(thread, mipmap, level, handle)) return error;
     *pLevelArray = fromWire<CUarray>(handle);
@@ -189,8 +182,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmapped
     Call<api::Cuda::MipmapDestroyParams> frame(thread, api::Method::mipmapDestroy);
     frame->setMipmap(mipmap);
     if (CUresult error = frame.post()) return error;
-    for (uint64_t handle : session.handles.live(api::Kind::ARRAY, handleDevice(mipmap)))
-      if (session.handles.find(api::Kind::ARRAY, handle)->array->mipmap == mipmap) session.handles.destroy(handle);
+    for (uint64_t level : session.levels.drop(mipmap)) session.handles.destroy(level);
     session.handles.destroy(mipmap);
     return CUDA_SUCCESS;
   });

@@ -1,4 +1,4 @@
-// Modules: an image becomes the worker's as a blob; functions and variables are asked for by name and remembered.
+// Modules: an image becomes the worker's as a blob; variables are asked for by name and remembered.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -69,43 +69,6 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
   return CUDA_SUCCESS;
 }
 
-// A function of that name that the program has asked for before; 0 where it has not.
-uint64_t findFunction(Session& session, uint64_t module, const char* name) {
-  for (uint64_t handle : session.handles.live(api::Kind::FUNCTION, handleDevice(module))) {
-    ObjectEntry* entry = session.handles.find(api::Kind::FUNCTION, handle);
-    if (entry != nullptr && entry->function->module == module && entry->function->name == name) return handle;
-  }
-  return 0;
-}
-
-std::unique_ptr<FunctionLayout> layoutOf(uint64_t module, const char* name, api::Cuda::ModuleFunctionResults::Reader told) {
-  auto layout = std::make_unique<FunctionLayout>();
-  layout->module = module;
-  layout->name = name;
-  for (unsigned i = 0; i < told.getOffsets().size() && i < told.getSizes().size(); ++i) {
-    layout->parameters.push_back({told.getOffsets()[i], told.getSizes()[i]});
-    layout->parameterBytes = std::max(layout->parameterBytes, told.getOffsets()[i] + told.getSizes()[i]);
-  }
-  auto attribute = [&](CUfunction_attribute which) {
-    return static_cast<unsigned>(which) < told.getAttributes().size()
-               ? static_cast<uint32_t>(told.getAttributes()[static_cast<unsigned>(which)]) : 0;
-  };
-  layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-  return layout;
-}
-
-// The description of a live function. CUDA_ERROR_INVALID_HANDLE otherwise.
-template <typename Body>
-CUresult withFunction(CUfunction function, Body&& body) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
-    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return body(thread, *entry->function);
-  });
-}
-
 }  // namespace
 
 extern "C" {
@@ -149,40 +112,11 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
       frame->setHmod(handle);
       if (CUresult error = frame.post()) return error;
     }
-    for (uint64_t function : session.handles.live(api::Kind::FUNCTION, handleDevice(handle)))
-      if (session.handles.find(api::Kind::FUNCTION, function)->function->module == handle)
-        session.handles.destroy(function);
+    for (uint64_t function : session.functions.drop(handle)) session.handles.destroy(function);
     session.variables.dropModule(handle);
     session.handles.destroy(handle);
     session.handles.destroy(blob);
     return dropBlob(thread, blob);
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t module = toWire(hmod);
-    if (hfunc == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (std::strlen(name) > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
-    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
-    uint64_t handle = findFunction(thread.session, module, name);
-    if (handle == 0) {
-      handle = thread.session.handles.reserve(api::Kind::FUNCTION, handleDevice(module));
-      Call<api::Cuda::ModuleFunctionParams> frame(thread, api::Method::moduleFunction, dataWords(std::strlen(name) + 1));
-      frame->setFunction(handle);
-      frame->setModule(module);
-      frame->setName(name);
-      CUresult result = frame.call();
-      if (result != CUDA_SUCCESS) {
-        thread.session.handles.abandon(handle);
-        return result;
-      }
-      thread.session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
-        entry.function = layoutOf(module, name, frame.results<api::Cuda::ModuleFunctionResults>());
-      });
-    }
-    *hfunc = fromWire<CUfunction>(handle);
-    return CUDA_SUCCESS;
   });
 }
 
@@ -224,43 +158,6 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *mode = CU_MODULE_EAGER_LOADING;
   return CUDA_SUCCESS;
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
-  return withFunction(hfunc, [&](Thread& thread, FunctionLayout& layout) -> CUresult {
-    Call<api::Cuda::FuncSetAttributeParams> frame(thread, api::Method::funcSetAttribute);
-    frame->setHfunc(toWire(hfunc));
-    frame->setAttrib(attrib);
-    frame->setValue(value);
-    if (CUresult error = frame.call()) return error;
-    if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) layout.maxDynamicSharedBytes = static_cast<uint32_t>(value);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return withFunction(func, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (paramOffset == nullptr || paramIndex >= layout.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-    *paramOffset = layout.parameters[paramIndex].offset;
-    if (paramSize != nullptr) *paramSize = layout.parameters[paramIndex].bytes;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc) {
-  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *name = layout.name.c_str();
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
-  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *hmod = fromWire<CUmodule>(layout.module);
-    return CUDA_SUCCESS;
-  });
 }
 
 }  // extern "C"

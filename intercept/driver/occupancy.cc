@@ -1,39 +1,174 @@
-// Occupancy that the driver computes by calling the program back: a search over block sizes, done here.
+// Occupancy. Programs search for the best block size, so what is asked of the driver is asked for many sizes at once.
+#include "intercept/driver/occupancy.h"
+
 #include "intercept/session/entry.h"
+
+namespace vgpu {
+
+namespace {
+
+KnownReplies::Question questionOf(const ResidentBlock& block) {
+  return {api::Method::occupancyBlocks, {static_cast<uint32_t>(block.size), block.sharedBytes, block.flags}};
+}
+
+std::vector<ResidentBlock> unknownOf(const std::vector<ResidentBlock>& blocks, const KnownReplies& replies) {
+  std::vector<ResidentBlock> unknown;
+  for (auto& block : blocks)
+    if (!replies.find(questionOf(block))) unknown.push_back(block);
+  return unknown;
+}
+
+struct Told {
+  CUresult result = CUDA_SUCCESS;
+  int blocks = 0;
+};
+
+// Asks for all of `blocks`, which have the same flags, in one frame, and keeps what the driver could say. CUDA's answer to
+// the frame; `first` is that to the first block.
+CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const std::vector<ResidentBlock>& blocks,
+             Told& first) {
+  if (blocks.empty()) return CUDA_SUCCESS;
+  auto count = static_cast<unsigned>(blocks.size());
+  uint64_t generation = replies.generation();
+  Call<api::Cuda::OccupancyTableParams> frame(thread, api::Method::occupancyTable, (count + 1) / 2 + count);
+  frame.onDevice(handleDevice(toWire(function)));
+  frame->setFunction(toWire(function));
+  frame->setFlags(blocks[0].flags);
+  auto sizes = frame->initBlockSizes(count);
+  auto shared = frame->initSharedBytes(count);
+  for (unsigned i = 0; i < count; ++i) {
+    sizes.set(i, blocks[i].size);
+    shared.set(i, blocks[i].sharedBytes);
+  }
+  if (CUresult error = frame.call()) return error;
+  auto told = frame.results<api::Cuda::OccupancyTableResults>();
+  for (unsigned i = 0; i < count; ++i)
+    if (told.getResults()[i] == CUDA_SUCCESS)
+      replies.keep(generation, questionOf(blocks[i]), static_cast<uint32_t>(told.getNumBlocks()[i]));
+  first = {static_cast<CUresult>(told.getResults()[0]), told.getNumBlocks()[0]};
+  return CUDA_SUCCESS;
+}
+
+// Block sizes to try: the largest that is allowed, then multiples of the warp size below it.
+std::vector<int> triedSizes(const DeviceInfo& device, int largest) {
+  int warp = std::max(1, device.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+  std::vector<int> sizes;
+  for (int size = largest; size > 0; size = size % warp != 0 ? size / warp * warp : size - warp) sizes.push_back(size);
+  return sizes;
+}
+
+const DeviceInfo& deviceOf(Thread& thread, CUfunction function) {
+  return thread.session.devices[handleDevice(toWire(function))];
+}
+
+FunctionLayout* findLayout(Thread& thread, CUfunction function) {
+  ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
+  return entry == nullptr ? nullptr : entry->function.get();
+}
+
+}  // namespace
+
+CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& block, int& blocks) {
+  FunctionLayout* layout = findLayout(thread, function);
+  if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (auto known = layout->replies.find(questionOf(block))) {
+    blocks = static_cast<int>(*known);
+    return CUDA_SUCCESS;
+  }
+  std::vector<ResidentBlock> asked{block};
+  for (int size : triedSizes(deviceOf(thread, function), static_cast<int>(layout->maxThreadsPerBlock)))
+    if (size != block.size) asked.push_back({size, block.sharedBytes, block.flags});
+  Told told;
+  if (CUresult error = ask(thread, function, layout->replies, asked, told)) return error;
+  if (told.result == CUDA_SUCCESS) blocks = told.blocks;
+  return told.result;
+}
+
+}  // namespace vgpu
 
 using namespace vgpu;
 
 extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
+                                                                                  int blockSize, size_t dynamicSMemSize,
+                                                                                  unsigned int flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (numBlocks == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return activeBlocks(thread, func, {blockSize, dynamicSMemSize, flags}, *numBlocks);
+  });
+}
 
 VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
                                                                          size_t dynamicSMemSize) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
-// The block size with the most resident threads; the largest of equals, as the driver chooses.
+// The block size with the most resident threads; the largest of equals, as the driver chooses. The program is called back
+// before anything is asked for.
 VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                               size_t dynamicSMemSize, int blockSizeLimit) {
   return enter([&](Thread& thread) -> CUresult {
     if (minGridSize == nullptr || blockSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(func));
-    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    auto& device = thread.session.devices[thread.device()];
-    int warp = std::max(1, device.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
-    int limit = static_cast<int>(entry->function->maxThreadsPerBlock);
+    FunctionLayout* layout = findLayout(thread, func);
+    if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const DeviceInfo& device = deviceOf(thread, func);
+    int limit = static_cast<int>(layout->maxThreadsPerBlock);
     if (blockSizeLimit > 0) limit = std::min(limit, blockSizeLimit);
+    std::vector<ResidentBlock> tried;
+    for (int size : triedSizes(device, limit))
+      tried.push_back({size, blockSizeToDynamicSMemSize != nullptr ? blockSizeToDynamicSMemSize(size) : dynamicSMemSize, 0});
+    Told first;
+    if (CUresult error = ask(thread, func, layout->replies, unknownOf(tried, layout->replies), first)) return error;
     int bestThreads = 0, bestBlock = 0, bestBlocks = 0;
-    for (int size = limit; size > 0; size = size % warp != 0 ? size / warp * warp : size - warp) {
-      size_t shared = blockSizeToDynamicSMemSize != nullptr ? blockSizeToDynamicSMemSize(size) : dynamicSMemSize;
+    for (auto& block : tried) {
       int blocks = 0;
-      if (CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, size, shared, 0)) return error;
-      if (blocks * size <= bestThreads) continue;
-      bestThreads = blocks * size;
-      bestBlock = size;
+      if (CUresult error = activeBlocks(thread, func, block, blocks)) return error;
+      if (blocks * block.size <= bestThreads) continue;
+      bestThreads = blocks * block.size;
+      bestBlock = block.size;
       bestBlocks = blocks;
     }
     *blockSize = bestBlock;
     *minGridSize = bestBlocks * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
+                                                                     int blockSize) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (dynamicSmemSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FunctionLayout* layout = findLayout(thread, func);
+    if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    KnownReplies& replies = layout->replies;
+    const KnownReplies::Question question{
+        api::Method::occupancyShared, {static_cast<uint32_t>(numBlocks), static_cast<uint32_t>(blockSize)}};
+    auto known = replies.find(question);
+    if (!known) {
+      uint64_t generation = replies.generation();
+      Call<api::Cuda::OccupancySharedParams> frame(thread, api::Method::occupancyShared);
+      frame.onDevice(handleDevice(toWire(func)));
+      frame->setFunc(toWire(func));
+      frame->setNumBlocks(numBlocks);
+      frame->setBlockSize(blockSize);
+      if (CUresult error = frame.call()) return error;
+      known = frame.results<api::Cuda::OccupancySharedResults>().getDynamicSmemSize();
+      replies.keep(generation, question, *known);
+    }
+    *dynamicSmemSize = *known;
+    return CUDA_SUCCESS;
+  });
+}
+
+// The preference between cache and shared memory goes into every kernel's occupancy.
+VGPU_EXPORT CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config) {
+  return enter([&](Thread& thread) -> CUresult {
+    Call<api::Cuda::CtxSetCacheConfigParams> frame(thread, api::Method::ctxSetCacheConfig);
+    frame->setConfig(config);
+    if (CUresult error = frame.call()) return error;
+    ++thread.session.functionChanges[frame.device()];
     return CUDA_SUCCESS;
   });
 }

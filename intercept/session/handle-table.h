@@ -13,12 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/known-replies.h"
 #include "intercept/session/stream-depth.h"
 #include "vgpu/api/handle.h"
 
 namespace vgpu {
 
 struct FunctionLayout {
+  explicit FunctionLayout(const std::atomic<uint64_t>& deviceChanges) : replies(deviceChanges) {}
+
   struct Parameter {
     uint32_t offset, bytes;
   };
@@ -28,6 +31,7 @@ struct FunctionLayout {
   uint32_t parameterBytes = 0;
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
+  KnownReplies replies;  // to what is asked about the function
 };
 
 // What the program has said of an array, or the worker of a mipmapped one's level.
@@ -36,7 +40,6 @@ struct ArrayLayout {
   uint32_t format = 0, channels = 0, flags = 0;
   uint32_t elementBytes = 0;
   uint64_t mipmap = 0;  // whose level this is
-  uint32_t level = 0;
 
   uint64_t rowBytes() const { return width * elementBytes; }
   uint64_t rows() const { return height == 0 ? 1 : height; }

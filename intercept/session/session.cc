@@ -146,7 +146,11 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
 
 void Session::openGate() { gate.open(); }
 
-uint64_t Session::accept() { return handovers = acceptHandover(segment.header().handover, handovers); }
+// No call is inside the gate, so none asks the driver that was for what would be kept of the one that will be.
+uint64_t Session::accept() {
+  for (auto& changes : functionChanges) ++changes;
+  return handovers = acceptHandover(segment.header().handover, handovers);
+}
 
 bool Session::withdraw(uint64_t handover) { return withdrawHandover(segment.header().handover, handover); }
 

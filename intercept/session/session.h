@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/children.h"
 #include "intercept/session/contexts.h"
 #include "intercept/session/control.h"
 #include "intercept/session/device-info.h"
@@ -52,6 +53,11 @@ class Session final : public SessionControl {
   SlotTable slots;
   HandleTable handles;
   Contexts contexts{handles};
+  Children<std::string> functions;  // by module
+  Children<uint32_t> levels;        // by mipmapped array
+  // Raised when the driver may say otherwise of every function of a device: its cache preference has been set, or the session
+  // has been resumed.
+  std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
   Memory memory;
   Variables variables;
   Textures textures;

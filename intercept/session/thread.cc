@@ -72,6 +72,11 @@ CUresult Thread::destroyStream(uint64_t handle) {
   return frame.post();
 }
 
+void Thread::changed(api::Kind kind, uint64_t handle) {
+  ObjectEntry* entry = session.handles.find(kind, handle);
+  if (entry != nullptr && kind == api::Kind::FUNCTION) entry->function->replies.forget();
+}
+
 CUresult Thread::perThreadStream(uint64_t& handle) {
   uint64_t& own = ownStreams[device()];
   if (own == 0 || session.handles.find(api::Kind::STREAM, own) == nullptr) {

@@ -47,6 +47,8 @@ class Thread {
   // A new handle of `kind` in the current context.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
   void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }
+  // The object of that handle is not what it was: replies about it are forgotten.
+  void changed(api::Kind kind, uint64_t handle);
 
   // Checks a handle that the program gave; built-in streams become what travels (0: the legacy default stream).
   // CUDA's answer for a dead one.

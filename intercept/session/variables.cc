@@ -28,8 +28,10 @@ std::optional<KnownVariable> Variables::at(uint64_t address) const {
 
 void Variables::dropModule(uint64_t module) {
   std::lock_guard lock(mutex);
-  std::erase_if(byName, [&](auto& entry) { return entry.first.first == module; });
-  std::erase_if(byAddress, [&](auto& entry) { return entry.second.module == module; });
+  for (auto next = byName.lower_bound({module, ""}); next != byName.end() && next->first.first == module;) {
+    byAddress.erase(next->second.address);
+    next = byName.erase(next);
+  }
 }
 
 }  // namespace vgpu

@@ -17,6 +17,21 @@ void keepImage(Execution& on, Blob& blob) {
   blob.noteKept();
 }
 
+// Every attribute of the function that the driver knows.
+template <typename Results>
+void tellAttributes(Execution& on, CUfunction function, Results& results) {
+  static_assert(CU_FUNC_ATTRIBUTE_MAX <= 64);
+  uint64_t known = 0;
+  auto attributes = results.initAttributes(CU_FUNC_ATTRIBUTE_MAX);
+  for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    if (on.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) != CUDA_SUCCESS) continue;
+    attributes.set(i, value);
+    known |= uint64_t{1} << i;
+  }
+  results.setKnown(known);
+}
+
 }  // namespace
 
 CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Answer& answer) {
@@ -70,12 +85,7 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
   if (CUresult error = on.driver.cuModuleGetFunction(&function, module, p.getName().cStr())) return error;
 
   auto results = answer.init<api::Cuda::ModuleFunctionResults>();
-  auto attributes = results.initAttributes(CU_FUNC_ATTRIBUTE_MAX);
-  for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
-    int value = 0;
-    if (on.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) == CUDA_SUCCESS)
-      attributes.set(i, value);
-  }
+  tellAttributes(on, function, results);
   std::vector<std::pair<size_t, size_t>> layout;
   size_t offset = 0, size = 0;
   while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS)
@@ -103,6 +113,31 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   auto results = answer.init<api::Cuda::ModuleVariableResults>();
   results.setAddress(address);
   results.setBytes(bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAttributesParams>& p, Answer& answer) {
+  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
+  auto results = answer.init<api::Cuda::FuncAttributesResults>();
+  tellAttributes(on, function, results);
+  return CUDA_SUCCESS;
+}
+
+CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::OccupancyTableParams>& p, Answer& answer) {
+  constexpr unsigned most = 256;  // as many as a reply has room for, and more than a block has warps
+  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
+  auto sizes = p.getBlockSizes();
+  auto shared = p.getSharedBytes();
+  if (sizes.size() != shared.size() || sizes.size() > most) return CUDA_ERROR_INVALID_VALUE;
+  auto told = answer.init<api::Cuda::OccupancyTableResults>();
+  auto results = told.initResults(sizes.size());
+  auto blocks = told.initNumBlocks(sizes.size());
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    int count = 0;
+    results.set(i, on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, function, sizes[i], shared[i],
+                                                                                  p.getFlags()));
+    blocks.set(i, count);
+  }
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 // Calls that CUDA answers from what it knows must not cross to the worker each time, and copies of many rows not for each
 // row. What is written into the ring is counted, never timed.
-#include "program.h"
+#include "driver-entry.h"
 
 #include "crossings.h"
 
@@ -95,6 +95,25 @@ bool occupancyCrossesOnce(Crossings& crossings) {
   return ok & EXPECT(shared > 0 && shared == sharedAgain);
 }
 
+// What is known of a kernel ends with its module: another one may have a kernel of that name.
+bool unloadedKernelsAreForgotten(Crossings& crossings) {
+  bool ok = true;
+  for (int threads : {64, 128}) {
+    const std::string image = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry bounded() .maxntid " +
+                              std::to_string(threads) + ", 1, 1\n{\n  ret;\n}\n";
+    CUmodule module;
+    CUfunction first, again;
+    int found = 0;
+    CALL(cuModuleLoadData, &module, image.c_str());
+    CALL(cuModuleGetFunction, &first, module, "bounded");
+    ok &= crosses(crossings, "a kernel looked up again", nothing, [&] { CALL(cuModuleGetFunction, &again, module, "bounded"); });
+    CALL(cuFuncGetAttribute, &found, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, again);
+    ok &= EXPECT(first == again && found == threads);
+    CALL(cuModuleUnload, module);
+  }
+  return ok;
+}
+
 // 1 MiB in 4,096 rows, as of an image with margins.
 bool rowsTravelTogether(Crossings& crossings) {
   const size_t width = 256, height = 4096, devicePitch = 512, hostPitch = 320, few = 64;
@@ -114,6 +133,23 @@ bool rowsTravelTogether(Crossings& crossings) {
   return ok;
 }
 
+// The GPU behind the pause is another one, and is asked: once.
+bool answersOutliveThePause(Crossings& crossings) {
+  cudaFuncAttributes before{}, after{};
+  int blocksBefore = 0, blocksAfter = 0;
+  const auto ask = [](cudaFuncAttributes& attributes, int& blocks) {
+    CHECK(cudaFuncGetAttributes(&attributes, sumShared));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sumShared, 64, 16 * 1024));
+  };
+  ask(before, blocksBefore);
+  pausePoint();
+  bool ok = crosses(crossings, "what is asked after the pause", oneQuery + oneTable, [&] { ask(after, blocksAfter); });
+  ok &= crosses(crossings, "what is asked again after the pause", nothing, [&] { ask(after, blocksAfter); });
+  ok &= EXPECT(before.numRegs == after.numRegs && before.maxThreadsPerBlock == after.maxThreadsPerBlock);
+  ok &= EXPECT(before.maxDynamicSharedSizeBytes == after.maxDynamicSharedSizeBytes);  // set before the pause
+  return ok & EXPECT(blocksBefore > 0 && blocksBefore == blocksAfter);
+}
+
 int main() {
   DeviceArray<int> value(1);
   warmUp<<<1, 1>>>(value);
@@ -124,11 +160,8 @@ int main() {
   ok &= attributesCrossOnce(crossings);
   ok &= changedAttributesAreAskedAgain(crossings);
   ok &= occupancyCrossesOnce(crossings);
-  cudaFuncAttributes before{}, after{};
-  CHECK(cudaFuncGetAttributes(&before, addOne));
-  pausePoint();
-  ok &= crosses(crossings, "attributes after the pause", nothing, [&] { CHECK(cudaFuncGetAttributes(&after, addOne)); });
-  ok &= EXPECT(before.numRegs == after.numRegs && before.maxThreadsPerBlock == after.maxThreadsPerBlock);
+  ok &= unloadedKernelsAreForgotten(crossings);
+  ok &= answersOutliveThePause(crossings);
   ok &= rowsTravelTogether(crossings);
   ok &= EXPECT(value.download()[0] == 3);
   return verdict("round-trips", ok);

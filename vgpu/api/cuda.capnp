@@ -79,7 +79,8 @@ interface Cuda {
   ctxGetCacheConfig @36 () -> (config :UInt32) $A.entry("cuCtxGetCacheConfig") $A.since(3020)
       $A.signature("CUfunc_cache* config") $A.route(call) $A.replay(query) $A.noWork;
   ctxSetCacheConfig @37 (config :UInt32) -> () $A.entry("cuCtxSetCacheConfig") $A.since(3020)
-      $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork;
+      $A.signature("CUfunc_cache config") $A.route(call) $A.replay(build) $A.noWork
+      $A.clientByHand("changes the occupancy of every kernel");
 
   # ------------------------------------------------------------------ modules and functions
   moduleLoad @38 (module :UInt64 $A.creates(module), blob :UInt64) -> (log :Text, missing :Bool, prints :Bool)   # missing: send it (again)
@@ -93,7 +94,7 @@ interface Cuda {
       $A.clientByHand("the module's functions and variables end with it, and its blob")
       $A.workerByHand("as above");
   moduleFunction @43 (function :UInt64 $A.creates(function), module :UInt64 $A.uses(module) $A.parent, name :Text)
-      -> (attributes :List(Int32), offsets :List(UInt32), sizes :List(UInt32))
+      -> (attributes :List(Int32), offsets :List(UInt32), sizes :List(UInt32), known :UInt64)   # as funcAttributes
       $A.entry("cuModuleGetFunction") $A.since(2000) $A.route(call) $A.replay(build) $A.noWork
       $A.clientByHand("one handle a name") $A.workerByHand("brings what a launch must know in one answer");
   moduleVariable @44 (variable :UInt64 $A.creates(variable), module :UInt64 $A.uses(module) $A.parent, name :Text)
@@ -105,7 +106,8 @@ interface Cuda {
       $A.reason("modules are loaded at once");
   funcGetAttribute @46 (attrib :Int32, hfunc :UInt64 $A.uses(function)) -> (pi :Int32) $A.entry("cuFuncGetAttribute")
       $A.since(2020) $A.signature("int* pi, CUfunction_attribute attrib, CUfunction hfunc")
-      $A.route(call) $A.replay(query) $A.noWork;
+      $A.route(call) $A.replay(query) $A.noWork
+      $A.clientByHand("known from moduleFunction or funcAttributes, but for what this driver does not know");
   funcSetAttribute @47 (hfunc :UInt64 $A.changes(function), attrib :Int32, value :Int32) -> ()
       $A.entry("cuFuncSetAttribute") $A.since(9000)
       $A.signature("CUfunction hfunc, CUfunction_attribute attrib, int value")
@@ -216,7 +218,7 @@ interface Cuda {
       -> (numBlocks :Int32)
       $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags") $A.since(7000)
       $A.signature("int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags")
-      $A.route(call) $A.replay(query) $A.noWork;
+      $A.route(call) $A.replay(query) $A.noWork $A.clientByHand("known replies, of which occupancyTable brings many");
   occupancyBlocksPlain @93 () $A.entry("cuOccupancyMaxActiveBlocksPerMultiprocessor") $A.since(6050) $A.route(local)
       $A.reason("occupancyBlocks");
   occupancyBlockSize @94 () $A.entry("cuOccupancyMaxPotentialBlockSize") $A.since(6050) $A.route(local)
@@ -224,7 +226,7 @@ interface Cuda {
   occupancyShared @95 (func :UInt64 $A.uses(function), numBlocks :Int32, blockSize :Int32) -> (dynamicSmemSize :UInt64)
       $A.entry("cuOccupancyAvailableDynamicSMemPerBlock") $A.since(10020)
       $A.signature("size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize")
-      $A.route(call) $A.replay(query) $A.noWork;
+      $A.route(call) $A.replay(query) $A.noWork $A.clientByHand("known replies");
 
   # ------------------------------------------------------------------ peers and hints
   canAccessPeer @96 () $A.entry("cuDeviceCanAccessPeer") $A.since(4000) $A.route(local)
@@ -400,6 +402,14 @@ interface Cuda {
   # ------------------------------------------------------------------ a place in the ring without a call
   nothing @188 () -> () $A.route(post) $A.replay(query) $A.noWork
       $A.workerByHand("of a call that failed in the program, after it had taken its place in the ring");
+
+  # ------------------------------------------------------------------ many queries in one frame
+  funcAttributes @189 (function :UInt64 $A.uses(function)) -> (attributes :List(Int32), known :UInt64)
+      # attributes: by CUfunction_attribute; bit i of known: the driver knows attribute i
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("gathers many driver calls into one reply");
+  occupancyTable @190 (function :UInt64 $A.uses(function), flags :UInt32, blockSizes :List(Int32), sharedBytes :List(UInt64))
+      -> (results :List(Int32), numBlocks :List(Int32))   # CUresult and, if that is success, blocks of each size
+      $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("gathers many driver calls into one reply");
 }
 
 struct Rect {

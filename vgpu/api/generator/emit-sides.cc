@@ -44,6 +44,8 @@ std::string clientEntry(const Method& m) {
       if (parameter->kind == "stream" && !m.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
       if (parameter->effect == Effect::destroys)
         returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindName(parameter->kind), p.name);
+      if (parameter->effect == Effect::changes)
+        returns += fmt::format("    thread.changed({}, {}Handle);\n", kindName(parameter->kind), p.name);
     } else {
       sets += fmt::format("    frame->set{}(static_cast<{}>(toWire({})));\n", parameter->accessor, parameter->type, p.name);
     }

@@ -1,0 +1,170 @@
+// Functions of modules: found by name once, their attributes asked of the driver once until they change.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "intercept/driver/image.h"
+#include "intercept/session/entry.h"
+
+using namespace vgpu;
+
+namespace {
+
+KnownReplies::Question attributeQuestion(CUfunction_attribute attribute) {
+  return {api::Method::funcGetAttribute, {static_cast<uint32_t>(attribute)}};
+}
+constexpr KnownReplies::Question allAttributes{api::Method::funcAttributes};
+
+// Keeps all that the driver has said of a function's attributes.
+template <typename Told>
+void keepAttributes(KnownReplies& replies, uint64_t generation, Told told) {
+  for (unsigned i = 0; i < told.getAttributes().size() && i < 64; ++i)
+    if (told.getKnown() >> i & 1)
+      replies.keep(generation, attributeQuestion(static_cast<CUfunction_attribute>(i)),
+                   static_cast<uint32_t>(told.getAttributes()[i]));
+  replies.keep(generation, allAttributes, 1);
+}
+
+// For a function that has changed since it was looked up.
+CUresult askAttributes(Thread& thread, CUfunction function, KnownReplies& replies) {
+  uint64_t generation = replies.generation();
+  Call<api::Cuda::FuncAttributesParams> frame(thread, api::Method::funcAttributes);
+  frame.onDevice(handleDevice(toWire(function)));
+  frame->setFunction(toWire(function));
+  if (CUresult error = frame.call()) return error;
+  keepAttributes(replies, generation, frame.results<api::Cuda::FuncAttributesResults>());
+  return CUDA_SUCCESS;
+}
+
+// What only the driver of the worker can answer: an attribute that it does not know, or that we do not.
+CUresult askAttribute(Thread& thread, CUfunction function, CUfunction_attribute attribute, int& value) {
+  Call<api::Cuda::FuncGetAttributeParams> frame(thread, api::Method::funcGetAttribute);
+  frame.onDevice(handleDevice(toWire(function)));
+  frame->setHfunc(toWire(function));
+  frame->setAttrib(attribute);
+  if (CUresult error = frame.call()) return error;
+  value = frame.results<api::Cuda::FuncGetAttributeResults>().getPi();
+  return CUDA_SUCCESS;
+}
+
+std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const char* name,
+                                         api::Cuda::ModuleFunctionResults::Reader told) {
+  auto layout = std::make_unique<FunctionLayout>(thread.session.functionChanges[handleDevice(module)]);
+  layout->module = module;
+  layout->name = name;
+  for (unsigned i = 0; i < told.getOffsets().size() && i < told.getSizes().size(); ++i) {
+    layout->parameters.push_back({told.getOffsets()[i], told.getSizes()[i]});
+    layout->parameterBytes = std::max(layout->parameterBytes, told.getOffsets()[i] + told.getSizes()[i]);
+  }
+  auto attribute = [&](CUfunction_attribute which) {
+    return static_cast<unsigned>(which) < told.getAttributes().size()
+               ? static_cast<uint32_t>(told.getAttributes()[static_cast<unsigned>(which)]) : 0;
+  };
+  layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  keepAttributes(layout->replies, layout->replies.generation(), told);
+  return layout;
+}
+
+CUresult lookUp(Thread& thread, uint64_t module, const char* name, uint64_t& handle) {
+  HandleTable& handles = thread.session.handles;
+  uint64_t made = handles.reserve(api::Kind::FUNCTION, handleDevice(module));
+  Call<api::Cuda::ModuleFunctionParams> frame(thread, api::Method::moduleFunction, dataWords(std::strlen(name) + 1));
+  frame->setFunction(made);
+  frame->setModule(module);
+  frame->setName(name);
+  if (CUresult error = frame.call()) {
+    handles.abandon(made);
+    return error;
+  }
+  handles.publish(made, 0, [&](ObjectEntry& entry) {
+    entry.function = layoutOf(thread, module, name, frame.results<api::Cuda::ModuleFunctionResults>());
+  });
+  handle = thread.session.functions.add(module, name, made);
+  if (handle != made) handles.destroy(made);
+  return CUDA_SUCCESS;
+}
+
+// The description of a live function. CUDA_ERROR_INVALID_HANDLE otherwise.
+template <typename Body>
+CUresult withFunction(CUfunction function, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return body(thread, *entry->function);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t module = toWire(hmod);
+    if (hfunc == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (std::strlen(name) > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
+    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
+    uint64_t handle = thread.session.functions.find(module, std::string_view(name));
+    if (handle == 0)
+      if (CUresult error = lookUp(thread, module, name, handle)) return error;
+    *hfunc = fromWire<CUfunction>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(hfunc));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    KnownReplies& replies = entry->function->replies;
+    if (!replies.find(allAttributes))
+      if (CUresult error = askAttributes(thread, hfunc, replies)) return error;
+    auto known = replies.find(attributeQuestion(attrib));
+    if (!known) return askAttribute(thread, hfunc, attrib, *pi);
+    *pi = static_cast<int>(*known);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+  return withFunction(hfunc, [&](Thread& thread, FunctionLayout& layout) -> CUresult {
+    Call<api::Cuda::FuncSetAttributeParams> frame(thread, api::Method::funcSetAttribute);
+    frame->setHfunc(toWire(hfunc));
+    frame->setAttrib(attrib);
+    frame->setValue(value);
+    if (CUresult error = frame.call()) return error;
+    thread.changed(api::Kind::FUNCTION, toWire(hfunc));
+    if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) layout.maxDynamicSharedBytes = static_cast<uint32_t>(value);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+  return withFunction(func, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (paramOffset == nullptr || paramIndex >= layout.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    *paramOffset = layout.parameters[paramIndex].offset;
+    if (paramSize != nullptr) *paramSize = layout.parameters[paramIndex].bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc) {
+  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *name = layout.name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
+  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
+    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *hmod = fromWire<CUmodule>(layout.module);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

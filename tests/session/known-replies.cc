@@ -1,0 +1,65 @@
+#include "intercept/session/known-replies.h"
+
+#include <doctest/doctest.h>
+
+using namespace vgpu;
+
+namespace {
+
+KnownReplies::Question blocksOf(uint64_t size, uint64_t shared) {
+  return {api::Method::occupancyBlocks, {size, shared, 0}};
+}
+
+}  // namespace
+
+TEST_CASE("a reply is known to the very question that was asked") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  for (uint64_t size = 1024; size > 0; size -= 32) replies.keep(replies.generation(), blocksOf(size, 16), size / 32);
+  for (uint64_t size = 32; size <= 1024; size += 32) CHECK(replies.find(blocksOf(size, 16)) == size / 32);
+  CHECK(!replies.find(blocksOf(64, 0)));
+  CHECK(!replies.find({api::Method::funcGetAttribute, {64, 16, 0}}));
+  replies.keep(replies.generation(), blocksOf(64, 16), 7);
+  CHECK(replies.find(blocksOf(64, 16)) == 7u);
+}
+
+TEST_CASE("a change forgets all replies") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  replies.keep(replies.generation(), blocksOf(64, 0), 1);
+  replies.forget();
+  CHECK(!replies.find(blocksOf(64, 0)));
+}
+
+TEST_CASE("a reply to what was asked before a change is not kept after it") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  uint64_t asked = replies.generation();
+  replies.forget();
+  replies.keep(asked, blocksOf(64, 0), 1);
+  CHECK(!replies.find(blocksOf(64, 0)));
+}
+
+TEST_CASE("a change of the device forgets the replies of all its objects") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies one(device), other(device);
+  one.keep(one.generation(), blocksOf(64, 0), 1);
+  other.keep(other.generation(), blocksOf(64, 0), 2);
+  uint64_t asked = one.generation();
+  ++device;
+  CHECK(!one.find(blocksOf(64, 0)));
+  CHECK(!other.find(blocksOf(64, 0)));
+  one.keep(asked, blocksOf(64, 0), 1);
+  CHECK(!one.find(blocksOf(64, 0)));
+  one.keep(one.generation(), blocksOf(64, 0), 3);
+  CHECK(one.find(blocksOf(64, 0)) == 3u);
+  CHECK(!other.find(blocksOf(64, 0)));
+}
+
+TEST_CASE("ever other questions do not take ever more memory") {
+  std::atomic<uint64_t> device{0};
+  KnownReplies replies(device);
+  for (uint64_t shared = 0; shared < 100'000; ++shared) replies.keep(replies.generation(), blocksOf(64, shared), shared);
+  CHECK(replies.find(blocksOf(64, 99'999)) == 99'999u);
+  CHECK(!replies.find(blocksOf(64, 0)));
+}
