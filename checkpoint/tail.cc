@@ -76,8 +76,10 @@ SlabUse useOf(std::span<const std::byte> frame, Bytes bytes) {
 }
 
 // More than a slab has, where the program's numbers make no sense.
-uint64_t areaOf(uint64_t width, uint64_t height) {
-  return width > slabBytes || height > slabBytes ? slabBytes + 1 : width * height;
+uint64_t volumeOf(uint64_t width, uint64_t height, uint64_t depth) {
+  for (uint64_t side : {width, height, depth})
+    if (side > slabBytes) return slabBytes + 1;
+  return width * height * std::max<uint64_t>(depth, 1);
 }
 
 // Which slabs the frames name, and how many bytes of each are theirs.
@@ -86,7 +88,7 @@ std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte
   count = walk(barrier, frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
     SlabUse use;
     auto all = [](auto params) -> uint64_t { return params.getBytes(); };
-    auto area = [](auto params) { return areaOf(params.getWidthBytes(), params.getHeight()); };
+    auto volume = [](auto params) { return volumeOf(params.getWidthBytes(), params.getHeight(), params.getDepth()); };
     auto none = [](auto) -> uint64_t { return 0; };
     switch (static_cast<api::Method>(start.method)) {
       case api::Method::blobWrite:
@@ -98,11 +100,11 @@ std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte
       case api::Method::copyToSlab:
         use = useOf<api::Cuda::CopyToSlabParams>(frame, none);
         break;
-      case api::Method::copyArrayFromSlab:
-        use = useOf<api::Cuda::CopyArrayFromSlabParams>(frame, area);
+      case api::Method::copyBoxFromSlab:
+        use = useOf<api::Cuda::CopyBoxFromSlabParams>(frame, volume);
         break;
-      case api::Method::copyArrayToSlab:
-        use = useOf<api::Cuda::CopyArrayToSlabParams>(frame, none);
+      case api::Method::copyBoxToSlab:
+        use = useOf<api::Cuda::CopyBoxToSlabParams>(frame, none);
         break;
       default:
         return;

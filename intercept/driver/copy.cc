@@ -1,5 +1,5 @@
-// Copies and fills: a dozen entries over three functions of the copy engine.
-#include "intercept/session/array-copy.h"
+// Copies and fills: a dozen entries over three functions.
+#include "intercept/session/copy-box.h"
 #include "intercept/session/copy-engine.h"
 #include "intercept/session/entry.h"
 
@@ -41,16 +41,21 @@ CUresult fillIn(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint3
   });
 }
 
-// An end of a CUDA_MEMCPY3D that is no array.
-RowsEnd readEnd(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
-                size_t height) {
-  RowsEnd end{type == CU_MEMORYTYPE_HOST ? toWire(host) : device, pitch, pitch * height};
-  end.address += z * end.slice + y * pitch + x;
-  return end;
+BoxEnd destinationOf(const CUDA_MEMCPY3D& copy) {
+  if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return {.array = toWire(copy.dstArray), .x = copy.dstXInBytes, .row = copy.dstY, .slice = copy.dstZ};
+  MemoryRows rows{copy.dstMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.dstHost) : copy.dstDevice, copy.dstPitch,
+                  copy.dstPitch * copy.dstHeight};
+  rows.address = rows.at(copy.dstXInBytes, copy.dstY, copy.dstZ);
+  return {.memory = rows};
 }
 
-BoxEnd boxEnd(CUmemorytype type, CUarray array, const RowsEnd& rows, size_t x, size_t y, size_t z) {
-  if (type == CU_MEMORYTYPE_ARRAY) return {.array = toWire(array), .x = x, .row = y, .slice = z};
+BoxEnd sourceOf(const CUDA_MEMCPY3D& copy) {
+  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
+    return {.array = toWire(copy.srcArray), .x = copy.srcXInBytes, .row = copy.srcY, .slice = copy.srcZ};
+  MemoryRows rows{copy.srcMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.srcHost) : copy.srcDevice, copy.srcPitch,
+                  copy.srcPitch * copy.srcHeight};
+  rows.address = rows.at(copy.srcXInBytes, copy.srcY, copy.srcZ);
   return {.memory = rows};
 }
 
@@ -59,28 +64,15 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     uint64_t stream = toWire(hStream);
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    bool intoArray = copy->dstMemoryType == CU_MEMORYTYPE_ARRAY, fromArray = copy->srcMemoryType == CU_MEMORYTYPE_ARRAY;
-    RowsEnd destination = readEnd(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
-                                  copy->dstZ, copy->dstPitch, copy->dstHeight);
-    RowsEnd source = readEnd(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY,
-                             copy->srcZ, copy->srcPitch, copy->srcHeight);
+    BoxEnd destination = destinationOf(*copy), source = sourceOf(*copy);
     bool pitched = copy->Height > 1 || copy->Depth > 1;
-    auto ended = [&](CUresult result) {
-      auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
-      if (completion == Completion::asynchronous) return result;
-      return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
-    };
-    if (intoArray || fromArray) {
-      if (pitched && ((!intoArray && destination.pitch < copy->WidthInBytes) ||
-                      (!fromArray && source.pitch < copy->WidthInBytes)))
-        return CUDA_ERROR_INVALID_VALUE;
-      return ended(copyBox(
-          thread, boxEnd(copy->dstMemoryType, copy->dstArray, destination, copy->dstXInBytes, copy->dstY, copy->dstZ),
-          boxEnd(copy->srcMemoryType, copy->srcArray, source, copy->srcXInBytes, copy->srcY, copy->srcZ),
-          {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion));
-    }
-    if (pitched && (destination.pitch < copy->WidthInBytes || source.pitch < copy->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
-    return ended(copyRows(thread, destination, source, copy->WidthInBytes, copy->Height, copy->Depth, stream, completion));
+    for (const BoxEnd* end : {&destination, &source})
+      if (pitched && end->array == 0 && end->memory.pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+    if (completion == Completion::asynchronous) return result;
+    auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
+    return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
   });
 }
 

@@ -1,5 +1,5 @@
 // Moves bytes between the program's memory and the GPU. Pinned memory is an arena and is copied by nobody but the GPU;
-// pageable memory goes through staging slabs, several pieces in flight; a few bytes ride in the frame itself.
+// pageable memory goes through staging slabs (staged-copy.h), a few bytes in the frame itself or in the thread's slot.
 #pragma once
 
 #include "intercept/session/thread.h"
@@ -22,13 +22,6 @@ CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64
 // Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
 enum class Where { device, arena, pageable, nowhere };
 Where locate(Session& session, uint64_t address, uint64_t bytes);
-
-// One end of a copy of rows, in bytes: `pitch` from row to row, `slice` from slice to slice.
-struct RowsEnd {
-  uint64_t address, pitch, slice;
-};
-CUresult copyRows(Thread& thread, const RowsEnd& destination, const RowsEnd& source, uint64_t width, uint64_t height,
-                  uint64_t depth, uint64_t stream, Completion completion);
 
 // `height` rows of `width` elements of 1, 2 or 4 bytes; `pitch` in bytes, of no meaning for one row.
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,

@@ -1,23 +1,8 @@
-// By hand: bytes between the host's side and the device, and waiting for the GPU. Every address is checked against what
+// By hand: bytes between the host's side and the device. Every address is checked against what
 // the session owns: the worker's process holds nothing else worth reading, but a copy must not become a probe of it.
 #include "cuda-handlers.h"
 
 namespace vgpu::stub {
-
-namespace {
-
-// Bytes that a rectangle's end reaches over; 0 where the numbers overflow or make no sense.
-uint64_t extent(api::Rect::Reader rect, uint64_t width, uint64_t height, uint64_t depth) {
-  constexpr uint64_t most = deviceArenaBytes;  // of each, so that the sum below has room
-  if (width == 0 || height == 0 || depth == 0 || width > most || height > most || depth > most) return 0;
-  if (height > 1 && (rect.getPitch() < width || rect.getPitch() > most)) return 0;
-  if (depth > 1 && (rect.getPitch() == 0 || rect.getSlice() % rect.getPitch() != 0 || rect.getSlice() > most)) return 0;
-  unsigned __int128 bytes = static_cast<unsigned __int128>(depth - 1) * rect.getSlice() +
-                            static_cast<unsigned __int128>(height - 1) * rect.getPitch() + width;
-  return bytes > deviceArenaBytes ? 0 : static_cast<uint64_t>(bytes);
-}
-
-}  // namespace
 
 CUresult copyInline(Execution& on, const api::FrameReader<api::Cuda::CopyInlineParams>& p, Answer&) {
   auto data = p.getData();
@@ -60,27 +45,6 @@ CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, A
   if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   return on.driver.cuMemcpyAsync(p.getDestination(), p.getSource(), p.getBytes(), on.stream(p.getStream()));
-}
-
-CUresult copyRect(Execution& on, const api::FrameReader<api::Cuda::CopyRectParams>& p, Answer&) {
-  uint64_t width = p.getWidthBytes(), height = p.getHeight(), depth = p.getDepth();
-  auto destination = p.getDestination(), source = p.getSource();
-  uint64_t written = extent(destination, width, height, depth), read = extent(source, width, height, depth);
-  if (written == 0 || read == 0 || !on.ownsMemory(destination.getAddress(), written) ||
-      !on.ownsMemory(source.getAddress(), read))
-    return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-  copy.srcDevice = source.getAddress();
-  copy.srcPitch = source.getPitch();
-  copy.srcHeight = depth > 1 ? source.getSlice() / source.getPitch() : height;
-  copy.dstDevice = destination.getAddress();
-  copy.dstPitch = destination.getPitch();
-  copy.dstHeight = depth > 1 ? destination.getSlice() / destination.getPitch() : height;
-  copy.WidthInBytes = width;
-  copy.Height = height;
-  copy.Depth = depth;
-  return on.driver.cuMemcpy3DAsync_v2(&copy, on.stream(p.getStream()));
 }
 
 CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Answer&) {

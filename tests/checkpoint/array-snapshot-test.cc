@@ -51,7 +51,7 @@ RecordedFrame mipmapLevel() {
 }
 
 RecordedFrame fromSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
-  return makeFrame<api::Cuda::CopyArrayFromSlabParams>(0, api::Method::copyArrayFromSlab, 0, [&](auto p) {
+  return makeFrame<api::Cuda::CopyBoxFromSlabParams>(0, api::Method::copyBoxFromSlab, 0, [&](auto p) {
     p.setToArray(array);
     p.setSlab(slab);
     p.initTo().setSlice(z);
@@ -61,7 +61,7 @@ RecordedFrame fromSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
 }
 
 RecordedFrame toSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
-  return makeFrame<api::Cuda::CopyArrayToSlabParams>(0, api::Method::copyArrayToSlab, 0, [&](auto p) {
+  return makeFrame<api::Cuda::CopyBoxToSlabParams>(0, api::Method::copyBoxToSlab, 0, [&](auto p) {
     p.setFromArray(array);
     p.setSlab(slab);
     p.initFrom().setSlice(z);
@@ -224,11 +224,11 @@ TEST_CASE("copies of rows whose numbers make no sense are refused, and a range o
       p.setBytes(made::leaseBytes);
     }));
     auto rows = [](uint64_t pitch, uint64_t slice, uint64_t height, uint64_t depth) {
-      return makeFrame<api::Cuda::CopyRectParams>(0, api::Method::copyRect, 0, [&](auto p) {
-        for (auto end : {p.initDestination(), p.initSource()}) {
+      return makeFrame<api::Cuda::CopyBoxParams>(0, api::Method::copyBox, 0, [&](auto p) {
+        for (auto end : {p.initTo(), p.initFrom()}) {
           end.setAddress(made::arena);
           end.setPitch(pitch);
-          end.setSlice(slice);
+          end.setSlicePitch(slice);
         }
         p.setWidthBytes(4), p.setHeight(height), p.setDepth(depth);
       });
@@ -256,8 +256,9 @@ TEST_CASE("copies that leave an array, a slab or the session's memory are refuse
     refused(toSlab(volume, 0, rowBytes, height + 1));
     refused(toSlab(99, 0, 4, 1));
     refused(toSlab(volume, 0, uint64_t{1} << 63, 2));
+    refused(toSlab(0, 0, 4, 1));  // memory, at an address that is nobody's
     auto toMemory = [](uint64_t address, uint64_t pitch, uint64_t w, uint64_t h) {
-      return makeFrame<api::Cuda::CopyArrayParams>(0, api::Method::copyArray, 0, [&](auto p) {
+      return makeFrame<api::Cuda::CopyBoxParams>(0, api::Method::copyBox, 0, [&](auto p) {
         p.setFromArray(volume);
         p.initTo().setAddress(address);
         p.getTo().setPitch(pitch);

@@ -29,16 +29,17 @@ RecordedFrame copyFromSlab(uint32_t slab, uint32_t bytes) {
   });
 }
 
-RecordedFrame copyArrayFromSlab(uint32_t slab, uint64_t widthBytes, uint64_t height) {
-  return makeFrame<api::Cuda::CopyArrayFromSlabParams>(0, api::Method::copyArrayFromSlab, 0, [&](auto p) {
+RecordedFrame copyBoxFromSlab(uint32_t slab, uint64_t widthBytes, uint64_t height, uint64_t depth) {
+  return makeFrame<api::Cuda::CopyBoxFromSlabParams>(0, api::Method::copyBoxFromSlab, 0, [&](auto p) {
     p.setSlab(slab);
     p.setWidthBytes(widthBytes);
     p.setHeight(height);
+    p.setDepth(depth);
   });
 }
 
-RecordedFrame copyArrayToSlab(uint32_t slab) {
-  return makeFrame<api::Cuda::CopyArrayToSlabParams>(0, api::Method::copyArrayToSlab, 0, [&](auto p) {
+RecordedFrame copyBoxToSlab(uint32_t slab) {
+  return makeFrame<api::Cuda::CopyBoxToSlabParams>(0, api::Method::copyBoxToSlab, 0, [&](auto p) {
     p.setSlab(slab);
     p.setWidthBytes(100);
     p.setHeight(3);
@@ -106,17 +107,20 @@ TEST_CASE("the tail of a ring executes in another segment as it would have here"
   CHECK(framesFrom(other, tail.head).size() == 1);
 }
 
-TEST_CASE("the slabs of copies to and from arrays go with the tail") {
+TEST_CASE("the slabs of copied boxes go with the tail") {
   Ring ring;
-  post(ring.segment, copyArrayFromSlab(9, 100, 3));
-  post(ring.segment, copyArrayToSlab(10));
+  post(ring.segment, copyBoxFromSlab(9, 50, 3, 2));
+  post(ring.segment, copyBoxFromSlab(11, 50, 3, 0));  // one slice
+  post(ring.segment, copyBoxToSlab(10));
   auto content = randomBytes(slabBytes, 2);
-  std::memcpy(ring.segment.slab(9), content.data(), content.size());
+  for (uint32_t slab : {9, 11}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
   Segment other{Segment::create()};
   putBack(decodeTail(encodeTail(captureTail(ring.segment, ring.barrier))), other);
   CHECK(other.slabState(9).busy == 1);
   CHECK(std::memcmp(other.slab(9), content.data(), 300) == 0);
   CHECK(other.slab(9)[300] == std::byte{0});
+  CHECK(std::memcmp(other.slab(11), content.data(), 150) == 0);
+  CHECK(other.slab(11)[150] == std::byte{0});
   CHECK(other.slabState(10).busy == 1);
 }
 
@@ -180,10 +184,11 @@ TEST_CASE("a slab number or size past the last is left to the worker") {
   Ring ring;
   post(ring.segment, copyFromSlab(slabCount, 10));
   post(ring.segment, copyFromSlab(3, slabBytes + 1));
-  post(ring.segment, copyArrayFromSlab(4, slabBytes, 2));
-  post(ring.segment, copyArrayFromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32));
+  post(ring.segment, copyBoxFromSlab(4, slabBytes, 2, 1));
+  post(ring.segment, copyBoxFromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32, 1));
+  post(ring.segment, copyBoxFromSlab(6, 1024, 1024, 2));
   Tail tail = captureTail(ring.segment, ring.barrier);
-  CHECK(tail.frameCount == 4);
+  CHECK(tail.frameCount == 5);
   CHECK(tail.slabs.empty());
 }
 

@@ -122,6 +122,18 @@ class HostBuffer {
   bool pinned;
 };
 
+// A picture with margins: rows that lie apart on both sides, in `host` and `device`, which have room for them.
+void measureRows(const Bench& bench, const HostBuffer& host, char* device) {
+  const size_t width = 256, pitch = 320, height = bench.size(4096, 64);
+  const int rounds = bench.size(100, 3);
+  const std::string which =
+      std::string(", ") + host.kind() + ", " + sizeName(width * height) + " in " + std::to_string(height) + " rows";
+  const auto in = [&] { CHECK(cudaMemcpy2D(device, pitch, host, pitch, width, height, cudaMemcpyHostToDevice)); };
+  const auto out = [&] { CHECK(cudaMemcpy2D(host, pitch, device, pitch, width, height, cudaMemcpyDeviceToHost)); };
+  measure("copy to device" + which, rounds, 1, in, wait);
+  measure("copy from device" + which, rounds, 1, out, none);
+}
+
 void measureCopies(const Bench& bench, bool pinned) {
   struct Size {
     size_t bytes;
@@ -140,6 +152,7 @@ void measureCopies(const Bench& bench, bool pinned) {
     measure("copy to device" + which, rounds, 1, in, wait);
     measure("copy from device" + which, rounds, 1, out, none);
   }
+  measureRows(bench, host, device);
 }
 
 void measureManyCalls(const Bench& bench) {

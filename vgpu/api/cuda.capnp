@@ -164,9 +164,7 @@ interface Cuda {
       $A.route(signal) $A.replay(query) $A.workerByHand("the GPU says when the bytes are there");
   copy @71 (destination :UInt64, source :UInt64, bytes :UInt64, stream :UInt64 $A.uses(stream) $A.nullable) -> ()
       $A.route(post) $A.replay(work) $A.workerByHand("both ends must be the session's: a device or the host arena");
-  copyRect @72 (destination :Rect, source :Rect, widthBytes :UInt64, height :UInt64, depth :UInt64,
-                stream :UInt64 $A.uses(stream) $A.nullable) -> ()
-      $A.route(post) $A.replay(work) $A.workerByHand("as copy");
+  copyRect @72 () $A.route(local) $A.reason("no longer sent: copyBox");
   fill @73 (destination :UInt64, pitch :UInt64, value :UInt32, elementBytes :UInt32, width :UInt64, height :UInt64,
             stream :UInt64 $A.uses(stream) $A.nullable) -> ()
       $A.route(post) $A.replay(work) $A.workerByHand("one frame for twelve entries");
@@ -242,7 +240,7 @@ interface Cuda {
   profilerStart @102 () $A.entry("cuProfilerStart") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
   profilerStop @103 () $A.entry("cuProfilerStop") $A.since(4000) $A.route(local) $A.reason("no profiler is attached");
 
-  # ------------------------------------------------------------------ names for copy*, copyRect and fill
+  # ------------------------------------------------------------------ names for copy* and fill
   memcpy @104 () $A.entry("cuMemcpy") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
   memcpyHtoD @105 () $A.entry("cuMemcpyHtoD_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
   memcpyDtoH @106 () $A.entry("cuMemcpyDtoH_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
@@ -253,11 +251,11 @@ interface Cuda {
   memcpyDtoHAsync @111 () $A.entry("cuMemcpyDtoHAsync_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
   memcpyDtoDAsync @112 () $A.entry("cuMemcpyDtoDAsync_v2") $A.since(3020) $A.route(local) $A.reason("a copy, by where both ends lie");
   memcpyPeerAsync @113 () $A.entry("cuMemcpyPeerAsync") $A.since(4000) $A.route(local) $A.reason("a copy, by where both ends lie");
-  memcpy2D @114 () $A.entry("cuMemcpy2D_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
-  memcpy2DUnaligned @115 () $A.entry("cuMemcpy2DUnaligned_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
-  memcpy2DAsync @116 () $A.entry("cuMemcpy2DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
-  memcpy3D @117 () $A.entry("cuMemcpy3D_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
-  memcpy3DAsync @118 () $A.entry("cuMemcpy3DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyRect");
+  memcpy2D @114 () $A.entry("cuMemcpy2D_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpy2DUnaligned @115 () $A.entry("cuMemcpy2DUnaligned_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpy2DAsync @116 () $A.entry("cuMemcpy2DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpy3D @117 () $A.entry("cuMemcpy3D_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpy3DAsync @118 () $A.entry("cuMemcpy3DAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
   memsetD8 @119 () $A.entry("cuMemsetD8_v2") $A.since(3020) $A.route(local) $A.reason("fill");
   memsetD8Async @120 () $A.entry("cuMemsetD8Async") $A.since(3020) $A.route(local) $A.reason("fill");
   memsetD2D8 @121 () $A.entry("cuMemsetD2D8_v2") $A.since(3020) $A.route(local) $A.reason("fill");
@@ -297,23 +295,24 @@ interface Cuda {
       $A.clientByHand("one handle a level") $A.workerByHand("tells the level's shape");
   mipmapDestroy @140 (mipmap :UInt64 $A.destroys(mipmappedArray)) -> () $A.entry("cuMipmappedArrayDestroy") $A.since(5000)
       $A.route(post) $A.replay(build) $A.noWork $A.clientByHand("its levels end with it") $A.workerByHand("as above");
-  copyArray @141 (toArray :UInt64 $A.uses(array) $A.nullable, fromArray :UInt64 $A.uses(array) $A.nullable,
-                  to :Corner, from :Corner, widthBytes :UInt64, height :UInt64, depth :UInt64,
-                  stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+  copyBox @141 (toArray :UInt64 $A.uses(array) $A.nullable, fromArray :UInt64 $A.uses(array) $A.nullable,
+                to :Corner, from :Corner, widthBytes :UInt64, height :UInt64, depth :UInt64,
+                stream :UInt64 $A.uses(stream) $A.nullable) -> ()
       $A.route(post) $A.replay(work) $A.workerByHand("an end that is no array is memory of the session's");
-  copyArrayFromSlab @142 (toArray :UInt64 $A.uses(array), slab :UInt32, to :Corner, widthBytes :UInt64, height :UInt64,
-                          stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+  # Packed in the slab: rows of widthBytes, slices of height rows. A depth of 0 is one slice, as before there was a depth.
+  copyBoxFromSlab @142 (toArray :UInt64 $A.uses(array) $A.nullable, slab :UInt32, to :Corner, widthBytes :UInt64,
+                        height :UInt64, stream :UInt64 $A.uses(stream) $A.nullable, depth :UInt64) -> ()
       $A.route(post) $A.replay(work) $A.workerByHand("the GPU frees the slab");
-  copyArrayToSlab @143 (fromArray :UInt64 $A.uses(array), slab :UInt32, from :Corner, widthBytes :UInt64, height :UInt64,
-                        stream :UInt64 $A.uses(stream) $A.nullable) -> ()
+  copyBoxToSlab @143 (fromArray :UInt64 $A.uses(array) $A.nullable, slab :UInt32, from :Corner, widthBytes :UInt64,
+                      height :UInt64, stream :UInt64 $A.uses(stream) $A.nullable, depth :UInt64) -> ()
       $A.route(signal) $A.replay(query) $A.workerByHand("the GPU says when the bytes are there");
-  memcpyHtoA @144 () $A.entry("cuMemcpyHtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyAtoH @145 () $A.entry("cuMemcpyAtoH_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyHtoAAsync @146 () $A.entry("cuMemcpyHtoAAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyAtoHAsync @147 () $A.entry("cuMemcpyAtoHAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyDtoA @148 () $A.entry("cuMemcpyDtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyAtoD @149 () $A.entry("cuMemcpyAtoD_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
-  memcpyAtoA @150 () $A.entry("cuMemcpyAtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyArray");
+  memcpyHtoA @144 () $A.entry("cuMemcpyHtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyAtoH @145 () $A.entry("cuMemcpyAtoH_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyHtoAAsync @146 () $A.entry("cuMemcpyHtoAAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyAtoHAsync @147 () $A.entry("cuMemcpyAtoHAsync_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyDtoA @148 () $A.entry("cuMemcpyDtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyAtoD @149 () $A.entry("cuMemcpyAtoD_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
+  memcpyAtoA @150 () $A.entry("cuMemcpyAtoA_v2") $A.since(3020) $A.route(local) $A.reason("copyBox");
 
   # ------------------------------------------------------------------ textures and surfaces
   textureCreate @151 (texture :UInt64 $A.creates(texture), array :UInt64 $A.uses(array) $A.nullable,
@@ -412,13 +411,6 @@ interface Cuda {
       $A.route(call) $A.replay(query) $A.noWork $A.workerByHand("gathers many driver calls into one reply");
 }
 
-struct Rect {
-  # One end of a copy of rows. Bytes.
-  address @0 :UInt64;
-  pitch @1 :UInt64;    # from row to row
-  slice @2 :UInt64;    # from slice to slice
-}
-
 struct ArrayShape {
   # CUDA_ARRAY3D_DESCRIPTOR.
   width @0 :UInt64;
@@ -430,7 +422,7 @@ struct ArrayShape {
 }
 
 struct Corner {
-  # Where one end of a copy with arrays begins: in an array x (bytes), row and slice; else an address with distances.
+  # Where one end of a copied box begins: in an array x (bytes), row and slice; else an address with distances in bytes.
   x @0 :UInt64;
   row @1 :UInt64;
   slice @2 :UInt64;
