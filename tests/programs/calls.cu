@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "bench.h"
+#include "driver-entry.h"
 
 constexpr size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
@@ -155,6 +156,48 @@ void measureCopies(const Bench& bench, bool pinned) {
   measureRows(bench, host, device);
 }
 
+// A module of many kernels that do nothing.
+std::string imageOf(int kernels) {
+  std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n";
+  for (int i = 0; i < kernels; ++i) text += ".visible .entry kernel" + std::to_string(i) + "()\n{\n  ret;\n}\n";
+  return text;
+}
+
+// What programs and libraries ask about kernels, some before each launch.
+void measureQueries(const Bench& bench) {
+  const int kernels = bench.size(2000, 100), rounds = bench.size(15, 3);
+  CHECK(cudaFree(nullptr));
+  const auto getFunction = DRIVER(cuModuleGetFunction);
+  std::vector<std::string> names;
+  for (int i = 0; i < kernels; ++i) names.push_back("kernel" + std::to_string(i));
+  const auto lookUpAll = [&](CUmodule module) {
+    CUfunction function;
+    for (auto& name : names) check(getFunction(&function, module, name.c_str()), "cuModuleGetFunction");
+  };
+  const std::string image = imageOf(kernels), which = " of " + std::to_string(kernels);
+  CUmodule module;
+  CALL(cuModuleLoadData, &module, image.c_str());
+  const auto start = Clock::now();
+  lookUpAll(module);
+  printFigure("first look-up of a kernel" + which, "us", microsecondsSince(start) / kernels);
+  std::vector<double> again;
+  for (int round = 0; round < rounds; ++round) {
+    const auto begun = Clock::now();
+    lookUpAll(module);
+    again.push_back(microsecondsSince(begun) / kernels);
+  }
+  printFigure("look-up of a kernel again" + which, "us", median(again));
+  CALL(cuModuleUnload, module);
+
+  launchMany(1);
+  cudaFuncAttributes attributes;
+  int grid, block;
+  measure(
+      "attributes of a kernel", rounds, 20, [&] { CHECK(cudaFuncGetAttributes(&attributes, nothing)); }, none);
+  measure(
+      "best block size", rounds, 5, [&] { CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, nothing, 0, 0)); }, none);
+}
+
 void measureManyCalls(const Bench& bench) {
   const int many = bench.size(20000, 500);
   const auto start = Clock::now();
@@ -186,6 +229,7 @@ struct Group {
 constexpr Group groups[] = {{"start", measureStart},
                             {"launches", measureLaunches},
                             {"allocation", measureAllocation},
+                            {"queries", measureQueries},
                             {"pageable", [](const Bench& bench) { measureCopies(bench, false); }},
                             {"pinned", [](const Bench& bench) { measureCopies(bench, true); }},
                             {"many-calls", measureManyCalls},

@@ -13,8 +13,13 @@ struct CallGroup {
   bool wholeProcess;
 };
 constexpr CallGroup callGroups[] = {
-    {"calls", "start", false},       {"calls", "launches", false}, {"calls", "allocation", false},
-    {"copies", "pageable", false},   {"copies", "pinned", false},  {"extremes", "many-calls", true},
+    {"calls", "start", false},
+    {"calls", "launches", false},
+    {"calls", "allocation", false},
+    {"calls", "queries", false},
+    {"copies", "pageable", false},
+    {"copies", "pinned", false},
+    {"extremes", "many-calls", true},
     {"extremes", "much-data", true},
 };
 
