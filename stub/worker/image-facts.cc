@@ -8,24 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "stub/worker/image-bytes.h"
 #include "stub/worker/image-parts.h"
 
 namespace vgpu::stub {
 
 namespace {
-
-using Bytes = std::span<const std::byte>;
-
-template <typename T>
-T read(Bytes bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
-std::string_view textOf(Bytes bytes) {
-  return {static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()};
-}
 
 bool isOfName(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '.';

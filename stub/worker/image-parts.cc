@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
+#include "stub/worker/image-bytes.h"
 #include "vgpu/wire/arena.h"
 
 namespace vgpu::stub {
@@ -26,25 +26,12 @@ constexpr uint64_t mostPlainBytes = 1 * GiB;
 // .nv.local and .nv.shared.
 constexpr uint32_t deviceGlobal = SHT_LOPROC + 7, deviceLocal = SHT_LOPROC + 9, deviceShared = SHT_LOPROC + 10;
 
-using Bytes = std::span<const std::byte>;
-
-// The value at `offset`, which the caller has checked to be inside.
-template <typename T>
-T read(Bytes bytes, uint64_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
 bool isInside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
 bool hasBytes(const Elf64_Shdr& section) {
   auto type = section.sh_type;
   return type != SHT_NULL && type != SHT_NOBITS && type != deviceGlobal && type != deviceLocal && type != deviceShared;
 }
-
-const char* charactersOf(Bytes bytes) { return static_cast<const char*>(static_cast<const void*>(bytes.data())); }
-std::string_view textOf(Bytes bytes) { return {charactersOf(bytes), bytes.size()}; }
 
 // The driver knows formats by their first bytes; to it a text is what has none of them.
 bool isText(std::string_view part) {
