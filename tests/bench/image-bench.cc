@@ -5,10 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "../objects/frames.h"
+#include "../image-folder.h"
 #include "stub/worker/blob.h"
-#include "stub/worker/image-store.h"
-#include "vgpu/wire/image-digest.h"
 #include "vgpu/wire/segment.h"
 
 namespace {
@@ -26,6 +24,17 @@ std::vector<std::byte> imageOf(int64_t bytes) {
   return {span.begin(), span.end()};
 }
 
+// An image that the node has.
+struct Stored {
+  explicit Stored(int64_t bytes) : image(imageOf(bytes)) { store.add(name, image, findFacts(image)); }
+  auto find() { return store.find(name); }
+
+  const std::vector<std::byte> image;
+  const test::ImageFolder folder;
+  ImageStore store = folder.open();
+  const ImageDigest name = digestOf(image);
+};
+
 void done(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
 }
@@ -40,31 +49,21 @@ BENCHMARK(digest)->Arg(50'000)->Arg(5'000'000);
 
 // The worker's, where the node has the image: mapped, checked, its facts read.
 void find(benchmark::State& state) {
-  auto image = imageOf(state.range(0));
-  test::ScratchDirectory scratch;
-  std::string problem;
-  auto store = ImageStore::open(scratch.path + "/images", 1ull << 30, problem);
-  auto name = digestOf(image);
-  store->add(name, image, findFacts(image));
+  Stored stored(state.range(0));
   for (auto _ : state) {
-    auto found = store->find(name);
+    auto found = stored.find();
     if (!found) state.SkipWithError("it is not there");
   }
-  done(state, image.size());
+  done(state, stored.image.size());
 }
 BENCHMARK(find)->Arg(50'000)->Arg(5'000'000);
 
 // Where the worker has it in use already, as for another device.
 void findInUse(benchmark::State& state) {
-  auto image = imageOf(state.range(0));
-  test::ScratchDirectory scratch;
-  std::string problem;
-  auto store = ImageStore::open(scratch.path + "/images", 1ull << 30, problem);
-  auto name = digestOf(image);
-  store->add(name, image, findFacts(image));
-  auto inUse = store->find(name);
-  for (auto _ : state) benchmark::DoNotOptimize(store->find(name));
-  done(state, image.size());
+  Stored stored(state.range(0));
+  auto inUse = stored.find();
+  for (auto _ : state) benchmark::DoNotOptimize(stored.find());
+  done(state, stored.image.size());
 }
 BENCHMARK(findInUse)->Arg(50'000)->Arg(5'000'000);
 
@@ -98,14 +97,12 @@ BENCHMARK(facts)->Arg(50'000)->Arg(5'000'000);
 void keep(benchmark::State& state) {
   auto image = imageOf(state.range(0));
   auto known = findFacts(image);
-  test::ScratchDirectory scratch;
-  std::string problem, folder = scratch.path + "/images";
-  auto store = ImageStore::open(folder, 1ull << 30, problem);
+  test::ImageFolder folder;
+  auto store = folder.open();
   for (auto _ : state) {
-    auto name = digestOf(image);
-    store->add(name, image, known);
+    store.add(digestOf(image), image, known);
     state.PauseTiming();
-    std::filesystem::remove(folder + "/" + hexOf(name));
+    std::filesystem::remove(folder.fileOf(image));
     state.ResumeTiming();
   }
   done(state, image.size());

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "../checkpoint/files.h"
+#include "../image-folder.h"
 
 using namespace vgpu;
 using namespace vgpu::stub;
@@ -23,13 +24,6 @@ namespace {
 
 constexpr uint64_t plenty = 1ull << 30;
 constexpr size_t versionAt = 8, imageBytesAt = 40, nameBytesAt = 48, imageAt = 4096;  // in a file
-
-ImageStore openStore(const std::string& path, uint64_t limit = plenty) {
-  std::string problem;
-  auto store = ImageStore::open(path, limit, problem);
-  REQUIRE_MESSAGE(store.has_value(), problem);
-  return std::move(*store);
-}
 
 std::string refusalOf(const std::string& path) {
   std::string problem;
@@ -41,10 +35,6 @@ std::string refusalOf(const std::string& path) {
 std::vector<std::byte> someImage(size_t bytes, unsigned seed = 1) { return randomBytes(bytes, seed); }
 
 const ImageFacts someFacts{true, false, {"counter", "weights"}};
-
-std::string fileOf(const std::string& store, std::span<const std::byte> image) {
-  return store + "/" + hexOf(digestOf(image));
-}
 
 bool has(ImageStore& store, std::span<const std::byte> image) { return store.find(digestOf(image)) != nullptr; }
 
@@ -91,17 +81,16 @@ class Log {
 }  // namespace
 
 TEST_CASE("an image is found again with its facts, by a later worker too, and a zero byte lies behind it") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/deep/er";
+  ImageFolder folder("deep/er");
   for (size_t bytes : {1, 100, 4095, 4096, 4097, 5'000'000}) {
     CAPTURE(bytes);
     auto image = someImage(bytes);
     {
-      auto store = openStore(path);
+      auto store = folder.open();
       CHECK_FALSE(has(store, image));
       store.add(digestOf(image), image, someFacts);
     }
-    auto store = openStore(path);
+    auto store = folder.open();
     auto found = store.find(digestOf(image));
     REQUIRE(found != nullptr);
     CHECK(isSame(found->bytes(), image));
@@ -109,16 +98,16 @@ TEST_CASE("an image is found again with its facts, by a later worker too, and a 
     CHECK(found->bytes().data()[bytes] == std::byte{0});
   }
   struct stat status;
-  REQUIRE(stat(path.c_str(), &status) == 0);
+  REQUIRE(stat(folder.path.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
-  REQUIRE(stat(fileOf(path, someImage(100)).c_str(), &status) == 0);
+  REQUIRE(stat(folder.fileOf(someImage(100)).c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
 }
 
 TEST_CASE("a digest is the SHA-256 of the bytes, and other bytes have another one") {
   CHECK(hexOf(digestOf(bytesOf("abc"))) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  ScratchDirectory scratch;
-  auto store = openStore(scratch.path + "/s");
+  ImageFolder folder;
+  auto store = folder.open();
   auto image = someImage(5000), other = image;
   other[4999] ^= std::byte{1};
   store.add(digestOf(image), image, someFacts);
@@ -130,12 +119,11 @@ TEST_CASE("a digest is the SHA-256 of the bytes, and other bytes have another on
 }
 
 TEST_CASE("a file that is cut, longer or bent at any place is removed and absent, and can be stored again") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  auto store = openStore(path);
+  ImageFolder folder;
+  auto store = folder.open();
   auto image = someImage(5000);
   store.add(digestOf(image), image, someFacts);
-  std::string file = fileOf(path, image), good = readFile(file);
+  std::string file = folder.fileOf(image), good = readFile(file);
   Log log;
   size_t damaged = 0;
   auto damage = [&](const std::string& text) {
@@ -162,18 +150,17 @@ TEST_CASE("a file that is cut, longer or bent at any place is removed and absent
 }
 
 TEST_CASE("a forged file is absent: another version, absurd sizes, an image under another's name, an edited image") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  auto store = openStore(path);
+  ImageFolder folder;
+  auto store = folder.open();
   auto image = someImage(5000), other = someImage(5000, 2);
   Log log;
   auto forged = [&](size_t offset, uint64_t value, const char* why) {
     CAPTURE(value);
     store.add(digestOf(image), image, someFacts);
-    forge(fileOf(path, image), offset, value);
+    forge(folder.fileOf(image), offset, value);
     CHECK_FALSE(has(store, image));
     CHECK(log.count(why) > 0);
-    CHECK_FALSE(std::filesystem::exists(fileOf(path, image)));
+    CHECK_FALSE(std::filesystem::exists(folder.fileOf(image)));
   };
   forged(versionAt, 1, "its format version is 1, not 2");
   for (uint64_t size :
@@ -183,29 +170,27 @@ TEST_CASE("a forged file is absent: another version, absurd sizes, an image unde
   }
   forged(imageAt + 1000, 7, "it holds another image than its name says");
   store.add(digestOf(other), other, {});
-  std::filesystem::rename(fileOf(path, other), fileOf(path, image));
+  std::filesystem::rename(folder.fileOf(other), folder.fileOf(image));
   CHECK_FALSE(has(store, image));
 }
 
 TEST_CASE("an image that somebody has is not read and checked again, and one that nobody has is") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  auto store = openStore(path);
+  ImageFolder folder;
+  auto store = folder.open();
   auto image = someImage(5000);
   store.add(digestOf(image), image, someFacts);
   auto first = store.find(digestOf(image));
-  std::filesystem::remove(fileOf(path, image));
+  std::filesystem::remove(folder.fileOf(image));
   CHECK(store.find(digestOf(image)) == first);
   first.reset();
   CHECK_FALSE(has(store, image));
 }
 
 TEST_CASE("what others could have written is not believed: links, pipes, folders, files of wrong mode or owner") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  auto store = openStore(path);
+  ImageFolder folder;
+  auto store = folder.open();
   auto image = someImage(5000);
-  std::string file = fileOf(path, image), elsewhere = scratch.path + "/elsewhere";
+  std::string file = folder.fileOf(image), elsewhere = folder.scratch.path + "/elsewhere";
   auto refused = [&](auto spoil) {
     store.add(digestOf(image), image, someFacts);
     REQUIRE(has(store, image));
@@ -235,34 +220,32 @@ TEST_CASE("what others could have written is not believed: links, pipes, folders
 }
 
 TEST_CASE("a folder of another user or that others can write is refused, and so is none") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  std::filesystem::create_directory(path);
+  ImageFolder folder;
+  std::filesystem::create_directory(folder.path);
   for (mode_t mode : {0770, 0702, 0777}) {
-    chmod(path.c_str(), mode);
-    CHECK(refusalOf(path).find("can be written by others") != std::string::npos);
+    chmod(folder.path.c_str(), mode);
+    CHECK(refusalOf(folder.path).find("can be written by others") != std::string::npos);
   }
-  chmod(path.c_str(), 0755);
-  openStore(path);
+  chmod(folder.path.c_str(), 0755);
+  folder.open();
   if (geteuid() == 0) {
-    REQUIRE(chown(path.c_str(), 12345, 0) == 0);
-    CHECK(refusalOf(path).find("belongs to user 12345") != std::string::npos);
+    REQUIRE(chown(folder.path.c_str(), 12345, 0) == 0);
+    CHECK(refusalOf(folder.path).find("belongs to user 12345") != std::string::npos);
   }
-  writeFile(scratch.path + "/file", "x");
-  CHECK(refusalOf(scratch.path + "/file").find("cannot be opened") != std::string::npos);
-  CHECK(refusalOf(scratch.path + "/file/s").find("cannot be made") != std::string::npos);
+  writeFile(folder.scratch.path + "/file", "x");
+  CHECK(refusalOf(folder.scratch.path + "/file").find("cannot be opened") != std::string::npos);
+  CHECK(refusalOf(folder.scratch.path + "/file/s").find("cannot be made") != std::string::npos);
 }
 
 TEST_CASE("processes that store the same images at once leave every one of them whole") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
+  ImageFolder folder;
   std::vector<std::vector<std::byte>> images;
   for (unsigned i = 0; i < 20; ++i) images.push_back(someImage(50'000 + i, i));
   std::vector<pid_t> writers;
   for (int i = 0; i < 4; ++i) {
     writers.push_back(fork());
     if (writers.back() != 0) continue;
-    auto store = openStore(path);
+    auto store = folder.open();
     bool whole = true;
     for (auto& image : images) {
       store.add(digestOf(image), image, someFacts);
@@ -276,29 +259,28 @@ TEST_CASE("processes that store the same images at once leave every one of them 
     REQUIRE(waitpid(writer, &status, 0) == writer);
     CHECK(status == 0);
   }
-  CHECK(namesIn(path).size() == images.size());
+  CHECK(namesIn(folder.path).size() == images.size());
 }
 
 TEST_CASE("a full store loses what was not used for longest, and what is mapped stays whole") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
+  ImageFolder folder;
   constexpr uint64_t imageBytes = 100'000, fileBytes = imageBytes + 4096 + 1;
   std::vector<std::vector<std::byte>> images;
   for (unsigned i = 0; i < 11; ++i) images.push_back(someImage(imageBytes, i));
   {
-    auto filler = openStore(path);
+    auto filler = folder.open();
     for (unsigned i = 0; i < 10; ++i) {
       filler.add(digestOf(images[i]), images[i], {});
-      setUse(fileOf(path, images[i]), 1000 + i);
+      setUse(folder.fileOf(images[i]), 1000 + i);
     }
   }
-  auto store = openStore(path, 10 * fileBytes);
+  auto store = folder.open(10 * fileBytes);
   auto mapped = store.find(digestOf(images[1]));  // used now, so the youngest
   REQUIRE(mapped != nullptr);
-  auto other = openStore(path, 10 * fileBytes);
+  auto other = folder.open(10 * fileBytes);
   auto oldest = other.find(digestOf(images[0]));
   REQUIRE(oldest != nullptr);
-  setUse(fileOf(path, images[0]), 1);  // and used long ago again, but mapped
+  setUse(folder.fileOf(images[0]), 1);  // and used long ago again, but mapped
   store.add(digestOf(images[10]), images[10], {});
   CHECK_FALSE(has(store, images[0]));
   CHECK(isSame(oldest->bytes(), images[0]));
@@ -311,16 +293,16 @@ TEST_CASE("a full store loses what was not used for longest, and what is mapped 
     auto image = someImage(imageBytes, 100 + i);
     (i % 2 == 0 ? store : other).add(digestOf(image), image, {});
   }
-  CHECK(namesIn(path).size() <= 20);  // each counts what it adds itself
+  CHECK(namesIn(folder.path).size() <= 20);  // each counts what it adds itself
   auto last = someImage(imageBytes, 1000);
-  openStore(path, 10 * fileBytes).add(digestOf(last), last, {});
-  CHECK(namesIn(path).size() <= 10);
+  folder.open(10 * fileBytes).add(digestOf(last), last, {});
+  CHECK(namesIn(folder.path).size() <= 10);
   CHECK(has(store, last));
 }
 
 TEST_CASE("an image larger than the store is not stored, and drives nothing else out") {
-  ScratchDirectory scratch;
-  auto store = openStore(scratch.path + "/s", 20'000);
+  ImageFolder folder;
+  auto store = folder.open(20'000);
   auto small = someImage(5000), large = someImage(20'000, 2);
   store.add(digestOf(small), small, {});
   store.add(digestOf(large), large, {});
@@ -329,20 +311,19 @@ TEST_CASE("an image larger than the store is not stored, and drives nothing else
 }
 
 TEST_CASE("what killed writers left goes after a while, and what is not ours never does") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  std::filesystem::create_directory(path);
-  chmod(path.c_str(), 0700);
-  for (auto name : {"new-0123456789abcdef", "new-fresh", "README", "abc"}) writeFile(path + "/" + name, "x");
-  setUse(path + "/new-0123456789abcdef", time(nullptr) - 4000);
-  setUse(path + "/README", 1);
-  auto store = openStore(path, 6000);
+  ImageFolder folder;
+  std::filesystem::create_directory(folder.path);
+  chmod(folder.path.c_str(), 0700);
+  for (auto name : {"new-0123456789abcdef", "new-fresh", "README", "abc"}) writeFile(folder.path + "/" + name, "x");
+  setUse(folder.path + "/new-0123456789abcdef", time(nullptr) - 4000);
+  setUse(folder.path + "/README", 1);
+  auto store = folder.open(6000);
   for (unsigned i = 0; i < 3; ++i) {
     auto image = someImage(1000, i);
     store.add(digestOf(image), image, {});
   }
-  CHECK(namesIn(path).size() == 4);
-  for (auto name : {"new-fresh", "README", "abc"}) CHECK(std::filesystem::exists(path + "/" + name));
+  CHECK(namesIn(folder.path).size() == 4);
+  for (auto name : {"new-fresh", "README", "abc"}) CHECK(std::filesystem::exists(folder.path + "/" + name));
 }
 
 TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fails nobody") {
@@ -352,7 +333,7 @@ TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fai
     return;
   }
   std::string path = disk.scratch.path + "/s";
-  auto store = openStore(path);
+  auto store = openImages(path);
   auto small = someImage(5000), large = someImage(300'000, 2);
   Log log;
   store.add(digestOf(small), small, {});
@@ -364,7 +345,7 @@ TEST_CASE("a full or read-only disk is told once, leaves nothing behind, and fai
   CHECK(has(store, small));
   CHECK(namesIn(path).size() == 1);
   disk.makeReadOnly();
-  auto another = openStore(path);
+  auto another = openImages(path);
   another.add(digestOf(large), large, {});
   CHECK(log.count("Read-only file system") == 1);
   CHECK(has(another, small));
