@@ -2,34 +2,26 @@
 
 #include <utility>
 
-#include "vgpu/wire/control.capnp.h"
+#include "intercept/session/control-messages.h"
 #include "vgpu/wire/fault-point.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
-using std::chrono::seconds;
-
 // A daemon reports every few seconds while it restores, however long that takes.
-constexpr seconds silenceLimit{60};
-// For a peer that has begun to speak to finish its sentence.
-constexpr seconds messageLimit{10};
-
-std::chrono::steady_clock::time_point in(seconds time) { return std::chrono::steady_clock::now() + time; }
-
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+constexpr std::chrono::seconds silenceLimit{60};
 
 }  // namespace
 
 ResumeOffer::ResumeOffer(ControlChannel channel, SessionControl& session)
-    : channel(std::move(channel)), session(session), silentUntil(in(silenceLimit)) {}
+    : channel(std::move(channel)), session(session), silentUntil(within(silenceLimit)) {}
 
 ResumeOffer::State ResumeOffer::serve() {
-  silentUntil = in(silenceLimit);
+  silentUntil = within(silenceLimit);
   State state = State::waiting;
   auto caught = kj::runCatchingExceptions([&] {
-    std::optional<ControlMessage> message = channel.receive(0, in(messageLimit));
+    std::optional<ControlMessage> message = channel.receive(0, within(messageLimit));
     state = message ? handle(*message) : giveUp("its vgpud has ended");
   });
   KJ_IF_MAYBE (exception, caught) return giveUp(exception->getDescription().cStr());
@@ -60,9 +52,7 @@ ResumeOffer::State ResumeOffer::handle(ControlMessage& message) {
 void ResumeOffer::accept() {
   accepted = session.accept();
   faultPoint("resume.program-committed");
-  capnp::MallocMessageBuilder builder;
-  builder.initRoot<control::ToNode>().setAccepted(*accepted);
-  channel.send(builder, nullptr, in(messageLimit));
+  send(channel, [&](control::ToNode::Builder message) { message.setAccepted(*accepted); });
 }
 
 ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {

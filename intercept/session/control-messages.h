@@ -1,0 +1,34 @@
+// What the program's ends of control connections have in common: texts, and how long a peer may take.
+#pragma once
+
+#include <capnp/message.h>
+
+#include <chrono>
+#include <string>
+
+#include "vgpu/wire/control-channel.h"
+#include "vgpu/wire/control.capnp.h"
+
+namespace vgpu {
+
+// For a peer that has begun to speak to finish its sentence.
+constexpr std::chrono::seconds messageLimit{10};
+
+inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) {
+  return std::chrono::steady_clock::now() + limit;
+}
+
+inline std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+// Good as long as `text` is.
+inline capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+// Sends the message that `fill` makes of a control::ToNode::Builder, with descriptors beside it.
+template <typename Fill>
+void send(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
+  capnp::MallocMessageBuilder builder;
+  fill(builder.initRoot<control::ToNode>());
+  channel.send(builder, descriptors, within(messageLimit));
+}
+
+}  // namespace vgpu

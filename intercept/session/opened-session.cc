@@ -1,0 +1,93 @@
+#include "intercept/session/opened-session.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "intercept/session/control-messages.h"
+#include "vgpu/wire/unix-socket.h"
+
+namespace vgpu {
+namespace {
+
+// A cold worker with a real driver starts in well under a second (FACTS: cuInit and a context take 0.35 s); a machine
+// that needs a hundred times that is broken, and the program should say so rather than hang.
+constexpr std::chrono::seconds openLimit{60};
+
+// The daemon that may resume the program is not known beforehand, so any process of this machine can see the socket;
+// the name is not to be guessed before the program has a snapshot that holds it.
+std::string reattachName() {
+  uint64_t random[2];
+  KJ_SYSCALL(getrandom(random, sizeof(random), 0));
+  return std::string("vgpu-") + kj::str(kj::hex(random[0]), "-", kj::hex(random[1])).cStr();
+}
+
+// Beside the socket that people name, the daemon has one for programs.
+std::string sessionSocket(std::string node) {
+  constexpr std::string_view scheme = "unix:", named = "/vgpud.sock", ours = "/session.sock";
+  if (node.starts_with(scheme)) node.erase(0, scheme.size());
+  if (node.ends_with(ours)) return node;
+  if (node.ends_with(named)) node.resize(node.size() - named.size());
+  return node + std::string(ours);
+}
+
+// To be passed on, not to be read.
+kj::AutoCloseFd openFolder(const std::string& path) {
+  int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail("the session's state directory " + path + " cannot be opened: " + std::strerror(errno));
+  return kj::AutoCloseFd(fd);
+}
+
+// How large it must be is the session's to know.
+MemoryFile adopt(kj::AutoCloseFd& fd) {
+  return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace
+
+OpenedSession::OpenedSession(const OpenRequest& request) : request(request), reattach(reattachName()) {}
+
+ControlChannel OpenedSession::open(int wake) {
+  ControlChannel connection(connectUnix(sessionSocket(request.node)), wake);
+  KJ_REQUIRE(isTrusted(peerOf(connection.fd())), "vgpud belongs to another user; start one of your own",
+             request.node.c_str());
+  introduce(connection);
+  std::optional<ControlMessage> answer = connection.receive(2, within(openLimit));
+  if (!answer) fail("vgpud on " + request.node + " ended before it answered");
+  readAnswer(*answer);
+  return connection;
+}
+
+void OpenedSession::readAnswer(ControlMessage& answer) {
+  auto message = answer.reader->getRoot<control::ToSession>();
+  if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
+  if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
+  if (answer.descriptors.size() != 2) fail("vgpud on " + request.node + " opened a session without its memory");
+  segmentFile = adopt(answer.descriptors[0]);
+  hostArenaFile = adopt(answer.descriptors[1]);
+  sessionId = text(message.getOpened().getSession());
+  stateDirectory = text(message.getOpened().getDirectory());
+  stateFolder = openFolder(stateDirectory);
+}
+
+void OpenedSession::introduce(ControlChannel& channel) const {
+  const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
+  auto fill = [&](control::ToNode::Builder message) {
+    auto open = message.initOpen();
+    open.setVersion(control::VERSION);
+    open.setPid(getpid());
+    open.setName(reader(request.name));
+    open.setProgram(reader(request.program));
+    open.setReattach(reader(reattach));
+    open.setSession(reader(sessionId));
+  };
+  send(channel, fill, sessionId.empty() ? nullptr : kj::arrayPtr(memory, 3));
+}
+
+}  // namespace vgpu
