@@ -145,7 +145,6 @@ Restored restore(stub::Worker& worker, const std::string& directory, const Progr
 void proceed(stub::Worker& worker, const Restored& restored) {
   worker.runQuiet([&](stub::Execution& on) {
     putBack(restored.tail, on.shared());
-    for (auto& fault : on.shared().header().fault) fault.store(CUDA_SUCCESS);  // of the worker before: docs/ring.md
   });
   worker.proceed();
 }

@@ -43,27 +43,35 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   return first;
 }
 
-// A new context in the worker. What the old one was to do is answered with its fault from here on, and what it had
-// borrowed comes back.
-CUresult renewContext(Thread& thread, unsigned device, CUresult fault) {
+// New contexts in the place of those that a fault has ended: it ends those of all devices, and the worker's process with
+// them. `device` is the program's again; the others have lost what was on them and keep answering with the fault until they are
+// reset too. What they were to do is over, and what that had borrowed comes back.
+CUresult renewContext(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  uint64_t stamp;
-  CUresult result;
-  {
+  CUresult result = CUDA_SUCCESS;
+  std::vector<std::pair<unsigned, uint64_t>> ended;  // device and stamp
+  for (unsigned each = 0; each < session.devices.size(); ++each) {
+    CUresult fault = session.fault(each);
+    if (fault == CUDA_SUCCESS) continue;
+    TakingDown current(thread, each);
+    dropObjects(thread, each, 0);
     Call<api::Cuda::ContextResetParams> frame(thread, api::Method::contextReset);
-    frame->setContext(device);
-    stamp = frame.stamp();
-    session.resets[device].fault.store(fault, std::memory_order_relaxed);
-    session.resets[device].stamp.store(stamp, std::memory_order_release);
-    result = frame.call();
+    frame->setContext(each);
+    session.resets[each].fault.store(fault, std::memory_order_relaxed);
+    session.resets[each].stamp.store(frame.stamp(), std::memory_order_release);
+    ended.push_back({each, frame.stamp()});
+    if (CUresult answer = frame.call()) result = answer;
   }
-  // What the device is to the worker's process is over; to another process it is not.
+  // A fault of this worker's process. One that is left of the process before was answered with success.
   if (result != CUDA_SUCCESS && (session.lost.load() || !session.renewWorker())) return result;
+  for (auto [each, stamp] : ended) {
+    raise(session.progress[each].knownDone, stamp);
+    session.slabs.reclaim(each, stamp);
+    session.hostFunctions.drop(each, stamp);
+    session.eventLines.contextEnded(each, stamp);
+  }
+  session.segment.header().fault[device].store(CUDA_SUCCESS);
   session.takeError(device);  // told by the fault
-  raise(session.progress[device].knownDone, stamp);
-  session.slabs.reclaim(device, stamp);
-  session.hostFunctions.drop(device, stamp);
-  session.eventLines.contextEnded(device, stamp);
   session.memory.trim(thread, device, 0);
   return CUDA_SUCCESS;
 }
@@ -75,10 +83,7 @@ CUresult endContext(Thread& thread, uint64_t context) {
   unsigned device = handleDevice(context);
   TakingDown current(thread, device);
   CUresult before = synchronizeDevice(thread, device);
-  if (CUresult fault = thread.session.fault(device)) {
-    dropObjects(thread, device, 0);
-    return renewContext(thread, device, fault);
-  }
+  if (thread.session.fault(device) != CUDA_SUCCESS) return renewContext(thread, device);
   CUresult dropped = dropObjects(thread, device, context);
   return before != CUDA_SUCCESS ? before : dropped;
 }

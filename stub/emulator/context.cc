@@ -37,13 +37,18 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
 
 void Context::fail(CUresult code) {
   int none = CUDA_SUCCESS;
-  failure_.compare_exchange_strong(none, code);
+  std::atomic<int>& ended = driver.settings.faultsAreFinal ? driver.fault : failure_;
+  ended.compare_exchange_strong(none, code);
+}
+
+CUresult Context::failure() const {
+  int own = failure_.load(std::memory_order_acquire);
+  return static_cast<CUresult>(own != CUDA_SUCCESS ? own : driver.fault.load(std::memory_order_acquire));
 }
 
 void Context::check() const {
   if (!alive) refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  int code = failure_.load(std::memory_order_acquire);
-  if (code != CUDA_SUCCESS) refuse(static_cast<CUresult>(code));
+  if (CUresult code = failure()) refuse(code);
 }
 
 size_t Context::limit(CUlimit which) const {

@@ -35,9 +35,9 @@ class Context : public Domain {
   PlacePool variables, managedVariables, heaps;
 
   // The first failure of device work sticks: every later call answers it, no later work runs.
-  CUresult failure() const { return static_cast<CUresult>(failure_.load()); }
+  CUresult failure() const;
   void fail(CUresult code);
-  bool failed() const override { return failure_.load(std::memory_order_acquire) != CUDA_SUCCESS; }
+  bool failed() const override { return failure() != CUDA_SUCCESS; }
   // Refuses with the sticky error, or where the context is destroyed.
   void check() const;
 

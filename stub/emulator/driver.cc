@@ -28,6 +28,7 @@ Device& Driver::device(CUdevice ordinal) {
 }
 
 std::shared_ptr<Context> Driver::createContext(Device& device, unsigned flags, bool primary, CUcontext handle) {
+  if (int code = fault.load()) refuse(static_cast<CUresult>(code));
   auto context = std::make_shared<Context>(*this, device, flags, primary);
   if (handle) {
     formerPrimaries_.push_back(contexts.get(handle));

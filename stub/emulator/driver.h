@@ -71,10 +71,11 @@ class Driver {
     CUcontext handle = nullptr;
     unsigned flags = 0;
     int retained = 0;
-    CUresult lost = CUDA_SUCCESS;  // a fault that no later context gets over
   };
   Primary& primary(const Device& device) { return primaries_[static_cast<size_t>(device.ordinal())]; }
   std::mutex lifeMutex;  // guards the primaries
+  // The first fault of the process, where faults are final: every context answers it from then on, and no new one is made.
+  std::atomic<int> fault{CUDA_SUCCESS};
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;

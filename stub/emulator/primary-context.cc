@@ -5,11 +5,8 @@ using namespace vgpu::emulator::api;
 
 namespace {
 
-void endPrimary(const Driver& driver, Driver::Primary& primary) {
-  std::shared_ptr<Context> context = std::exchange(primary.context, nullptr);
-  if (!context) return;
-  if (driver.settings.faultsAreFinal && primary.lost == CUDA_SUCCESS) primary.lost = context->failure();
-  context->destroy();
+void endPrimary(Driver::Primary& primary) {
+  if (auto context = std::exchange(primary.context, nullptr)) context->destroy();
 }
 
 }  // namespace
@@ -20,7 +17,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice ordinal) {
     Device& device = driver.device(ordinal);
     std::lock_guard lock(driver.lifeMutex);
     Driver::Primary& primary = driver.primary(device);
-    if (primary.lost != CUDA_SUCCESS) refuse(primary.lost);
     if (!primary.context) primary.context = driver.createContext(device, primary.flags, true, primary.handle);
     primary.handle = primary.context->handle;
     ++primary.retained;
@@ -33,7 +29,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
     Driver::Primary& primary = driver.primary(driver.device(ordinal));
     std::lock_guard lock(driver.lifeMutex);
     if (primary.retained == 0) refuse(CUDA_ERROR_INVALID_CONTEXT);
-    if (--primary.retained == 0) endPrimary(driver, primary);
+    if (--primary.retained == 0) endPrimary(primary);
   });
 }
 
@@ -41,7 +37,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   return enterDriver([&](Driver& driver) {
     Driver::Primary& primary = driver.primary(driver.device(ordinal));
     std::lock_guard lock(driver.lifeMutex);
-    endPrimary(driver, primary);  // whoever retained it still has to release it
+    endPrimary(primary);  // whoever retained it still has to release it
   });
 }
 

@@ -1,4 +1,4 @@
-// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,link=50GiB,faults=final`.
+// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,link=50GiB,faults=reset`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Settings {
   uint32_t checks = 0;                       // Launch::checks
   uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
   bool pageableAccess = false;               // says that kernels reach the process's own memory; they do not
-  bool faultsAreFinal = false;               // a fault ends the device for this process, as hardware does
+  bool faultsAreFinal = true;                // a fault ends every context of the process for good, as hardware does
 };
 
 // Throws Refusal (CUDA_ERROR_INVALID_VALUE) whose message names the key or value at fault and what is accepted.

@@ -157,12 +157,11 @@ CUresult MemoryPool::endLease(uint64_t address) {
   return error != CUDA_SUCCESS ? error : released;
 }
 
-CUresult MemoryPool::registerHost(unsigned device) {
+CUresult MemoryPool::registerHost() {
   for (auto& [address, lease] : hostLeases) {
     if (lease.registered) continue;
     populate({fromWire<std::byte*>(address), lease.bytes});
     if (CUresult error = registerLease(address, lease)) return error;
-    lease.device = device;
     lease.registered = true;
     --unregistered;
   }
@@ -173,13 +172,6 @@ CUresult MemoryPool::registerHost(unsigned device) {
 CUresult MemoryPool::registerLease(uint64_t address, const HostLease& lease) {
   return driver.cuMemHostRegister_v2(fromWire<void*>(address), lease.bytes,
                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
-}
-
-CUresult MemoryPool::registerAgain(unsigned device) {
-  for (auto& [address, lease] : hostLeases)
-    if (lease.registered && lease.device == device)
-      if (CUresult error = registerLease(address, lease)) return error;
-  return CUDA_SUCCESS;
 }
 
 bool MemoryPool::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
@@ -229,7 +221,7 @@ CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, cons
   return error;
 }
 
-CUresult MemoryPool::adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes,
+CUresult MemoryPool::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
                            const MemoryFile& arena) {
   constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
@@ -241,7 +233,7 @@ CUresult MemoryPool::adopt(unsigned device, uint64_t address, uint64_t arenaAddr
   void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
                       arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
-  HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .device = device, .registered = true};
+  HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
   if (error == CUDA_SUCCESS) addHost(address, lease);
   if (error != CUDA_SUCCESS) munmap(mapped, bytes);

@@ -48,16 +48,13 @@ class MemoryPool {
   CUresult hostLease(uint64_t address, uint64_t bytes, const MemoryFile& arena);
   CUresult endHostLease(uint64_t address, const MemoryFile& arena);
   bool hasUnregistered() const { return unregistered != 0; }
-  CUresult registerHost(unsigned device);  // whose context is current
+  CUresult registerHost();
 
   // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
   // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
   // at the address, out of memory as for hostLease().
-  CUresult adopt(unsigned device, uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
+  CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
   CUresult release(uint64_t address, const MemoryFile& arena);
-
-  // Registers what was registered in the context of `device` in the one that is in its place now, and current.
-  CUresult registerAgain(unsigned device);
 
   // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool ownsDevice(uint64_t address, uint64_t bytes) const;
@@ -71,7 +68,6 @@ class MemoryPool {
   struct HostLease {
     uint64_t bytes;
     uint64_t arenaAddress;  // of the arena's bytes that are mapped there
-    unsigned device = 0;    // in whose context it is registered, once it is
     bool registered = false;
   };
   CUresult endHost(std::map<uint64_t, HostLease>::iterator lease, const MemoryFile& arena);

@@ -27,7 +27,6 @@ void Answer::reset() {
     joined = nullptr;
   }
   byGpu = false;
-  postponed.reset();
 }
 
 }  // namespace vgpu::stub

@@ -7,9 +7,7 @@
 #include <array>
 #include <optional>
 #include <span>
-#include <vector>
 
-#include "stub/worker/continuations.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::stub {
@@ -24,11 +22,7 @@ class Answer {
   // The GPU will write the caller's slot itself: the worker does not complete the frame.
   void leaveToGpu() { byGpu = true; }
 
-  // The frame is executed once more, as if it had come then, when the GPU has passed `marks`.
-  void postpone(std::vector<Mark> marks) { postponed = std::move(marks); }
-
   bool isLeftToGpu() const { return byGpu; }
-  const std::optional<std::vector<Mark>>& postponement() const { return postponed; }
   // The message as one segment, valid until reset(); empty where no results were begun. Throws kj::Exception where it is
   // larger than maxReplyBytes.
   std::span<const capnp::word> words();
@@ -39,7 +33,6 @@ class Answer {
   std::optional<capnp::MallocMessageBuilder> message;
   kj::Array<capnp::word> joined;  // a message that outgrew `scratch`
   bool byGpu = false;
-  std::optional<std::vector<Mark>> postponed;
 };
 
 }  // namespace vgpu::stub

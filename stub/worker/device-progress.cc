@@ -12,14 +12,9 @@ constexpr uint64_t wordMemoryBytes = 4096;  // what a driver registers is whole 
 
 }  // namespace
 
-// What the ended context had made or registered went with it.
 CUresult DeviceProgress::start() {
   memory = Mapping(MemoryFile::create("vgpu-progress", wordMemoryBytes));
-  word = new (memory.data()) std::atomic<uint64_t>(marks);  // whatever was asked of the ended context is over
-  unmarked = false;
-  touched.clear();
-  lastUsed = none;
-  failure = CUDA_SUCCESS;
+  word = new (memory.data()) std::atomic<uint64_t>(marks);
   if (CUresult error = driver.cuMemHostRegister_v2(memory.data(), memory.bytes(), CU_MEMHOSTREGISTER_DEVICEMAP)) return error;
   if (CUresult error = driver.cuMemHostGetDevicePointer_v2(&wordOnGpu, memory.data(), 0)) return error;
   for (CUstream* stream : {&own, &idle})

@@ -24,7 +24,7 @@ class DeviceProgress {
  public:
   DeviceProgress(const Driver& driver, const HandleMap& handles) : driver(driver), handles(handles) {}
 
-  // In the device's context, a new one, which is current. Always at the same point of a worker's life: what the driver places
+  // In the device's context, which is current. Always at the same point of a worker's life: what the driver places
   // after it must lie alike in every worker (docs/snapshot.md, module variables).
   CUresult start();
 

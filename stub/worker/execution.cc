@@ -66,13 +66,12 @@ CUresult Execution::registerSegment(std::byte* base) {
   if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::bytes,
                                                    CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
     return error;
-  registrar = current;
   return driver.cuMemHostGetDevicePointer_v2(&linesOnGpu, base, 0);
 }
 
 void Execution::select(unsigned device) {
   if (device == current) return;
-  if (device >= contexts.size() || isEnded(device)) throw BadHandle{api::Kind::CONTEXT, device};
+  if (device >= contexts.size()) throw BadHandle{api::Kind::CONTEXT, device};
   require(driver, driver.cuCtxSetCurrent(contexts[device]), "changing device");
   current = device;
 }
@@ -82,8 +81,9 @@ CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<co
   frameStamp = position + 1;
   frameSlot = slot;
   select(device);
+  if (isEnded(device)) return progressOf[device]->fault();
   if (pool.hasUnregistered() && !api::infoOf(method).noWork)
-    if (CUresult error = pool.registerHost(device)) return error;
+    if (CUresult error = pool.registerHost()) return error;
   return dispatch(*this, method, words, answer);
 } catch (const BadHandle& bad) {
   return codeOf(bad);
@@ -104,26 +104,6 @@ CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
   return CUDA_SUCCESS;
 }
 
-CUresult Execution::findOutstanding(std::vector<Mark>& marks) {
-  unsigned before = current;
-  CUresult result = CUDA_SUCCESS;
-  for (unsigned device = 0; device < deviceCount() && result == CUDA_SUCCESS; ++device) {
-    DeviceProgress& progress = *progressOf[device];
-    if (isEnded(device) || progress.fault() != CUDA_SUCCESS) continue;
-    select(device);
-    uint64_t number;
-    result = progress.mark(number);
-    if (isSticky(result)) {
-      noteFault(device, result);  // told by that device's own calls
-      result = CUDA_SUCCESS;
-    } else if (result == CUDA_SUCCESS && !progress.hasPassed(number)) {
-      marks.push_back({device, number});
-    }
-  }
-  select(before);
-  return result;
-}
-
 // Also where the context has ended: the driver may have written something before.
 void Execution::collectOutput() {
   if (!prints) return;
@@ -131,20 +111,36 @@ void Execution::collectOutput() {
   output.collect();
 }
 
-void Execution::noteFault(unsigned device, CUresult code) {
-  progressOf[device]->fail(code);
-  segment->header().fault[device].store(code);
+void Execution::noteFault(CUresult code) {
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    progressOf[device]->fail(code);
+    segment->header().fault[device].store(code);
+  }
+}
+
+void Execution::endDevice(unsigned device) {
+  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE, api::Kind::STREAM, api::Kind::EVENT,
+                         api::Kind::ARRAY, api::Kind::MIPMAPPED_ARRAY, api::Kind::TEXTURE, api::Kind::SURFACE})
+    handles.removeOf(kind, device);
+  textures.forgetAll(device);
+  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
+  std::erase_if(modules, isOfDevice);
+  std::erase_if(arrays, isOfDevice);
+  std::erase_if(functions, isOfDevice);
+  std::erase_if(variables, isOfDevice);
+  eventTimes.forgetAll(device);
+  endedDevices |= 1u << device;
 }
 
 void Execution::noteDeferred(unsigned device, CUresult code) {
   int32_t none = 0;
-  if (isSticky(code)) noteFault(device, code);
+  if (isSticky(code)) noteFault(code);
   if (code != CUDA_SUCCESS) segment->header().deferred[device].compare_exchange_strong(none, code);
 }
 
 CUresult Execution::synchronize() {
   for (unsigned device = 0; device < deviceCount(); ++device) {
-    if (isEnded(device)) continue;  // and holds nothing: resetContext()
+    if (isEnded(device)) continue;
     select(device);
     if (CUresult error = driver.cuCtxSynchronize()) return error;
   }

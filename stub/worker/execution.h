@@ -83,7 +83,7 @@ class Execution {
 
   unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
   unsigned device() const { return current; }
-  // Whether a fault has ended the device for this process: no context can be made on it, and a new worker is needed.
+  // Whether the program has given up what a fault has ended (endDevice).
   bool isEnded(unsigned device) const { return (endedDevices & (1u << device)) != 0; }
 
   // The session's memory, after attach(), which maps it, lets the driver know it, and lets go of what was attached before.
@@ -99,10 +99,9 @@ class Execution {
   CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
                    uint32_t slot, Answer& answer);
 
-  // Ends the current device's context, which a fault may have ended already, and makes a new one, where the session's
-  // memory is registered and leased as before and nothing else is. CUDA's answer; where it is no success, the device
-  // has ended.
-  CUresult resetContext();
+  // Lets go of everything on a device whose context a fault has ended. Nothing more can be done there; a snapshot has
+  // nothing of it.
+  void endDevice(unsigned device);
 
   // Makes `device`'s context current. Throws BadHandle where there is no such device.
   void select(unsigned device);
@@ -110,8 +109,6 @@ class Execution {
   // Runs `destroy` on the current device once all work that it has been given is done: at once, where that is known. CUDA's
   // answer, as far as it is known by then.
   CUresult afterAllWork(std::function<CUresult()> destroy);
-  // Marks behind all work of the devices that have not been passed yet. CUDA's answer.
-  CUresult findOutstanding(std::vector<Mark>& marks);
   DeviceProgress& progress(unsigned device) { return *progressOf[device]; }
   // That of the stream's device, which need not be the current one.
   DeviceProgress& progressOfStream(uint64_t handle) {
@@ -134,8 +131,9 @@ class Execution {
   // Says in the shared memory whether there is any.
   void tellOutput() { shared().header().outputWaits.store(output.isEmpty() ? 0 : 1, std::memory_order_release); }
 
-  // Notes what has ended `device`'s context, where the program's threads look for it too.
-  void noteFault(unsigned device, CUresult code);
+  // Notes a fault, where the program's threads look for it too. Whichever device it happened on, the driver does nothing more
+  // for this process on any (580.159, H200: every context answers with it, and no new one can be made).
+  void noteFault(CUresult code);
   // Notes the first error of work that nobody waits for.
   void noteDeferred(unsigned device, CUresult code);
 
@@ -188,18 +186,16 @@ class Execution {
 
   void detach();
   CUdeviceptr gpuAddress(const void* inSegment) const;
-  CUresult registerSegment(std::byte* base);
-  void dropObjects(unsigned device);
+  CUresult registerSegment(std::byte* base);  // in the current context, for all of them
 
   std::vector<CUcontext> contexts;  // by device
   std::vector<std::unique_ptr<DeviceProgress>> progressOf;  // by device
   unsigned current = 0;
-  uint32_t endedDevices = 0;        // a bit a device
+  uint32_t endedDevices = 0;                                // a bit a device
   std::unique_ptr<Segment> segment;
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;
   CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
-  unsigned registrar = 0;           // the device in whose context the segment is registered
   std::array<Launch, launchPlaces> launches;
   static constexpr uint32_t launchesPerCollect = 16;
   uint32_t launchesSinceCollect = 0;

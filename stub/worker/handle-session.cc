@@ -70,7 +70,7 @@ CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLe
 }
 
 CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Answer&) {
-  return on.pool.adopt(on.device(), p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
+  return on.pool.adopt(p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
 }
 
 CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Answer&) {

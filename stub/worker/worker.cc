@@ -138,9 +138,8 @@ void Worker::Impl::run(const Frame& frame) {
   auto& info = api::infoOf(frame.method);
   CUresult result =
       execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
-  if (isSticky(result)) execution->noteFault(frame.device, result);
+  if (isSticky(result)) execution->noteFault(result);
   if (!info.noWork) busyDevices |= 1u << frame.device;
-  if (answer.postponement()) [[unlikely]] return postpone(frame, *answer.postponement());
   if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && execution->later.has(frame.device))
     return postpone(frame, {{frame.device, execution->progress(frame.device).lastMark()}});
   if (info.route == api::Route::POST) {
@@ -150,8 +149,7 @@ void Worker::Impl::run(const Frame& frame) {
   }
 }
 
-// Executes the frame once more when the GPU has passed `marks`: it waits for work of others, or it lacked memory that is being
-// given back.
+// Executes the frame once more when the GPU has passed `marks`: it lacked memory that is being given back.
 void Worker::Impl::postpone(const Frame& frame, std::vector<Mark> marks) {
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
   execution->later.add(frame.device, std::move(marks), [this, frame = Frame(frame), words](CUresult) mutable {
@@ -167,7 +165,7 @@ void Worker::Impl::watch() {
     if ((busyDevices & (1u << device)) == 0 || execution->isEnded(device)) continue;
     CUresult state = execution->query(device);
     if (state == CUDA_ERROR_NOT_READY) continue;
-    if (state != CUDA_SUCCESS) execution->noteFault(device, state);
+    if (state != CUDA_SUCCESS) execution->noteFault(state);
     busyDevices &= ~(1u << device);
     if (!execution->prints) continue;
     execution->collectOutput();  // of which the program's next launch is told
@@ -241,7 +239,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     // What continues now may give the GPU work again.
     do {
       CUresult result = on.awaitIdle(waiting);
-      if (result != CUDA_SUCCESS) on.noteFault(on.device(), result);
+      if (result != CUDA_SUCCESS) on.noteFault(result);
       on.continueLater();
       require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
     } while (!on.later.isEmpty());

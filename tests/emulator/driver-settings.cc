@@ -30,8 +30,9 @@ bool passes(const char* name, const char* settings) {
 TEST_CASE("settings make the device") {
   CHECK(passes("in a process: four small Turings", "devices=4,memory=64MiB,architecture=75,workers=1"));
   CHECK(passes("in a process: a kernel that never ends", "timeout=0.2"));
-  CHECK(passes("in a process: checked shared memory", "check=shared"));
-  CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized"));
+  CHECK(passes("in a process: checked shared memory", "check=shared,faults=reset"));
+  CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized,faults=reset"));
+  CHECK(passes("in a process: a fault ends all contexts", "devices=2"));
   CHECK(passes("in a process: slow links", "devices=2,link=16MiB,peer-link=8MiB"));
   CHECK(passes("in a process: slow links", "devices=2,link=8MiB,peer-link=16MiB"));
 }
@@ -73,6 +74,19 @@ TEST_CASE("in a process: four small Turings" * doctest::skip()) {
   REQUIRE_CUDA(cuCtxDisablePeerAccess(second.context));
   REQUIRE_CUDA(launch(store, nullptr, 1, far, 7u));
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_CASE("in a process: a fault ends all contexts" * doctest::skip()) {
+  Device first(0), second(1);
+  CUdeviceptr word = second.allocate(4);
+  REQUIRE_CUDA(cuCtxSetCurrent(first.context));
+  REQUIRE_CUDA(launch(function(first.load(), "store"), nullptr, 1, CUdeviceptr{0x7000000000000}, 1u));
+  CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  REQUIRE_CUDA(cuCtxSetCurrent(second.context));
+  CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_ANSWER(cuMemsetD32(word, 1, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CUcontext another = nullptr;
+  CHECK_ANSWER(cuDevicePrimaryCtxRetain(&another, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST_CASE("in a process: a kernel that never ends" * doctest::skip()) {

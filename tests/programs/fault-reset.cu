@@ -1,4 +1,4 @@
-// A kernel that faults ends the context, for every thread and stream; cudaDeviceReset gives the program a new one, in
+// A kernel that faults ends the context, for every thread and stream, and those of the process's other devices; cudaDeviceReset gives the program a new one, in
 // which everything works again. Several times over, with copies behind the fault that never happen: nothing of them is
 // left.
 #include <thread>
@@ -90,32 +90,49 @@ bool works(int round) {
   return ok;
 }
 
-// What another device of the same program holds, where there is one: the first one's fault and reset leave it alone.
+// What another device of the same program holds, where there is one: a fault ends all devices of a process, each until it is
+// reset.
 class Neighbour {
  public:
   Neighbour() {
     CHECK(cudaGetDeviceCount(&devices));
     if (devices < 2) return;
     CHECK(cudaSetDevice(1));
-    CHECK(cudaMalloc(&data, 256 * sizeof(int)));
-    CHECK(cudaMallocHost(&pinned, 256 * sizeof(int)));
-    CHECK(cudaStreamCreate(&stream));
-    fill<<<1, 256, 0, stream>>>(data, 500);
+    make();
     CHECK(cudaSetDevice(0));
+  }
+  bool isLostUntilReset() {
+    if (devices < 2) return true;
+    CHECK(cudaSetDevice(1));
+    int* fresh;
+    bool ok = EXPECT_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress) &
+              EXPECT_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress) &
+              EXPECT_ERROR(cudaMalloc(&fresh, 4), cudaErrorIllegalAddress);
+    CHECK(cudaDeviceReset());
+    cudaGetLastError();
+    make();
+    return ok & isAsItWas();
   }
   bool isAsItWas() {
     if (devices < 2) return true;
     CHECK(cudaSetDevice(1));
-    pinned[255] = 0;
-    CHECK(cudaMemcpyAsync(pinned, data, 256 * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    int seen[256];
+    CHECK(cudaMemcpyAsync(seen, data, sizeof seen, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaSetDevice(0));
-    return EXPECT(pinned[0] == 500 && pinned[255] == 755);
+    return EXPECT(seen[0] == 500 && seen[255] == 755);
   }
 
  private:
+  void make() {
+    CHECK(cudaMalloc(&data, 256 * sizeof(int)));
+    CHECK(cudaStreamCreate(&stream));
+    fill<<<1, 256, 0, stream>>>(data, 500);
+    CHECK(cudaGetLastError());
+  }
+
   int devices = 0;
-  int *data = nullptr, *pinned = nullptr;
+  int* data = nullptr;
   cudaStream_t stream = nullptr;
 };
 
@@ -126,7 +143,7 @@ int main() {
   int* pinned;
   CHECK(cudaMallocHost(&pinned, 1 << 20));  // ends with the context that it was made in
   bool ok = true;
-  for (int round = 0; round < 4; ++round) ok &= faultAndAsk() & works(round) & neighbour.isAsItWas();
+  for (int round = 0; round < 4; ++round) ok &= faultAndAsk() & works(round) & neighbour.isLostUntilReset();
 
   // What is made after a reset outlives a pause like anything else.
   CHECK(cudaDeviceReset());

@@ -154,17 +154,12 @@ TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the nex
   CHECK(ran == "later0 ");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a fault completes what waits for the device, and a new context nothing of the old one") {
+TEST_CASE_FIXTURE(Fixture, "a fault completes what waits for the device") {
   devices[0]->used(1);
   add("a");
   devices[0]->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
   continuations.poll(devices);
   CHECK(ran == "a700 ");
-  uint64_t before = devices[0]->lastMark();
-  REQUIRE(devices[0]->start() == CUDA_SUCCESS);
-  CHECK(devices[0]->hasPassed(before));
-  devices[0]->used(1);
-  CHECK_FALSE(devices[0]->hasPassed(mark()));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Pool {
   CUresult lease(uint64_t address, uint64_t bytes) { return pool.hostLease(address, bytes, file); }
   CUresult endLease(uint64_t address) { return pool.endHostLease(address, file); }
   CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes) {
-    return pool.adopt(0, address, arenaAddress, bytes, file);
+    return pool.adopt(address, arenaAddress, bytes, file);
   }
   CUresult release(uint64_t address) { return pool.release(address, file); }
   // As the program does, which has the arena too.
@@ -88,7 +88,7 @@ TEST_CASE("what was leased and not touched yet is not promised twice") {
   pool.touch(0, 3 * MiB);
   CHECK(pool.lease(arena + 8 * MiB, 2 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == full);
-  CHECK(pool.pool.registerHost(0) == CUDA_SUCCESS);
+  CHECK(pool.pool.registerHost() == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == CUDA_SUCCESS);
 }
 
