@@ -1,0 +1,36 @@
+#include "tools/worker/address-ranges.h"
+
+#include <algorithm>
+
+#include "vgpu/wire/arena.h"
+
+namespace vgpu {
+
+std::optional<uint64_t> AddressRanges::take(uint64_t bytes, uint64_t unit) {
+  uint64_t at = roundUp(base, unit);
+  for (auto [from, to] : taken) {
+    if (from >= at && from - at >= bytes) break;
+    at = std::max(at, roundUp(to, unit));
+  }
+  if (bytes == 0 || at > end || bytes > end - at) return std::nullopt;
+  taken[at] = at + bytes;
+  return at;
+}
+
+void AddressRanges::give(uint64_t address, uint64_t bytes) {
+  uint64_t last = address + bytes;
+  auto range = taken.upper_bound(address);
+  if (range != taken.begin()) --range;
+  while (range != taken.end() && range->first < last) {
+    auto [from, to] = *range;
+    if (to <= address) {
+      ++range;
+      continue;
+    }
+    range = taken.erase(range);
+    if (from < address) taken[from] = address;
+    if (to > last) taken[last] = to;
+  }
+}
+
+}  // namespace vgpu

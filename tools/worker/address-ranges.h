@@ -1,0 +1,29 @@
+// A part of the address space from which ranges are taken, the lowest that is free first. So where a range lies follows from
+// which others are taken, and from nothing else. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace vgpu {
+
+class AddressRanges {
+ public:
+  // All of [base, base + bytes) is free.
+  AddressRanges(uint64_t base, uint64_t bytes) : base(base), end(base + bytes) {}
+
+  // The lowest free range of `bytes` whose beginning is a multiple of `unit`, a power of two, which is taken from here on.
+  // Nothing where there is none.
+  std::optional<uint64_t> take(uint64_t bytes, uint64_t unit);
+  // Whatever of [address, address + bytes) is taken is free again: parts of what was taken at once, or several.
+  void give(uint64_t address, uint64_t bytes);
+
+  bool contains(uint64_t address) const { return address >= base && address < end; }
+
+ private:
+  uint64_t base, end;
+  std::map<uint64_t, uint64_t> taken;  // beginning to end
+};
+
+}  // namespace vgpu

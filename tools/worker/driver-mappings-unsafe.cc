@@ -1,0 +1,116 @@
+// Where the driver's own mappings lie in a worker.
+//
+// A module's variables lie in memory for which the driver takes addresses with mmap() and no hint, and the program knows those
+// addresses: they must be the same in the worker in which the session goes on. The system gives the highest free addresses, so
+// they would depend on every thread, allocation and image of the process. This executable exports an mmap() of its own, which the
+// driver's library finds before the C library's; what the driver asks for gets the lowest free addresses of a part of the address
+// space where nobody else is. What lies where is then the driver's doing alone, which is the same where it is asked for the same.
+//
+// Seen of driver 580.159: it maps more than it needs and unmaps what comes before and behind an aligned piece.
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "tools/worker/address-ranges.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu {
+namespace {
+
+constexpr uint64_t driverArenaBase = deviceArenaBase + maxDevices * deviceArenaBytes;
+constexpr uint64_t driverArenaBytes = 16 * TiB;
+constexpr uint64_t pageBytes = 64 * KiB, largePageBytes = 2 * MiB;  // of the GPU: the driver aligns to the smaller, if not more
+
+struct Driver {
+  std::mutex mutex;
+  AddressRanges addresses{driverArenaBase, driverArenaBytes};
+  uint64_t codeBegin = 0, codeEnd = 0;  // of its library, once it is loaded
+
+  Driver() {
+    dl_iterate_phdr(
+        [](dl_phdr_info* library, size_t, void* found) {
+          if (std::strstr(library->dlpi_name, "libcuda.so") == nullptr) return 0;
+          static_cast<Driver*>(found)->note(*library);
+          return 1;
+        },
+        this);
+  }
+  void note(const dl_phdr_info& library) {
+    for (int i = 0; i < library.dlpi_phnum; ++i) {
+      auto& part = library.dlpi_phdr[i];
+      if (part.p_type != PT_LOAD) continue;
+      uint64_t begin = library.dlpi_addr + part.p_vaddr;
+      codeBegin = codeEnd == 0 ? begin : std::min(codeBegin, begin);
+      codeEnd = std::max(codeEnd, begin + part.p_memsz);
+    }
+  }
+  bool isAt(const void* caller) const {
+    auto address = reinterpret_cast<uint64_t>(caller);
+    return address >= codeBegin && address < codeEnd;
+  }
+};
+
+// Null as long as the driver's library is not loaded. Never destroyed: the driver unmaps until the process has ended.
+Driver* driver() {
+  static std::atomic<Driver*> known{nullptr};
+  if (Driver* already = known.load(std::memory_order_acquire)) return already;
+  auto* made = new Driver;
+  Driver* none = nullptr;
+  if (made->codeEnd != 0 && known.compare_exchange_strong(none, made, std::memory_order_acq_rel)) return made;
+  delete made;
+  return none;
+}
+
+void* mapByKernel(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) {
+  return reinterpret_cast<void*>(syscall(SYS_mmap, hint, bytes, protection, flags, file, offset));
+}
+int unmapByKernel(void* address, size_t bytes) { return static_cast<int>(syscall(SYS_munmap, address, bytes)); }
+
+// Where something of somebody else's is there after all, the driver gets what the system gives, and a resume compares.
+void* mapForDriver(Driver& driver, size_t bytes, int protection, int flags, int file, off_t offset) {
+  std::lock_guard lock(driver.mutex);
+  if (auto address = driver.addresses.take(bytes, bytes >= largePageBytes ? largePageBytes : pageBytes)) {
+    auto* wanted = reinterpret_cast<void*>(*address);
+    void* mapped = mapByKernel(wanted, bytes, protection, flags | MAP_FIXED_NOREPLACE, file, offset);
+    if (mapped == wanted) return mapped;
+    if (mapped != MAP_FAILED) unmapByKernel(mapped, bytes);
+    driver.addresses.give(*address, bytes);
+  }
+  return mapByKernel(nullptr, bytes, protection, flags, file, offset);
+}
+
+}  // namespace
+}  // namespace vgpu
+
+extern "C" {
+
+#pragma GCC visibility push(default)
+
+void* mmap(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+  vgpu::Driver* driver = hint == nullptr && (flags & MAP_FIXED) == 0 ? vgpu::driver() : nullptr;
+  if (driver != nullptr && driver->isAt(__builtin_return_address(0)))
+    return vgpu::mapForDriver(*driver, bytes, protection, flags, file, offset);
+  return vgpu::mapByKernel(hint, bytes, protection, flags, file, offset);
+}
+
+void* mmap64(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) noexcept
+    __attribute__((alias("mmap")));
+
+int munmap(void* address, size_t bytes) noexcept {
+  auto begin = reinterpret_cast<uint64_t>(address);
+  vgpu::Driver* driver = vgpu::driver();
+  if (driver == nullptr || !driver->addresses.contains(begin)) return vgpu::unmapByKernel(address, bytes);
+  std::lock_guard lock(driver->mutex);
+  int result = vgpu::unmapByKernel(address, bytes);
+  if (result == 0) driver->addresses.give(begin, vgpu::roundUp(bytes, 4 * vgpu::KiB));
+  return result;
+}
+
+#pragma GCC visibility pop
+}
