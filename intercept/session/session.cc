@@ -155,8 +155,11 @@ uint64_t Session::accept() {
 bool Session::withdraw(uint64_t handover) { return withdrawHandover(segment.header().handover, handover); }
 
 void Session::lose(const std::string& why) {
-  if (lost.exchange(true)) return;
-  fprintf(stderr, "vgpu: this program has lost its GPU: %s\n", why.c_str());
+  if (lost.load()) return;
+  // First, because a program may end as soon as a call fails; and not through its stderr, whose lock the thread that makes the
+  // call may hold.
+  dprintf(STDERR_FILENO, "vgpu: this program has lost its GPU: %s\n", why.c_str());
+  lost = true;
   gate.open();
 }
 
