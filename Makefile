@@ -1,6 +1,6 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make check    all tests
-# make check-all  these and a thousand kills of program, worker, daemon and client; an hour and a half
+# make check-all  these and a thousand kills of program, worker, daemon and client, which take some minutes
 # make stage    a release, installed into build/stage
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)

@@ -1,10 +1,11 @@
 // Works without a pause until somebody says that it may end, and then proves that no call was lost, repeated or misplaced:
 // the CPU does the same steps, and everything on the GPU must be as if nothing had happened.
 //
-//   steady FILE    ends after the step in which FILE exists
+//   steady FILE [lose]    ends after the step in which FILE exists; `lose` leaves one launch out, which must be found
 #include "program.h"
 
 const uint32_t elements = 1 << 16, nodes = 64;
+const uint32_t keptElements = 1 << 20;  // more than a snapshot holds in one piece
 
 // Neither commutes with the other, so that order, loss and repetition all show.
 __global__ void multiply(uint32_t* values, uint32_t factor) {
@@ -52,19 +53,25 @@ class DeviceList {
 };
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fprintf(stderr, "steady FILE\n");
+  if (count < 2) {
+    std::fprintf(stderr, "steady FILE [lose]\n");
     return 2;
   }
+  const bool loses = count > 2;
   std::vector<uint32_t> expected(elements), summands(256), back(elements);
   for (uint32_t i = 0; i < elements; ++i) expected[i] = i;
   DeviceArray<uint32_t> values(expected), moved(256);
+  std::vector<uint32_t> kept(keptElements);
+  for (uint32_t i = 0; i < keptElements; ++i) kept[i] = i * 2654435761u;
+  DeviceArray<uint32_t> keptOnDevice(kept);
   cudaStream_t other;
   cudaEvent_t ready, done;
   CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   CHECK(cudaEventCreate(&ready));
   CHECK(cudaEventCreate(&done));
   DeviceList list;
+  std::printf("steady: begins\n");
+  std::fflush(stdout);
   bool ok = true;
   uint32_t step = 0;
   for (bool last = false; !last && ok; ++step) {
@@ -74,7 +81,7 @@ int main(int count, char** arguments) {
     for (uint32_t i = 0; i < elements; ++i) expected[i] = expected[i] * factor + summands[i % 256];
     // In the default stream, then in another that an event lets go on, and back again.
     moved.upload(summands);
-    multiply<<<elements / 256, 256>>>(values, factor);
+    if (step != 0 || !loses) multiply<<<elements / 256, 256>>>(values, factor);
     CHECK(cudaEventRecord(ready));
     CHECK(cudaStreamWaitEvent(other, ready, 0));
     add<<<elements / 256, 256, 0, other>>>(values, moved, 256);
@@ -86,6 +93,7 @@ int main(int count, char** arguments) {
       ok = same("values", back, expected) && list.isRight();
     }
   }
+  ok = ok && same("kept", keptOnDevice.download(), kept);
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaEventDestroy(done));
   CHECK(cudaEventDestroy(ready));
