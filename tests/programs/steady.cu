@@ -1,7 +1,7 @@
 // Works without a pause until somebody says that it may end, and then proves that no call was lost, repeated or misplaced:
 // the CPU does the same steps, and everything on the GPU must be as if nothing had happened.
 //
-//   steady FILE [lose]    ends after the step in which FILE exists; `lose` leaves one launch out, which must be found
+//   steady FILE [lose]    ends after the step in which FILE exists; `lose` leaves that one's first launch out, which must be found
 #include "program.h"
 
 const uint32_t elements = 1 << 16, nodes = 64;
@@ -81,7 +81,7 @@ int main(int count, char** arguments) {
     for (uint32_t i = 0; i < elements; ++i) expected[i] = expected[i] * factor + summands[i % 256];
     // In the default stream, then in another that an event lets go on, and back again.
     moved.upload(summands);
-    if (step != 0 || !loses) multiply<<<elements / 256, 256>>>(values, factor);
+    if (!last || !loses) multiply<<<elements / 256, 256>>>(values, factor);
     CHECK(cudaEventRecord(ready));
     CHECK(cudaStreamWaitEvent(other, ready, 0));
     add<<<elements / 256, 256, 0, other>>>(values, moved, 256);
