@@ -2,6 +2,7 @@
 //   calls --bench full|quick GROUP
 // The groups are at the end.
 #include <fstream>
+#include <future>
 
 #include "bench.h"
 #include "driver-entry.h"
@@ -9,6 +10,10 @@
 constexpr size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
 __global__ void nothing(float*, float*, float*, int, float) {}
+__global__ void twice(const float* from, float* to, size_t count) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) to[i] = 2 * from[i];
+}
 
 void launch() { nothing<<<1, 32>>>(nullptr, nullptr, nullptr, 0, 1.f); }
 void wait() { CHECK(cudaDeviceSynchronize()); }
@@ -92,6 +97,20 @@ void measureAllocation(const Bench& bench) {
     CHECK(cudaFreeHost(memory));
   };
   measure("malloc + free, pinned, " + sizeName(bytes), bench.size(2, 1), 1, ofHost, none);
+
+  // What a step of a program looks like that keeps nothing: two vectors, work that reads one and writes the other, all of it
+  // on a thread that ends with the step.
+  const size_t count = bytes / sizeof(float);
+  const auto step = [&] {
+    std::async(std::launch::async, [&] {
+      DeviceArray<float> from(count), to(count);
+      CHECK(cudaMemset(from, 0, bytes));
+      twice<<<1024, 256>>>(from, to, count);
+      wait();
+    }).get();
+  };
+  step();
+  measure("two vectors of " + sizeName(bytes) + " in a fresh thread", bench.size(20, 2), 1, step, none);
 }
 
 // Host memory whose pages are there already.

@@ -51,6 +51,7 @@ constexpr Target targets[] = {
     {"copy *, pinned, * MiB", {ratio, 1.02}},
     {"copy *, pinned, *", {ratio, 1.1}},
     {"malloc + free, *", {ratio, 0.1}},
+    {"two vectors of * in a fresh thread", {ratio, 1.0}},
     {"first CUDA call", {ratio, 0.05}},
     {"* programs, steady, geometric mean", {ratio, 1.0}},
     {"* programs, steady, worst", {ratio, 1.03}},
