@@ -131,6 +131,7 @@ struct Objects {
 
 void askDevice(Answers& answers) {
   cudaDeviceProp properties;
+  std::memset(&properties, 0, sizeof properties);  // its padding, too, which nobody writes
   char text[64] = "";
   int value = 0, version = 0;
   unsigned flags = 0;
@@ -215,6 +216,7 @@ void askStreams(Answers& answers, const Objects& objects) {
 void askMemory(Answers& answers, const Objects& objects) {
   for (void* address : {objects.device, objects.pinned, objects.managed, objects.pooled}) {
     cudaPointerAttributes attributes;
+    std::memset(&attributes, 0, sizeof attributes);
     std::memset(&attributes, 0, sizeof attributes);
     char name[32];
     std::snprintf(name, sizeof name, "pointer %p", address);
