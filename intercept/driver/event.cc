@@ -1,4 +1,4 @@
-// Events: the GPU writes each record's position into the event's line, so asking and waiting need nobody else.
+// Events: the GPU writes each record's position into the line of its stream, so asking and waiting need nobody else.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -16,7 +16,7 @@ CUresult withEvent(CUevent event, Body&& body) {
 
 // What cuEventElapsedTime asks of each end before it looks at the clock.
 CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
-  if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.lastWork.load() == 0) return CUDA_ERROR_INVALID_HANDLE;
+  if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().stamp == 0) return CUDA_ERROR_INVALID_HANDLE;
   return queryEvent(thread, event);
 }
 
@@ -28,7 +28,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
       uint64_t event = toWire(i == 0 ? start : end);
       ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, event);
       if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-      records[i] = {event, entry->lastWork.load()};
+      records[i] = {event, entry->record.get().stamp};
       if (CUresult bad = checkTimed(thread, *entry)) return bad;
     }
     ElapsedTimes& told = thread.session.elapsedTimes;
@@ -52,12 +52,9 @@ VGPU_EXPORT CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags)
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (phEvent == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    auto line = thread.session.eventLines.take();
-    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
     NewHandle made(thread, api::Kind::EVENT);
     ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, made.get());
     entry->flags = Flags;
-    entry->line = *line;
     Call<api::Cuda::EventCreateParams> frame(thread, api::Method::eventCreate);
     frame->setPhEvent(made.get());
     frame->setFlags(Flags);
@@ -75,9 +72,14 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
     Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);
-    frame->setLine(event.line);
+    StreamLine* streamLine = frame.streamLine();
+    if (streamLine == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto line = streamLine->take(thread.session.eventLines);
+    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
+    frame->setLine(*line);
+    streamLine->expect(frame.stamp());
     event.stream.store(stream, std::memory_order_relaxed);
-    raise(event.lastWork, frame.stamp());
+    event.record.set({frame.stamp(), *line});
     return frame.post();
   });
 }
@@ -105,15 +107,11 @@ VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
-  return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
-    uint32_t line = event.line;
-    uint64_t lastRecord = event.lastWork.load();
-    auto device = handleDevice(toWire(hEvent));
+  return withEvent(hEvent, [&](Thread& thread, ObjectEntry&) -> CUresult {
     Call<api::Cuda::EventDestroyParams> frame(thread, api::Method::eventDestroy);
     frame->setHEvent(toWire(hEvent));
     if (CUresult error = frame.post()) return error;
     thread.destroy(api::Kind::EVENT, toWire(hEvent));
-    thread.session.eventLines.give(line, device, lastRecord);
     thread.session.elapsedTimes.forget(toWire(hEvent));
     return CUDA_SUCCESS;
   });

@@ -60,6 +60,8 @@ class CallBase {
   // Says in which stream this frame is work: that stream's device executes it, and the client knows that it is outstanding
   // there.
   void inStream(uint64_t stream);
+  // That stream's line; nullptr where the stream has been destroyed meanwhile.
+  StreamLine* streamLine() const { return depth == nullptr ? nullptr : &depth->line; }
 
   // For the object list: the range of what this frame makes.
   void describe(uint64_t address, uint64_t bytes) {

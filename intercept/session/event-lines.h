@@ -1,6 +1,6 @@
-// Which lines of the segment belong to which event. A line is reused with its old number in it: later records have
-// larger ones, so it needs no clearing. But the GPU may still be on its way to an earlier record when the event is
-// destroyed, and would write over a later one: such a line waits until that has happened.
+// Which lines of the segment are taken, by streams (stream-line.h) and host functions. A line is reused with its old number in
+// it: later records have larger ones, so it needs no clearing. But the GPU may still be on its way to an earlier record when the
+// stream is destroyed, and would write over a later one: such a line waits until that has happened.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "intercept/session/event-record.h"
 #include "intercept/session/known-replies.h"
 #include "intercept/session/stream-depth.h"
 #include "vgpu/api/handle.h"
@@ -49,12 +50,12 @@ struct ArrayLayout {
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
   std::atomic<uint64_t> context{0};  // that it was made in and ends with; 0: it ends with another object
-  std::atomic<uint64_t> lastWork{0}; // stamp of the stream's last frame, of the event's last record
+  std::atomic<uint64_t> lastWork{0}; // of a stream: stamp of its last frame
   std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this stamp has ended
   std::atomic<uint64_t> stream{0};   // of an event: where it was last recorded
   uint32_t flags = 0;                // of a stream, event or context
   int32_t priority = 0;              // of a stream
-  uint32_t line = 0;                 // of an event: its line in the segment
+  EventRecord record;                // of an event
   uint64_t blob = 0;                 // of a module
   uint32_t generation = 0, nextFree = 0;  // the table's own
   std::unique_ptr<FunctionLayout> function;
@@ -83,6 +84,7 @@ class HandleTable {
     entry.lastWork.store(0, std::memory_order_relaxed);
     entry.knownDone.store(0, std::memory_order_relaxed);
     entry.stream.store(0, std::memory_order_relaxed);
+    entry.record.reset();
     entry.depth.reset();
     fill(entry);
     entry.handle.store(handle, std::memory_order_release);

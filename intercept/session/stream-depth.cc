@@ -40,34 +40,26 @@ bool StreamDepth::passMark(Thread& thread, unsigned device) {
   Session& session = thread.session;
   uint64_t stamp = mark.load(std::memory_order_acquire);
   if (stamp == 0) return false;
-  bool isPassed = session.segment.eventLine(line.load(std::memory_order_relaxed)).done.load(std::memory_order_acquire) >= stamp;
+  auto own = line.find();
+  bool isPassed = own && session.segment.eventLine(*own).done.load(std::memory_order_acquire) >= stamp;
   if (!isPassed && session.faultOf(device, stamp) == CUDA_SUCCESS) return false;
   if (mark.compare_exchange_strong(stamp, 0)) passed.fetch_add(1, std::memory_order_release);
   return true;
 }
 
 CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
-  uint32_t own = line.load(std::memory_order_relaxed);
-  if (own == noLine) {
-    auto taken = thread.session.eventLines.take();
-    if (!taken) {  // every line is an event's: nobody can know more of this stream, so it is not limited
-      passed.fetch_add(1, std::memory_order_release);
-      return CUDA_SUCCESS;
-    }
-    own = *taken;
-    line.store(own, std::memory_order_relaxed);
+  auto own = line.take(thread.session.eventLines);
+  if (!own) {  // all are taken: nobody can know more of this stream, so it is not limited
+    passed.fetch_add(1, std::memory_order_release);
+    return CUDA_SUCCESS;
   }
   Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
   frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);  // not counted
-  frame->setLine(own);
+  frame->setLine(*own);
+  line.expect(frame.stamp());
   mark.store(frame.stamp(), std::memory_order_release);
   return frame.post();
-}
-
-void StreamDepth::end(Thread& thread, uint64_t stream) {
-  uint32_t own = line.exchange(noLine, std::memory_order_relaxed);
-  if (own != noLine) thread.session.eventLines.give(own, handleDevice(stream), mark.load(std::memory_order_relaxed));
 }
 
 void StreamDepth::reset() {
@@ -77,7 +69,7 @@ void StreamDepth::reset() {
   nextMark.store(groupFrames, std::memory_order_relaxed);
   passed.store(0, std::memory_order_relaxed);
   mark.store(0, std::memory_order_relaxed);
-  line.store(noLine, std::memory_order_relaxed);
+  line.reset();
 }
 
 }  // namespace vgpu

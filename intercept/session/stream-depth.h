@@ -3,7 +3,7 @@
 // The worker issues every frame when it comes to it, and a driver with no room for more in a stream blocks whoever issues:
 // natively the launching thread, here the worker, and with it every frame behind. What a stream waits for may be among
 // those. So the program counts each stream's posted frames and does natively's waiting itself: behind every `groupFrames`
-// of them it posts a mark, whose stamp the GPU writes into a line of the segment, and a thread that has posted a frame
+// of them it posts a mark, whose stamp the GPU writes into the stream's line, and a thread that has posted a frame
 // while two groups were on their way waits, outside the gate, until the older one's mark has been passed.
 //
 // Any thread, without locks; kept in the program over a suspend, as the line is.
@@ -13,6 +13,8 @@
 
 #include <atomic>
 #include <cstdint>
+
+#include "intercept/session/stream-line.h"
 
 namespace vgpu {
 
@@ -39,8 +41,8 @@ class StreamDepth {
   // session is lost.
   CUresult await(Thread& thread, uint64_t stream, uint64_t frames);
 
-  // Gives the line back: the stream is about to be destroyed.
-  void end(Thread& thread, uint64_t stream);
+  // The stream's, for whatever is written into it.
+  StreamLine line;
 
   // For another stream.
   void reset();
@@ -50,15 +52,12 @@ class StreamDepth {
   bool passMark(Thread& thread, unsigned device);
   CUresult postMark(Thread& thread, uint64_t stream);
 
-  static constexpr uint32_t noLine = ~uint32_t{0};
-
   // Nearly always one thread posts into a stream. It counts without a locked operation, for itself.
   std::atomic<const Thread*> owner{nullptr};    // the first that has posted
   std::atomic<uint64_t> owned{0}, shared{0};    // frames of the owner, and of all others
   std::atomic<uint64_t> nextMark{groupFrames};  // the frames behind which the next mark goes
   std::atomic<uint64_t> passed{0};              // marks
   std::atomic<uint64_t> mark{0};                // stamp of the one on its way; 0: there is none. There is never a second
-  std::atomic<uint32_t> line{noLine};           // from the first mark on
 };
 
 }  // namespace vgpu

@@ -71,30 +71,31 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
 
 namespace {
 
-// Whether the record of stamp `wanted` has happened.
-CUresult queryRecord(Thread& thread, const ObjectEntry& event, uint64_t wanted) {
+// Whether that record of the event has happened.
+CUresult queryRecord(Thread& thread, const ObjectEntry& event, EventRecord::Value wanted) {
   Session& session = thread.session;
   // The GPU's write into the line comes after everything the event stands for: its stream has come that far.
-  if (session.segment.eventLine(event.line).done.load(std::memory_order_acquire) >= wanted) {
+  if (session.segment.eventLine(wanted.line).done.load(std::memory_order_acquire) >= wanted.stamp) {
+    // Another thread may be recording the event in another stream.
     ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));
-    if (stream != nullptr) raise(stream->knownDone, wanted);
+    if (stream != nullptr && stream->depth.line.find() == wanted.line) raise(stream->knownDone, wanted.stamp);
     return CUDA_SUCCESS;
   }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-  if (CUresult fault = session.faultOf(event.device(), wanted)) return fault;
+  if (CUresult fault = session.faultOf(event.device(), wanted.stamp)) return fault;
   return CUDA_ERROR_NOT_READY;
 }
 
 }  // namespace
 
 CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
-  return queryRecord(thread, event, event.lastWork.load(std::memory_order_acquire));
+  return queryRecord(thread, event, event.record.get());
 }
 
 CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   Backoff backoff;
   CUresult state;
-  uint64_t wanted = event.lastWork.load(std::memory_order_acquire);
+  EventRecord::Value wanted = event.record.get();
   while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   return delivered(thread, event.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(event.device()));

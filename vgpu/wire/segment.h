@@ -85,7 +85,7 @@ struct alignas(64) SlabState {
 };
 
 struct alignas(64) EventLine {
-  std::atomic<uint64_t> done;      // stamp of the last record of this event that the GPU has passed
+  std::atomic<uint64_t> done;      // stamp of the last record or mark in this stream that the GPU has passed
   std::atomic<uint64_t> answered;  // where the GPU waits for the program (a host function): written by the program
 };
 

@@ -1,0 +1,38 @@
+// The line of the segment into which the GPU writes how far one stream has come: the stamps of the records and marks in it, in
+// their order. So a record has been come to if the line holds its stamp or a larger one, whatever happens in other streams.
+//
+// Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all that was asked of
+// it: what it holds never becomes smaller, so that events recorded in a stream that is gone need nothing else. Any thread,
+// without locks but for the first use; kept in the program over a suspend.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "intercept/session/event-lines.h"
+
+namespace vgpu {
+
+class StreamLine {
+ public:
+  // Nothing where all lines are taken.
+  std::optional<uint32_t> take(EventLines& lines);
+  // The GPU is going to write this. To be said before the frame is published.
+  void expect(uint64_t stamp);
+  // Nothing before the first use.
+  std::optional<uint32_t> find() const;
+
+  // Gives the line back: the stream, of `device`, is about to be destroyed.
+  void end(EventLines& lines, unsigned device);
+  // For another stream.
+  void reset();
+
+ private:
+  static constexpr uint32_t none = ~uint32_t{0};
+
+  std::atomic<uint32_t> line{none};
+  std::atomic<uint64_t> last{0};
+};
+
+}  // namespace vgpu
