@@ -21,7 +21,7 @@ bool comesFirst(const MemoryRange& a, const MemoryRange& b) {
   return std::tie(a.device, a.address, a.bytes) < std::tie(b.device, b.address, b.bytes);
 }
 
-// Small allocations lie side by side, each on its own 256 bytes: with those, they join.
+// Small allocations lie side by side, each on its own 512 bytes: with those, they join.
 std::vector<MemoryRange> allocationsOf(const stub::Execution& on) {
   std::vector<MemoryRange> ranges, joined;
   for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {

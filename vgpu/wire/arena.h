@@ -24,8 +24,9 @@ constexpr uint64_t hostArenaBase = 0x1100'0000'0000;
 constexpr uint64_t hostArenaBytes = 1 * TiB;
 #endif
 
-// What cuMemAlloc promises of an address.
-constexpr uint64_t allocationAlignment = 256;
+// What textures need of an address (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and what
+// cuMemAlloc gives: more than the 256 that it promises.
+constexpr uint64_t allocationAlignment = 512;
 // Smallest piece of physical memory that the driver maps (FACTS.md: granularity 2 MiB).
 constexpr uint64_t leaseGranularity = 2 * MiB;
 
