@@ -1,8 +1,9 @@
-// reseal MANIFEST FIELD JSON: changes a field of a snapshot's manifest and seals it again, as another version of vgpu
-// would have written it.
+// reseal MANIFEST FIELD JSON: changes a field of a snapshot's manifest (/identity/pid for one inside another) and seals it again,
+// as another version of vgpu would have written it.
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "checkpoint/manifest.h"
 
@@ -11,7 +12,8 @@ int main(int count, char** arguments) {
   std::ifstream in(arguments[1]);
   std::string text(std::istreambuf_iterator<char>(in), {});
   auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
-  json.at(arguments[2]) = nlohmann::json::parse(arguments[3]);
+  std::string field = arguments[2];
+  json.at(nlohmann::json::json_pointer(field.starts_with('/') ? field : "/" + field)) = nlohmann::json::parse(arguments[3]);
   std::ofstream out(arguments[1]);
   out << vgpu::checkpoint::sealManifest(json.dump());
   return out.good() ? 0 : 1;
