@@ -5,6 +5,7 @@
 #include <string>
 
 #include "intercept/session/entry.h"
+#include "vgpu/api/driver-entries.h"
 
 // Versions that cuda.h no longer declares under their own names.
 #undef cuEventElapsedTime
@@ -39,17 +40,15 @@ std::map<std::string, void*> collectPerThread() {
 std::multimap<std::string, Entry> collectEntries() {
   std::multimap<std::string, Entry> entries;
   auto perThread = collectPerThread();
-  auto add = [&](std::string symbol, void* function, unsigned since) {
-    auto flavour = perThread.find(symbol);
-    Entry entry{function, since, flavour == perThread.end() ? nullptr : flavour->second};
-    auto suffix = symbol.rfind("_v");
-    if (suffix != std::string::npos && suffix + 3 == symbol.size()) symbol.resize(suffix);
-    entries.emplace(symbol, entry);
+  auto add = [&](const vgpu::api::DriverEntry& row, void* function) {
+    auto flavour = perThread.find(std::string(row.symbol));
+    entries.emplace(vgpu::api::baseNameOf(row.symbol),
+                    Entry{function, row.since, flavour == perThread.end() ? nullptr : flavour->second});
   };
   // The deprecated ones are entries like any other.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define ENTRY(symbol, since) add(#symbol, vgpu::fromWire<void*>(vgpu::toWire(&symbol)), since);
+#define ENTRY(symbol) add(vgpu::api::entryOf(#symbol), vgpu::fromWire<void*>(vgpu::toWire(&symbol)));
 #include "cuda-entries.inc"
 #undef ENTRY
 #pragma GCC diagnostic pop

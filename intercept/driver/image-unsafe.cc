@@ -10,7 +10,7 @@ namespace vgpu {
 
 namespace {
 
-// Both formats as FACTS.md and docs/fatbinary.md give them.
+// Both formats as docs/fatbinary.md gives them.
 constexpr uint32_t wrapperMagic = 0x466243b1, containerMagic = 0xba55ed50;
 struct Wrapper {
   uint32_t magic, version;

@@ -1,8 +1,8 @@
-// A few threads that share a large copy: one core moves 5 GB/s of pageable memory, eight 37 (FACTS.md), and the
+// A few threads that share a large copy: one core moves 5 GB/s of pageable memory, eight 37 (docs/facts.md), and the
 // link 55.
 //
-// Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex` is a leaf: no frame is made under it. One copy at a time has the crew; a second one
-// that comes meanwhile does its work alone.
+// Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
+// is a leaf: no frame is made under it. One copy at a time has the crew; a second one that comes meanwhile does its work alone.
 //
 // Waking a sleeping thread takes longer than copying a megabyte, so a helper looks for the next copy a while before it
 // sleeps, and the caller looks a while for the last helper's end.

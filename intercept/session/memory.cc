@@ -7,7 +7,7 @@ namespace vgpu {
 
 namespace {
 
-// How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (FACTS.md).
+// How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (docs/facts.md).
 constexpr uint64_t leasePiece = 32 * MiB;
 // From here on an allocation has a lease of its own.
 constexpr uint64_t ownLease = 8 * MiB;

@@ -16,7 +16,7 @@
 namespace vgpu {
 namespace {
 
-// A cold worker with a real driver starts in well under a second (FACTS: cuInit and a context take 0.35 s); a machine
+// A cold worker with a real driver starts in well under a second (docs/facts.md: cuInit and a context take 0.35 s); a machine
 // that needs a hundred times that is broken, and the program should say so rather than hang.
 constexpr std::chrono::seconds openLimit{60};
 

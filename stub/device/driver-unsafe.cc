@@ -2,19 +2,9 @@
 #include <kj/debug.h>
 
 #include "stub/device/driver.h"
+#include "vgpu/api/driver-entries.h"
 
 namespace vgpu::stub {
-
-namespace {
-
-// An entry's base name: cuda.h's macros add _v2, _v3, …; the version number asked for selects among them.
-std::string baseName(std::string symbol) {
-  auto suffix = symbol.rfind("_v");
-  if (suffix != std::string::npos && suffix + 3 == symbol.size()) symbol.resize(suffix);
-  return symbol;
-}
-
-}  // namespace
 
 Driver Driver::load(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -22,12 +12,14 @@ Driver Driver::load(const std::string& library) {
   auto getProcAddress = reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(handle, "cuGetProcAddress_v2"));
   KJ_REQUIRE(getProcAddress != nullptr, "this driver is older than CUDA 12", library.c_str());
   Driver driver;
-#define DRIVER(name, since)                                                                            \
+#define DRIVER(name)                                                                                   \
   {                                                                                                    \
+    constexpr auto& row = api::entryOf(#name);                                                         \
     void* function = nullptr;                                                                          \
     CUdriverProcAddressQueryResult found;                                                              \
-    CUresult result = getProcAddress(baseName(#name).c_str(), &function, since, 0, &found);            \
-    KJ_REQUIRE(result == CUDA_SUCCESS && function != nullptr, "the driver lacks an entry", #name, since); \
+    CUresult result =                                                                                  \
+        getProcAddress(std::string(api::baseNameOf(row.symbol)).c_str(), &function, row.since, 0, &found); \
+    KJ_REQUIRE(result == CUDA_SUCCESS && function != nullptr, "the driver lacks an entry", #name, row.since); \
     driver.name = reinterpret_cast<decltype(&::name)>(function);                                       \
   }
 #include "stub/device/driver-entries.inc"

@@ -16,7 +16,7 @@ struct Driver {
   // Throws kj::Exception naming what is missing.
   static Driver load(const std::string& library);
 
-#define DRIVER(name, since) decltype(&::name) name = nullptr;
+#define DRIVER(name) decltype(&::name) name = nullptr;
 #include "stub/device/driver-entries.inc"
 #undef DRIVER
 

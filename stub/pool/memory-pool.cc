@@ -53,7 +53,7 @@ uint64_t availableMemory() {
   return std::numeric_limits<uint64_t>::max();
 }
 
-// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (FACTS), and
+// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (docs/facts.md), and
 // the driver would do it with one. A failure is the driver's to find.
 void populate(std::span<std::byte> memory) {
   constexpr size_t piece = 16 * MiB;

@@ -14,7 +14,7 @@ namespace vgpu {
 namespace {
 
 // A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
-// takes 0.2 to 0.4 s (FACTS). What runs next would share the processor and the driver's lock with both, so it waits;
+// takes 0.2 to 0.4 s (docs/facts.md). What runs next would share the processor and the driver's lock with both, so it waits;
 // that time is neither side's.
 constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chrono::milliseconds(250);
 // As many workers as programs run at once.

@@ -11,7 +11,7 @@
 namespace vgpu {
 namespace {
 
-// A driver's start takes 0.2 to 0.4 s (FACTS); on a machine with many GPUs several seconds.
+// A driver's start takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
 constexpr auto startLimit = 60 * kj::SECONDS;
 // A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;

@@ -39,9 +39,7 @@ enum Kind {
 }
 
 # Of a method.
-annotation entry @0xe2b0c9a4d1f35701 (method) :Text;      # exported symbol, as cuda.h's macros name it
-annotation since @0xe2b0c9a4d1f35702 (method) :UInt32;    # CUDA version of that symbol: 12040 is 12.4
-annotation signature @0xe2b0c9a4d1f35703 (method) :Text;  # C parameters; a name is that of a field, in any order
+annotation entry @0xe2b0c9a4d1f35701 (method) :Text;      # exported symbol: a row of driver.entries
 annotation driver @0xe2b0c9a4d1f35704 (method) :Text;     # what the worker calls, where it is not `entry`
 annotation route @0xe2b0c9a4d1f35705 (method) :Route;
 annotation replay @0xe2b0c9a4d1f35706 (method) :Replay;

@@ -1,6 +1,6 @@
 // Where things are: the fixed addresses that a program's pointers are made of, the same in every process and on every host.
 //
-// Device memory of virtual GPU n is at deviceArena(n). FACTS.md, Addresses: the driver honours exactly these hints.
+// Device memory of virtual GPU n is at deviceArena(n). The driver honours exactly these hints (docs/facts.md).
 // Pinned host memory is one sparse memfd, mapped at hostArena in the program and in the worker alike, so one address
 // serves all sides. Address sanitizer's shadow ends just above 0x1000'0000'0000, so the arena begins higher. Thread
 // sanitizer reserves most of the address space for itself; under it the host arena sits in the window it leaves free.
@@ -27,7 +27,7 @@ constexpr uint64_t hostArenaBytes = 1 * TiB;
 // What textures need of an address (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and what
 // cuMemAlloc gives: more than the 256 that it promises.
 constexpr uint64_t allocationAlignment = 512;
-// Smallest piece of physical memory that the driver maps (FACTS.md: granularity 2 MiB).
+// Smallest piece of physical memory that the driver maps (docs/facts.md).
 constexpr uint64_t leaseGranularity = 2 * MiB;
 
 constexpr uint64_t deviceArena(uint64_t device) { return deviceArenaBase + device * deviceArenaBytes; }

@@ -27,7 +27,7 @@ bool hasFewCores() {
 
 constexpr uint32_t fewRounds = 50;        // of pauses, where cores are few
 constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
-constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (FACTS.md)
+constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
 
 }  // namespace
 

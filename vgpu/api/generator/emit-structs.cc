@@ -53,7 +53,7 @@ std::string structure(const std::string& indent, const std::string& name, capnp:
 
 }  // namespace
 
-std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId) {
+std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId, const std::vector<Method>& methods) {
   std::string out = "@0xb8d26f0c7a3e4195;\n# Generated from vgpu/api/cuda.capnp. Do not edit.\n"
                     "using Cxx = import \"/capnp/c++.capnp\";\n$Cxx.namespace(\"vgpu::api\");\n\n";
   for (auto nested : loader.get(fileId).getProto().getNestedNodes()) {
@@ -61,7 +61,7 @@ std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId) {
     if (schema.getProto().isStruct()) out += structure("", nested.getName().cStr(), schema.asStruct());
   }
   out += "\nstruct Cuda {\n";
-  for (auto& method : readMethods(loader, fileId)) {
+  for (auto& method : methods) {
     if (!method.onWire()) continue;
     out += structure("  ", method.typeName + "Params", method.parameterSchema);
     if (method.hasResults) out += structure("  ", method.typeName + "Results", method.resultSchema);

@@ -68,17 +68,17 @@ std::string emitMethodsSource(const std::vector<Method>& methods) {
 
 std::string emitEntryTable(const std::vector<Method>& methods) {
   std::string out = banner;
-  out += "// ENTRY(symbol, since)\n";
+  out += "// ENTRY(symbol): what a session has.\n";
   for (auto& m : methods)
-    if (!m.entry.empty()) out += fmt::format("ENTRY({}, {})\n", m.entry, m.since);
+    if (!m.entry.empty()) out += fmt::format("ENTRY({})\n", m.entry);
   return out;
 }
 
 std::string emitDriverEntries(const std::vector<Method>& methods) {
   std::string out = banner;
-  out += "// DRIVER(symbol, since): what the generated dispatch calls.\n";
+  out += "// DRIVER(symbol): what the generated dispatch calls.\n";
   for (auto& m : methods)
-    if (m.workerGenerated()) out += fmt::format("DRIVER({}, {})\n", m.driver, m.since);
+    if (m.workerGenerated()) out += fmt::format("DRIVER({})\n", m.driver);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 #include <kj/main.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "model.h"
@@ -29,9 +30,15 @@ class Generator {
     auto request = message.getRoot<capnp::schema::CodeGeneratorRequest>();
     capnp::SchemaLoader loader;
     for (auto node : request.getNodes()) loader.load(node);
+    const char* table = getenv("VGPU_DRIVER_ENTRIES");  // a plug-in of the compiler has no arguments
+    if (table == nullptr) return "VGPU_DRIVER_ENTRIES names no table of entries";
+    auto entries = readEntries(table);
+    write("driver-entries.inc", emitEntriesHeader(entries));
+    write("cuda-unsupported.inc", emitUnsupported(entries));
+    write("cuda-per-thread.inc", emitPerThread(entries));
     for (auto file : request.getRequestedFiles()) {
-      auto methods = readMethods(loader, file.getId());
-      write("vgpu/api/cuda.capnp", emitStructs(loader, file.getId()));
+      auto methods = readMethods(loader, file.getId(), entries);
+      write("vgpu/api/cuda.capnp", emitStructs(loader, file.getId(), methods));
       write("cuda-methods.h", emitMethodsHeader(methods));
       write("cuda-methods.cc", emitMethodsSource(methods));
       write("cuda-frames.h", emitFrames(methods));

@@ -17,7 +17,7 @@ std::string capitalised(std::string text) {
 
 // Annotation ids, as annotations.capnp gives them.
 enum : uint64_t {
-  entryId = 0xe2b0c9a4d1f35701, sinceId, signatureId, driverId, routeId, replayId, reasonId, clientByHandId,
+  entryId = 0xe2b0c9a4d1f35701, driverId = 0xe2b0c9a4d1f35704, routeId, replayId, reasonId, clientByHandId,
   workerByHandId, noWorkId,
   createsId = 0xe2b0c9a4d1f35711, usesId, changesId, destroysId, parentId, nullableId
 };
@@ -90,32 +90,16 @@ std::vector<Field> readFields(capnp::StructSchema schema) {
   return fields;
 }
 
-std::vector<CParameter> readSignature(const std::string& text) {
-  std::vector<CParameter> parameters;
-  std::istringstream stream(text);
-  for (std::string piece; std::getline(stream, piece, ',');) {
-    auto end = piece.find_last_not_of(' ');
-    auto nameAt = piece.find_last_of(" *", end) + 1;
-    auto begin = piece.find_first_not_of(' ');
-    std::string type = piece.substr(begin, nameAt - begin);
-    while (!type.empty() && type.back() == ' ') type.pop_back();
-    parameters.push_back({type, piece.substr(nameAt, end - nameAt + 1)});
-  }
-  return parameters;
-}
-
 void check(const Method& method) {
   KJ_CONTEXT(method.name.c_str());
   if (!method.onWire()) {
     KJ_REQUIRE(!method.reason.empty(), "a local entry says why it is local");
     return;
   }
-  if (method.clientGenerated() || method.workerGenerated()) {
-    KJ_REQUIRE(!method.signature.empty() || method.parameters.empty(), "a generated entry has a signature");
-  }
+  if (!method.clientGenerated() && !method.workerGenerated()) return;
   for (auto& parameter : method.signature) {
     KJ_REQUIRE(method.findParameter(parameter.name) != nullptr || method.findResult(parameter.name) != nullptr,
-               "the signature names what is neither parameter nor result", parameter.name.c_str());
+               "the entry has a parameter that is neither parameter nor result of the row", parameter.name.c_str());
   }
 }
 
@@ -139,7 +123,7 @@ const Field* Method::findResult(const std::string& wanted) const {
   return nullptr;
 }
 
-std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId) {
+std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId, const Entries& entries) {
   std::vector<Method> methods;
   for (auto nested : loader.get(fileId).getProto().getNestedNodes()) {
     if (nested.getName() != "Cuda") continue;
@@ -160,8 +144,6 @@ std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t file
         auto value = annotation.getValue();
         switch (annotation.getId()) {
           case entryId: method.entry = value.getText().cStr(); break;
-          case sinceId: method.since = value.getUint32(); break;
-          case signatureId: method.signature = readSignature(value.getText().cStr()); break;
           case driverId: method.driver = value.getText().cStr(); break;
           case routeId: method.route = static_cast<api::Route>(value.getEnum()); break;
           case replayId: method.replay = static_cast<api::Replay>(value.getEnum()); break;
@@ -172,6 +154,12 @@ std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t file
         }
       }
       if (method.driver.empty()) method.driver = method.entry;
+      if (!method.entry.empty()) {
+        auto entry = entries.find(method.entry);
+        KJ_REQUIRE(entry != entries.end(), "the driver API has no such entry", method.entry.c_str());
+        method.since = entry->second.since;
+        method.signature = entry->second.parameters;
+      }
       check(method);
       methods.push_back(method);
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "entries.h"
 #include "vgpu/api/annotations.capnp.h"
 
 namespace vgpu::generator {
@@ -24,10 +25,6 @@ struct Field {
   bool parent = false, nullable = false;
 };
 
-struct CParameter {
-  std::string type, name;
-};
-
 struct Method {
   uint16_t ordinal = 0;
   std::string name;        // streamCreate
@@ -39,7 +36,7 @@ struct Method {
   bool noWork = false, hasResults = false;
   unsigned dataWords = 0, pointers = 0;  // of the parameters
   std::vector<Field> parameters, results;
-  std::vector<CParameter> signature;
+  std::vector<CParameter> signature;  // of `entry`
   capnp::StructSchema parameterSchema, resultSchema;
 
   bool onWire() const { return route != api::Route::LOCAL; }
@@ -51,8 +48,9 @@ struct Method {
   const Field* findResult(const std::string& name) const;
 };
 
-// Every method of the interface `Cuda`, by ordinal. Throws kj::Exception naming the row that makes no sense.
-std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId);
+// Every method of the interface `Cuda`, by ordinal, with what `entries` says of it. Throws kj::Exception naming the row that
+// makes no sense.
+std::vector<Method> readMethods(const capnp::SchemaLoader& loader, uint64_t fileId, const Entries& entries);
 
 // An enumerant as Cap'n Proto spells it in C++: hostMemory -> HOST_MEMORY.
 std::string enumerantOf(const std::string& name);
@@ -60,7 +58,7 @@ const char* routeName(api::Route route);
 const char* replayName(api::Replay replay);
 
 // The emitters: each returns the text of one file.
-std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId);
+std::string emitStructs(const capnp::SchemaLoader& loader, uint64_t fileId, const std::vector<Method>& methods);
 std::string emitMethodsHeader(const std::vector<Method>& methods);
 std::string emitMethodsSource(const std::vector<Method>& methods);
 std::string emitFrames(const std::vector<Method>& methods);
