@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "checkpoint/arrays.h"
@@ -127,7 +126,7 @@ Restored restoreQuiet(stub::Execution& on, const std::string& path, const Progre
 
   on.ringPosition = manifest.barrier;
   std::string printed(output.size(), 0);
-  std::memcpy(printed.data(), output.data(), output.size());
+  std::ranges::transform(output, printed.begin(), [](std::byte byte) { return std::to_integer<char>(byte); });
   on.output.load(std::move(printed));
   Report report{.deviceBytes = deviceBytes, .objects = records.size(), .tailFrames = tail.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
