@@ -6,11 +6,14 @@
 # and shows all logs. Nothing it started outlives it.
 # shellcheck shell=bash
 set -uo pipefail
+# shellcheck source=../sanitizer-reports.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../sanitizer-reports.sh"
 
 limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
 dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
 export VGPU_TEST_RUN=$dir     # in the environment of all that this case starts
 export XDG_CACHE_HOME=$dir/cache
+sanitizersReportTo "$dir"
 unset VGPU_NODE XDG_RUNTIME_DIR
 declare -A daemon=() double=()
 
