@@ -60,7 +60,7 @@ def idle_descriptors(tree):
 class Round:
     limit = 60  # seconds for each step, on a busy machine
     program_arguments = ()
-    reattach_limit = 5
+    reattach_limit = 15  # seconds; for a vgpud to start and to resume on a busy machine
 
     def __init__(self, tree, number, seed, point=None, victim=None):
         """Kills at fault point `point`, which is the victim's; without a point at a random moment."""
