@@ -12,7 +12,7 @@
 
 namespace vgpu::checkpoint {
 
-constexpr uint64_t snapshotVersion = 3;
+constexpr uint64_t snapshotVersion = 4;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Device {

@@ -18,7 +18,7 @@ namespace vgpu::checkpoint {
 struct Identity {
   std::string session, name, program;
   int pid = 0;
-  std::string reattach;  // where the waiting program can be found: ToNode.Open.reattach
+  std::string reattach;  // the socket at which its program waits (tools/vgpud/state-directory.h)
 };
 
 struct Report {

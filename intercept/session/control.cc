@@ -43,8 +43,9 @@ enum class Phase { running, gateClosed, suspended, lost };
 class ProgramControl final : public Control {
  public:
   explicit ProgramControl(const OpenRequest& request)
-      : opened(request), listener(listenAbstract(opened.reattachSocket())), reattachWait(reattachWish()) {
+      : opened(request), reattachWait(reattachWish()) {
     connection.emplace(opened.open(wake.fd()));
+    listener = opened.listen();
   }
 
   // A child made by fork() has a copy of this object, but neither its thread nor a say in its connections.

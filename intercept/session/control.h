@@ -1,5 +1,5 @@
 // The application's side of the control plane: one connection to vgpud, one thread that answers it while the program
-// computes, and the abstract socket on which a daemon finds the program while it is suspended.
+// computes, and the socket on which a daemon finds the program while it is suspended.
 //
 // Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the
 // program's handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,14 +18,6 @@ namespace {
 // A cold worker with a real driver starts in well under a second (docs/facts.md: cuInit and a context take 0.35 s); a machine
 // that needs a hundred times that is broken, and the program should say so rather than hang.
 constexpr std::chrono::seconds openLimit{60};
-
-// The daemon that may resume the program is not known beforehand, so any process of this machine can see the socket;
-// the name is not to be guessed before the program has a snapshot that holds it.
-std::string reattachName() {
-  uint64_t random[2];
-  KJ_SYSCALL(getrandom(random, sizeof(random), 0));
-  return std::string("vgpu-") + kj::str(kj::hex(random[0]), "-", kj::hex(random[1])).cStr();
-}
 
 // Beside the socket that people name, the daemon has one for programs.
 std::string sessionSocket(std::string node) {
@@ -51,7 +42,11 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
 
 }  // namespace
 
-OpenedSession::OpenedSession(const OpenRequest& request) : request(request), reattach(reattachName()) {}
+OpenedSession::OpenedSession(const OpenRequest& request) : request(request) {}
+
+kj::AutoCloseFd OpenedSession::listen() const {
+  return listenUnix(stateDirectory + "/" + reattachSocketName);
+}
 
 ControlChannel OpenedSession::open(int wake) {
   ControlChannel connection(connectUnix(sessionSocket(request.node)), wake);
@@ -84,7 +79,6 @@ void OpenedSession::introduce(ControlChannel& channel) const {
     open.setPid(getpid());
     open.setName(reader(request.name));
     open.setProgram(reader(request.program));
-    open.setReattach(reader(reattach));
     open.setSession(reader(sessionId));
   };
   send(channel, fill, sessionId.empty() ? nullptr : kj::arrayPtr(memory, 3));

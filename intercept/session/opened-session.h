@@ -15,16 +15,17 @@ namespace vgpu {
 
 class OpenedSession {
  public:
-  // Not open yet. The socket by which a daemon finds the program while it is suspended gets its name here.
+  // Not open yet.
   explicit OpenedSession(const OpenRequest& request);
 
   // Opens it with the daemon that the request names, and returns the connection; `wake` as ControlChannel's. Throws
   // kj::Exception with the daemon's reason, or that there is no daemon.
   ControlChannel open(int wake);
+  // The socket in the state directory by which a daemon finds the program while it is suspended: its user's alone to reach.
+  kj::AutoCloseFd listen() const;
   // Tells a daemon who is here: of a session that is open with all that its next worker needs.
   void introduce(ControlChannel& channel) const;
 
-  const std::string& reattachSocket() const { return reattach; }
   const std::string& id() const { return sessionId; }
   const std::string& directory() const { return stateDirectory; }
   const MemoryFile& segment() const { return segmentFile; }
@@ -34,7 +35,6 @@ class OpenedSession {
   void readAnswer(ControlMessage& answer);
 
   const OpenRequest request;
-  const std::string reattach;
   std::string sessionId, stateDirectory;
   kj::AutoCloseFd stateFolder;  // the same: a later daemon takes a descriptor, not our word for a path
   MemoryFile segmentFile, hostArenaFile;

@@ -16,7 +16,7 @@ Manifest sample() {
   Manifest m;
   m.software = "0.1.0";
   m.created = 1'700'000'000;
-  m.identity = {"id", "name", "/bin/program", 1234, "vgpu-abstract"};
+  m.identity = {"id", "name", "/bin/program", 1234, "/run/sessions/id/reattach.sock"};
   m.devices = {{"GPU", "00112233445566778899aabbccddeeff", 4096, 90, 12.5}, {"GPU", "ff", 4096, 90, 0.1}};
   m.arenas = arenasOfThisBuild();
   m.barrier = 64;
@@ -58,7 +58,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.identity.name == "name");
   CHECK(read.identity.program == "/bin/program");
   CHECK(read.identity.pid == 1234);
-  CHECK(read.identity.reattach == "vgpu-abstract");
+  CHECK(read.identity.reattach == "/run/sessions/id/reattach.sock");
   REQUIRE(read.devices.size() == 2);
   CHECK(read.devices[0].uuid == m.devices[0].uuid);
   CHECK(read.devices[0].clock == 12.5);
@@ -79,7 +79,7 @@ TEST_CASE("a manifest comes back as it was") {
 TEST_CASE("identity is read from the manifest alone") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/manifest.json", encodeManifest(sample()));
-  CHECK(readIdentity(scratch.path).reattach == "vgpu-abstract");
+  CHECK(readIdentity(scratch.path).reattach == "/run/sessions/id/reattach.sock");
   CHECK_THROWS_WITH_AS(readIdentity(scratch.path + "/absent"), doctest::Contains("cannot open the snapshot"),
                        kj::Exception);
 }

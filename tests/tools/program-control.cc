@@ -131,7 +131,7 @@ struct Program {
   MemoryFile segment = MemoryFile::create("segment", 4096), arena = MemoryFile::create("arena", 8192);
   Recorded session;
   std::optional<Daemon> daemon;
-  std::string reattach;
+  std::string reattach = node.path + "/" + reattachSocketName;
   std::unique_ptr<Control> control;
 
   Program() {
@@ -142,7 +142,6 @@ struct Program {
     CHECK(open.getPid() == getpid());
     CHECK(std::string(open.getName().cStr()) == "n");
     CHECK(open.getSession().size() == 0);
-    reattach = open.getReattach().cStr();
     REQUIRE(daemon->heard->descriptors.empty());
     daemon->giveSession("s1", node.path.c_str(), segment, arena);
     opener.join();
@@ -153,7 +152,7 @@ struct Program {
 
   // Another daemon that has found the program.
   Daemon find(const char* id) {
-    Daemon other(connectAbstract(reattach));
+    Daemon other(connectUnix(reattach));
     other.say([&](control::ToSession::Builder message) { message.setReattach(id); });
     return other;
   }
@@ -284,7 +283,7 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
     CHECK(dying.hear(4).isOpen());
   }
   {
-    kj::AutoCloseFd garbage = connectAbstract(program.reattach);
+    kj::AutoCloseFd garbage = connectUnix(program.reattach);
     CHECK(send(garbage, "no message at all", 17, MSG_NOSIGNAL) == 17);
   }
   Daemon wrong = program.find("s2");

@@ -31,7 +31,6 @@ namespace {
 
 using namespace vgpu;
 
-constexpr const char* reattachSocket = "vgpu-rogue-";
 
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
@@ -70,7 +69,6 @@ void sendOpen(ControlChannel& channel, const std::string& id, kj::ArrayPtr<const
   open.setPid(getpid());
   open.setName("rogue");
   open.setProgram("rogue");
-  open.setReattach(reattachSocket + std::to_string(getpid()));
   open.setSession(id);
   channel.send(message, descriptors);
 }
@@ -128,8 +126,8 @@ std::string disguise(const std::string& folder, const std::string& id) {
 
 void reattach(const std::string& folder) {
   ControlChannel channel(connectUnix(node() + "/session.sock"));
-  kj::AutoCloseFd listener = listenAbstract(reattachSocket + std::to_string(getpid()));
   Opened opened = openSession(channel);
+  kj::AutoCloseFd listener = listenUnix(opened.directory + "/" + reattachSocketName);
   ObjectList::open(opened.directory)->commit();  // an empty one
   std::string foreign = disguise(folder, opened.id);
   KJ_REQUIRE(channel.receive()->reader->getRoot<control::ToSession>().isCloseGate());

@@ -66,15 +66,4 @@ TEST_CASE("who does not listen is told apart from who never did") {
   CHECK(failureOf([&] { listenUnix(folder.path + "/s"); }).find("cannot make the socket") != std::string::npos);
 }
 
-TEST_CASE("an abstract name is found while its socket lives") {
-  std::string name = "vgpu-test-" + std::to_string(getpid());
-  {
-    kj::AutoCloseFd listener = listenAbstract(name);
-    kj::AutoCloseFd client = connectAbstract(name);
-    expectConversation(listener, client);
-  }
-  CHECK(failureOf([&] { connectAbstract(name); }).find("nobody listens") != std::string::npos);
-  CHECK(failureOf([&] { connectAbstract(std::string(200, 'x')); }).find("no abstract socket") != std::string::npos);
-}
-
 }  // namespace vgpu

@@ -19,7 +19,7 @@ namespace vgpu {
 
 // What a program says of itself when it opens a session or answers `reattach`.
 struct ProgramOpen {
-  std::string name, program, reattach, session;
+  std::string name, program, session;
   pid_t pid = 0;                              // as the program sees itself: another number in another pid namespace
   kj::AutoCloseFd segment, hostArena, state;  // if it answers `reattach`; the last is not checked yet
 };

@@ -41,7 +41,9 @@ class Resumption final : public kj::Refcounted {
     return sessions.files.run([directory = directory] { return checkpoint::readIdentity(directory); })
         .then([this](checkpoint::Identity&& read) {
           enter(kj::mv(read));
-          link = meetProgram();
+          return meetProgram();
+        })
+        .then([this] {
           faultPoint("resume.met");
           return link->receiveOpen();
         })
@@ -83,18 +85,21 @@ class Resumption final : public kj::Refcounted {
   }
 
   // Connects to where the program waits, and says who is looking for it.
-  kj::Own<ProgramLink> meetProgram() {
-    std::string program = identity.program + " (pid " + std::to_string(identity.pid) + ")";
-    kj::Own<ProgramLink> met;
-    auto caught = kj::runCatchingExceptions(
-        [&] { met = kj::heap<ProgramLink>(sessions.io, connectAbstract(identity.reattach)); });
-    KJ_IF_MAYBE (exception, caught) {
-      if (exception->getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(*exception));
-      fail("the program of this snapshot, " + program + ", has ended; the snapshot cannot be resumed into it");
-    }
-    if (!isTrusted(met->peer())) fail("the program of this snapshot, " + program + ", belongs to another user");
-    met->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
-    return met;
+  kj::Promise<void> meetProgram() {
+    auto met = sessions.files.run([socket = identity.reattach, id = identity.session] {
+      return StateDirectory::meet(socket, id);
+    });
+    auto program = [this] { return identity.program + " (pid " + std::to_string(identity.pid) + ")"; };
+    return met.then(
+        [this, program](kj::AutoCloseFd&& socket) {
+          link = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
+          if (!isTrusted(link->peer())) fail("the program of this snapshot, " + program() + ", belongs to another user");
+          link->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
+        },
+        [program](kj::Exception&& exception) {
+          if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
+          fail("the program of this snapshot, " + program() + ", has ended; the snapshot cannot be resumed into it");
+        });
   }
 
   // A program's open, and its state directory, which it has passed.

@@ -21,7 +21,7 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
     : id(open.session),
       name(open.name),
       program(open.program),
-      reattach(open.reattach),
+      reattach(state->reattachSocket()),
       directory(std::move(state)),
       openedSeconds(time(nullptr)),
       link(kj::mv(owned)),

@@ -50,7 +50,8 @@ class Session {
 
   void describe(control::SessionInfo::Builder info) const;
 
-  std::string id, name, program, reattach;
+  std::string id, name, program;
+  std::string reattach;              // the socket at which its program waits while it is suspended
   StateDirectory::Shared directory;  // the object list is in it
   StateDirectory::Shared renewal;    // where it gets a new worker: that snapshot's place
   std::string snapshot;              // where it was suspended to

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <kj/debug.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -120,6 +121,21 @@ StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::
     fail(fmt::format("what the program passed, {}, is not the state of session {}: {}", path, id, problem));
   }
   return std::make_shared<const StateDirectory>(kj::mv(directory), path);
+}
+
+std::string StateDirectory::reattachSocket() const { return where + "/" + reattachSocketName; }
+
+kj::AutoCloseFd StateDirectory::meet(const std::string& socket, const std::string& id) {
+  fs::path place(socket);
+  std::string path = place.parent_path().string(), name = reattachSocketName;
+  if (place.filename() != name) fail(socket + " is not where a program waits: its name is not " + name);
+  kj::AutoCloseFd directory(open(path.c_str(), folderFlags));
+  if (directory.get() < 0 && errno == ENOENT) {
+    kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the state directory is gone", path.c_str()));
+  }
+  std::string problem = directory.get() < 0 ? strerror(errno) : flaw(directory, path, id, 0);
+  if (!problem.empty()) fail(fmt::format("{} is not the state of session {}: {}", path, id, problem));
+  return connectUnix(fmt::format("/proc/self/fd/{}/{}", directory.get(), name));
 }
 
 std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folder) {

@@ -31,6 +31,10 @@ class StateDirectory {
   // Throws kj::Exception that says what it is instead.
   static Shared adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program);
 
+  // Connects to the program of session `id`, which waits at `socket`, reattachSocket() of its state directory; that is looked at
+  // as adopt() does. Throws kj::Exception, of type DISCONNECTED where the program has ended.
+  static kj::AutoCloseFd meet(const std::string& socket, const std::string& id);
+
   // Those in `folder` that have an `owner`, whether or not it lives.
   static std::vector<Shared> all(const std::string& folder);
 
@@ -38,6 +42,8 @@ class StateDirectory {
   KJ_DISALLOW_COPY(StateDirectory);
 
   const std::string& path() const { return where; }
+  // Made by the program.
+  std::string reattachSocket() const;
 
   // A pidfd of the process that `owner` names, and of no later one of the same pid; nothing where that has ended. Throws
   // kj::Exception where it cannot be known.

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 6;
+const version :UInt32 = 7;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -38,8 +38,7 @@ struct Open {
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
   program @3 :Text;        # the executable's path
-  reattach @4 :Text;       # name of the abstract unix socket on which the program can be found while it is suspended
-  session @5 :Text;        # empty for a new session; its id when the program answers `reattach`
+  session @4 :Text;        # empty for a new session; its id when the program answers `reattach`
 }
 
 struct GateClosed {
@@ -53,7 +52,7 @@ struct ToSession {
     refused @1 :Text;        # no session, and why: an error for the program
     closeGate @2 :Void;      # answer gateClosed when every call has entered the ring and the object list is committed
     openGate @3 :Void;       # a suspend that failed: go on. After `accepted`: the worker consumes
-    suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on the socket named in Open
+    suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on `reattach.sock` in the state directory
     lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
     renewalFailed @7 :Text;  # there is no new worker, and why; the old one goes on where the gate is opened
     reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`

@@ -35,17 +35,17 @@ struct Address {
   const sockaddr* get() const { return static_cast<const sockaddr*>(static_cast<const void*>(&value)); }
 };
 
-void put(Address& address, const std::string& text, size_t offset) {
+void put(Address& address, const std::string& text) {
   address.value.sun_family = AF_UNIX;
-  std::copy(text.begin(), text.end(), address.value.sun_path + offset);
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + offset + text.size());
+  std::copy(text.begin(), text.end(), address.value.sun_path);
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
 }
 
 Address fileAddress(const std::string& path) {
   Address address;
   constexpr size_t room = sizeof(address.value.sun_path) - 1;
   if (path.size() <= room) {
-    put(address, path, 0);
+    put(address, path);
     return address;
   }
   size_t slash = path.rfind('/');
@@ -59,21 +59,12 @@ Address fileAddress(const std::string& path) {
   if (reached.size() > room) {
     raise(kj::Exception::Type::FAILED, "the socket's own name is too long (at most about 85 bytes): " + path);
   }
-  put(address, reached, 0);
+  put(address, reached);
   return address;
 }
 
-Address abstractAddress(const std::string& name) {
-  Address address;
-  if (name.empty() || name.size() + 1 > sizeof(address.value.sun_path)) {
-    raise(kj::Exception::Type::FAILED, "no abstract socket can have the name \"" + name + "\"");
-  }
-  put(address, name, 1);
-  return address;
-}
-
-kj::AutoCloseFd connectTo(const Address& address, const std::string& shown, int flags) {
-  kj::AutoCloseFd fd = streamSocket(flags);
+kj::AutoCloseFd connectTo(const Address& address, const std::string& shown) {
+  kj::AutoCloseFd fd = streamSocket(0);
   int result;
   do {
     result = connect(fd, address.get(), address.length);
@@ -104,23 +95,13 @@ kj::AutoCloseFd bindTo(const Address& address, const std::string& shown) {
 
 void fail(const std::string& message) { raise(kj::Exception::Type::FAILED, message); }
 
-kj::AutoCloseFd connectUnix(const std::string& path) { return connectTo(fileAddress(path), path, 0); }
+kj::AutoCloseFd connectUnix(const std::string& path) { return connectTo(fileAddress(path), path); }
 
 kj::AutoCloseFd listenUnix(const std::string& path) {
   kj::AutoCloseFd fd = bindTo(fileAddress(path), path);
   // Nobody can connect before listen(), so the permissions are in force before they matter.
   KJ_SYSCALL(chmod(path.c_str(), 0600), path.c_str());
   KJ_SYSCALL(listen(fd, backlog), path.c_str());
-  return fd;
-}
-
-kj::AutoCloseFd connectAbstract(const std::string& name) {
-  return connectTo(abstractAddress(name), "@" + name, SOCK_NONBLOCK);
-}
-
-kj::AutoCloseFd listenAbstract(const std::string& name) {
-  kj::AutoCloseFd fd = bindTo(abstractAddress(name), "@" + name);
-  KJ_SYSCALL(listen(fd, backlog), name.c_str());
   return fd;
 }
 

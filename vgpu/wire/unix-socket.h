@@ -18,10 +18,8 @@ kj::AutoCloseFd connectUnix(const std::string& path);
 // Listens on a new socket file that only its owner may connect to. Non-blocking. Throws kj::Exception.
 kj::AutoCloseFd listenUnix(const std::string& path);
 
-// The same in the abstract namespace, where a name lives as long as its socket. Abstract sockets know no permissions:
-// both sides check the peer. Connecting does not wait, and gives a non-blocking socket.
-kj::AutoCloseFd connectAbstract(const std::string& name);
-kj::AutoCloseFd listenAbstract(const std::string& name);
+// In the state directory of a session: the socket at which a suspended program can be found.
+constexpr const char* reattachSocketName = "reattach.sock";
 
 struct Peer {
   pid_t pid = 0;  // of the process that called connect() or listen(), 0 where it is in a namespace out of our sight
