@@ -31,7 +31,6 @@ namespace {
 
 using namespace vgpu;
 
-
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);

@@ -180,19 +180,19 @@ interface Cuda {
 
   # ------------------------------------------------------------------ events
   eventCreate @84 (phEvent :UInt64 $A.creates(event), Flags :UInt32) -> () $A.entry("cuEventCreate") $A.route(post)
-      $A.replay(build) $A.noWork $A.clientByHand("takes an event line of the segment");
+      $A.replay(build) $A.noWork $A.clientByHand("the client keeps its flags");
   eventRecord @85 (event :UInt64 $A.uses(event), stream :UInt64 $A.uses(stream) $A.nullable, line :UInt32) -> ()
       $A.entry("cuEventRecord") $A.route(post) $A.replay(work) $A.clientByHand("the client remembers the position")
-      $A.workerByHand("the GPU writes the event's line");
+      $A.workerByHand("the GPU writes the stream's line");
   eventRecordWithFlags @86 () $A.entry("cuEventRecordWithFlags") $A.route(local) $A.reason("eventRecord");
-  eventQuery @87 () $A.entry("cuEventQuery") $A.route(local) $A.reason("reads the event's line");
-  eventSynchronize @88 () $A.entry("cuEventSynchronize") $A.route(local) $A.reason("waits on the event's line");
+  eventQuery @87 () $A.entry("cuEventQuery") $A.route(local) $A.reason("reads the line of its stream");
+  eventSynchronize @88 () $A.entry("cuEventSynchronize") $A.route(local) $A.reason("waits on the line of its stream");
   eventElapsedTime @89 (start :UInt64 $A.uses(event), end :UInt64 $A.uses(event)) -> (milliseconds :Float32)
       $A.entry("cuEventElapsedTime_v2") $A.route(call) $A.replay(query) $A.noWork
       $A.clientByHand("one frame for two entries") $A.workerByHand("events recorded before a restore keep their times");
   eventElapsedTimeV1 @90 () $A.entry("cuEventElapsedTime") $A.route(local) $A.reason("eventElapsedTime");
   eventDestroy @91 (hEvent :UInt64 $A.destroys(event)) -> () $A.entry("cuEventDestroy_v2") $A.route(post)
-      $A.replay(build) $A.noWork $A.clientByHand("gives its line back") $A.workerByHand("forgets its saved time");
+      $A.replay(build) $A.noWork $A.clientByHand("and what is known of its times") $A.workerByHand("forgets its saved time");
 
   # ------------------------------------------------------------------ occupancy
   occupancyBlocks @92 (func :UInt64 $A.uses(function), blockSize :Int32, dynamicSMemSize :UInt64, flags :UInt32) ->
