@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "intercept/driver/image.h"
+#include "intercept/driver/names.h"
 #include "intercept/session/entry.h"
 
 using namespace vgpu;

@@ -4,8 +4,9 @@
 #include <iterator>
 
 #include "intercept/driver/blob.h"
-#include "intercept/driver/image.h"
+#include "intercept/driver/names.h"
 #include "intercept/session/entry.h"
+#include "vgpu/image/image.h"
 
 using namespace vgpu;
 
@@ -36,8 +37,12 @@ struct JitLog {
 
 CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto bytes = imageOf(image);
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  std::string problem;
+  auto bytes = image::imageAt(image, problem);
+  if (!problem.empty()) {
+    log.fill(problem.c_str());
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
   Session& session = thread.session;
   uint64_t blob = session.handles.create(api::Kind::BLOB, thread.device());
   uint64_t handle = thread.create(api::Kind::MODULE);

@@ -14,9 +14,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "intercept/runtime/elf-file.h"
+#include "vgpu/image/elf-file.h"
 
-using vgpu::runtime::ElfFile;
+using vgpu::image::ElfFile;
 
 namespace {
 
@@ -27,8 +27,9 @@ struct Library {
 
 Library readLibrary(const char* path) {
   ElfFile file(path);
-  const Elf64_Shdr* table = file.valid() ? file.findSection(SHT_DYNSYM) : nullptr;
-  if (table == nullptr) throw std::runtime_error(std::string(path) + " is no shared library for x86-64");
+  auto table = file.findSection(SHT_DYNSYM);
+  if (!table || file.header().e_machine != EM_X86_64)
+    throw std::runtime_error(std::string(path) + " is no shared library for x86-64");
   Library library;
   for (const Elf64_Sym& symbol : file.symbolsOf(*table)) {
     std::string name(file.nameOf(*table, symbol));
@@ -42,8 +43,9 @@ Library readLibrary(const char* path) {
 
 void readObject(const char* path, std::set<std::string>& defined, std::set<std::string>& needed) {
   ElfFile file(path);
-  const Elf64_Shdr* table = file.valid() ? file.findSection(SHT_SYMTAB) : nullptr;
-  if (table == nullptr) throw std::runtime_error(std::string(path) + " is no object file for x86-64");
+  auto table = file.findSection(SHT_SYMTAB);
+  if (!table || file.header().e_machine != EM_X86_64)
+    throw std::runtime_error(std::string(path) + " is no object file for x86-64");
   for (const Elf64_Sym& symbol : file.symbolsOf(*table)) {
     if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
     std::string name(file.nameOf(*table, symbol));

@@ -1,27 +1,18 @@
 #include "intercept/runtime/module-link.h"
 
-#include <cstdint>
-#include <cstring>
+#include <string>
+
+#include "vgpu/image/image.h"
 
 namespace vgpu::runtime {
 namespace {
 
-constexpr uint32_t fatbinaryMagic = 0xba55ed50;
-
-/// What a fatbinary begins with; `body` bytes follow the header.
-struct FatbinaryHeader {
-  uint32_t magic;
-  uint16_t version;
-  uint16_t header;  // its own size
-  uint64_t body;
-};
-
 CUresult addPart(CUlinkState state, void* part) {
-  FatbinaryHeader header;
-  memcpy(&header, part, sizeof header);
-  if (header.magic != fatbinaryMagic) return CUDA_ERROR_INVALID_IMAGE;
-  return cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, part, header.header + header.body, "relocatable device code", 0,
-                       nullptr, nullptr);
+  std::string problem;
+  auto bytes = image::imageAt(part, problem);
+  if (!image::isFatbinary(bytes)) return CUDA_ERROR_INVALID_IMAGE;
+  return cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, part, bytes.size(), "relocatable device code", 0, nullptr,
+                       nullptr);
 }
 
 CUresult linkInto(CUlinkState state, void* const* parts, CUmodule& loaded) {

@@ -24,7 +24,7 @@ bool willNotChange(CUresult result) {
 }
 
 CUresult loadImage(const FatbinaryWrapper* wrapper, CUmodule& loaded) {
-  if (wrapper == nullptr || wrapper->magic != fatbinaryWrapperMagic || wrapper->image == nullptr)
+  if (wrapper == nullptr || wrapper->magic != image::wrapperMagic || wrapper->image == nullptr)
     return CUDA_ERROR_INVALID_IMAGE;
   CUresult result = cuModuleLoadData(&loaded, wrapper->image);
   bool linkable = wrapper->version == 2 && wrapper->parts != nullptr && willNotChange(result);

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "intercept/runtime/elf-file.h"
 #include "intercept/runtime/patch-plan.h"
 #include "intercept/runtime/patch-write.h"
+#include "vgpu/image/elf-file.h"
 
 namespace vgpu::runtime {
 namespace {
@@ -33,8 +33,8 @@ std::string findMappedFile(uint64_t address) {
 
 /// The program's own file.
 std::string findProgramFile(const LoadedObject& object) {
-  ElfFile executable("/proc/self/exe");
-  for (const Elf64_Phdr& segment : executable.segments())
+  image::ElfFile executable("/proc/self/exe");
+  for (const auto& segment : executable.segments())
     if (segment.p_type == PT_DYNAMIC && object.base + segment.p_vaddr == std::bit_cast<uint64_t>(object.dynamic)) {
       char path[4096];
       ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -56,10 +56,10 @@ bool isProgram(const LoadedObject& object) { return object.name == nullptr || ob
 std::string patchObject(const LoadedObject& object) {
   if (isKernelPage(object)) return {};
   std::string path = isProgram(object) ? findProgramFile(object) : object.name;
-  ElfFile file(path.c_str());
+  image::ElfFile file(path.c_str());
   // Unreadable to us means that it cannot be told what is in it. Files deleted after they were mapped are such; a CUDA
   // runtime in one would fail at its first call with NVIDIA's own error.
-  if (!file.valid()) return {};
+  if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
   Plan plan = planFor(file, path, exports());
   if (plan.verdict == Plan::Verdict::refuse) return plan.reason;
   if (plan.verdict == Plan::Verdict::leave) return {};

@@ -1,12 +1,13 @@
 #include "intercept/runtime/patch-plan.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "vgpu/image/fatbinary.h"
 
 namespace vgpu::runtime {
 namespace {
 
-using Symbols = std::span<const Elf64_Sym>;
+using image::Bytes;
 
 // Every copy of the runtime has this function, and every object that uses one calls it.
 constexpr std::string_view landmark = "__cudaRegisterFatBinary";
@@ -26,39 +27,38 @@ bool isFunction(const Elf64_Sym& symbol) {
 
 /// True where the table's strings hold the landmark, whether as a definition or as a reference. Looking through the
 /// strings first spares ordinary objects the walk over their symbols.
-bool mentionsRuntime(const ElfFile& file, const Elf64_Shdr& table) {
+bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   if (table.sh_link >= file.sections().size()) return false;
   auto strings = file.bytesOf(file.sections()[table.sh_link]);
   return !strings.empty() && memmem(strings.data(), strings.size(), landmark.data(), landmark.size()) != nullptr;
 }
 
-bool definesRuntime(const ElfFile& file, const Elf64_Shdr& table) {
+bool definesRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   return std::ranges::any_of(file.symbolsOf(table), [&](const Elf64_Sym& symbol) {
     return isFunction(symbol) && file.nameOf(table, symbol) == landmark;
   });
 }
 
 /// A program whose section headers were removed too: the wrapper of a fatbinary is in its data (fatbinary_section.h).
-bool holdsFatbinaryWrapper(const ElfFile& file) {
-  constexpr uint64_t magicAndVersion[] = {0x1466243b1, 0x2466243b1};
-  for (const Elf64_Phdr& segment : file.segments()) {
+bool holdsFatbinaryWrapper(const image::Elf& file) {
+  constexpr uint64_t magicAndVersion[] = {uint64_t{1} << 32 | image::wrapperMagic,
+                                          uint64_t{2} << 32 | image::wrapperMagic};
+  for (const auto& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
     auto bytes = file.bytesAt(segment.p_vaddr);
-    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
-      uint64_t word;
-      memcpy(&word, bytes.data() + at, sizeof word);
-      if (std::ranges::find(magicAndVersion, word) != std::end(magicAndVersion)) return true;
-    }
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t))
+      if (std::ranges::find(magicAndVersion, image::read<uint64_t>(bytes, at)) != std::end(magicAndVersion))
+        return true;
   }
   return false;
 }
 
 Plan refuse(std::string reason) { return {Plan::Verdict::refuse, {}, std::move(reason)}; }
 
-Plan planWithoutRuntimeSymbols(const ElfFile& file, const std::string& path, bool callsSharedRuntime) {
+Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, bool callsSharedRuntime) {
   if (callsSharedRuntime) return {};
   bool registers =
-      file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment") != nullptr;
+      file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment").has_value();
   if (!registers) return {};
   return refuse(
       path +
@@ -70,13 +70,14 @@ Plan planWithoutRuntimeSymbols(const ElfFile& file, const std::string& path, boo
 
 /// True where the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
 /// one-byte and multi-byte no-operations.
-bool isPadding(std::span<const unsigned char> bytes) {
+bool isPadding(Bytes bytes) {
   constexpr unsigned char filler[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
-  return std::ranges::all_of(bytes, [&](unsigned char byte) { return std::ranges::binary_search(filler, byte); });
+  return std::ranges::all_of(
+      bytes, [&](std::byte byte) { return std::ranges::binary_search(filler, std::to_integer<unsigned char>(byte)); });
 }
 
 /// True where a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
-bool hasRoom(const ElfFile& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
+bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
   if (function.st_size >= jumpBytes) return true;
   auto next = std::ranges::upper_bound(starts, function.st_value);
   if (next != starts.end() && *next - function.st_value < jumpBytes) return false;
@@ -84,10 +85,9 @@ bool hasRoom(const ElfFile& file, const Elf64_Sym& function, const std::vector<u
   return bytes.size() >= jumpBytes && isPadding(bytes.subspan(function.st_size, jumpBytes - function.st_size));
 }
 
-bool isExecutable(const ElfFile& file, uint64_t address) {
-  const Elf64_Phdr* segment = file.findSegment(address);
-  return segment != nullptr && (segment->p_flags & PF_X) != 0 &&
-         segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
+bool isExecutable(const image::Elf& file, uint64_t address) {
+  auto segment = file.findSegment(address);
+  return segment && (segment->p_flags & PF_X) != 0 && segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
 }
 
 /// Why the jumps cannot stand, or empty. Two names of one address would need two targets.
@@ -98,15 +98,15 @@ std::string conflictIn(const std::vector<Jump>& jumps) {
   return {};
 }
 
-Plan planForRuntime(const ElfFile& file, const Elf64_Shdr& table, const std::string& path,
+Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::string& path,
                     std::span<const Export> exports) {
-  Symbols symbols = file.symbolsOf(table);
+  auto symbols = file.symbolsOf(table);
   std::vector<uint64_t> starts;
-  for (const Elf64_Sym& symbol : symbols)
+  for (const auto& symbol : symbols)
     if (isFunction(symbol)) starts.push_back(symbol.st_value);
   std::ranges::sort(starts);
   Plan plan{Plan::Verdict::patch, {}, {}};
-  for (const Elf64_Sym& symbol : symbols) {
+  for (const auto& symbol : symbols) {
     if (!isFunction(symbol)) continue;
     std::string_view name = file.nameOf(table, symbol);
     if (std::ranges::find(olderRuntime, name) != std::end(olderRuntime))
@@ -128,12 +128,12 @@ Plan planForRuntime(const ElfFile& file, const Elf64_Shdr& table, const std::str
 
 }  // namespace
 
-Plan planFor(const ElfFile& file, const std::string& path, std::span<const Export> exports) {
-  if (file.findSection(ownSection) != nullptr) return {};
+Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
+  if (file.findSection(ownSection)) return {};
   bool mentioned = false;
   for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
-    const Elf64_Shdr* table = file.findSection(type);
-    if (table == nullptr || !mentionsRuntime(file, *table)) continue;
+    auto table = file.findSection(type);
+    if (!table || !mentionsRuntime(file, *table)) continue;
     if (definesRuntime(file, *table)) return planForRuntime(file, *table, path, exports);
     mentioned = true;
   }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "intercept/runtime/elf-file.h"
 #include "intercept/runtime/export-table.h"
+#include "vgpu/image/elf.h"
 
 namespace vgpu::runtime {
 
@@ -27,6 +27,6 @@ struct Plan {
 };
 
 /// `path` only names the object in messages; `exports` is sorted by name.
-Plan planFor(const ElfFile& file, const std::string& path, std::span<const Export> exports);
+Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports);
 
 }  // namespace vgpu::runtime

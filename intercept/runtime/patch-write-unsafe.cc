@@ -47,7 +47,7 @@ class WritableCode {
   int error_;
 };
 
-bool sameInMemory(const ElfFile& file, uint64_t base, const Jump& jump) {
+bool sameInMemory(const image::Elf& file, uint64_t base, const Jump& jump) {
   auto bytes = file.bytesAt(jump.address);
   return bytes.size() >= jumpBytes && memcmp(bytes.data(), memoryAt(base + jump.address), jumpBytes) == 0;
 }
@@ -65,7 +65,7 @@ bool onlyReturns(const unsigned char* code) {
 
 }  // namespace
 
-std::string writeJumps(const ElfFile& file, uint64_t base, const std::vector<Jump>& jumps) {
+std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps) {
   for (const Jump& jump : jumps)
     if (!sameInMemory(file, base, jump))
       return std::string("its code in memory is not that of its file (at ") + jump.to->name +
@@ -74,8 +74,9 @@ std::string writeJumps(const ElfFile& file, uint64_t base, const std::vector<Jum
   // are writable before the first is written.
   std::deque<WritableCode> stretches;
   for (auto first = jumps.begin(); first != jumps.end();) {
-    const Elf64_Phdr* segment = file.findSegment(first->address);
-    auto last = std::find_if(first, jumps.end(), [&](const Jump& j) { return file.findSegment(j.address) != segment; });
+    auto segment = *file.findSegment(first->address);
+    auto last = std::find_if(first, jumps.end(),
+                             [&](const Jump& j) { return j.address - segment.p_vaddr >= segment.p_memsz; });
     auto& code = stretches.emplace_back(base + first->address, base + std::prev(last)->address + jumpBytes);
     if (auto problem = code.problem(); !problem.empty()) return problem;
     first = last;

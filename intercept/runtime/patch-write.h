@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "intercept/runtime/elf-file.h"
 #include "intercept/runtime/patch-plan.h"
 
 namespace vgpu::runtime {
 
 /// Carries out a plan on the object loaded at `base`. All or nothing: returns why not, or nothing when done.
-std::string writeJumps(const ElfFile& file, uint64_t base, const std::vector<Jump>& jumps);
+std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps);
 
 /// Makes the function at `address`, which must do nothing but return, a jump to `to`. Returns why not, or nothing.
 std::string replaceEmptyFunction(uint64_t address, void (*to)());

@@ -17,6 +17,7 @@
 
 #include "intercept/runtime/answer.h"
 #include "intercept/runtime/per-context.h"
+#include "vgpu/image/fatbinary.h"
 
 namespace vgpu::runtime {
 
@@ -47,14 +48,7 @@ struct Variable {
   PerContext<CUdeviceptr> address;
 };
 
-/// As nvcc lays it out (fatbinary_section.h, __fatBinC_Wrapper_t).
-struct FatbinaryWrapper {
-  int magic;
-  int version;  ///< 1: one image; 2: linked from relocatable parts
-  const void* image;
-  void* parts;  ///< version 2: the parts, a null pointer behind the last
-};
-constexpr int fatbinaryWrapperMagic = 0x466243b1;
+using image::FatbinaryWrapper;
 
 struct Module {
   void* self = this;  ///< its address is the handle that the program holds

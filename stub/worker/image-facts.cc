@@ -1,15 +1,12 @@
 #include "stub/worker/image-facts.h"
 
-#include <elf.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
-#include "stub/worker/image-bytes.h"
 #include "stub/worker/image-parts.h"
+#include "vgpu/image/elf.h"
 
 namespace vgpu::stub {
 
@@ -64,20 +61,11 @@ void addOfPtx(std::string_view ptx, std::set<std::string>& names) {
     }
 }
 
-void addOfElf(Bytes elf, std::set<std::string>& names) {
-  auto sections = elfSections(elf);
-  if (!sections) return;
-  for (auto& table : *sections) {
-    if (table.sh_type != SHT_SYMTAB || table.sh_link >= sections->size()) continue;
-    auto& strings = (*sections)[table.sh_link];
-    if (strings.sh_type != SHT_STRTAB) continue;
-    auto text = textOf(elf.subspan(strings.sh_offset, strings.sh_size));
-    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
-      auto symbol = read<Elf64_Sym>(elf, table.sh_offset + at);
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_name >= text.size()) continue;
-      auto name = text.substr(symbol.st_name);
-      names.emplace(name.substr(0, name.find('\0')));
-    }
+void addOfElf(const image::Elf& elf, std::set<std::string>& names) {
+  for (const auto& table : elf.sections()) {
+    if (table.sh_type != SHT_SYMTAB) continue;
+    for (const auto& symbol : elf.symbolsOf(table))
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) names.emplace(elf.nameOf(table, symbol));
   }
 }
 
@@ -88,15 +76,15 @@ ImageFacts findFacts(std::span<const std::byte> image) {
   auto reading = readImage(image, [&](std::string_view part) {
     facts.prints = facts.prints || namesWord(part, "vprintf");
     facts.usesHeap = facts.usesHeap || namesWord(part, "malloc");
-    if (isElf(part)) {
-      addOfElf(std::as_bytes(std::span(part)), facts.variables);
+    if (image::Elf elf(std::as_bytes(std::span(part))); elf.valid()) {
+      addOfElf(elf, facts.variables);
     } else {
       addOfPtx(part, facts.variables);
     }
   });
   facts.variables.erase("");
   facts.problem = std::move(reading.problem);
-  if (!reading.isWhole || !facts.problem.empty()) facts.prints = facts.usesHeap = true;
+  if (!reading.unknown.empty() || !facts.problem.empty()) facts.prints = facts.usesHeap = true;
   return facts;
 }
 

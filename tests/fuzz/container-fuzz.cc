@@ -1,8 +1,12 @@
-// The container reader on arbitrary bytes: whatever they are, it answers PTX or refuses.
+// The readers of images (vgpu/image) on arbitrary bytes, as the worker and the emulated device use them: whatever they are,
+// the worker finds its facts or a problem, and the emulated device finds PTX or refuses.
 #include "container.h"
+#include "cuda-api.h"
 #include "fuzz.h"
+#include "stub/worker/image-facts.h"
 
 bool vgpu::fuzz::accepts(std::span<const uint8_t> input) {
+  stub::findFacts(std::as_bytes(input));
   try {
     emulator::api::findPtx(std::as_bytes(input), 90);
     return true;

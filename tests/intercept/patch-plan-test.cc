@@ -7,8 +7,10 @@
 
 #include "intercept/runtime/patch-plan.h"
 #include "intercept/runtime/patch-write.h"
+#include "vgpu/image/elf-file.h"
 
 using namespace vgpu::runtime;
+using vgpu::image::ElfFile;
 
 namespace {
 

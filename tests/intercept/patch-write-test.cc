@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "intercept/runtime/patch-write.h"
+#include "vgpu/image/elf-file.h"
 
 using namespace vgpu::runtime;
+using vgpu::image::ElfFile;
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "intercept/runtime/elf-file.h"
+#include "vgpu/image/elf-file.h"
 
-using vgpu::runtime::ElfFile;
+using vgpu::image::ElfFile;
 
 namespace {
 
@@ -15,10 +15,8 @@ namespace {
 std::set<std::string> exportsOf(const char* path) {
   ElfFile file(path);
   REQUIRE(file.valid());
-  const Elf64_Shdr* table = file.findSection(SHT_DYNSYM);
-  const Elf64_Shdr* versions = file.findSection(SHT_GNU_versym);
-  const Elf64_Shdr* definitions = file.findSection(SHT_GNU_verdef);
-  REQUIRE((table != nullptr && versions != nullptr && definitions != nullptr));
+  auto table = file.findSection(SHT_DYNSYM), versions = file.findSection(SHT_GNU_versym);
+  REQUIRE((table && versions && file.findSection(SHT_GNU_verdef)));
   auto indices = file.bytesOf(*versions);
   std::string version;  // both libraries define one, and mark it with an absolute symbol
   for (const Elf64_Sym& symbol : file.symbolsOf(*table))
@@ -26,8 +24,7 @@ std::set<std::string> exportsOf(const char* path) {
   std::set<std::string> found;
   size_t row = 0;
   for (const Elf64_Sym& symbol : file.symbolsOf(*table)) {
-    unsigned index = indices[2 * row] | (indices[2 * row + 1] & 0x7f) << 8;
-    ++row;
+    unsigned index = vgpu::image::read<uint16_t>(indices, 2 * row++) & 0x7fff;
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
     found.insert(std::string(file.nameOf(*table, symbol)) + "@" + (index >= 2 ? version : "none"));
   }

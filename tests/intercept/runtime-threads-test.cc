@@ -41,7 +41,7 @@ class Code {
   cudaError_t find(void** address) const { return cudaGetSymbolAddress(address, &variable_); }
 
  private:
-  vgpu::runtime::FatbinaryWrapper wrapper_ = {vgpu::runtime::fatbinaryWrapperMagic, 1, image, nullptr};
+  vgpu::runtime::FatbinaryWrapper wrapper_ = {vgpu::image::wrapperMagic, 1, image, nullptr};
   std::vector<char> hosts_;
   char variable_ = 0;
   void** handle_;

@@ -13,19 +13,23 @@ else()
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
 endif()
 
-# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME.
+# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME. A sub-folder that others see
+# without the rest of its folder (vgpu/image) has one too; its target has _ for /.
 function(vgpu_folder name)
-  set(root "${CMAKE_BINARY_DIR}/roots/${name}")
-  file(MAKE_DIRECTORY "${root}")
+  string(REPLACE "/" "_" id "${name}")
+  set(root "${CMAKE_BINARY_DIR}/roots/${id}")
+  cmake_path(GET name PARENT_PATH parent)
+  file(MAKE_DIRECTORY "${root}/${parent}")
   file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${name}" "${root}/${name}" SYMBOLIC)
-  add_library(vgpu_root_${name} INTERFACE)
-  target_include_directories(vgpu_root_${name} INTERFACE "${root}")
+  add_library(vgpu_root_${id} INTERFACE)
+  target_include_directories(vgpu_root_${id} INTERFACE "${root}")
 endfunction()
 
 # vgpu_library(NAME FOLDER sources...): a static library whose headers are those of FOLDER.
 function(vgpu_library name folder)
   add_library(${name} STATIC ${ARGN})
-  target_link_libraries(${name} PUBLIC vgpu_root_${folder} PRIVATE vgpu_options)
+  string(REPLACE "/" "_" root "vgpu_root_${folder}")
+  target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options)
   target_link_libraries(${name} INTERFACE vgpu_options)
 endfunction()
 

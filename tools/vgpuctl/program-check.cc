@@ -1,6 +1,5 @@
 #include "tools/vgpuctl/program-check.h"
 
-#include <elf.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -9,26 +8,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <vector>
 
+#include "vgpu/image/elf-file.h"
 #include "vgpu/wire/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t mostProgramHeaders = 256;
-
-template <typename T>
-bool readAt(std::ifstream& file, uint64_t offset, T& value) {
-  file.clear();
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(static_cast<char*>(static_cast<void*>(&value)), sizeof(value));
-  return static_cast<bool>(file);
-}
 
 bool isExecutableFile(const std::string& path) {
   std::error_code error;
@@ -50,30 +38,27 @@ void requireNoPrivileges(const std::string& path) {
     fail(path + " is a set-user-ID program: Linux loads no library of ours into it. Run a copy without that bit");
   }
   if (gainsCapabilities(path)) {
-    fail(path + " has file capabilities (getcap shows them): Linux loads no library of ours into it. Run a copy, which "
-                "has none");
+    fail(path +
+         " has file capabilities (getcap shows them): Linux loads no library of ours into it. Run a copy, which "
+         "has none");
   }
 }
 
 // Empty where the program has no interpreter: nothing loads libraries into it.
-std::string interpreterOf(std::ifstream& file, const Elf64_Ehdr& header) {
-  for (size_t i = 0; i < header.e_phnum && i < mostProgramHeaders; ++i) {
-    Elf64_Phdr segment;
-    if (!readAt(file, header.e_phoff + i * header.e_phentsize, segment)) return "";
-    if (segment.p_type != PT_INTERP || segment.p_filesz > 4096) continue;
-    std::string text(segment.p_filesz, '\0');
-    file.seekg(static_cast<std::streamoff>(segment.p_offset));
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    return text.c_str();
+std::string interpreterOf(const image::Elf& program) {
+  for (const auto& segment : program.segments()) {
+    if (segment.p_type != PT_INTERP) continue;
+    auto text = image::textOf(program.bytesOf(segment));
+    return std::string(text.substr(0, text.find('\0')));
   }
   return "";
 }
 
-void requireLoadable(const std::string& path, std::ifstream& file, const Elf64_Ehdr& header) {
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
+void requireLoadable(const std::string& path, const image::Elf& program) {
+  if (!program.valid() || program.header().e_machine != EM_X86_64) {
     fail(path + " is not a 64-bit x86 program, and vgpu's libraries are");
   }
-  std::string interpreter = interpreterOf(file, header);
+  std::string interpreter = interpreterOf(program);
   if (interpreter.empty()) {
     fail(path +
          " is linked statically with its C library: no library of ours can be loaded into it. Link it without "
@@ -85,12 +70,11 @@ void requireLoadable(const std::string& path, std::ifstream& file, const Elf64_E
 }
 
 // What runs a script: the first word after "#!".
-std::string scriptInterpreter(std::ifstream& file) {
-  std::string line, word;
-  file.clear();
-  file.seekg(2);
-  std::getline(file, line);
-  std::istringstream(line) >> word;
+std::string scriptInterpreter(std::string_view script) {
+  constexpr size_t lineBytes = 256;  // as much as Linux looks at (BINPRM_BUF_SIZE of linux/binfmts.h)
+  auto line = script.substr(2, lineBytes);
+  std::string word;
+  std::istringstream(std::string(line.substr(0, line.find('\n')))) >> word;
   return word;
 }
 
@@ -116,21 +100,15 @@ std::string findExecutable(const std::string& name) {
 
 void requirePreloadable(const std::string& path) {
   requireNoPrivileges(path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return;  // executable but not readable: nothing can be known
-  Elf64_Ehdr header{};
-  if (readAt(file, 0, header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0) {
-    return requireLoadable(path, file, header);
-  }
-  char start[2] = {};
-  if (!readAt(file, 0, start) || start[0] != '#' || start[1] != '!') return;
-  std::string interpreter = scriptInterpreter(file);
-  Elf64_Ehdr inner{};
-  std::ifstream other(interpreter, std::ios::binary);
-  if (other && readAt(other, 0, inner) && std::memcmp(inner.e_ident, ELFMAG, SELFMAG) == 0) {
-    requireNoPrivileges(interpreter);
-    requireLoadable(interpreter, other, inner);
-  }
+  image::MappedFile file(path.c_str());  // no bytes where it is executable but not readable: nothing can be known
+  if (image::isElf(file.bytes())) return requireLoadable(path, image::Elf(file.bytes()));
+  auto text = image::textOf(file.bytes());
+  if (!text.starts_with("#!")) return;
+  std::string interpreter = scriptInterpreter(text);
+  image::MappedFile other(interpreter.c_str());
+  if (!image::isElf(other.bytes())) return;
+  requireNoPrivileges(interpreter);
+  requireLoadable(interpreter, image::Elf(other.bytes()));
 }
 
 }  // namespace vgpu

@@ -1,0 +1,83 @@
+// Images given by address alone: how far what they say of themselves is followed.
+#include "vgpu/image/image.h"
+
+#include <doctest/doctest.h>
+#include <elf.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "vgpu/image/fatbinary.h"
+
+using namespace vgpu::image;
+
+namespace {
+
+std::string imageFile(const std::string& name) {
+  std::ifstream in(std::string(VGPU_TEST_IMAGES) + "/" + name, std::ios::binary);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+template <typename Value>
+std::string with(std::string image, size_t offset, Value value) {
+  std::memcpy(image.data() + offset, &value, sizeof value);
+  return image;
+}
+
+std::string problemAt(const void* image) {
+  std::string problem;
+  CHECK(imageAt(image, problem).empty());
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("an image has as many bytes as its file, whatever sections are said to have none in it") {
+  for (std::string name : {"plain.cubin", "allocates.cubin", "relocatable.cubin", "plain.fatbin", "stored.fatbin"}) {
+    CAPTURE(name);
+    auto image = imageFile(name);
+    std::string problem;
+    auto bytes = imageAt(image.data(), problem);
+    CHECK(problem == "");
+    CHECK(bytes.data() == std::as_bytes(std::span(image)).data());
+    CHECK(bytes.size() == image.size());
+  }
+}
+
+TEST_CASE("a text ends with its zero byte, one shorter than a magic number too") {
+  for (const char* text : {".version 8.0\n", ".", ""}) {
+    std::vector<char> exact(text, text + std::strlen(text) + 1);  // of its own size, for a sanitizer to see
+    std::string problem;
+    CHECK(imageAt(exact.data(), problem).size() == exact.size());
+    CHECK(problem == "");
+  }
+}
+
+TEST_CASE("a wrapper stands for the image that it points to, and one that points to none is refused") {
+  std::string container = imageFile("plain.fatbin"), problem;
+  FatbinaryWrapper wrapper{wrapperMagic, 1, container.data(), nullptr};
+  CHECK(imageAt(&wrapper, problem).size() == container.size());
+  CHECK(problem == "");
+  wrapper.image = nullptr;
+  CHECK(problemAt(&wrapper) == "the fatbinary wrapper does not point to an image");
+  wrapper.image = &wrapper;
+  CHECK(problemAt(&wrapper) == "the fatbinary wrapper does not point to an image");
+}
+
+TEST_CASE("an image that says that it has more than any may have is refused before it is read") {
+  auto container = imageFile("plain.fatbin"), elf = imageFile("plain.cubin");
+  for (uint64_t bytes : {mostImageBytes, ~uint64_t{0}})
+    CHECK(problemAt(with(container, 8, bytes).data()).find("says that it has") != std::string::npos);
+  for (size_t field : {offsetof(Elf64_Ehdr, e_shoff), offsetof(Elf64_Ehdr, e_phoff)})
+    for (uint64_t offset : {mostImageBytes, ~uint64_t{0}})
+      CHECK(problemAt(with(elf, field, offset).data()) == "a table of the ELF file leads out of it");
+  Elf64_Ehdr header;
+  std::memcpy(&header, elf.data(), sizeof header);
+  size_t lastSection = header.e_shoff + (header.e_shnum - 1) * sizeof(Elf64_Shdr);
+  elf = with(elf, lastSection + offsetof(Elf64_Shdr, sh_type), uint32_t{SHT_PROGBITS});
+  elf = with(elf, lastSection + offsetof(Elf64_Shdr, sh_size), mostImageBytes);
+  CHECK(problemAt(elf.data()) == "a section leads out of its ELF file");
+}

@@ -1,0 +1,97 @@
+// A 64-bit little-endian ELF file as a view of bytes: its sections, segments and symbols.
+//
+// The bytes may be damaged or hostile. Every offset is compared with their number before it is followed: a table that
+// does not lie inside is empty, and so are a section's or a segment's bytes. Who must not pass such a file on asks
+// problem().
+//
+// A view owns nothing; the bytes must outlive it. It throws nothing, allocates nothing and needs no initialiser of the
+// C++ library, because libcudart reads files before the program's constructors run.
+#pragma once
+
+#include <elf.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "vgpu/image/bytes.h"
+
+namespace vgpu::image {
+
+// The entries of a table whose bytes need no alignment, as values.
+template <typename T>
+class Table {
+ public:
+  struct Iterator {
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    const std::byte* at = nullptr;
+
+    T operator*() const { return read<T>({at, sizeof(T)}, 0); }
+    Iterator& operator++() { return at += sizeof(T), *this; }
+    Iterator operator++(int) { return {std::exchange(at, at + sizeof(T))}; }
+    bool operator==(const Iterator&) const = default;
+  };
+
+  Table() = default;
+  explicit Table(Bytes bytes) : bytes_(bytes.first(bytes.size() / sizeof(T) * sizeof(T))) {}
+
+  size_t size() const { return bytes_.size() / sizeof(T); }
+  bool empty() const { return bytes_.empty(); }
+  T operator[](size_t index) const { return read<T>(bytes_, index * sizeof(T)); }
+  Iterator begin() const { return {bytes_.data()}; }
+  Iterator end() const { return {bytes_.data() + bytes_.size()}; }
+
+ private:
+  Bytes bytes_;
+};
+
+bool isElf(Bytes bytes);
+
+class Elf {
+ public:
+  Elf() = default;
+  explicit Elf(Bytes file);
+
+  // False for what is no 64-bit little-endian ELF file. Such a one has no sections, segments or symbols.
+  bool valid() const { return header_.e_ident[EI_CLASS] != ELFCLASSNONE; }
+  // Null where every table, section and segment lies inside; else what does not.
+  const char* problem() const;
+  // The end of what its tables, sections and segments lead to. Only of a file without a problem.
+  uint64_t end() const;
+
+  const Elf64_Ehdr& header() const { return header_; }
+  Table<Elf64_Phdr> segments() const { return segments_; }
+  Table<Elf64_Shdr> sections() const { return sections_; }
+
+  std::string_view nameOf(const Elf64_Shdr& section) const;
+  // The first section of that name, or of that type (SHT_SYMTAB, SHT_DYNSYM).
+  std::optional<Elf64_Shdr> findSection(std::string_view name) const;
+  std::optional<Elf64_Shdr> findSection(uint32_t type) const;
+  // The bytes of a section or segment; none where it has none in the file.
+  Bytes bytesOf(const Elf64_Shdr& section) const;
+  Bytes bytesOf(const Elf64_Phdr& segment) const { return range(segment.p_offset, segment.p_filesz); }
+
+  Table<Elf64_Sym> symbolsOf(const Elf64_Shdr& table) const;
+  // A symbol's name without the "@version" that linkers append in .symtab.
+  std::string_view nameOf(const Elf64_Shdr& table, const Elf64_Sym& symbol) const;
+
+  // The loadable segment that covers the virtual address.
+  std::optional<Elf64_Phdr> findSegment(uint64_t address) const;
+  // The bytes from the virtual address on, as the file holds them, up to the end of their segment.
+  Bytes bytesAt(uint64_t address) const;
+
+ private:
+  template <typename T>
+  Table<T> table(uint64_t offset, uint64_t count, uint64_t entryBytes);
+  Bytes range(uint64_t offset, uint64_t bytes) const;
+
+  Bytes file_;
+  Elf64_Ehdr header_{};
+  Table<Elf64_Phdr> segments_;
+  Table<Elf64_Shdr> sections_;
+  Bytes sectionNames_;
+  const char* problem_ = "it is no 64-bit ELF file";  // of the header and the tables
+};
+
+}  // namespace vgpu::image
