@@ -82,11 +82,18 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter&
   return file.finish();
 }
 
-// Better no snapshot than one that has lost what kernels keep in the heap.
-void requireNoHeap(const stub::Execution& on) {
+// Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
+void requireSavable(const stub::Execution& on) {
   for (auto [module, number] : on.modules) {
     auto* blob = on.blobs.find(number);
-    if (blob != nullptr && blob->facts().usesHeap)
+    if (blob == nullptr) continue;
+    if (!blob->facts().unknown.empty())
+      fail(fmt::format(
+          "module {:#x} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
+          "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to have it "
+          "suspended",
+          module, blob->facts().unknown));
+    if (blob->facts().usesHeap)
       fail(fmt::format(
           "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
           "program goes on; give its kernels memory from cudaMalloc to have it suspended",
@@ -97,7 +104,7 @@ void requireNoHeap(const stub::Execution& on) {
 Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                  const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
-  requireNoHeap(on);
+  requireSavable(on);
   auto records = recordsOf(objects, on.ringPosition);
   Tail tail = captureTail(on.shared(), on.ringPosition);
   Manifest manifest = describe(on, identity, tail, records.size());

@@ -10,9 +10,10 @@ namespace {
 
 constexpr size_t maxLogBytes = 64 * KiB;  // of the JIT's messages; the rest is cut off
 
-// Only what the driver has accepted is kept, under the digest of the bytes that it was given.
+// Only what the driver has accepted is kept, under the digest of the bytes that it was given, and only with facts that are
+// whole: the store has no word for others.
 void keepImage(Execution& on, Blob& blob) {
-  if (on.images.store == nullptr || !blob.isNew()) return;
+  if (on.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
   on.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
   blob.noteKept();
 }
@@ -56,8 +57,9 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
   on.modules[p.getModule()] = p.getBlob();
-  results.setPrints(blob.facts().prints);
-  on.prints = on.prints || blob.facts().prints;
+  bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
+  results.setPrints(prints);
+  on.prints = on.prints || prints;
   keepImage(on, blob);
   return CUDA_SUCCESS;
 }

@@ -84,7 +84,7 @@ ImageFacts findFacts(std::span<const std::byte> image) {
   });
   facts.variables.erase("");
   facts.problem = std::move(reading.problem);
-  if (!reading.unknown.empty() || !facts.problem.empty()) facts.prints = facts.usesHeap = true;
+  facts.unknown = std::move(reading.unknown);
   return facts;
 }
 

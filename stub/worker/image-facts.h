@@ -21,11 +21,14 @@ struct ImageFacts {
   std::set<std::string> variables;
   // Why the driver must not have it (image-parts.h); empty where it may.
   std::string problem;
+  // Which part could not be read: kernels in it may print, may use the heap and may have variables that are not named here.
+  // Empty where all were read.
+  std::string unknown;
 
   bool operator==(const ImageFacts&) const = default;
 };
 
-// `prints` and `usesHeap` are true where it cannot tell, as for a member that does not decompress.
+// What it finds in the parts that it can read. Of an image with a problem the driver gets nothing, so there is no more to know.
 ImageFacts findFacts(std::span<const std::byte> image);
 
 }  // namespace vgpu::stub

@@ -17,7 +17,7 @@ namespace vgpu::stub {
 namespace {
 
 constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
-constexpr uint32_t fileVersion = 2;
+constexpr uint32_t fileVersion = 3;
 constexpr uint64_t pageBytes = 4096;
 constexpr uint64_t printsFlag = 1, heapFlag = 2;
 
@@ -97,7 +97,7 @@ std::string StoredImage::check(const ImageDigest& digest) {
   image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
   if (digestOf(image) != digest || file.back() != std::byte{0}) return "it holds another image than its name says";
   auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
-  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes}), ""};
+  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes})};
   return "";
 }
 

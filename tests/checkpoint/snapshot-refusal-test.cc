@@ -1,6 +1,7 @@
 // Snapshots that cannot be written, and those that must not be believed: a clear message, and nothing lost.
 #include <doctest/doctest.h>
 
+#include "../emulator/container-samples.h"
 #include "checkpoint/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
@@ -170,5 +171,30 @@ TEST_CASE("a save that fails leaves nothing behind, says why, and the program go
     KJ_REQUIRE(!std::filesystem::exists(session.scratch.path + "/snapshot"));
     worker.proceed();
     requireFinished(session);
+  }) == "");
+}
+
+TEST_CASE("a program whose module cannot be read through is not saved, is told why, and goes on") {
+  constexpr uint64_t module = 102, blob = 2;
+  std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .u32 there;\n";
+  std::string other = member(1, 100, ptx, Packing::zstd);  // for other devices, so that this one loads the module
+  other[64 + 12] ^= 0x55;
+  std::string image = fatbinary(member(1, 70, ptx, Packing::zstd) + other);
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    bringImage(session, blob, std::as_bytes(std::span(image)));
+    session.require(moduleLoad(0, module, blob));
+    session.commit();
+    worker.quiesce();
+    std::string text, list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { save(worker, path, list, someIdentity(), nullptr); }))
+      text = exception->getDescription().cStr();
+    KJ_REQUIRE(text.find("module 0x66") != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("does not decompress") != std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("use malloc") == std::string::npos, text.c_str());
+    KJ_REQUIRE(text.find("The program goes on") != std::string::npos, text.c_str());
+    worker.proceed();
+    session.require(synchronize());
   }) == "");
 }

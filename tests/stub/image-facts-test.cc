@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <vector>
+
+#include "../emulator/container-samples.h"
 
 using namespace vgpu::stub;
 
@@ -64,19 +67,43 @@ TEST_CASE("a module that prints is told from one that does not, and one that all
   CHECK(findFacts(bytesOf(allocates)).usesHeap);
 }
 
-TEST_CASE("a damaged image is taken for one that may do anything, and is never read outside") {
+TEST_CASE("a damaged image is never read outside, and nothing is said of what kernels do in it that was not read") {
   for (std::string name : images) {
     auto good = readImage(name);
     for (size_t size = 0; size < good.size(); size += 1 + good.size() / 200) {
       std::vector<char> cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
-      findFacts(bytesOf(cut));
+      CHECK_FALSE(findFacts(bytesOf(cut)).usesHeap);
       std::vector<char> bent = good;
       bent[size] = static_cast<char>(bent[size] ^ 0x81);
-      findFacts(bytesOf(bent));
+      CHECK_FALSE(findFacts(bytesOf(bent)).usesHeap);
     }
   }
-  auto fatbinary = readImage("plain.fatbin");
-  fatbinary[16 + 64 + 20] ^= 0x55;  // inside the compressed text
-  CHECK(findFacts(bytesOf(fatbinary)).prints);
-  CHECK(findFacts(bytesOf(fatbinary)).usesHeap);
+}
+
+TEST_CASE("a member that does not decompress makes unknown what its kernels do, not what those of others do") {
+  auto membersOf = [](const std::string& name) {
+    auto image = readImage(name);
+    return std::string(image.begin() + 16, image.end());
+  };
+  std::string good = membersOf("prints.fatbin"), bad = membersOf("plain.fatbin");
+  bad[64 + 20] ^= 0x55;  // inside the compressed text
+  auto facts = findFacts(bytesOf(vgpu::test::fatbinary(good + bad)));
+  CHECK(facts.problem == "");
+  CHECK(facts.unknown == "the member at byte " + std::to_string(16 + good.size()) +
+                             " does not decompress to what its header says");
+  CHECK(facts.prints);
+  CHECK_FALSE(facts.usesHeap);
+  CHECK(findFacts(bytesOf(vgpu::test::fatbinary(good))).unknown == "");
+  CHECK_FALSE(findFacts(bytesOf(vgpu::test::fatbinary(bad))).prints);
+}
+
+TEST_CASE("a member larger than is read is refused by its size, and its kernels are not said to use malloc") {
+  auto image = readImage("plain.fatbin");
+  uint64_t claimed = (uint64_t{1} << 30) + 1;
+  std::memcpy(image.data() + 16 + 56, &claimed, sizeof claimed);
+  auto facts = findFacts(bytesOf(image));
+  INFO(facts.problem);
+  CHECK(facts.problem.find("1073741825") != std::string::npos);
+  CHECK_FALSE(facts.usesHeap);
+  CHECK_FALSE(facts.prints);
 }
