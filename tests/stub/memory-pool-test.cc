@@ -11,7 +11,7 @@ using namespace vgpu::stub;
 
 namespace {
 
-constexpr uint64_t arena = hostArenaBase, elsewhere = 0x10'0000'0000;  // where nobody has anything
+constexpr uint64_t arena = hostArenaBase, elsewhere = 0x5500'0000'0000;  // where nobody has anything, a sanitizer included
 
 // A pool over a driver that registers whatever it is given.
 struct Pool {
