@@ -298,6 +298,8 @@ class Round:
             raise Failure(f"the program ended with code {code}, and its snapshot was complete")
         if self.victim in ("vgpud", "vgpu-worker") and code > 0 and "vgpu: " in said:
             return "lost"
+        if self.victim == "vgpud" and "vgpuctl: no vgpud answers" in said:  # killed before the program was started
+            return "lost"
         raise Failure(f"the program ended with code {code}")
 
     def require_clean(self):

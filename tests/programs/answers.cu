@@ -216,12 +216,14 @@ void askStreams(Answers& answers, const Objects& objects) {
 void askMemory(Answers& answers, const Objects& objects) {
   for (void* address : {objects.device, objects.pinned, objects.managed, objects.pooled}) {
     cudaPointerAttributes attributes;
-    std::memset(&attributes, 0, sizeof attributes);
-    std::memset(&attributes, 0, sizeof attributes);
     char name[32];
     std::snprintf(name, sizeof name, "pointer %p", address);
     CHECK(cudaPointerGetAttributes(&attributes, address));
-    answers.add(name, attributes);
+    // By field: CUDA leaves the structure's reserved part as it finds it on its stack.
+    answers.add(std::string(name) + " type", attributes.type);
+    answers.add(std::string(name) + " device", attributes.device);
+    answers.add(std::string(name) + " on the device", attributes.devicePointer);
+    answers.add(std::string(name) + " on the host", attributes.hostPointer);
     unsigned long long id = 0;
     CUcontext context = nullptr;
     ASK(answers, std::string(name) + " id", id,

@@ -141,23 +141,20 @@ bool otherThreadsAreTold(Context& doomed, CUcontext other) {
   return ok;
 }
 
-// Their number is not limited, nor is that of those in which the runtime was used.
+// Their number is not limited, nor is that of those in which the runtime was used: all together they allocate more than the
+// device has, and the memory of one that is destroyed is free again.
 bool manyInARow() {
+  size_t available = 0, total = 0;
+  CALL(cuMemGetInfo, &available, &total);
   for (int i = 0; i < 40; ++i) {
     Context context;
     int* data = nullptr;
     CALL(cuCtxPushCurrent, context);
-    CHECK(cudaMalloc(&data, 1 << 20));
+    CHECK(cudaMalloc(&data, total / 20));
     CHECK(cudaMemset(data, 0, 1 << 20));
     context.destroy();
   }
   return true;
-}
-
-size_t freeMemory() {
-  size_t available = 0, total = 0;
-  CALL(cuMemGetInfo, &available, &total);
-  return available;
 }
 
 bool destroyingEndsOne(Belongings& ofPrimary) {
@@ -172,9 +169,8 @@ bool destroyingEndsOne(Belongings& ofPrimary) {
   pausePoint();
 
   // One that is not current, and one that is.
-  const size_t before = freeMemory();
   a.destroy();
-  ok &= ofA.areGone() & EXPECT(freeMemory() >= before + bytes) & ofPrimary.areWhole() & ofB.areWhole() &
+  ok &= ofA.areGone() & ofPrimary.areWhole() & ofB.areWhole() &
         EXPECT(Belongings::isThere(pooled)) & EXPECT(currentContext() == b);
   b.destroy();
   ok &= ofB.areGone() & ofPrimary.areWhole() & EXPECT(Belongings::isThere(pooled)) & EXPECT(currentContext() == primary);

@@ -4,26 +4,17 @@
 
 #include <chrono>
 
-__global__ void nothing() {}
-
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
-  cudaEvent_t first, last;
-  CHECK(cudaEventCreate(&first));
-  CHECK(cudaEventCreate(&last));
-  CHECK(cudaEventRecord(first));
-  nothing<<<1, 1>>>();
-  CHECK(cudaEventRecord(last));
-  CHECK(cudaEventSynchronize(last));
-  float expected = 0, found = 0;
-  CHECK(cudaEventElapsedTime(&expected, first, last));
+  size_t available = 0, found = 0, expected = 0;
+  CHECK(cudaMemGetInfo(&available, &expected));
   std::printf("questions: running\n");
   std::fflush(stdout);
 
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   bool ok = true;
   do {
-    CHECK(cudaEventElapsedTime(&found, first, last));
+    CHECK(cudaMemGetInfo(&available, &found));
     ok = EXPECT(found == expected);
   } while (ok && std::chrono::steady_clock::now() < end);
   return verdict("questions", ok);

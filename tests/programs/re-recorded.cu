@@ -54,6 +54,7 @@ int main() {
   CHECK(cudaStreamCreateWithFlags(&slow, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&fast, cudaStreamNonBlocking));
   DeviceArray<int> value(std::vector<int>{0});
+  loadKernel(increment);
   bool ok = recordTwice(event, slow, fast, value);
   ok &= recordTwice(event, slow, cudaStreamPerThread, value);
   ok &= recordByTwo(event, slow, fast);

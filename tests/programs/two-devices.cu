@@ -136,8 +136,8 @@ int main() {
   int devices;
   CHECK(cudaGetDeviceCount(&devices));
   if (devices < 2) return verdict("two-devices", true);
-  auto& first = *new HeldStream(0);  // both end by a fault
-  auto& second = *new HeldStream(1);
+  static auto& first = *new HeldStream(0);  // both end by a fault
+  static auto& second = *new HeldStream(1);
   bool ok = waitsAreOfTheStreamsDevice(second, 0, 1) & waitsAreOfTheStreamsDevice(first, 1, 0);
   ok &= eventsAreOfOneDevice(first, second, 0) & eventsAreOfOneDevice(second, first, 1);
   ok &= poolsAreOfTheStreamsDevice(second, 0, 1) & poolsAreOfTheStreamsDevice(first, 1, 0);
