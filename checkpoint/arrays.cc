@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu::checkpoint {
 

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu::checkpoint {
 

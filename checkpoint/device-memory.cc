@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "checkpoint/arrays.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 

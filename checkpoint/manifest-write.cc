@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
+#include "vgpu/base/fail.h"
 #include "vgpu/wire/arena.h"
-#include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "checkpoint/directory.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 

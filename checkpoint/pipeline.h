@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 
 namespace vgpu::checkpoint {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "checkpoint/fillers.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 

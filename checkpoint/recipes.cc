@@ -7,8 +7,8 @@
 #include <map>
 
 #include "checkpoint/placement.h"
+#include "vgpu/base/fail.h"
 #include "vgpu/objects/record-format.h"
-#include "vgpu/wire/unix-socket.h"
 
 namespace vgpu::checkpoint {
 

@@ -12,7 +12,7 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
-#include "vgpu/wire/fault-point.h"
+#include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
 

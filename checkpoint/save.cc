@@ -12,8 +12,8 @@
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/tail.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
 

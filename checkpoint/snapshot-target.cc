@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "checkpoint/directory.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 

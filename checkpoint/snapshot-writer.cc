@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "checkpoint/directory.h"
-#include "vgpu/wire/fault-point.h"
+#include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
 

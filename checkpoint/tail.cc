@@ -11,7 +11,7 @@
 
 #include "cuda-methods.h"
 #include "vgpu/api/cuda.capnp.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 

@@ -3,6 +3,7 @@
 #include "vgpu/api/array-format.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

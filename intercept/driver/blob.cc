@@ -6,7 +6,7 @@
 #include "intercept/session/call.h"
 #include "vgpu/wire/image-digest.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -56,4 +56,4 @@ CUresult dropBlob(Thread& thread, uint64_t blob) {
   return frame.post();
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -10,7 +10,7 @@
 
 #include "intercept/session/thread.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 // Makes `image` the worker's blob of that number. CUDA's answer; after an error the worker may have a part of it.
 CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image);
@@ -18,4 +18,4 @@ CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> ima
 // The worker forgets it, or what it has of it.
 CUresult dropBlob(Thread& thread, uint64_t blob);
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -2,7 +2,7 @@
 
 #include "intercept/session/entry.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -88,4 +88,4 @@ CUresult endContext(Thread& thread, uint64_t context) {
   return before != CUDA_SUCCESS ? before : dropped;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

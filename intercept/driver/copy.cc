@@ -1,9 +1,10 @@
 // Copies and fills: a dozen entries over three functions.
-#include "intercept/session/copy-box.h"
-#include "intercept/session/copy-engine.h"
+#include "intercept/session/copy/box.h"
+#include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

@@ -23,7 +23,7 @@ const char* textOfError(CUresult error) {
   };
 #define ROW(code, text) {code, text}
   static constexpr Text texts[] = {
-#include "intercept/error-texts.inc"
+#include "vgpu/api/error-texts.inc"
   };
 #undef ROW
   for (auto& [code, text] : texts)

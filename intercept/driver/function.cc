@@ -7,6 +7,7 @@
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

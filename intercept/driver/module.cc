@@ -9,6 +9,7 @@
 #include "vgpu/image/image.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

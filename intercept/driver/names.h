@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-namespace vgpu {
+namespace vgpu::client {
 
 // The longest that a frame carries.
 constexpr size_t maxNameBytes = 32 * 1024;
 
-}  // namespace vgpu
+}  // namespace vgpu::client

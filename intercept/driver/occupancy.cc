@@ -3,7 +3,7 @@
 
 #include "intercept/session/entry.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -84,9 +84,10 @@ CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& 
   return told.result;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 extern "C" {
 

@@ -3,7 +3,7 @@
 
 #include "intercept/session/thread.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 struct ResidentBlock {
   int size;  // threads
@@ -15,4 +15,4 @@ struct ResidentBlock {
 // this block and for all sizes that a program could try next, in warps.
 CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& block, int& blocks);
 
-}  // namespace vgpu
+}  // namespace vgpu::client

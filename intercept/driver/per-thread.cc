@@ -10,8 +10,8 @@ namespace {
 // Until it ends, the null stream is the calling thread's own.
 class OwnDefaultStream {
  public:
-  OwnDefaultStream() : before(vgpu::Thread::ownDefaultStream) { vgpu::Thread::ownDefaultStream = true; }
-  ~OwnDefaultStream() { vgpu::Thread::ownDefaultStream = before; }
+  OwnDefaultStream() : before(vgpu::client::Thread::ownDefaultStream) { vgpu::client::Thread::ownDefaultStream = true; }
+  ~OwnDefaultStream() { vgpu::client::Thread::ownDefaultStream = before; }
 
  private:
   bool before;

@@ -2,6 +2,7 @@
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

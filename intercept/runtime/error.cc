@@ -15,7 +15,7 @@ struct ErrorText {
   { error, #error, text }
 // Sorted by number.
 constexpr ErrorText texts[] = {
-#include "intercept/error-texts.inc"
+#include "vgpu/api/error-texts.inc"
 };
 #undef ROW
 static_assert(std::ranges::is_sorted(texts, {}, &ErrorText::error));

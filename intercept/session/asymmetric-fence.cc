@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
@@ -23,4 +23,4 @@ void AsymmetricFence::heavy() {
   KJ_FAIL_SYSCALL("membarrier: has the program set a filter of system calls that refuses it?", errno);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace vgpu {
+namespace vgpu::client {
 
 class AsymmetricFence {
  public:
@@ -28,4 +28,4 @@ class AsymmetricFence {
   static const bool kernelHelps;  // Linux 4.14 and newer, unless a filter of system calls forbids it
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -6,7 +6,7 @@
 #include "intercept/session/cancellation.h"
 #include "vgpu/api/effects.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -154,4 +154,4 @@ void CallBase::record() {
   thread.session.recorder->add(recipe);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -19,7 +19,7 @@
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/wire-value.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 // What a frame and its waiting have in common, whatever its parameters are.
 class CallBase {
@@ -134,4 +134,4 @@ class Call : public CallBase {
   std::optional<capnp::SegmentArrayMessageReader> answer;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

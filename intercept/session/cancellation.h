@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-namespace vgpu {
+namespace vgpu::client {
 
 // While it lives, the calling thread is not cancelled. Afterwards it is at its next cancellation point; in the destructor
 // itself where its cancellation is asynchronous.
@@ -22,4 +22,4 @@ class CancellationOff {
   int before = PTHREAD_CANCEL_ENABLE;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::client {
 
 template <typename Name>
 class Children {
@@ -43,4 +43,4 @@ class Children {
   std::unordered_map<uint64_t, std::map<Name, uint64_t, std::less<>>> handles;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

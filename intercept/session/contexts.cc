@@ -1,6 +1,6 @@
 #include "intercept/session/contexts.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 void Contexts::retain(unsigned device) {
   primaries[device].retained.fetch_add(1);
@@ -30,4 +30,4 @@ bool Contexts::end(uint64_t context) {
   return ends;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

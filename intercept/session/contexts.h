@@ -12,7 +12,7 @@
 #include "intercept/session/handle-table.h"
 #include "vgpu/wire/arena.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Contexts {
  public:
@@ -52,4 +52,4 @@ class Contexts {
   std::atomic<uint64_t> ended{0};
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

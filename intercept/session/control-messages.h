@@ -6,10 +6,10 @@
 #include <chrono>
 #include <string>
 
-#include "vgpu/wire/control-channel.h"
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/channel.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 // For a peer that has begun to speak to finish its sentence.
 constexpr std::chrono::seconds messageLimit{10};
@@ -31,4 +31,4 @@ void send(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descript
   channel.send(builder, descriptors, within(messageLimit));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

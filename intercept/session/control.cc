@@ -19,10 +19,11 @@
 #include "intercept/session/quiet-thread.h"
 #include "intercept/session/renewal.h"
 #include "intercept/session/resume-offer.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 using std::chrono::seconds;
@@ -297,4 +298,4 @@ void ProgramControl::settle(ResumeOffer::State state) {
 
 std::unique_ptr<Control> Control::open(const OpenRequest& request) { return std::make_unique<ProgramControl>(request); }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
-#include "vgpu/wire/memory-file.h"
+#include "vgpu/base/memory-file.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 // What the control thread asks of the session. Called on the control thread only.
 class SessionControl {
@@ -61,4 +61,4 @@ class Control {
   virtual std::string renew() = 0;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

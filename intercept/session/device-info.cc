@@ -2,7 +2,7 @@
 // calls behind it work. A row goes when its feature comes.
 #include "intercept/session/device-info.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -81,4 +81,4 @@ void DeviceInfo::limitToSession() {
     if (auto index = static_cast<size_t>(answer.attribute); index < attributes.size()) attributes[index] = answer.value;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

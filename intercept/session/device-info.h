@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::client {
 
 struct DeviceInfo {
   std::string name, pciBusId;
@@ -25,4 +25,4 @@ struct DeviceInfo {
   void limitToSession();
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

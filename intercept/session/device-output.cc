@@ -6,7 +6,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -46,4 +46,4 @@ void DeviceOutput::deliverWaiting(Thread& thread) {
   if (thread.session.segment.header().outputWaits.load(std::memory_order_acquire) != 0) deliver(thread, thread.device());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

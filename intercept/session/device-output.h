@@ -15,7 +15,7 @@
 
 #include "vgpu/wire/arena.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Thread;
 
@@ -37,4 +37,4 @@ class DeviceOutput {
   std::array<std::atomic<uint64_t>, maxDevices> taken{};
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -1,6 +1,6 @@
 #include "intercept/session/elapsed-times.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 std::optional<float> ElapsedTimes::find(const Record& start, const Record& end) const {
   std::lock_guard lock(mutex);
@@ -24,4 +24,4 @@ void ElapsedTimes::forget(uint64_t end) {
   ends.erase(end);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -11,7 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace vgpu {
+namespace vgpu::client {
 
 class ElapsedTimes {
  public:
@@ -41,4 +41,4 @@ class ElapsedTimes {
   std::unordered_map<uint64_t, End> ends;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

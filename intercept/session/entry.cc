@@ -1,7 +1,7 @@
 #include "intercept/session/entry.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 Session* initializedSession() { return Session::find(); }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -11,7 +11,7 @@
 
 #define VGPU_EXPORT __attribute__((visibility("default")))
 
-namespace vgpu {
+namespace vgpu::client {
 
 // Whether cuInit() has been called in this process and the session is open.
 Session* initializedSession();
@@ -48,4 +48,4 @@ CUresult enter(Body&& body) {
   });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace vgpu {
+namespace vgpu::client {
 
 class EventDescriptor {
  public:
@@ -36,4 +36,4 @@ class EventDescriptor {
   const kj::AutoCloseFd descriptor;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -1,6 +1,6 @@
 #include "intercept/session/event-lines.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 std::optional<uint32_t> EventLines::take() {
   std::lock_guard lock(mutex);
@@ -28,4 +28,4 @@ void EventLines::contextEnded(unsigned device, uint64_t stamp) {
     if (one.device == device && one.lastStamp < stamp) one.lastStamp = 0;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

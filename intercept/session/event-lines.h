@@ -10,7 +10,7 @@
 
 #include "vgpu/wire/segment.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class EventLines {
  public:
@@ -35,4 +35,4 @@ class EventLines {
   uint32_t next = 0;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -8,7 +8,7 @@
 
 #include "vgpu/wire/segment.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class EventRecord {
  public:
@@ -39,4 +39,4 @@ class EventRecord {
   std::atomic<uint64_t> latest{0};
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -8,7 +8,7 @@
 #include "intercept/session/cancellation.h"
 #include "intercept/session/session.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -33,4 +33,4 @@ CUresult reportFailure(const char* text) noexcept {
   return Session::find() == nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_UNKNOWN;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

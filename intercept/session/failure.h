@@ -8,7 +8,7 @@
 #include <exception>
 #include <new>
 
-namespace vgpu {
+namespace vgpu::client {
 
 // Says on stderr what went wrong on our side and gives the code that stands for it: no device where the session could
 // not be opened, else unknown.
@@ -26,4 +26,4 @@ CUresult answerOf(Body&& body) try {
   return reportFailure(failure.what());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -6,7 +6,7 @@
 
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 Gate::Mark& Gate::join() {
   std::lock_guard lock(mutex);
@@ -57,4 +57,4 @@ void Gate::open() {
   futexWake(closed, INT_MAX);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

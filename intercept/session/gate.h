@@ -22,7 +22,7 @@
 
 #include "intercept/session/asymmetric-fence.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Gate {
  public:
@@ -85,4 +85,4 @@ class Gate {
   Mark* free = nullptr;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

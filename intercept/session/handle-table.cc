@@ -2,7 +2,7 @@
 
 #include <kj/debug.h>
 
-namespace vgpu {
+namespace vgpu::client {
 
 uint64_t HandleTable::reserve(api::Kind kind, unsigned device) {
   std::lock_guard lock(mutex);
@@ -54,4 +54,4 @@ std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device, uint64_
   return found;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

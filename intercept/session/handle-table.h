@@ -18,7 +18,7 @@
 #include "intercept/session/stream-depth.h"
 #include "vgpu/api/handle.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 struct FunctionLayout {
   explicit FunctionLayout(const std::atomic<uint64_t>& deviceChanges) : replies(deviceChanges) {}
@@ -137,4 +137,4 @@ class HandleTable {
   uint32_t firstFree = none, lastFree = none;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -5,7 +5,7 @@
 #include "intercept/session/quiet-thread.h"
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that the program does not know of
@@ -63,4 +63,4 @@ void HostFunctions::serve() {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -13,7 +13,7 @@
 
 #include "intercept/session/event-lines.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class HostFunctions {
  public:
@@ -45,4 +45,4 @@ class HostFunctions {
   std::thread thread;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

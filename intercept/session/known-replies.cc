@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -44,4 +44,4 @@ void KnownReplies::forget() {
   ++changes;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

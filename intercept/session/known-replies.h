@@ -18,7 +18,7 @@
 
 #include "cuda-methods.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class KnownReplies {
  public:
@@ -51,4 +51,4 @@ class KnownReplies {
   uint64_t changes = 0;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

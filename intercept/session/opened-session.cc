@@ -10,9 +10,10 @@
 #include <string_view>
 
 #include "intercept/session/control-messages.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 // A cold worker with a real driver starts in well under a second (docs/facts.md: cuInit and a context take 0.35 s); a machine
@@ -84,4 +85,4 @@ void OpenedSession::introduce(ControlChannel& channel) const {
   send(channel, fill, sessionId.empty() ? nullptr : kj::arrayPtr(memory, 3));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

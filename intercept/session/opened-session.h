@@ -9,9 +9,9 @@
 #include <string>
 
 #include "intercept/session/control.h"
-#include "vgpu/wire/control-channel.h"
+#include "vgpu/control/channel.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class OpenedSession {
  public:
@@ -40,4 +40,4 @@ class OpenedSession {
   MemoryFile segmentFile, hostArenaFile;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-namespace vgpu {
+namespace vgpu::client {
 
 // While it lives no signal comes to the calling thread, nor to those that it starts, which keep it so.
 class SignalsOff {
@@ -35,4 +35,4 @@ std::thread startQuietThread(const char* name, Body&& body) {
   return thread;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

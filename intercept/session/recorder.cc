@@ -9,7 +9,7 @@
 #include "intercept/session/cancellation.h"
 #include "intercept/session/quiet-thread.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 Recorder::Recorder(const std::string& directory, std::function<uint64_t()> executed)
     : Recorder(ObjectList::open(directory), kj::mv(executed)) {}
@@ -82,4 +82,4 @@ void Recorder::tell(const kj::Exception& exception) {
           exception.getDescription().cStr());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -16,7 +16,7 @@
 
 #include "vgpu/objects/object-list.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Recorder {
  public:
@@ -52,4 +52,4 @@ class Recorder {
   std::thread thread;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

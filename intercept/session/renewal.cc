@@ -1,6 +1,6 @@
 #include "intercept/session/renewal.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 std::string Renewal::await() {
   std::lock_guard one(alone);
@@ -26,4 +26,4 @@ void Renewal::finish(const std::string& why) {
   changed.notify_all();
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

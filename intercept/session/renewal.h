@@ -10,7 +10,7 @@
 
 #include "intercept/session/event-descriptor.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Renewal {
  public:
@@ -35,4 +35,4 @@ class Renewal {
   bool asked = false;  // control thread only
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

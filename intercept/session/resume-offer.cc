@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "intercept/session/control-messages.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 // A daemon reports every few seconds while it restores, however long that takes.
@@ -67,4 +67,4 @@ ResumeOffer::State ResumeOffer::expire() {
   return state == State::lost ? State::taken : state;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "intercept/session/control.h"
-#include "vgpu/wire/control-channel.h"
+#include "vgpu/control/channel.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class ResumeOffer {
  public:
@@ -49,4 +49,4 @@ class ResumeOffer {
   std::string why;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

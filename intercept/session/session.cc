@@ -10,10 +10,10 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
-#include "intercept/session/copy-crew.h"
+#include "intercept/session/copy/thread-pool.h"
 #include "vgpu/wire/handover.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -163,4 +163,4 @@ void Session::lose(const std::string& why) {
   gate.open();
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

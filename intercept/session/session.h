@@ -25,15 +25,15 @@
 #include "intercept/session/gate.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
-#include "intercept/session/memory.h"
+#include "intercept/session/memory/memory.h"
+#include "intercept/session/memory/slabs.h"
 #include "intercept/session/recorder.h"
-#include "intercept/session/slabs.h"
 #include "intercept/session/slot-table.h"
 #include "intercept/session/textures.h"
 #include "intercept/session/variables.h"
 #include "vgpu/wire/ring.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class CopyCrew;
 
@@ -128,4 +128,4 @@ inline void raise(std::atomic<uint64_t>& value, uint64_t least) {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -5,7 +5,7 @@
 
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 std::optional<uint16_t> SlotTable::tryTake(Range range, uint32_t number) {
   uint32_t slot = range.first + number % range.count, end = range.first + range.count;
@@ -27,4 +27,4 @@ std::optional<uint16_t> SlotTable::take(Range range, uint32_t number, const std:
   return std::nullopt;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

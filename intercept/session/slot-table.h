@@ -22,7 +22,7 @@
 
 #include "vgpu/wire/segment.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class SlotTable {
  public:
@@ -49,4 +49,4 @@ class SlotTable {
   alignas(64) std::array<std::atomic<bool>, slotCount> taken{};
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -5,7 +5,7 @@
 #include "intercept/session/call.h"
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 void StreamDepth::countShared(const Thread& thread) {
   const Thread* nobody = nullptr;
@@ -72,4 +72,4 @@ void StreamDepth::reset() {
   line.reset();
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

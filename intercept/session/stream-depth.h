@@ -16,7 +16,7 @@
 
 #include "intercept/session/stream-line.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Thread;
 
@@ -60,4 +60,4 @@ class StreamDepth {
   std::atomic<uint64_t> mark{0};                // stamp of the one on its way; 0: there is none. There is never a second
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

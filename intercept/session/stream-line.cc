@@ -1,6 +1,6 @@
 #include "intercept/session/stream-line.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 std::optional<uint32_t> StreamLine::take(EventLines& lines) {
   uint32_t own = line.load(std::memory_order_relaxed);
@@ -33,4 +33,4 @@ void StreamLine::reset() {
   last.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

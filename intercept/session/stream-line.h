@@ -12,7 +12,7 @@
 
 #include "intercept/session/event-lines.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class StreamLine {
  public:
@@ -35,4 +35,4 @@ class StreamLine {
   std::atomic<uint64_t> last{0};
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

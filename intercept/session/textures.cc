@@ -1,6 +1,6 @@
 #include "intercept/session/textures.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 void Textures::add(unsigned device, uint64_t value, const KnownTexture& texture) {
   std::lock_guard lock(mutex);
@@ -32,4 +32,4 @@ std::vector<uint64_t> Textures::values(unsigned device, ObjectKind kind, uint64_
   return values;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::client {
 
 enum class ObjectKind { texture, surface };
 
@@ -37,4 +37,4 @@ class Textures {
   std::map<std::pair<unsigned, uint64_t>, KnownTexture> objects;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

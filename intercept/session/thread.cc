@@ -7,7 +7,7 @@
 
 #include "intercept/session/call.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 namespace {
 
@@ -90,4 +90,4 @@ CUresult Thread::perThreadStream(uint64_t& handle) {
   return CUDA_SUCCESS;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

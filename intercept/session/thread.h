@@ -7,7 +7,7 @@
 
 #include "intercept/session/session.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Thread {
  public:
@@ -91,4 +91,4 @@ class NewHandle {
   uint64_t handle;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace vgpu {
+namespace vgpu::client {
 
 void Variables::add(const std::string& name, const KnownVariable& variable) {
   std::lock_guard lock(mutex);
@@ -34,4 +34,4 @@ void Variables::dropModule(uint64_t module) {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace vgpu {
+namespace vgpu::client {
 
 struct KnownVariable {
   uint64_t handle = 0, module = 0, address = 0, bytes = 0;
@@ -26,4 +26,4 @@ class Variables {
   std::map<uint64_t, KnownVariable> byAddress;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -5,7 +5,7 @@
 #include "intercept/session/call.h"
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 CUresult awaitDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
@@ -101,4 +101,4 @@ CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
   return delivered(thread, event.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(event.device()));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -4,7 +4,7 @@
 
 #include "intercept/session/thread.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 // Until all work of `device` has ended. CUDA's answer, which may be that of earlier posted work.
 CUresult synchronizeDevice(Thread& thread, unsigned device);
@@ -22,4 +22,4 @@ CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event);
 // CUDA_ERROR_NOT_READY where it has not.
 CUresult queryEvent(Thread& thread, const ObjectEntry& event);
 
-}  // namespace vgpu
+}  // namespace vgpu::client

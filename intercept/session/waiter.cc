@@ -5,7 +5,7 @@
 
 #include "vgpu/wire/futex.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 Waiter::Waiter(Thread& thread, SlotTable::Range range)
     : thread(thread), index(thread.session.slots.take(range, thread.number(), thread.session.lost)) {
@@ -49,4 +49,4 @@ void Waiter::awaitExecution(uint64_t stamp) const {
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

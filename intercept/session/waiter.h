@@ -10,7 +10,7 @@
 
 #include "intercept/session/thread.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 class Waiter {
  public:
@@ -46,4 +46,4 @@ class Waiter {
   std::optional<uint16_t> index;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::client

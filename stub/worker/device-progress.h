@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <unordered_set>
 
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 #include "stub/worker/handle-map.h"
-#include "vgpu/wire/memory-file.h"
+#include "vgpu/base/memory-file.h"
 
 namespace vgpu::stub {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "cuda-methods.h"
-#include "stub/device/driver.h"
-#include "stub/pool/memory-pool.h"
+#include "stub/driver/driver.h"
+#include "stub/gpu/memory-pool.h"
 #include "stub/worker/answer.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/continuations.h"

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vgpu/wire/private-folder.h"
+#include "vgpu/base/private-folder.h"
 
 namespace vgpu::stub {
 

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 
 namespace vgpu::stub {
 

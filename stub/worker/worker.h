@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 #include "stub/worker/images.h"
-#include "vgpu/wire/memory-file.h"
+#include "vgpu/base/memory-file.h"
 
 namespace vgpu::stub {
 

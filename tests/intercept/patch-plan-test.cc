@@ -5,8 +5,8 @@
 #include <bit>
 #include <string>
 
-#include "intercept/runtime/patch-plan.h"
-#include "intercept/runtime/patch-write.h"
+#include "intercept/patch/plan.h"
+#include "intercept/patch/write.h"
 #include "vgpu/image/elf-file.h"
 
 using namespace vgpu::runtime;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "intercept/runtime/patch-write.h"
+#include "intercept/patch/write.h"
 #include "vgpu/image/elf-file.h"
 
 using namespace vgpu::runtime;

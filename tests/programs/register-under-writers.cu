@@ -50,7 +50,7 @@ class Writer {
 };
 
 // Has the system write the same bytes all over a page, again and again. Where the program may watch the system's own
-// accesses, none of them fails; else one may, with EFAULT (intercept/session/page-adoption.h).
+// accesses, none of them fails; else one may, with EFAULT (intercept/session/memory/page-adoption.h).
 class Reader {
  public:
   explicit Reader(char* buffer) : buffer(buffer), thread([this] { run(); }) {}

@@ -1,4 +1,4 @@
-#include "intercept/session/arena.h"
+#include "intercept/session/memory/arena.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 Arena leased(uint64_t bytes) {

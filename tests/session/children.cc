@@ -7,6 +7,7 @@
 #include <thread>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 TEST_CASE("a child is found by its name within its parent only") {
   Children<std::string> functions;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 TEST_CASE("a primary context lives from its first retain to its last release, under one handle") {
   HandleTable handles;

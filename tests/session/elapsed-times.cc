@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 TEST_CASE("a time is known for the two records that it lies between, and for no others") {
   ElapsedTimes times;

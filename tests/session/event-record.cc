@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 constexpr uint64_t stampAt(uint64_t frame) { return frame * frameUnit + 1; }
@@ -49,4 +49,4 @@ TEST_CASE("stamp and line are of the same record while others record") {
   CHECK(record.get().stamp == stampAt(19'999));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -12,6 +12,7 @@
 #include "cuda-methods.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

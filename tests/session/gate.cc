@@ -14,6 +14,7 @@
 #include "../refused-call.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 TEST_CASE("a closed gate is empty until it is opened, whatever the threads do") {
   auto gate = std::make_unique<Gate>();

@@ -6,6 +6,7 @@
 #include <thread>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 TEST_CASE("a handle is found while it lives, by its own kind only") {
   HandleTable table;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Pages that become the arena's and private again while threads use them.
-#include "intercept/session/page-adoption.h"
+#include "intercept/session/memory/page-adoption.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,10 +12,11 @@
 #include <atomic>
 #include <thread>
 
-#include "intercept/session/write-protection.h"
+#include "intercept/session/memory/write-protection.h"
 #include "vgpu/wire/arena.h"
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

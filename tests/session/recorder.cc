@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 constexpr size_t frameBytes = 4096;
@@ -118,4 +118,4 @@ TEST_CASE("a program whose object list cannot be written is told once, and every
   CHECK(told == 1);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 const std::atomic<bool> lost{true}, alive{false};

@@ -4,7 +4,7 @@
 
 #include "vgpu/wire/segment.h"
 
-namespace vgpu {
+namespace vgpu::client {
 
 TEST_CASE("a stream has one line from its first use on") {
   Segment segment(Segment::create());
@@ -33,4 +33,4 @@ TEST_CASE("the line of a stream that is gone is another's only when the GPU has 
   CHECK(last.take(lines) == line);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

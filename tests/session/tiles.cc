@@ -1,4 +1,4 @@
-#include "intercept/session/tiles.h"
+#include "intercept/session/copy/tiles.h"
 
 #include <doctest/doctest.h>
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // What a session may have of its host's memory, and where.
-#include "stub/pool/memory-pool.h"
+#include "stub/gpu/memory-pool.h"
 
 #include <doctest/doctest.h>
 

@@ -3,9 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "../scratch-directory.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 TEST_CASE("a connection that cannot be served does not keep the next one out") {
   test::ScratchDirectory folder("/tmp");
@@ -22,4 +23,4 @@ TEST_CASE("a connection that cannot be served does not keep the next one out") {
   CHECK(connections == 2);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

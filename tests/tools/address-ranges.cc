@@ -4,7 +4,7 @@
 
 #include <optional>
 
-using vgpu::AddressRanges;
+using vgpu::stub::AddressRanges;
 using Place = std::optional<uint64_t>;
 
 TEST_CASE("the lowest range that is large enough is taken") {

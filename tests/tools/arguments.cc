@@ -13,7 +13,7 @@
 #include "tools/common/node-address.h"
 #include "tools/vgpud/options.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -77,4 +77,4 @@ TEST_CASE("--device names what workers are started with") {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

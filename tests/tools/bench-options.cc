@@ -7,7 +7,7 @@
 
 #include "tools/vgpu-bench/cases.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -86,4 +86,4 @@ TEST_CASE("what is wanted of a figure follows from its name; small copies and la
   CHECK(wantedOf("memory of a program that copies nothing")->kind == Wanted::Kind::difference);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

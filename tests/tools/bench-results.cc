@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 std::string refusal(kj::FunctionParam<void()> work) {
@@ -133,4 +133,4 @@ TEST_CASE("a session's memory is what the program has more than it had natively 
   CHECK(!results.rows.back().met().value());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 Results example() {
@@ -86,4 +86,4 @@ TEST_CASE("a chart has a bar for each ratio of its group, longer the further fro
   CHECK(groupsOf(example()) == std::vector<std::string>{"calls", "copies", "extremes", "programs"});
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 struct Log {
@@ -52,4 +52,4 @@ TEST_CASE("any number of peers has a bounded number of lines") {
   CHECK(log.lines.size() <= LogLimit::mostKeys + 1);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

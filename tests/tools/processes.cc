@@ -11,7 +11,7 @@
 
 #include "../refused-call.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // A child that does not end by itself.
@@ -50,4 +50,4 @@ TEST_CASE("a child that cannot be watched is ended and reaped, and that is an er
   });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

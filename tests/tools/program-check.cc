@@ -15,7 +15,7 @@
 
 #include "../scratch-directory.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,4 +127,4 @@ TEST_CASE("a program is found as a shell would find it") {
   CHECK_THROWS_AS(findExecutable(folder.path), kj::Exception);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -15,11 +15,11 @@
 
 #include "../scratch-directory.h"
 #include "intercept/session/control.h"
-#include "vgpu/wire/control-channel.h"
-#include "vgpu/wire/control.capnp.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/control/channel.h"
+#include "vgpu/control/control.capnp.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::client {
 namespace {
 
 // Remembers what was asked of the session, for the test's thread to wait for.
@@ -353,4 +353,4 @@ TEST_CASE("a program that ends in the middle of a conversation ends it") {
   CHECK(other.isClosed());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::client

@@ -22,10 +22,10 @@
 #include <functional>
 #include <string>
 
+#include "vgpu/control/channel.h"
+#include "vgpu/control/control.capnp.h"
+#include "vgpu/control/unix-socket.h"
 #include "vgpu/objects/object-list.h"
-#include "vgpu/wire/control-channel.h"
-#include "vgpu/wire/control.capnp.h"
-#include "vgpu/wire/unix-socket.h"
 
 namespace {
 

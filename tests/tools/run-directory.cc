@@ -11,7 +11,7 @@
 
 #include "../scratch-directory.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST_CASE("a run directory that others can write is refused") {
   RunDirectory directory(folder.path);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

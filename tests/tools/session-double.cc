@@ -26,6 +26,7 @@
 namespace {
 
 using namespace vgpu;
+using namespace vgpu::client;
 
 class Double final : public SessionControl {
  public:

@@ -16,7 +16,7 @@
 #include "../refused-call.h"
 #include "../scratch-directory.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,4 +151,4 @@ TEST_CASE("a state directory that cannot be made leaves nothing") {
   CHECK_THROWS_AS(StateDirectory::make(folder.path + "/nothing", "new", getpid()), kj::Exception);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -9,7 +9,7 @@
 
 #include "tools/worker/progress-relay.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 namespace {
 
 class Receiver final : public control::Progress::Server {
@@ -99,4 +99,4 @@ TEST_CASE("work whose promise is dropped ends at its next report") {
   CHECK(ended.promise.wait(io.waitScope));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -1,4 +1,4 @@
-#include "vgpu/wire/control-channel.h"
+#include "vgpu/control/channel.h"
 
 #include <capnp/serialize.h>
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
 namespace vgpu {
 namespace {

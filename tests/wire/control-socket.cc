@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../scratch-directory.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/control/unix-socket.h"
 
 namespace vgpu {
 namespace {

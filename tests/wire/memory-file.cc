@@ -1,4 +1,4 @@
-#include "vgpu/wire/memory-file.h"
+#include "vgpu/base/memory-file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -13,10 +13,12 @@ else()
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
 endif()
 
-# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME. A sub-folder that others see
-# without the rest of its folder (vgpu/image) has one too; its target has _ for /.
+# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
 function(vgpu_folder name)
   string(REPLACE "/" "_" id "${name}")
+  if(TARGET vgpu_root_${id})
+    return()
+  endif()
   set(root "${CMAKE_BINARY_DIR}/roots/${id}")
   cmake_path(GET name PARENT_PATH parent)
   file(MAKE_DIRECTORY "${root}/${parent}")
@@ -25,9 +27,20 @@ function(vgpu_folder name)
   target_include_directories(vgpu_root_${id} INTERFACE "${root}")
 endfunction()
 
-# vgpu_library(NAME FOLDER sources...): a static library whose headers are those of FOLDER.
+# vgpu_library(NAME FOLDER [EXCEPT FILE] [SUBFOLDERS NAMES...] sources...): a static library of the sources in FOLDER, which
+# becomes an include root, and of other sources; without those of a program's main() in FILE.
 function(vgpu_library name folder)
-  add_library(${name} STATIC ${ARGN})
+  cmake_parse_arguments(arg "" "EXCEPT" "SUBFOLDERS" ${ARGN})
+  set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
+  foreach(sub ${arg_SUBFOLDERS})
+    list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/${sub}/*.cc")
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  if(arg_EXCEPT)
+    list(REMOVE_ITEM sources "${CMAKE_SOURCE_DIR}/${folder}/${arg_EXCEPT}")
+  endif()
+  vgpu_folder(${folder})
+  add_library(${name} STATIC ${sources} ${arg_UNPARSED_ARGUMENTS})
   string(REPLACE "/" "_" root "vgpu_root_${folder}")
   target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options)
   target_link_libraries(${name} INTERFACE vgpu_options)

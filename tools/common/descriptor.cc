@@ -3,7 +3,8 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu {
 

@@ -4,7 +4,7 @@
 #include <kj/async.h>
 #include <kj/io.h>
 
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
 namespace vgpu {
 

@@ -5,7 +5,8 @@
 #include <system_error>
 #include <thread>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu {
 

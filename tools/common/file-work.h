@@ -8,6 +8,8 @@
 #include <kj/function.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
 
 namespace vgpu {
 
@@ -24,16 +26,33 @@ class FileWork {
   // dropping it does not stop the work. Rejects where `work` throws, or where no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
-    auto pair = kj::newPromiseAndCrossThreadFulfiller<decltype(work())>();
+    using Result = decltype(work());
+    auto result = std::make_shared<Handed<Result>>();
+    auto pair = kj::newPromiseAndCrossThreadFulfiller<void>();
     return kj::evalNow([&] {
-      add([work = kj::mv(work), fulfiller = kj::mv(pair.fulfiller)]() mutable {
-        fulfiller->rejectIfThrows([&] { fulfiller->fulfill(work()); });
+      add([work = kj::mv(work), result, fulfiller = kj::mv(pair.fulfiller)]() mutable {
+        fulfiller->rejectIfThrows([&] {
+          Result value = work();
+          std::unique_lock lock(result->mutex);
+          result->value.emplace(kj::mv(value));
+          lock.unlock();
+          fulfiller->fulfill();
+        });
       });
-      return kj::mv(pair.promise);
+      return pair.promise.then([result] {
+        std::lock_guard lock(result->mutex);
+        return Result(kj::mv(*result->value));
+      });
     });
   }
 
  private:
+  // A result on its way to the loop. The lock is for thread sanitizer: it does not see the one that KJ hands promises over with.
+  template <typename Result>
+  struct Handed {
+    std::mutex mutex;
+    std::optional<Result> value;
+  };
   struct State;
   void add(kj::Function<void()> added);
 

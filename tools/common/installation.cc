@@ -2,7 +2,8 @@
 
 #include <filesystem>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu {
 namespace {

@@ -5,7 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu {
 namespace {

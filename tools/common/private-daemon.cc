@@ -16,7 +16,7 @@
 
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu {
 namespace {

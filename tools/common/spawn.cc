@@ -11,7 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+
 
 namespace vgpu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tools/common/installation.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 // A worker that a run has taken ends behind its program, and another one is started in its place; a driver's start
@@ -77,4 +77,4 @@ Results Campaign::measure(const std::vector<Case>& cases, bool quick) {
   return results;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -8,7 +8,7 @@
 #include "tools/vgpu-bench/options.h"
 #include "tools/vgpu-bench/results.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 
 class Campaign {
  public:
@@ -34,4 +34,4 @@ class Campaign {
   bool native = false;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

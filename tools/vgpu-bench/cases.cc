@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 // The groups of tests/programs/calls.cu, by the chart they belong to.
@@ -107,4 +107,4 @@ std::optional<Wanted> wantedOf(const std::string& name) {
   return {};
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::bench {
 
 struct Case {
   std::string name;                  // what --only matches: "programs/scan"
@@ -39,4 +39,4 @@ struct Wanted {
 // What is wanted of the figure called `name`, in the figure's own unit for a difference.
 std::optional<Wanted> wantedOf(const std::string& name);
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -6,7 +6,7 @@
 
 #include "tools/vgpu-bench/write.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 // In pixels. Names are left of the bars, values right of them.
@@ -119,4 +119,4 @@ std::string writeChart(const Results& results, const std::string& group) {
   return text + "</svg>\n";
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

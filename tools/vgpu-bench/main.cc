@@ -11,9 +11,9 @@
 #include "tools/common/spawn.h"
 #include "tools/vgpu-bench/campaign.h"
 #include "tools/vgpu-bench/write.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 void writeFile(const std::filesystem::path& path, const std::string& text) {
@@ -77,9 +77,9 @@ int run(std::vector<std::string> arguments) {
 }
 
 }  // namespace
-}  // namespace vgpu
+}  // namespace vgpu::bench
 
 int main(int argc, char** argv) {
   vgpu::rememberIgnoredSignals();
-  return vgpu::run({argv + 1, argv + argc});
+  return vgpu::bench::run({argv + 1, argv + argc});
 }

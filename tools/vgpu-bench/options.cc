@@ -5,7 +5,7 @@
 
 #include "tools/common/installation.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 constexpr const char* description =
@@ -59,4 +59,4 @@ bool parseOptions(std::vector<std::string> arguments, BenchOptions& options, int
   return true;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::bench {
 
 struct BenchOptions {
   std::vector<std::string> only, command;
@@ -17,4 +17,4 @@ struct BenchOptions {
 // Whether there is something to do; else `code` is what to return, and why is printed.
 bool parseOptions(std::vector<std::string> arguments, BenchOptions& options, int& code);
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+
+namespace vgpu::bench {
 
 std::optional<double> Row::ratio() const {
   if (meanRatio) return meanRatio;
@@ -77,4 +78,4 @@ void Results::conclude() {
   addMeans("whole process", false);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

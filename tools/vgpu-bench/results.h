@@ -9,7 +9,7 @@
 #include "tools/vgpu-bench/run.h"
 #include "tools/vgpu-bench/statistics.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 
 enum class Side { native, virtualized };
 
@@ -49,4 +49,4 @@ struct Results {
   std::vector<Digest> digests;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -20,9 +20,9 @@
 #include <sstream>
 
 #include "tools/common/spawn.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 // figure,NAME,UNIT,VALUE: a name may have commas of its own.
@@ -126,4 +126,4 @@ Run runCopies(const std::vector<std::string>& command, int copies, bool readsOut
   return run;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::bench {
 
 struct Figure {
   std::string name, unit;
@@ -29,4 +29,4 @@ struct Run {
 // not return 0, with what it printed.
 Run runCopies(const std::vector<std::string>& command, int copies, bool readsOutput);
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace vgpu {
+namespace vgpu::bench {
 
 Spread spreadOf(std::vector<double> values) {
   std::ranges::sort(values);
@@ -17,4 +17,4 @@ double geometricMean(const std::vector<double>& values) {
   return std::exp(logarithms / static_cast<double>(values.size()));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

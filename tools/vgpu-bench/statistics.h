@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::bench {
 
 struct Spread {
   double least = 0, median = 0, most = 0;
@@ -15,4 +15,4 @@ Spread spreadOf(std::vector<double> values);
 // `values` are positive, and not empty.
 double geometricMean(const std::vector<double>& values);
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace vgpu {
+namespace vgpu::bench {
 namespace {
 
 using nlohmann::json;
@@ -148,4 +148,4 @@ std::vector<std::string> groupsOf(const Results& results) {
   return groups;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

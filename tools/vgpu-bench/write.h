@@ -5,7 +5,7 @@
 
 #include "tools/vgpu-bench/results.h"
 
-namespace vgpu {
+namespace vgpu::bench {
 
 // For people, and for a Markdown page as it is.
 std::string writeTable(const Results& results);
@@ -21,4 +21,4 @@ std::string writeChart(const Results& results, const std::string& group);
 // The groups in the order in which they were measured.
 std::vector<std::string> groupsOf(const Results& results);
 
-}  // namespace vgpu
+}  // namespace vgpu::bench

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 // Options before the program whose value is the next word.
@@ -32,4 +32,4 @@ std::vector<std::string> markProgram(std::vector<std::string> arguments) {
   return arguments;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

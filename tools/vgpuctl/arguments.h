@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 // Puts "--" before the program of `vgpuctl run`, where the person left it out: options after the program's name are the
 // program's. `arguments` come without vgpuctl's own name.
 std::vector<std::string> markProgram(std::vector<std::string> arguments);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -6,7 +6,7 @@
 
 #include "tools/common/node-address.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 struct RunOptions {
   std::string name;  // of the session; empty: the program's file name
@@ -26,4 +26,4 @@ int resumeSession(const NodeAddress& node, const std::string& directory, bool js
 // `target` is a session (its object list is shown) or a snapshot's directory (its manifest is).
 int inspect(const NodeAddress& node, const std::string& target, bool json);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

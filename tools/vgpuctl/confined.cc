@@ -12,9 +12,9 @@
 
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 // The largest list there may be (record-store.h), decoded, takes some 4 GiB and a few seconds.
@@ -59,4 +59,4 @@ int runConfined(const std::string& what, kj::FunctionParam<int()> action) {
             : fmt::format("{} is damaged: the process that read it {}", what, describeExit(status)));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

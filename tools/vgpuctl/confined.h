@@ -5,11 +5,11 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 // Runs `action` in a child of this process, with little memory and time, and returns its exit code; `action` may print.
 // Throws kj::Exception, naming `what` is read, where the child is ended by a signal (what was damaged leads LMDB out of its
 // file) or by a limit. The calling process must have one thread.
 int runConfined(const std::string& what, kj::FunctionParam<int()> action);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -14,9 +14,8 @@
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/objects/object-list.h"
-#include "vgpu/wire/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 using nlohmann::json;
@@ -124,4 +123,4 @@ int inspect(const NodeAddress& address, const std::string& target, bool asJson) 
   return runConfined("the snapshot", [&] { return inspectSnapshot(target, asJson); });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -8,7 +8,7 @@
 #include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/commands.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 constexpr const char* examples =
@@ -97,9 +97,9 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace vgpu
+}  // namespace vgpu::ctl
 
 int main(int argc, char** argv) {
   vgpu::rememberIgnoredSignals();
-  return vgpu::run(argc, argv);
+  return vgpu::ctl::run(argc, argv);
 }

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "tools/common/reason.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 constexpr auto answerLimit = 10 * kj::SECONDS;
@@ -46,4 +47,4 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
       .wait(io.waitScope);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

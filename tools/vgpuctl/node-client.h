@@ -5,9 +5,9 @@
 #include <kj/async-io.h>
 
 #include "tools/common/node-address.h"
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 class NodeClient {
  public:
@@ -30,4 +30,4 @@ class NodeClient {
   control::Node::Client client = nullptr;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

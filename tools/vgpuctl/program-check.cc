@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <sstream>
 
+#include "vgpu/base/fail.h"
 #include "vgpu/image/elf-file.h"
-#include "vgpu/wire/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ void requirePreloadable(const std::string& path) {
   requireLoadable(interpreter, image::Elf(other.bytes()));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 // The file that a shell would execute for `name`. Throws kj::Exception where there is none.
 std::string findExecutable(const std::string& name);
@@ -12,4 +12,4 @@ std::string findExecutable(const std::string& name);
 // Throws kj::Exception saying why `path` cannot be run on a virtual GPU, and what can be done.
 void requirePreloadable(const std::string& path);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -9,7 +9,7 @@
 
 #include "tools/common/printable.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 bool wantsProgress() {
   const char* wish = std::getenv("VGPU_PROGRESS");
@@ -42,4 +42,4 @@ std::string humanBytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 // Whether progress is shown: where stderr is a terminal, or where VGPU_PROGRESS=1 asks for it.
 bool wantsProgress();
@@ -29,4 +29,4 @@ class ProgressLine final : public control::Progress::Server {
 // "1.5 GiB"
 std::string humanBytes(uint64_t bytes);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -18,9 +18,9 @@
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/node-client.h"
 #include "tools/vgpuctl/program-check.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 // Passed on to the program where a process sent them; what the terminal sends reaches the whole group by itself.
@@ -108,4 +108,4 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   return 128 + WTERMSIG(status);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

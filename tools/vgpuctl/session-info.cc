@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 const char* stateName(control::State state) {
   switch (state) {
@@ -45,4 +45,4 @@ void printJson(const nlohmann::json& value) {
   fmt::print("{}\n", value.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

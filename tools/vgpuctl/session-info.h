@@ -3,9 +3,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 const char* stateName(control::State state);
 
@@ -15,4 +15,4 @@ nlohmann::json sessionJson(control::SessionInfo::Reader session);
 // On stdout, in ASCII: what a program calls itself moves no terminal.
 void printJson(const nlohmann::json& value);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

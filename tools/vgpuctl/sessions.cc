@@ -10,10 +10,9 @@
 #include "tools/vgpuctl/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fault-point.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 using nlohmann::json;
@@ -130,4 +129,4 @@ int resumeSession(const NodeAddress& address, const std::string& directory, bool
   return 0;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

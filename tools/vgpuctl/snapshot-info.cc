@@ -11,7 +11,7 @@
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 
-namespace vgpu {
+namespace vgpu::ctl {
 namespace {
 
 using checkpoint::Manifest;
@@ -94,4 +94,4 @@ int inspectSnapshot(const std::string& directory, bool asJson) {
   return 0;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::ctl {
 
 // Prints the manifest in `directory`. Its own checksum is checked, the files beside it are not. Returns the exit code.
 int inspectSnapshot(const std::string& directory, bool json);
 
-}  // namespace vgpu
+}  // namespace vgpu::ctl

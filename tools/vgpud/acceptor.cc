@@ -8,9 +8,9 @@
 
 #include "tools/common/reason.h"
 #include "tools/vgpud/log.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr auto retryDelay = 50 * kj::MILLISECONDS;
@@ -63,4 +63,4 @@ kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj:
   return promise.attach(kj::mv(acceptor));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -7,10 +7,10 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // Listens on a new socket file and calls `take` for every connection, as long as the promise lives. Running out of
 // descriptors delays new connections and ends nothing; a connection for which `take` throws is closed.
 kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -1,8 +1,9 @@
 #include "tools/vgpud/client-stream.h"
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+
+namespace vgpu::daemon {
 namespace {
 
 // A message is two or three reads.
@@ -19,4 +20,4 @@ kj::Promise<size_t> ClientStream::tryRead(void* buffer, size_t minBytes, size_t 
   });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class ClientStream final : public kj::AsyncIoStream {
  public:
@@ -39,4 +39,4 @@ class ClientStream final : public kj::AsyncIoStream {
   unsigned reads = 0;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // A descriptor and 32 KiB each (opendir(3)).
@@ -92,4 +92,4 @@ class Removal {
 
 std::string emptyFolder(int folder, const std::string& last) { return Removal(folder, last).run(); }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "vgpu/wire/private-folder.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/private-folder.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

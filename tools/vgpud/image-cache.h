@@ -7,7 +7,7 @@
 
 #include "tools/vgpud/options.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // The folder of one who named none: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty where
 // there is none of these.
@@ -17,4 +17,4 @@ std::string defaultImageCache();
 // alone, throws kj::Exception; where the default one is not, there is no cache, and the log says why.
 void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

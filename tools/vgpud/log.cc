@@ -10,7 +10,7 @@
 
 #include "tools/common/printable.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // The pattern's flag for a line's text.
@@ -65,4 +65,4 @@ void warnLimited(const char* kind, int64_t peer, const std::string& line) {
   limit.add(kind, peer, line);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

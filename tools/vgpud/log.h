@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // Lines go to stderr; `level` as --log-level takes it.
 void startLog(const std::string& level);
@@ -46,4 +46,4 @@ class LogLimit {
 // A warning, so limited.
 void warnLimited(const char* kind, int64_t peer, const std::string& line);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -20,10 +20,9 @@
 #include "tools/vgpud/options.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/sessions.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fault-point.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr unsigned mostWarm = 64;
@@ -167,11 +166,11 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace vgpu
+}  // namespace vgpu::daemon
 
 int main(int argc, char** argv) {
   vgpu::rememberIgnoredSignals();
   kj::UnixEventPort::captureSignal(SIGTERM);
   kj::UnixEventPort::captureSignal(SIGINT);
-  return vgpu::run(argc, argv);
+  return vgpu::daemon::run(argc, argv);
 }

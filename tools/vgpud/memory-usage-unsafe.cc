@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // The few names of NVML (nvml.h) that are needed here; its header is not part of every toolkit.
@@ -63,4 +63,4 @@ GpuMemory gpuMemory() {
   return result;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // Proportional resident memory (Pss) in bytes; 0 where the process has ended.
 uint64_t hostMemory(pid_t process);
@@ -17,4 +17,4 @@ struct GpuMemory {
 };
 GpuMemory gpuMemory();
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

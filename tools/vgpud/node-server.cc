@@ -9,9 +9,10 @@
 #include "tools/vgpud/memory-usage.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr auto firstWordLimit = 10 * kj::SECONDS;
@@ -125,7 +126,7 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   auto params = context.getParams();
   Session& session = sessions.get(params.getSession());
   unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
-  return vgpu::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds)
+  return daemon::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds)
       .then([context](OperationReport&& report) mutable { report.give(context.getResults().initReport()); });
 }
 
@@ -133,7 +134,7 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
   ++*calls;
   context.allowCancellation();
   auto params = context.getParams();
-  return vgpu::resume(sessions, params.getDirectory(), params.getProgress())
+  return daemon::resume(sessions, params.getDirectory(), params.getProgress())
       .then([this, context](Resumed&& resumed) mutable {
         auto results = context.getResults();
         KJ_IF_MAYBE (session, sessions.find(resumed.session)) {
@@ -178,4 +179,4 @@ kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket) {
       });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

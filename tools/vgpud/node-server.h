@@ -5,9 +5,9 @@
 #include <string>
 
 #include "tools/vgpud/sessions.h"
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class NodeServer final : public control::Node::Server {
  public:
@@ -31,4 +31,4 @@ class NodeServer final : public control::Node::Server {
 // that it is done with it).
 kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "tools/common/installation.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr const char* emulatedDriver = "libvgpu-emulator.so";
@@ -45,4 +45,4 @@ std::vector<WorkerKind> workerKinds(const std::string& device) {
   fail("--device takes auto, cuda, emulated or emulated:N, not \"" + device + "\"");
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

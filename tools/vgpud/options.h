@@ -8,7 +8,7 @@
 
 #include "tools/vgpud/worker-process.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 struct DaemonOptions {
   std::string runDirectory;
@@ -25,4 +25,4 @@ struct DaemonOptions {
 // installation lacks the emulated device.
 std::vector<WorkerKind> workerKinds(const std::string& device);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -12,7 +12,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 kj::AutoCloseFd openHandle(pid_t child) {
@@ -66,4 +66,4 @@ kj::Promise<std::string> Processes::reap(pid_t pid) {
 
 void Processes::taskFailed(kj::Exception&& exception) { spdlog::warn("a child was lost: {}", reasonOf(exception)); }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class Processes final : private kj::TaskSet::ErrorHandler {
  public:
@@ -37,4 +37,4 @@ class Processes final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet tasks;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -5,9 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include "tools/common/reason.h"
-#include "vgpu/wire/control-channel.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/channel.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr auto openLimit = 10 * kj::SECONDS;
@@ -118,4 +119,4 @@ kj::Promise<void> ProgramLink::write(capnp::MessageBuilder& message, kj::ArrayPt
       .then([this] { --queued; });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "vgpu/wire/control.capnp.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/control/control.capnp.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // What a program says of itself when it opens a session or answers `reattach`.
 struct ProgramOpen {
@@ -61,4 +61,4 @@ class ProgramLink {
   kj::Maybe<kj::Function<void(control::ToNode::Reader)>> handler;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -8,7 +8,7 @@
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // Nobody watches.
@@ -55,4 +55,4 @@ kj::Promise<void> renewWorker(Sessions& sessions, Session& session) {
       });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

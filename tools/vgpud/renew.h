@@ -6,9 +6,9 @@
 
 #include "tools/vgpud/sessions.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // Never rejects: where it cannot be, the program is told why.
 kj::Promise<void> renewWorker(Sessions& sessions, Session& session);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

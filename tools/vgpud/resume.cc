@@ -6,10 +6,11 @@
 #include "checkpoint/snapshot.h"
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
@@ -198,4 +199,4 @@ kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::
   return work.attach(kj::mv(resumption));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

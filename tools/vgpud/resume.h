@@ -10,7 +10,7 @@
 #include "tools/vgpud/sessions.h"
 #include "tools/vgpud/suspend.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 struct Resumed {
   std::string session;  // id
@@ -21,4 +21,4 @@ struct Resumed {
 // promise ends the work.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "vgpu/wire/private-folder.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/private-folder.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 void makePrivate(const std::string& path) {
@@ -56,4 +56,4 @@ void RunDirectory::lock() {
   KJ_SYSCALL(written = pwrite(fd, pid.data(), pid.size(), 0), path.c_str());
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

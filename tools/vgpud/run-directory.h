@@ -14,7 +14,7 @@
 
 #include <string>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class RunDirectory {
  public:
@@ -38,4 +38,4 @@ class RunDirectory {
   kj::AutoCloseFd lockFile;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -6,9 +6,10 @@
 #include <ctime>
 #include <utility>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+
+namespace vgpu::daemon {
 namespace {
 
 // A program accepts in milliseconds; one that takes this long is stopped (SIGSTOP, a debugger).
@@ -148,4 +149,4 @@ std::string newSessionId() {
   return id;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -13,9 +13,9 @@
 #include "tools/vgpud/program-link.h"
 #include "tools/vgpud/state-directory.h"
 #include "tools/vgpud/worker-process.h"
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class Session {
  public:
@@ -82,4 +82,4 @@ class Session {
 // A name for a new session: eight letters and digits that a person can read aloud.
 std::string newSessionId();
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -11,10 +11,10 @@
 #include "tools/common/session-lookup.h"
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/renew.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // For the last words to programs that do not read.
@@ -269,4 +269,4 @@ kj::Promise<void> Sessions::close() {
 
 void Sessions::taskFailed(kj::Exception&& exception) { spdlog::warn("{}", reasonOf(exception)); }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -15,9 +15,9 @@
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/session.h"
 #include "tools/vgpud/worker-pool.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class Sessions final : private kj::TaskSet::ErrorHandler {
  public:
@@ -91,4 +91,4 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet watches;  // of programs whose sessions are not in the table; close() does not wait for them
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -14,9 +14,10 @@
 #include <sstream>
 
 #include "tools/vgpud/empty-folder.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +172,4 @@ std::string StateDirectory::remove() const {
   return problem.empty() ? "" : fmt::format("{} cannot be removed: {}", where, problem);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class StateDirectory {
  public:
@@ -58,4 +58,4 @@ class StateDirectory {
   std::string where;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

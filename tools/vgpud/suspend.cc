@@ -5,10 +5,10 @@
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/vgpud/target-folder.h"
-#include "vgpu/wire/fault-point.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
@@ -186,4 +186,4 @@ kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::
   return session.exclusively(work.attach(kj::mv(suspension)));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -8,7 +8,7 @@
 
 #include "tools/vgpud/sessions.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 struct OperationReport {
   double seconds = 0, gateSeconds = 0;
@@ -26,4 +26,4 @@ constexpr unsigned suspendTimeout = 60;
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
                                      control::Progress::Client progress, unsigned timeoutSeconds = suspendTimeout);
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include "tools/common/descriptor.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 struct Done {};  // the result of work that has none
@@ -39,4 +39,4 @@ kj::Promise<void> TargetFolder::end(bool keeps) {
   });
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -14,7 +14,7 @@
 #include "checkpoint/directory.h"
 #include "tools/common/file-work.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 class TargetFolder {
  public:
@@ -38,4 +38,4 @@ class TargetFolder {
   kj::ForkedPromise<void> opened = kj::Promise<void>(kj::READY_NOW).fork();
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "tools/common/reason.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 // A driver's start takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
@@ -125,4 +125,4 @@ void WorkerPool::close() {
 
 void WorkerPool::taskFailed(kj::Exception&& exception) { spdlog::warn("no worker: {}", reasonOf(exception)); }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -9,7 +9,7 @@
 
 #include "tools/vgpud/worker-process.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 struct DeviceInfo {
   uint32_t ordinal = 0;
@@ -66,4 +66,4 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet tasks;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

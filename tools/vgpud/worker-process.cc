@@ -15,7 +15,7 @@
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 namespace {
 
 constexpr int workerSocket = 3;    // where vgpu-worker expects its end
@@ -99,4 +99,4 @@ kj::Promise<void> WorkerProcess::stop() {
   return exited().ignoreResult();
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

@@ -12,11 +12,11 @@
 
 #include "stub/worker/images.h"
 #include "tools/vgpud/processes.h"
-#include "vgpu/wire/control.capnp.h"
-#include "vgpu/wire/memory-file.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/memory-file.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::daemon {
 
 // Which device workers serve, as `vgpu-worker --device` takes it, and the environment that goes with it.
 struct WorkerKind {
@@ -66,4 +66,4 @@ class WorkerProcess {
   Mapping counters;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::daemon

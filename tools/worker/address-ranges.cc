@@ -4,7 +4,7 @@
 
 #include "vgpu/wire/arena.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 
 std::optional<uint64_t> AddressRanges::take(uint64_t bytes, uint64_t unit) {
   uint64_t at = roundUp(base, unit);
@@ -33,4 +33,4 @@ void AddressRanges::give(uint64_t address, uint64_t bytes) {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

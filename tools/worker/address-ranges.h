@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-namespace vgpu {
+namespace vgpu::stub {
 
 class AddressRanges {
  public:
@@ -26,4 +26,4 @@ class AddressRanges {
   std::map<uint64_t, uint64_t> taken;  // beginning to end
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

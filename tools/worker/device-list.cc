@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+
+namespace vgpu::stub {
 namespace {
 
 // As nvidia-smi prints it: GPU-8-4-4-4-12.
@@ -42,4 +43,4 @@ std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
   return devices;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

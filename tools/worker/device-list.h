@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 
 struct DeviceDescription {
   uint32_t ordinal = 0;
@@ -19,4 +19,4 @@ struct DeviceDescription {
 // Throws kj::Exception where the driver does not start or has no device.
 std::vector<DeviceDescription> listDevices(const stub::Driver& driver);
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -20,7 +20,7 @@
 #include "tools/worker/address-ranges.h"
 #include "vgpu/wire/arena.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 namespace {
 
 constexpr uint64_t driverArenaBase = deviceArenaBase + maxDevices * deviceArenaBytes;
@@ -86,17 +86,17 @@ void* mapForDriver(Driver& driver, size_t bytes, int protection, int flags, int 
 }
 
 }  // namespace
-}  // namespace vgpu
+}  // namespace vgpu::stub
 
 extern "C" {
 
 #pragma GCC visibility push(default)
 
 void* mmap(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  vgpu::Driver* driver = hint == nullptr && (flags & MAP_FIXED) == 0 ? vgpu::driver() : nullptr;
+  vgpu::stub::Driver* driver = hint == nullptr && (flags & MAP_FIXED) == 0 ? vgpu::stub::driver() : nullptr;
   if (driver != nullptr && driver->isAt(__builtin_return_address(0)))
-    return vgpu::mapForDriver(*driver, bytes, protection, flags, file, offset);
-  return vgpu::mapByKernel(hint, bytes, protection, flags, file, offset);
+    return vgpu::stub::mapForDriver(*driver, bytes, protection, flags, file, offset);
+  return vgpu::stub::mapByKernel(hint, bytes, protection, flags, file, offset);
 }
 
 void* mmap64(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) noexcept
@@ -104,10 +104,10 @@ void* mmap64(void* hint, size_t bytes, int protection, int flags, int file, off_
 
 int munmap(void* address, size_t bytes) noexcept {
   auto begin = reinterpret_cast<uint64_t>(address);
-  vgpu::Driver* driver = vgpu::driver();
-  if (driver == nullptr || !driver->addresses.contains(begin)) return vgpu::unmapByKernel(address, bytes);
+  vgpu::stub::Driver* driver = vgpu::stub::driver();
+  if (driver == nullptr || !driver->addresses.contains(begin)) return vgpu::stub::unmapByKernel(address, bytes);
   std::lock_guard lock(driver->mutex);
-  int result = vgpu::unmapByKernel(address, bytes);
+  int result = vgpu::stub::unmapByKernel(address, bytes);
   if (result == 0) driver->addresses.give(begin, vgpu::roundUp(bytes, 4 * vgpu::KiB));
   return result;
 }

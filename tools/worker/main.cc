@@ -16,10 +16,10 @@
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
 #include "tools/worker/worker-server.h"
-#include "vgpu/wire/memory-file.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/memory-file.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 namespace {
 
 constexpr int controlSocket = 3;
@@ -63,11 +63,11 @@ int serve(const WorkerOptions& options) {
 }
 
 }  // namespace
-}  // namespace vgpu
+}  // namespace vgpu::stub
 
 int main(int argc, char** argv) {
   CLI::App app{"One session's worker. Started by vgpud, not by hand.", "vgpu-worker"};
-  vgpu::WorkerOptions options;
+  vgpu::stub::WorkerOptions options;
   app.set_version_flag("--version", std::string("vgpu-worker ") + vgpu::productVersion);
   app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
   app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
@@ -80,5 +80,5 @@ int main(int argc, char** argv) {
   // Standard output is for what kernels print.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("vgpu-worker"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
-  return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::serve(options); });
+  return vgpu::exitCodeOf("vgpu-worker", [&] { return vgpu::stub::serve(options); });
 }

@@ -2,9 +2,10 @@
 
 #include <kj/debug.h>
 
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
 
-namespace vgpu {
+
+namespace vgpu::stub {
 
 // A receiver that fails or does not keep up gets fewer reports; the work does not wait for it.
 struct ProgressRelay::Receiver {
@@ -43,4 +44,4 @@ void ProgressRelay::cancel() {
   receiver->sending = kj::READY_NOW;
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 
 class ProgressRelay {
  public:
@@ -37,4 +37,4 @@ kj::Promise<T> cancelOnDrop(kj::Promise<T> work, std::shared_ptr<ProgressRelay> 
   return work.attach(kj::defer([relay = kj::mv(relay)] { relay->cancel(); }));
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

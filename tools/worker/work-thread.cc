@@ -1,6 +1,6 @@
 #include "tools/worker/work-thread.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 
 WorkThread::WorkThread() : thread([this] { loop(); }) {}
 
@@ -34,4 +34,4 @@ void WorkThread::loop() {
   }
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace vgpu {
+namespace vgpu::stub {
 
 class WorkThread {
  public:
@@ -41,4 +41,4 @@ class WorkThread {
   std::thread thread;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -11,12 +11,12 @@
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
 #include "tools/worker/progress-relay.h"
-#include "vgpu/wire/fault-point.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/wire/handover.h"
 #include "vgpu/wire/segment.h"
-#include "vgpu/wire/unix-socket.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 namespace {
 
 struct Done {};  // the result of work that has none
@@ -206,4 +206,4 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
                       relay);
 }
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

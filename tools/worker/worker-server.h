@@ -9,12 +9,12 @@
 #include <string>
 
 #include "checkpoint/snapshot.h"
-#include "stub/device/driver.h"
+#include "stub/driver/driver.h"
 #include "stub/worker/worker.h"
 #include "tools/worker/work-thread.h"
-#include "vgpu/wire/control.capnp.h"
+#include "vgpu/control/control.capnp.h"
 
-namespace vgpu {
+namespace vgpu::stub {
 
 class WorkerServer final : public control::Worker::Server {
  public:
@@ -46,4 +46,4 @@ class WorkerServer final : public control::Worker::Server {
   WorkThread thread;
 };
 
-}  // namespace vgpu
+}  // namespace vgpu::stub

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <vector>
 
-#include "vgpu/wire/arena.h"
-#include "vgpu/wire/unix-socket.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu {
 

@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "vgpu/objects/list-copy.h"
-#include "vgpu/wire/arena.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu {
 

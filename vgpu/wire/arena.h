@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-namespace vgpu {
+#include "vgpu/base/sizes.h"
 
-constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB, TiB = 1024 * GiB;
+namespace vgpu {
 
 constexpr uint64_t maxDevices = 16;
 constexpr uint64_t deviceArenaBase = 0x2000'0000'0000;
@@ -38,7 +38,5 @@ constexpr bool inDeviceArenas(uint64_t address) {
 constexpr bool inHostArena(uint64_t address) {
   return address >= hostArenaBase && address < hostArenaBase + hostArenaBytes;
 }
-
-constexpr uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace vgpu

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vgpu/base/memory-file.h"
 #include "vgpu/wire/arena.h"
-#include "vgpu/wire/memory-file.h"
 
 namespace vgpu {
 

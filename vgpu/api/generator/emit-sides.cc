@@ -133,7 +133,7 @@ std::string emitFrames(const std::vector<Method>& methods) {
 
 std::string emitClient(const std::vector<Method>& methods) {
   std::string out = banner;
-  out += "#include \"intercept/session/entry.h\"\n\nusing namespace vgpu;\n\n";
+  out += "#include \"intercept/session/entry.h\"\n\nusing namespace vgpu;\nusing namespace vgpu::client;\n\n";
   for (auto& m : methods)
     if (m.clientGenerated()) out += clientEntry(m);
   return out;

@@ -1,0 +1,143 @@
+#include "intercept/patch/plan.h"
+
+#include <algorithm>
+
+#include "vgpu/image/fatbinary.h"
+
+namespace vgpu::runtime {
+namespace {
+
+using image::Bytes;
+
+// Every copy of the runtime has this function, and every object that uses one calls it.
+constexpr std::string_view landmark = "__cudaRegisterFatBinary";
+// Functions that were taken out with CUDA 13: who has one speaks an older interface under the same names.
+constexpr std::string_view olderRuntime[] = {"cudaGetDeviceProperties_v2", "cudaThreadSynchronize", "cudaThreadExit"};
+// A section of ours: another copy of this library must not be patched to call us while it patches us to call it.
+constexpr std::string_view ownSection = "vgpu_driver_entries";
+
+const Export* findExport(std::span<const Export> rows, std::string_view name) {
+  auto row = std::ranges::lower_bound(rows, name, {}, [](const Export& e) { return std::string_view(e.name); });
+  return row != rows.end() && row->name == name ? &*row : nullptr;
+}
+
+bool isFunction(const Elf64_Sym& symbol) {
+  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0;
+}
+
+/// True where the table's strings hold the landmark, whether as a definition or as a reference. Looking through the
+/// strings first spares ordinary objects the walk over their symbols.
+bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
+  if (table.sh_link >= file.sections().size()) return false;
+  auto strings = file.bytesOf(file.sections()[table.sh_link]);
+  return !strings.empty() && memmem(strings.data(), strings.size(), landmark.data(), landmark.size()) != nullptr;
+}
+
+bool definesRuntime(const image::Elf& file, const Elf64_Shdr& table) {
+  return std::ranges::any_of(file.symbolsOf(table), [&](const Elf64_Sym& symbol) {
+    return isFunction(symbol) && file.nameOf(table, symbol) == landmark;
+  });
+}
+
+/// A program whose section headers were removed too: the wrapper of a fatbinary is in its data (fatbinary_section.h).
+bool holdsFatbinaryWrapper(const image::Elf& file) {
+  constexpr uint64_t magicAndVersion[] = {uint64_t{1} << 32 | image::wrapperMagic,
+                                          uint64_t{2} << 32 | image::wrapperMagic};
+  for (const auto& segment : file.segments()) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
+    auto bytes = file.bytesAt(segment.p_vaddr);
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t))
+      if (std::ranges::find(magicAndVersion, image::read<uint64_t>(bytes, at)) != std::end(magicAndVersion))
+        return true;
+  }
+  return false;
+}
+
+Plan refuse(std::string reason) { return {Plan::Verdict::refuse, {}, std::move(reason)}; }
+
+Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, bool callsSharedRuntime) {
+  if (callsSharedRuntime) return {};
+  bool registers =
+      file.sections().empty() ? holdsFatbinaryWrapper(file) : file.findSection(".nvFatBinSegment").has_value();
+  if (!registers) return {};
+  return refuse(
+      path +
+      " has the CUDA runtime linked into it and its symbol table stripped, so vgpu cannot put its own runtime "
+      "in place. Link it with `nvcc -cudart shared`, or keep the symbol table (no -s, no strip; "
+      "`strip --strip-debug` is fine). A library that is not yours to link, such as cuBLAS or cuDNN, cannot be used "
+      "yet");
+}
+
+/// True where the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
+/// one-byte and multi-byte no-operations.
+bool isPadding(Bytes bytes) {
+  constexpr unsigned char filler[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
+  return std::ranges::all_of(
+      bytes, [&](std::byte byte) { return std::ranges::binary_search(filler, std::to_integer<unsigned char>(byte)); });
+}
+
+/// True where a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
+bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
+  if (function.st_size >= jumpBytes) return true;
+  auto next = std::ranges::upper_bound(starts, function.st_value);
+  if (next != starts.end() && *next - function.st_value < jumpBytes) return false;
+  auto bytes = file.bytesAt(function.st_value);
+  return bytes.size() >= jumpBytes && isPadding(bytes.subspan(function.st_size, jumpBytes - function.st_size));
+}
+
+bool isExecutable(const image::Elf& file, uint64_t address) {
+  auto segment = file.findSegment(address);
+  return segment && (segment->p_flags & PF_X) != 0 && segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
+}
+
+/// Why the jumps cannot stand, or empty. Two names of one address would need two targets.
+std::string conflictIn(const std::vector<Jump>& jumps) {
+  for (size_t i = 1; i < jumps.size(); ++i)
+    if (jumps[i].address - jumps[i - 1].address < jumpBytes && jumps[i].to->function != jumps[i - 1].to->function)
+      return std::string(jumps[i - 1].to->name) + " and " + jumps[i].to->name + " share their code";
+  return {};
+}
+
+Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::string& path,
+                    std::span<const Export> exports) {
+  auto symbols = file.symbolsOf(table);
+  std::vector<uint64_t> starts;
+  for (const auto& symbol : symbols)
+    if (isFunction(symbol)) starts.push_back(symbol.st_value);
+  std::ranges::sort(starts);
+  Plan plan{Plan::Verdict::patch, {}, {}};
+  for (const auto& symbol : symbols) {
+    if (!isFunction(symbol)) continue;
+    std::string_view name = file.nameOf(table, symbol);
+    if (std::ranges::find(olderRuntime, name) != std::end(olderRuntime))
+      return refuse(path + " has a CUDA runtime older than 13 linked into it (it contains " + std::string(name) +
+                    "). vgpu speaks CUDA 13: rebuild it with CUDA 13");
+    const Export* to = findExport(exports, name);
+    if (to == nullptr) continue;
+    if (!isExecutable(file, symbol.st_value) || !hasRoom(file, symbol, starts))
+      return refuse(path + " has the CUDA runtime linked into it, but there is no room at " + std::string(name) +
+                    " for a jump to vgpu's. Link it with `nvcc -cudart shared`");
+    plan.jumps.push_back({to, symbol.st_value});
+  }
+  std::ranges::sort(plan.jumps, {}, &Jump::address);
+  if (std::string conflict = conflictIn(plan.jumps); !conflict.empty())
+    return refuse(path + " has the CUDA runtime linked into it, but " + conflict +
+                  " (identical code folding?). Link it with `nvcc -cudart shared`");
+  return plan;
+}
+
+}  // namespace
+
+Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
+  if (file.findSection(ownSection)) return {};
+  bool mentioned = false;
+  for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+    auto table = file.findSection(type);
+    if (!table || !mentionsRuntime(file, *table)) continue;
+    if (definesRuntime(file, *table)) return planForRuntime(file, *table, path, exports);
+    mentioned = true;
+  }
+  return planWithoutRuntimeSymbols(file, path, mentioned);
+}
+
+}  // namespace vgpu::runtime

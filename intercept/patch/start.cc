@@ -1,0 +1,72 @@
+// Puts this library's functions in place of every CUDA runtime that is linked into the program or its libraries.
+//
+// Runs as the first constructor of the process (the library is linked with -z initfirst: glibc calls its constructors
+// before those of the program and of every other library, even libc's), so no program has called a runtime function
+// yet, __cudaRegisterFatBinary included. It therefore relies on nothing that a constructor would have to set up.
+// Later it runs whenever dlopen has added objects (patch-linker.h), before their constructors.
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "intercept/patch/linker.h"
+#include "intercept/patch/object.h"
+#include "intercept/runtime/message.h"
+
+namespace vgpu::runtime {
+namespace {
+
+constexpr int refusedStatus = 127;  // what a shell reports for a command that could not be run
+
+struct Known {
+  uint64_t base;
+  const void* dynamic;
+  bool seen;  // in the current walk
+};
+// Objects already looked at, sorted by base; written under the linker's lock, and before that by the only thread.
+constinit std::vector<Known>* known = nullptr;
+
+/// False if the object was there at an earlier walk too.
+bool isNew(const LoadedObject& object) {
+  auto at = std::ranges::lower_bound(*known, object.base, {}, &Known::base);
+  for (auto row = at; row != known->end() && row->base == object.base; ++row)
+    if (row->dynamic == object.dynamic) {
+      row->seen = true;
+      return false;
+    }
+  known->insert(at, {object.base, object.dynamic, true});
+  return true;
+}
+
+void patchNew(const LoadedObject& object) {
+  if (!isNew(object) || isThisLibrary(object)) return;
+  std::string problem = patchObject(object);
+  // A library that keeps its own runtime may never be called: libcuda.so.1 names it when it is (private-runtime.cc).
+  if (problem.empty() || !isProgram(object)) return;
+  say({problem});
+  // Nothing of the program has run: better no start than one that fails with NVIDIA's error somewhere inside.
+  _exit(refusedStatus);
+}
+
+void patchLoadedObjects() {
+  for (Known& object : *known) object.seen = false;
+  if (!visitLoadedObjects(patchNew)) return;
+  std::erase_if(*known, [](const Known& object) { return !object.seen; });
+}
+
+__attribute__((constructor(101))) void patchAtStart() {
+  // Kept for the life of the process: the program's destructors may still call dlopen.
+  known = std::make_unique<std::vector<Known>>().release();
+  patchLoadedObjects();
+  std::string problem = hookLinker(patchLoadedObjects);
+  if (problem.empty()) return;
+  say(
+      {"libraries opened while the program runs keep the CUDA runtime linked into them, if any, and their CUDA calls "
+       "will fail: ",
+       problem, ". Link such libraries with `nvcc -cudart shared`"});
+}
+
+}  // namespace
+}  // namespace vgpu::runtime

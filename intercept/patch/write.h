@@ -1,0 +1,20 @@
+// Writing code: the only place where this library changes instructions of another object.
+//
+// Pages are made writable, written and made executable again; no page is ever both. The caller makes sure that no
+// thread runs the code meanwhile: the object has not been initialised yet, or the process has one thread.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "intercept/patch/plan.h"
+
+namespace vgpu::runtime {
+
+/// Carries out a plan on the object loaded at `base`. All or nothing: returns why not, or nothing when done.
+std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps);
+
+/// Makes the function at `address`, which must do nothing but return, a jump to `to`. Returns why not, or nothing.
+std::string replaceEmptyFunction(uint64_t address, void (*to)());
+
+}  // namespace vgpu::runtime

@@ -1,0 +1,203 @@
+#include "intercept/session/copy/staged-copy.h"
+
+#include <array>
+#include <cstring>
+
+#include "intercept/session/call.h"
+#include "intercept/session/cancellation.h"
+#include "intercept/session/copy/thread-pool.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// Tiles on their way from the device at once: one is copied out while the next ones arrive.
+constexpr unsigned tilesInFlight = 4;
+
+// From here on a copy is long: each of several threads moves slabs of its own. A shorter one moves its slabs one after
+// the other, and the threads share each.
+constexpr uint64_t longBytes = 8 * MiB;
+constexpr uint64_t shortTile = 512 * KiB;
+
+bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyCrew::size() != 0; }
+
+// A copy on its way: which end is the source is its functions' affair.
+struct Staged {
+  BoxEnd gpu;
+  MemoryRows pageable;
+  Tiling tiles;
+  uint64_t stream;
+  bool shared;  // threads move tiles of their own
+
+  // By this thread alone, or with the crew.
+  void move(Thread& thread, std::byte* destination, const std::byte* source, uint64_t bytes) const {
+    if (shared) {
+      std::memcpy(destination, source, bytes);
+    } else {
+      thread.session.copyCrew->copy(thread, destination, source, bytes);
+    }
+  }
+};
+
+// Calls `visit(place in memory, offset in the slab, bytes)` for each run of the tile that has no gaps in memory.
+template <typename Visit>
+void forRuns(const MemoryRows& memory, const Tile& tile, Visit visit) {
+  auto& [width, height, depth] = tile.size;
+  bool rowsJoin = height == 1 || memory.pitch == width, allJoins = memory.isPacked(tile.size);
+  uint64_t run = allJoins ? tile.size.bytes() : rowsJoin ? width * height : width;
+  uint64_t slices = allJoins ? 1 : depth, rows = rowsJoin ? 1 : height, offset = 0;
+  for (uint64_t z = 0; z < slices; ++z)
+    for (uint64_t row = 0; row < rows; ++row, offset += run)
+      visit(fromWire<std::byte*>(memory.at(tile.x, tile.row + row, tile.slice + z)), offset, run);
+}
+
+// Whether the GPU's bytes of the tile are one piece of memory, as they are in the slab.
+bool isPiece(const BoxEnd& gpu, const Tile& tile) { return gpu.array == 0 && gpu.memory.isPacked(tile.size); }
+
+uint64_t addressOf(const BoxEnd& gpu, const Tile& tile) { return gpu.memory.at(tile.x, tile.row, tile.slice); }
+
+void setCorner(api::Corner::Builder corner, const BoxEnd& gpu, const Tile& tile) {
+  if (gpu.array == 0) {
+    corner.setAddress(addressOf(gpu, tile));
+    corner.setPitch(gpu.memory.pitch);
+    corner.setSlicePitch(gpu.memory.slice);
+  } else {
+    corner.setX(gpu.x + tile.x);
+    corner.setRow(gpu.row + tile.row);
+    corner.setSlice(gpu.slice + tile.slice);
+  }
+}
+
+template <typename Frame>
+void setTile(Frame& frame, const Staged& copy, const Tile& tile, uint32_t slab) {
+  frame->setSlab(slab);
+  frame->setWidthBytes(tile.size.width);
+  frame->setHeight(tile.size.height);
+  frame->setDepth(tile.size.depth);
+  frame.setStream(copy.stream);
+}
+
+CUresult postTile(Thread& thread, const Staged& copy, const Tile& tile, uint32_t slab) {
+  auto post = [&](auto& frame) {
+    thread.session.slabs.lend(slab, frame.device(), frame.stamp());
+    return frame.post();
+  };
+  if (isPiece(copy.gpu, tile)) {
+    Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
+    frame->setDestination(addressOf(copy.gpu, tile));
+    frame->setSlab(slab);
+    frame->setBytes(static_cast<uint32_t>(tile.size.bytes()));
+    frame.setStream(copy.stream);
+    return post(frame);
+  }
+  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread, api::Method::copyBoxFromSlab, structWords<api::Corner>);
+  frame->setToArray(copy.gpu.array);
+  setCorner(frame->initTo(), copy.gpu, tile);
+  setTile(frame, copy, tile, slab);
+  return post(frame);
+}
+
+CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
+  Session& session = thread.session;
+  auto slab = session.slabs.take(thread.firstSlab(), session.lost);
+  if (!slab) return session.lossResult();
+  forRuns(copy.pageable, tile, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
+    copy.move(thread, session.segment.slab(*slab) + offset, memory, bytes);
+  });
+  return postTile(thread, copy, tile, *slab);
+}
+
+struct Requested {
+  uint32_t slab;
+  Tile tile;
+  uint64_t stamp;
+};
+
+CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& wanted) {
+  auto send = [&](auto& frame) {
+    wanted.stamp = frame.stamp();
+    return frame.send();
+  };
+  if (isPiece(copy.gpu, wanted.tile)) {
+    Call<api::Cuda::CopyToSlabParams> frame(thread, api::Method::copyToSlab, 0, &waiter);
+    frame->setSource(addressOf(copy.gpu, wanted.tile));
+    frame->setSlab(wanted.slab);
+    frame->setBytes(static_cast<uint32_t>(wanted.tile.size.bytes()));
+    frame.setStream(copy.stream);
+    return send(frame);
+  }
+  Call<api::Cuda::CopyBoxToSlabParams> frame(thread, api::Method::copyBoxToSlab, structWords<api::Corner>, &waiter);
+  frame->setFromArray(copy.gpu.array);
+  setCorner(frame->initFrom(), copy.gpu, wanted.tile);
+  setTile(frame, copy, wanted.tile, wanted.slab);
+  return send(frame);
+}
+
+// The tiles from `first` on and below `end`, by one thread. They are asked for ahead and taken in order; where slabs are
+// scarce, one after the other. An error ends the copy when the tiles on their way have come or failed.
+CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t end) {
+  Session& session = thread.session;
+  const unsigned device = thread.deviceOf(copy.stream);
+  CancellationOff untilArrived;
+  std::array<Requested, tilesInFlight> tiles;
+  uint64_t asked = first, taken = first;
+  CUresult result = CUDA_SUCCESS;
+  Waiter waiter(thread, SlotTable::forWaits);
+  if (!waiter.hasSlot()) return session.lossResult();
+  while (taken < end && (result == CUDA_SUCCESS || taken < asked)) {
+    while (result == CUDA_SUCCESS && asked < end && asked - taken < tilesInFlight) {
+      auto slab = asked == taken ? session.slabs.take(thread.firstSlab(), session.lost)
+                                 : session.slabs.takeAnother(thread.firstSlab());
+      if (!slab && asked == taken) return session.lossResult();
+      if (!slab) break;
+      Requested& next = tiles[asked % tilesInFlight];
+      next = {*slab, copy.tiles[asked], 0};
+      ++asked;
+      result = request(thread, waiter, copy, next);
+    }
+    const Requested& next = tiles[taken++ % tilesInFlight];
+    CUresult arrived = waiter.await(device, next.stamp);
+    if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
+      forRuns(copy.pageable, next.tile, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
+        copy.move(thread, memory, session.segment.slab(next.slab) + offset, bytes);
+      });
+    } else if (result == CUDA_SUCCESS) {
+      result = arrived;
+      // The worker may have refused a tile while the GPU brings those before it: their slabs and the slot are the GPU's
+      // until it has.
+      synchronizeStream(thread, copy.stream);
+    }
+    session.slabs.give(next.slab);
+  }
+  return result != CUDA_SUCCESS ? result : session.takeError(device);
+}
+
+}  // namespace
+
+CUresult copyFromPageable(Thread& thread, const BoxEnd& destination, const MemoryRows& source, const BoxSize& size,
+                          uint64_t unit, uint64_t stream) {
+  const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(size)};
+  const uint64_t count = copy.tiles.count();
+  if (copy.shared)
+    return thread.session.copyCrew->share(
+        thread, count, [&](Thread& helper, uint64_t index) { return sendTile(helper, copy, copy.tiles[index]); });
+  for (uint64_t index = 0; index < count; ++index)
+    if (CUresult error = sendTile(thread, copy, copy.tiles[index])) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult copyToPageable(Thread& thread, const MemoryRows& destination, const BoxEnd& source, const BoxSize& size,
+                        uint64_t unit, uint64_t stream) {
+  const bool shared = isLong(size);
+  const Staged copy{source, destination, {size, unit, shared ? slabBytes : shortTile}, stream, shared};
+  const uint64_t count = copy.tiles.count(), threads = CopyCrew::size() + 1;
+  if (!shared) return fetchTiles(thread, copy, 0, count);
+  // Enough parts for every thread, and each long enough that its slabs overlap.
+  const uint64_t part = std::clamp<uint64_t>((count + threads - 1) / threads, 2, tilesInFlight);
+  return thread.session.copyCrew->share(thread, (count + part - 1) / part, [&](Thread& helper, uint64_t index) {
+    return fetchTiles(helper, copy, index * part, std::min((index + 1) * part, count));
+  });
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,128 @@
+#include "intercept/session/copy/thread-pool.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "intercept/session/failure.h"
+#include "intercept/session/quiet-thread.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// Some copies of a megabyte: a program that copies in a loop finds its helpers awake.
+constexpr auto lookTime = std::chrono::microseconds(100);
+
+// What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.
+unsigned wantedSize() {
+  if (const char* asked = getenv("VGPU_COPY_THREADS")) return static_cast<unsigned>(std::clamp(atoi(asked), 0, 32));
+  unsigned cores = std::thread::hardware_concurrency();
+  return cores <= 2 ? 0 : std::min(cores / 2, 8u) - 1;
+}
+
+}  // namespace
+
+unsigned CopyCrew::size() {
+  static const unsigned size = wantedSize();
+  return size;
+}
+
+void CopyCrew::help(Thread& thread, Task& task) {
+  for (uint64_t piece; (piece = task.next.fetch_add(1)) < task.count;) {
+    if (task.result.load() != CUDA_SUCCESS) return;
+    int none = CUDA_SUCCESS;
+    CUresult result = answerOf([&] { return (*task.work)(thread, piece); });
+    if (result != CUDA_SUCCESS) task.result.compare_exchange_strong(none, result);
+  }
+}
+
+// Where the system gives no thread or no memory for one, the crew is smaller and the next copy asks again.
+void CopyCrew::start(Session& session) try {
+  threads.reserve(size());  // a thread that has started must not be lost
+  while (threads.size() < size()) threads.push_back(startQuietThread("vgpu-copy", [this, &session] { serve(session); }));
+} catch (const std::exception&) {
+}
+
+// Relaxed: what the number announces is read under `mutex`.
+void CopyCrew::lookForNext(uint64_t seen) const {
+  auto end = std::chrono::steady_clock::now() + lookTime;
+  while (round.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) _mm_pause();
+}
+
+// The threads live as long as the process.
+void CopyCrew::serve(Session& session) {
+  Thread& thread = Thread::current(session);
+  std::unique_lock lock(mutex);
+  for (uint64_t seen = 0;;) {
+    ++sleeping;
+    changed.wait(lock, [&] { return round.load(std::memory_order_relaxed) != seen; });
+    --sleeping;
+    seen = round.load(std::memory_order_relaxed);
+    if (Task* mine = task) {
+      helping.fetch_add(1, std::memory_order_relaxed);
+      lock.unlock();
+      thread.contextStack.assign(1, mine->context);
+      help(thread, *mine);
+      // Release: what this thread copied is there for the caller, who sees 0 (acquire) before he goes on.
+      if (helping.fetch_sub(1, std::memory_order_release) == 1) helping.notify_all();
+    } else {
+      lock.unlock();
+    }
+    lookForNext(seen);
+    lock.lock();
+  }
+}
+
+CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
+  Task mine{.work = &work, .count = count, .context = caller.contextStack.back()};
+  {
+    std::unique_lock lock(mutex);
+    if (task != nullptr) {
+      lock.unlock();
+      help(caller, mine);
+      return static_cast<CUresult>(mine.result.load());
+    }
+    if (threads.size() < size()) start(caller.session);
+    task = &mine;
+    round.fetch_add(1, std::memory_order_relaxed);
+    for (uint64_t i = 1; i < count && i <= sleeping; ++i) changed.notify_one();
+  }
+  help(caller, mine);
+  {
+    std::lock_guard lock(mutex);
+    task = nullptr;
+  }
+  awaitHelpers();
+  return static_cast<CUresult>(mine.result.load());
+}
+
+void CopyCrew::awaitHelpers() {
+  auto end = std::chrono::steady_clock::now() + lookTime;
+  for (unsigned left; (left = helping.load(std::memory_order_acquire)) != 0;) {
+    if (std::chrono::steady_clock::now() < end) {
+      _mm_pause();
+    } else {
+      helping.wait(left, std::memory_order_acquire);
+    }
+  }
+}
+
+void CopyCrew::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
+  constexpr uint64_t pageBytes = 4 * KiB, leastPiece = 64 * KiB, leastShared = 256 * KiB;
+  uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), pageBytes));
+  if (bytes < leastShared || piece >= bytes) {
+    std::memcpy(destination, source, bytes);
+    return;
+  }
+  share(caller, (bytes + piece - 1) / piece, [&](Thread&, uint64_t index) {
+    uint64_t done = index * piece;
+    std::memcpy(destination + done, source + done, std::min(piece, bytes - done));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,59 @@
+// A few threads that share a large copy: one core moves 5 GB/s of pageable memory, eight 37 (docs/facts.md), and the
+// link 55.
+//
+// Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
+// is a leaf: no frame is made under it. One copy at a time has the crew; a second one that comes meanwhile does its work alone.
+//
+// Waking a sleeping thread takes longer than copying a megabyte, so a helper looks for the next copy a while before it
+// sleeps, and the caller looks a while for the last helper's end.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "intercept/session/thread.h"
+
+namespace vgpu::client {
+
+class CopyCrew {
+ public:
+  using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
+
+  // How many threads help the caller: none where cores are few, or as VGPU_COPY_THREADS says.
+  static unsigned size();
+
+  // Calls `work` for every piece below `count`, on the calling thread and the crew, all with the caller's current
+  // context. Returns when all have returned; the first failure, after which no new piece is begun.
+  CUresult share(Thread& caller, uint64_t count, const Work& work);
+
+  // memcpy by all of them.
+  void copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes);
+
+ private:
+  struct Task {
+    const Work* work;
+    uint64_t count, context;
+    std::atomic<uint64_t> next{0};
+    std::atomic<int> result{CUDA_SUCCESS};
+  };
+  static void help(Thread& thread, Task& task);
+  void serve(Session& session);
+  void start(Session& session);
+  void lookForNext(uint64_t seen) const;
+  void awaitHelpers();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  Task* task = nullptr;
+  std::atomic<uint64_t> round{0};  // counts the tasks, so that a thread does not take one twice; written under `mutex`
+  unsigned sleeping = 0;           // helpers, in `changed`
+  std::atomic<unsigned> helping{0};  // raised under `mutex` while there is a task; the caller waits for 0
+  std::vector<std::thread> threads;
+};
+
+}  // namespace vgpu::client

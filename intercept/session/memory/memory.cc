@@ -1,0 +1,279 @@
+#include "intercept/session/memory/memory.h"
+
+#include "intercept/session/call.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// How much physical memory is asked for at a time: mapping it costs 50 µs a piece whatever its size (docs/facts.md).
+constexpr uint64_t leasePiece = 32 * MiB;
+// From here on an allocation has a lease of its own.
+constexpr uint64_t ownLease = 8 * MiB;
+// Leased memory that nobody uses is kept up to this much, or as much again as is in use. More, up to this part of the device,
+// is kept for a while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
+constexpr uint64_t keptIdle = 256 * MiB;
+constexpr uint64_t keptForAWhile = 4;
+// The driver registers each host lease by itself, and copies slowly what lies in two registrations.
+constexpr uint64_t hostGap = 4 * KiB;
+
+}  // namespace
+
+Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena)
+    : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
+  for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
+}
+
+CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
+  if (CUresult error = place(thread, device, bytes, owner, address)) return error;
+  return postAllocation(thread, device, address, bytes);
+}
+
+CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  Arena& arena = devices[device];
+  auto take = [&](bool anywhere) {
+    collect(thread, device, false);
+    std::lock_guard lock(mutex);
+    auto found = anywhere ? arena.allocate(bytes, owner) : arena.allocateLease(bytes, owner);
+    if (found) address = *found;
+    return found.has_value();
+  };
+  for (bool waited = false;;) {
+    if (take(bytes < ownLease)) return CUDA_SUCCESS;
+    CUresult grown = grow(thread, device, bytes);
+    if (grown == CUDA_SUCCESS) continue;
+    if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
+    if (take(true)) return CUDA_SUCCESS;
+    if (waited) return grown;
+    // What has been freed in streams that are still busy is worth waiting for.
+    if (CUresult error = synchronizeDevice(thread, device)) return error;
+    waited = true;
+  }
+}
+
+CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
+  Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
+  frame.onDevice(device);
+  frame->setAddress(address);
+  frame->setBytes(bytes);
+  frame.describe(address, bytes);
+  return frame.post();
+}
+
+CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
+  Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
+  frame.onDevice(device);
+  frame->setAddress(address);
+  return frame.post();
+}
+
+// Asks for a round piece or a lease of its own, then for what is needed, then for that with everything idle given back.
+CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
+  uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
+  CUresult result = leaseExactly(thread, device, wanted);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, needed);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    trim(thread, device, 0);
+    result = leaseExactly(thread, device, needed);
+  }
+  return result;
+}
+
+template <typename Params>
+CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes) {
+  std::optional<uint64_t> place;
+  {
+    std::lock_guard lock(mutex);
+    place = arena.placeLease(bytes);
+    if (place) arena.reserveLease(*place, bytes);
+  }
+  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result;
+  {
+    Call<Params> frame(thread, method);
+    frame.onDevice(device);
+    frame->setAddress(*place);
+    frame->setBytes(bytes);
+    frame.describe(*place, bytes);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  arena.settleLease(*place, result == CUDA_SUCCESS);
+  return result;
+}
+
+CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
+  return lease<api::Cuda::LeaseParams>(thread, device, devices[device], api::Method::lease, bytes);
+}
+
+void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
+  for (;;) {
+    std::optional<Arena::Range> idle;
+    {
+      std::lock_guard lock(mutex);
+      if (devices[device].freeBytes() <= keepBytes) return;
+      idle = devices[device].takeIdleLease();
+    }
+    if (!idle) return;
+    {
+      Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
+      frame.onDevice(device);
+      frame->setAddress(idle->address);
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker has something there still: no place for another
+    }
+    std::lock_guard lock(mutex);
+    devices[device].settleLease(idle->address, false);
+  }
+}
+
+uint64_t Memory::keptFor(const Arena& arena) { return std::max(keptIdle, arena.usedBytes()); }
+
+bool Memory::trimUnneeded(Thread& thread, unsigned device) {
+  if (thread.session.fault(device) != CUDA_SUCCESS) return true;  // nothing can be given back before the context is new
+  uint64_t unneeded, keep, free;
+  {
+    std::lock_guard lock(mutex);
+    unneeded = devices[device].takeLeastFree();
+    keep = keptFor(devices[device]);
+    free = devices[device].freeBytes();
+  }
+  if (free <= keep) return false;
+  trim(thread, device, std::max(keep, free - unneeded));
+  return unneeded < free - keep;
+}
+
+// The memory may be handed out again as soon as this returns, to any stream: the GPU's work must have ended first. CUDA
+// waits here too.
+CUresult Memory::free(Thread& thread, uint64_t address) {
+  if (address == 0) return CUDA_SUCCESS;
+  if (!inDeviceArenas(address)) return CUDA_ERROR_INVALID_VALUE;
+  auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
+  if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard lock(mutex);
+    if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (CUresult error = synchronizeDevice(thread, device)) return error;
+  if (CUresult error = postFree(thread, device, address)) return error;
+  uint64_t keep;
+  {
+    std::lock_guard lock(mutex);
+    devices[device].free(address);
+    pools.freed(address);
+    keep = keptFor(devices[device]);
+    if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
+  }
+  trim(thread, device, keep + thread.session.devices[device].totalBytes / keptForAWhile);
+  idleMemory.note(thread.session);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
+  std::vector<uint64_t> held, heldHost, heldRegistered;
+  auto ends = [&](uint64_t owner) { return context == 0 ? handleDevice(owner) == device : owner == context; };
+  collect(thread, device, context == 0);  // of another context's streams, some may have work again
+  {
+    std::lock_guard lock(mutex);
+    for (auto& [address, allocation] : devices[device].allocations())
+      if ((context == 0 || allocation.owner == context) && !pools.isCooling(address)) held.push_back(address);
+    for (auto& [address, allocation] : hostAllocations)
+      if (ends(allocation.context)) heldHost.push_back(address);
+    for (auto& [address, entry] : registered)
+      if (ends(entry.allocation.context)) heldRegistered.push_back(address);
+  }
+  for (uint64_t address : heldRegistered)
+    if (CUresult error = unregisterHost(thread, address)) return error;
+  for (uint64_t address : heldHost)
+    if (CUresult error = freeHost(thread, address)) return error;
+  for (uint64_t address : held)
+    if (CUresult error = free(thread, address)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > hostArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      // Whole pages: what the program pins does not share a page with what it pins elsewhere.
+      if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
+        address = *found;
+        hostAllocations[address] = {address, bytes, flags, kind, thread.context()};
+        break;
+      }
+    }
+    if (CUresult error = growHost(thread, bytes)) return error;
+  }
+  Call<api::Cuda::HostAllocParams> frame(thread, api::Method::hostAlloc);
+  frame->setAddress(address);
+  frame->setBytes(bytes);
+  frame->setFlags(flags);
+  frame.describe(address, bytes);
+  return frame.post();
+}
+
+CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
+  return lease<api::Cuda::HostLeaseParams>(thread, thread.device(), host, api::Method::hostLease,
+                                           roundUp(bytes, leaseGranularity));
+}
+
+CUresult Memory::freeHost(Thread& thread, uint64_t address) {
+  if (address == 0) return CUDA_SUCCESS;
+  unsigned device;
+  {
+    std::lock_guard lock(mutex);
+    auto found = hostAllocations.find(address);
+    if (found == hostAllocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    device = handleDevice(found->second.context);
+  }
+  if (CUresult error = synchronizeHostMemory(thread, device)) return error;
+  {
+    Call<api::Cuda::HostFreeParams> frame(thread, api::Method::hostFree);
+    frame->setAddress(address);
+    if (CUresult error = frame.post()) return error;
+  }
+  std::optional<Arena::Range> idle;
+  {
+    std::lock_guard lock(mutex);
+    hostAllocations.erase(address);
+    host.free(address);
+    if (host.freeBytes() > std::max(keptIdle, host.usedBytes())) idle = host.takeIdleLease();
+  }
+  if (!idle) return CUDA_SUCCESS;
+  CUresult result;
+  {
+    Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
+    frame->setAddress(idle->address);
+    result = frame.call();
+  }
+  std::lock_guard lock(mutex);
+  if (result == CUDA_SUCCESS) host.settleLease(idle->address, false);
+  return result;
+}
+
+std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
+  if (!inDeviceArenas(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  return devices[(address - deviceArenaBase) / deviceArenaBytes].find(address);
+}
+
+std::optional<HostAllocation> Memory::findHost(uint64_t address) const {
+  if (!inHostArena(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  auto next = hostAllocations.upper_bound(address);
+  if (next == hostAllocations.begin()) return std::nullopt;
+  auto& allocation = std::prev(next)->second;
+  if (address - allocation.address >= allocation.bytes) return std::nullopt;
+  return allocation;
+}
+
+uint64_t Memory::freeBytes(unsigned device) const {
+  std::lock_guard lock(mutex);
+  return devices[device].freeBytes();
+}
+
+}  // namespace vgpu::client

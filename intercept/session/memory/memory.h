@@ -1,0 +1,116 @@
+// The session's memory as the program sees it: an arena a device, and one of pinned host memory.
+//
+// Any thread. `mutex` guards the book-keeping and is never held over a frame: a lease is asked for without it, so two
+// threads may lease at once and one piece stays for later.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "cuda-methods.h"
+#include "intercept/session/memory/arena.h"
+#include "intercept/session/memory/idle-memory.h"
+#include "intercept/session/memory/stream-pools.h"
+
+namespace vgpu::client {
+
+class Thread;
+struct AdoptedPages;
+
+enum class HostKind { pinned, managed, registered };
+struct HostAllocation {
+  uint64_t address, bytes;
+  unsigned flags;
+  HostKind kind;
+  uint64_t context;  // that it was made in and ends with
+};
+
+class Memory {
+ public:
+  Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena);
+
+  // CUDA's answers. On success the allocation's frame has been posted. `owner` is the context that the allocation ends
+  // with; 0 for memory of a pool, which ends with none.
+  CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  CUresult free(Thread& thread, uint64_t address);
+  // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
+  CUresult allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream, uint64_t& address);
+  CUresult freeOrdered(Thread& thread, uint64_t address, uint64_t stream);
+  CUmemoryPool poolOf(uint64_t address) const;
+  CUresult trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes);
+  // Calls `body` with the pools, after the current device's freed memory has been collected as far as its streams have come.
+  template <typename Body>
+  auto withPools(Thread& thread, Body&& body) {
+    collect(thread);
+    std::lock_guard lock(mutex);
+    return body(pools);
+  }
+
+  // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.
+  CUresult freeAll(Thread& thread, unsigned device, uint64_t context);
+  CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
+  CUresult freeHost(Thread& thread, uint64_t address);
+
+  // The program's own memory (registered-memory.cc). Where its pages can be adopted, the GPU sees it under its address.
+  CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
+  CUresult unregisterHost(Thread& thread, uint64_t address);
+  std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
+
+  // The allocation that holds `address`.
+  std::optional<Arena::Range> findDevice(uint64_t address) const;
+  std::optional<HostAllocation> findHost(uint64_t address) const;
+
+  // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
+  void trim(Thread& thread, unsigned device, uint64_t keepBytes);
+  // The same with what nobody has needed since this was called last, beyond what is always kept. False where no more is left
+  // for the next time.
+  bool trimUnneeded(Thread& thread, unsigned device);
+
+  // Leased from the worker and not given out.
+  uint64_t freeBytes(unsigned device) const;
+
+ private:
+  // Takes `bytes` of the device's arena, which grows where it must.
+  CUresult place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
+  CUresult postFree(Thread& thread, unsigned device, uint64_t address);
+  // Ends what was freed in streams that have come that far (StreamPools::takePast).
+  void collect(Thread& thread, unsigned device, bool all);
+  void collect(Thread& thread);  // of the current device
+  CUresult adopt(Thread& thread, const AdoptedPages& pages);
+  CUresult release(Thread& thread, uint64_t firstPage);
+  CUresult endRegistration(Thread& thread, uint64_t address);
+  CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
+  // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
+  template <typename Params>
+  CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
+  CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
+  CUresult growHost(Thread& thread, uint64_t bytes);
+
+  static uint64_t keptFor(const Arena& arena);
+
+  mutable std::mutex mutex;
+  std::vector<Arena> devices;
+  Arena host;
+  IdleMemory idleMemory;
+  StreamPools pools;
+  std::map<uint64_t, HostAllocation> hostAllocations;
+
+  struct Registered {
+    HostAllocation allocation;
+    uint64_t firstPage, pageBytes;
+    uint64_t arenaAddress;   // of the part of the arena that is to be behind the pages; 0: none
+    bool isAdopted = false;  // and is
+    bool isEnding = false;   // somebody unregisters it
+  };
+  const MemoryFile& arenaFile;
+  std::map<uint64_t, Registered> registered;  // by address
+  std::atomic<bool> anyRegistered{false};
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,120 @@
+#include "intercept/session/memory/page-adoption.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "intercept/session/memory/write-protection.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// How much is write-protected at a time: about 200 µs of copying.
+constexpr uint64_t pieceBytes = 1 * MiB;
+
+std::byte* pointer(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+
+// Pages as they are, whatever the program keeps in them: not memcpy, which sanitizers watch.
+void copyPages(void* to, const void* from, uint64_t bytes) {
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+// A line of /proc/self/maps.
+struct MappedRange {
+  uint64_t start = 0, end = 0, offset = 0, inode = 0;
+  char mode[5] = "";
+  std::string name;
+};
+
+// Calls `visit` for the mappings that [address, address + bytes) touches, in order.
+void forEachMapping(uint64_t address, uint64_t bytes, const std::function<void(const MappedRange&)>& visit) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    MappedRange range;
+    int nameAt = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %lu %n", &range.start, &range.end, range.mode, &range.offset,
+                    &range.inode, &nameAt) != 5)
+      continue;
+    if (range.start >= address + bytes) return;
+    if (range.end <= address) continue;
+    range.name = line.substr(std::min(static_cast<size_t>(nameAt), line.size()));
+    visit(range);
+  }
+}
+
+// Private memory with the bytes of [address, address + bytes), in its place.
+bool makePrivate(uint64_t address, uint64_t bytes) {
+  void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return false;
+  copyPages(copy, pointer(address), bytes);
+  if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) != MAP_FAILED) return true;
+  munmap(copy, bytes);
+  return false;
+}
+
+}  // namespace
+
+PageKind kindOfPages(uint64_t address, uint64_t bytes) {
+  uint64_t covered = address;
+  bool adoptable = true;
+  auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  forEachMapping(address, bytes, [&](const MappedRange& range) {
+    if (range.start <= covered) covered = std::max(covered, range.end);
+    bool plain = std::strcmp(range.mode, "rw-p") == 0 && range.inode == 0;
+    bool named = !range.name.empty() && range.name != "[heap]" && !range.name.starts_with("[anon");
+    bool stack = here >= range.start && here < range.end;
+    adoptable = adoptable && plain && !named && !stack;
+  });
+  if (covered < address + bytes) return PageKind::unmapped;
+  return adoptable ? PageKind::adoptable : PageKind::other;
+}
+
+bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena) {
+  auto protection = WriteProtection::over(pages.address, pages.bytes);
+  if (!protection) return false;
+  for (uint64_t done = 0; done < pages.bytes; done += pieceBytes) {
+    uint64_t address = pages.address + done, from = pages.arenaAddress + done;
+    uint64_t bytes = std::min(pieceBytes, pages.bytes - done);
+    bool adopted = protection->during(address, bytes, [&] {
+      copyPages(pointer(from), pointer(address), bytes);
+      return mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, arena.fd(),
+                  static_cast<off_t>(from - hostArenaBase)) != MAP_FAILED;
+    });
+    if (!adopted) return false;
+  }
+  return true;
+}
+
+bool returnPages(const AdoptedPages& pages, const MemoryFile& arena) {
+  struct stat file {};
+  if (fstat(arena.fd(), &file) != 0) return false;
+  std::vector<std::pair<uint64_t, uint64_t>> ours;
+  forEachMapping(pages.address, pages.bytes, [&](const MappedRange& range) {
+    uint64_t start = std::max(range.start, pages.address), end = std::min(range.end, pages.address + pages.bytes);
+    bool same = range.inode == file.st_ino &&
+                hostArenaBase + range.offset + (start - range.start) == pages.arenaAddress + (start - pages.address);
+    if (same) ours.emplace_back(start, end);
+  });
+  for (auto& [start, end] : ours) {
+    auto protection = WriteProtection::over(start, end - start);
+    if (!protection) return false;
+    for (uint64_t address = start; address < end; address += pieceBytes) {
+      uint64_t bytes = std::min(pieceBytes, end - address);
+      if (!protection->during(address, bytes, [&] { return makePrivate(address, bytes); })) return false;
+    }
+  }
+  return true;
+}
+
+bool returnPagesInChild(const AdoptedPages& pages) { return makePrivate(pages.address, pages.bytes); }
+
+}  // namespace vgpu::client

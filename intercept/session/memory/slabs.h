@@ -1,0 +1,49 @@
+// Staging slabs: where pageable bytes wait between the program and the GPU.
+//
+// A slab is taken by compare-and-swap and given back by whoever is done with it last: the program after a copy to the
+// host, the GPU itself after a copy to the device. Acquire on taking pairs with that release.
+//
+// A GPU whose context has ended gives nothing back. So every taking has a number of its own, which is what `busy`
+// holds, and who lends a slab to the GPU leaves a note: reclaim() takes back exactly what the dead context was lent.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::client {
+
+class Slabs {
+ public:
+  explicit Slabs(const Segment& segment) : segment(segment) {}
+
+  // Waits for a free slab; nothing once `abandoned`. Any thread that holds none: all may be held by threads that wait
+  // for one more. Looks from `first` on: a thread that always begins at the same place finds the slab that it used last
+  // still in its core's cache.
+  std::optional<uint32_t> take(uint32_t first, const std::atomic<bool>& abandoned);
+  // The same without waiting: nothing where none is free. For whoever holds some already.
+  std::optional<uint32_t> takeAnother(uint32_t first);
+  void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
+
+  // The frame of `stamp`, about to be sent, makes the slab the GPU's to give back.
+  void lend(uint32_t slab, unsigned device, uint64_t stamp);
+  // What frames before `stamp` have lent to the GPU of `device`, whose context has ended.
+  void reclaim(unsigned device, uint64_t stamp);
+
+ private:
+  struct Loan {
+    std::atomic<uint64_t> stamp{0};
+    std::atomic<uint32_t> device{0}, taking{0};  // `taking` is stored last, and says that the others are of it or newer
+  };
+  uint32_t numberTaking();
+  std::optional<uint32_t> takeAs(uint32_t taking, uint32_t first);
+
+  const Segment& segment;
+  std::atomic<uint32_t> takings{1};  // 1 is a slab of a snapshot's frames
+  std::array<Loan, slabCount> loans;
+};
+
+}  // namespace vgpu::client

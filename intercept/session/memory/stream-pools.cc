@@ -1,0 +1,242 @@
+#include "intercept/session/memory/stream-pools.h"
+
+#include <algorithm>
+
+#include "intercept/session/call.h"
+#include "intercept/session/wait.h"
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// CUDA's pools take memory in pieces of this size.
+constexpr uint64_t poolPiece = 32 * MiB;
+// Not an address, and nothing that another handle could be.
+constexpr uint64_t firstHandle = uint64_t{0x706f'6f6c} << 16;
+
+}  // namespace
+
+void StreamPool::add(uint64_t bytes) {
+  used += bytes;
+  usedHigh = std::max(usedHigh, used);
+  reserved = std::max(reserved, roundUp(used, poolPiece));
+  reservedHigh = std::max(reservedHigh, reserved);
+}
+
+void StreamPool::trim(uint64_t keepBytes) {
+  reserved = std::max(roundUp(used, poolPiece), std::min(reserved, keepBytes / poolPiece * poolPiece));
+}
+
+StreamPools::StreamPools(const Segment& segment, EventLines& lines) : segment(segment), lines(lines) {
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    current[device] = defaultOf(device);
+    pools[current[device]] = {.device = device, .isDefault = true};
+  }
+}
+
+StreamPool* StreamPools::find(CUmemoryPool pool) {
+  auto found = pools.find(pool);
+  return found == pools.end() || found->second.destroyed ? nullptr : &found->second;
+}
+
+CUmemoryPool StreamPools::defaultOf(unsigned device) const { return fromWire<CUmemoryPool>(firstHandle + device * 16); }
+
+CUmemoryPool StreamPools::create(unsigned device, uint64_t mostBytes) {
+  auto handle = fromWire<CUmemoryPool>(firstHandle + (maxDevices + created++) * 16);
+  pools[handle] = {.device = device, .mostBytes = mostBytes};
+  return handle;
+}
+
+void StreamPools::destroy(CUmemoryPool pool) {
+  StreamPool& gone = pools.at(pool);
+  if (current[gone.device] == pool) current[gone.device] = defaultOf(gone.device);
+  if (gone.used == 0)
+    pools.erase(pool);
+  else
+    gone.destroyed = true;
+}
+
+void StreamPools::allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool) {
+  owned[address] = {pool, bytes};
+  pools.at(pool).add(bytes);
+}
+
+void StreamPools::freed(uint64_t address) {
+  auto found = owned.find(address);
+  if (found == owned.end()) return;
+  auto pool = pools.find(found->second.pool);
+  pool->second.remove(found->second.bytes);
+  if (pool->second.destroyed && pool->second.used == 0) pools.erase(pool);
+  owned.erase(found);
+}
+
+CUmemoryPool StreamPools::poolOf(uint64_t address) const {
+  auto found = owned.find(address);
+  return found == owned.end() ? nullptr : found->second.pool;
+}
+
+std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
+  auto found = marksByStream.find({device, stream});
+  if (found != marksByStream.end()) return found->second.line;
+  auto line = lines.take();
+  if (line) marksByStream[{device, stream}] = {*line};
+  return line;
+}
+
+std::optional<uint64_t> StreamPools::takeOfStream(unsigned device, uint64_t stream, uint64_t bytes) {
+  auto best = cooling.end();
+  for (auto entry = cooling.begin(); entry != cooling.end(); ++entry) {
+    auto& freed = entry->second;
+    bool fits = freed.bytes >= bytes && freed.bytes - bytes <= bytes / 4;
+    if (freed.device != device || freed.stream != stream || freed.stamp == nobodys || !fits) continue;
+    if (best == cooling.end() || freed.bytes < best->second.bytes) best = entry;
+  }
+  if (best == cooling.end()) return std::nullopt;
+  uint64_t address = best->first;
+  drop(address);
+  return address;
+}
+
+void StreamPools::cool(uint64_t address, const Freed& freed) {
+  cooling.emplace(address, freed);
+  coolingCount.store(cooling.size(), std::memory_order_relaxed);
+}
+
+void StreamPools::drop(uint64_t address) {
+  cooling.erase(address);
+  coolingCount.store(cooling.size(), std::memory_order_relaxed);
+}
+
+void StreamPools::setStamp(uint64_t address, uint64_t stamp) {
+  auto found = cooling.find(address);
+  if (found == cooling.end()) return;
+  found->second.stamp = stamp;
+  auto& last = marksByStream[{found->second.device, found->second.stream}].lastStamp;
+  last = std::max(last, stamp);
+}
+
+bool StreamPools::hasCooling(unsigned device) const {
+  return std::any_of(cooling.begin(), cooling.end(), [&](auto& entry) { return entry.second.device == device; });
+}
+
+std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
+  std::vector<uint64_t> past;
+  for (auto& [address, freed] : cooling) {
+    if (freed.device != device || freed.stamp == nobodys || (!all && !isPast(freed))) continue;
+    freed.stamp = nobodys;
+    past.push_back(address);
+  }
+  return past;
+}
+
+bool StreamPools::isPast(const Freed& freed) const {
+  auto marks = marksByStream.find({freed.device, freed.stream});
+  return marks == marksByStream.end() ||
+         segment.eventLine(marks->second.line).done.load(std::memory_order_acquire) >= freed.stamp;
+}
+
+void StreamPools::dropLines(const HandleTable& handles) {
+  std::erase_if(marksByStream, [&](auto& entry) {
+    auto [device, stream] = entry.first;
+    if (stream == 0 || handles.find(api::Kind::STREAM, stream) != nullptr) return false;
+    for (auto& [address, freed] : cooling)
+      if (freed.device == device && freed.stream == stream) return false;
+    lines.give(entry.second.line, device, entry.second.lastStamp);
+    return true;
+  });
+}
+
+CUmemoryPool Memory::poolOf(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  return pools.poolOf(address);
+}
+
+void Memory::collect(Thread& thread) { collect(thread, thread.device(), false); }
+
+void Memory::collect(Thread& thread, unsigned device, bool all) {
+  if (!pools.hasAny()) return;
+  std::vector<uint64_t> past;
+  {
+    std::lock_guard lock(mutex);
+    past = pools.takePast(device, all);
+  }
+  // The end of each goes into the ring before another allocation can have its place.
+  for (uint64_t address : past) postFree(thread, device, address);
+  std::lock_guard lock(mutex);
+  for (uint64_t address : past) {
+    devices[device].free(address);
+    pools.drop(address);
+  }
+}
+
+// What is free again in this stream is taken first: it needs no waiting, no other memory, and no frame.
+CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
+                                 uint64_t& address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  bytes = roundUp(bytes, allocationAlignment);  // all of it, because another one may have it next
+  const unsigned device = thread.deviceOf(stream);
+  std::optional<uint64_t> reused;
+  {
+    std::lock_guard lock(mutex);
+    StreamPool* from = pools.find(pool);
+    if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (from->device != device)
+      return CUDA_ERROR_NOT_SUPPORTED;  // no device of a session sees another's memory
+    if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    reused = pools.takeOfStream(device, stream, bytes);
+    if (reused) pools.allocated(*reused, bytes, pool);
+  }
+  if (reused) return address = *reused, CUDA_SUCCESS;
+  if (CUresult error = allocate(thread, device, bytes, 0, address)) return error;
+  std::lock_guard lock(mutex);
+  pools.allocated(address, bytes, pool);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
+  const unsigned device = thread.deviceOf(stream);
+  std::optional<uint32_t> line;
+  {
+    std::lock_guard lock(mutex);
+    pools.dropLines(thread.session.handles);
+    auto found = devices[device].at(address);
+    if (!found || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
+    line = pools.lineOf(device, stream);
+    if (line) {
+      uint64_t again = pools.poolOf(address) != nullptr ? found->bytes : 0;
+      pools.freed(address);
+      pools.cool(address, {device, again, stream, StreamPools::nobodys});
+    }
+  }
+  if (!line) return free(thread, address);  // every line is an event's: wait, then
+  uint64_t stamp;
+  {
+    Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
+    frame.setStream(stream);
+    frame->setLine(*line);
+    stamp = frame.stamp();
+    if (CUresult error = frame.post()) return error;
+  }
+  std::lock_guard lock(mutex);
+  pools.setStamp(address, stamp);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::trimPool(Thread& thread, CUmemoryPool pool, uint64_t keepBytes) {
+  collect(thread);
+  unsigned device;
+  {
+    std::lock_guard lock(mutex);
+    StreamPool* trimmed = pools.find(pool);
+    if (trimmed == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    device = trimmed->device;
+    trimmed->trim(keepBytes);
+  }
+  trim(thread, device, keepBytes);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,109 @@
+// Stream-ordered memory (cudaMallocAsync): pools as the program sees them, and what has been freed and may still be in
+// use.
+//
+// An allocation is one of the device's arena like any other (memory.h). What is new is its end: freed in a stream, it
+// can be had again at once by an allocation in that same stream, whose work comes later anyway; by anybody else once
+// the stream has come to the place of the free. To know that, a mark follows each free: the GPU writes its stamp into
+// an event line that belongs to the stream.
+//
+// Any thread, under Memory's mutex. All of it is in the program's process and survives a suspend; marks are written in
+// the segment, or travel in the ring.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "intercept/session/event-lines.h"
+
+namespace vgpu::client {
+
+class HandleTable;
+
+struct StreamPool {
+  unsigned device = 0;
+  bool isDefault = false, destroyed = false;
+  std::array<int, 3> reuse{1, 1, 1};  // follow events, opportunistic, internal dependencies
+  uint64_t mostBytes = 0;             // 0: no limit of its own
+  uint64_t releaseThreshold = 0;
+  uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
+
+  void add(uint64_t bytes);
+  void remove(uint64_t bytes) { used -= bytes; }
+  // What is kept beyond what is used goes back, down to `keepBytes`.
+  void trim(uint64_t keepBytes);
+};
+
+class StreamPools {
+ public:
+  StreamPools(const Segment& segment, EventLines& lines);
+
+  // By the handle that the program has; nullptr for one that it has not.
+  StreamPool* find(CUmemoryPool pool);
+  CUmemoryPool create(unsigned device, uint64_t mostBytes);
+  // No new allocations from it; it is gone with its last one.
+  void destroy(CUmemoryPool pool);
+  CUmemoryPool defaultOf(unsigned device) const;
+  CUmemoryPool currentOf(unsigned device) const { return current[device]; }
+  void setCurrent(unsigned device, CUmemoryPool pool) { current[device] = pool; }
+
+  // Which live allocations came from which pool.
+  void allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool);
+  void freed(uint64_t address);
+  // 0 where the allocation came from none.
+  CUmemoryPool poolOf(uint64_t address) const;
+
+  // What is freed and waits for its stream. `stream` is a resolved handle. It stays allocated in the arena, and an
+  // object of the session, until it is collected or handed out again.
+  struct Freed {
+    unsigned device;
+    uint64_t bytes;  // 0: cannot be handed out again as it is
+    uint64_t stream, stamp;
+  };
+  // The line of a stream's marks, and the last of them; nothing where there is none left.
+  std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
+  // `stamp` is `nobodys` until the mark is on its way.
+  static constexpr uint64_t nobodys = UINT64_MAX;
+  void cool(uint64_t address, const Freed& freed);
+  void setStamp(uint64_t address, uint64_t stamp);
+  bool isCooling(uint64_t address) const { return cooling.contains(address); }
+  bool hasCooling(unsigned device) const;
+  // Without the mutex: whether there is anything to collect.
+  bool hasAny() const { return coolingCount.load(std::memory_order_relaxed) != 0; }
+  // The smallest range that was freed in that very stream and holds `bytes` without much waste.
+  std::optional<uint64_t> takeOfStream(unsigned device, uint64_t stream, uint64_t bytes);
+  // The ranges on `device` whose streams have come to their frees; all of them where `all`: the device is idle, or its
+  // context has ended. They are the caller's, to be ended and then dropped.
+  std::vector<uint64_t> takePast(unsigned device, bool all);
+  void drop(uint64_t address);
+  // Gives the lines of streams that are gone back.
+  void dropLines(const HandleTable& handles);
+
+ private:
+  bool isPast(const Freed& freed) const;
+
+  struct Owned {
+    CUmemoryPool pool;
+    uint64_t bytes;
+  };
+  const Segment& segment;
+  EventLines& lines;
+  std::map<CUmemoryPool, StreamPool> pools;
+  std::map<uint64_t, Owned> owned;    // by address
+  std::map<uint64_t, Freed> cooling;  // by address
+  struct Marks {
+    uint32_t line;
+    uint64_t lastStamp = 0;
+  };
+  std::map<std::pair<unsigned, uint64_t>, Marks> marksByStream;
+  std::array<CUmemoryPool, maxDevices> current{};
+  std::atomic<size_t> coolingCount{0};
+  uint64_t created = 0;
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,32 @@
+#include <dlfcn.h>
+#include <kj/debug.h>
+
+#include "stub/driver/driver.h"
+#include "vgpu/api/driver-entries.h"
+
+namespace vgpu::stub {
+
+Driver Driver::load(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  KJ_REQUIRE(handle != nullptr, "cannot load the CUDA driver", library.c_str(), dlerror());
+  auto getProcAddress = reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(handle, "cuGetProcAddress_v2"));
+  KJ_REQUIRE(getProcAddress != nullptr, "this driver is older than CUDA 12", library.c_str());
+  Driver driver;
+#define DRIVER(name)                                                                                   \
+  {                                                                                                    \
+    constexpr auto& row = api::entryOf(#name);                                                         \
+    void* function = nullptr;                                                                          \
+    CUdriverProcAddressQueryResult found;                                                              \
+    CUresult result =                                                                                  \
+        getProcAddress(std::string(api::baseNameOf(row.symbol)).c_str(), &function, row.since, 0, &found); \
+    KJ_REQUIRE(result == CUDA_SUCCESS && function != nullptr, "the driver lacks an entry", #name, row.since); \
+    driver.name = reinterpret_cast<decltype(&::name)>(function);                                       \
+  }
+#include "stub/driver/driver-entries.inc"
+#undef DRIVER
+  driver.noteAllocation = reinterpret_cast<decltype(driver.noteAllocation)>(dlsym(handle, "vgpuEmulatorNote"));
+  driver.forgetAllocation = reinterpret_cast<decltype(driver.forgetAllocation)>(dlsym(handle, "vgpuEmulatorForget"));
+  return driver;
+}
+
+}  // namespace vgpu::stub

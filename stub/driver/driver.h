@@ -1,0 +1,38 @@
+// The CUDA driver as a table of functions, loaded at run time: the real libcuda.so.1 or the emulated one. Nothing of ours
+// is linked against a driver, so the same worker serves both, and the versions are asked for by number.
+//
+// Immutable after loading; any thread may call. Nothing of it survives a suspend.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <string>
+
+namespace vgpu::stub {
+
+struct Driver {
+  // Loads `library` (a name for dlopen) and resolves every function of the table through its cuGetProcAddress.
+  // Throws kj::Exception naming what is missing.
+  static Driver load(const std::string& library);
+
+#define DRIVER(name) decltype(&::name) name = nullptr;
+#include "stub/driver/driver-entries.inc"
+#undef DRIVER
+
+  // The emulated device's own: tell it where the program's allocations lie, so that it can say which one was overrun.
+  // nullptr on a real driver.
+  void (*noteAllocation)(uint64_t address, uint64_t bytes, const char* owner) = nullptr;
+  void (*forgetAllocation)(uint64_t address) = nullptr;
+};
+
+// "CUDA_ERROR_OUT_OF_MEMORY (2)", for messages.
+std::string nameOf(const Driver& driver, CUresult result);
+
+// Throws kj::Exception "WHAT: CUDA_ERROR_…" unless `result` is success.
+void require(const Driver& driver, CUresult result, const char* what);
+
+// What CUDA says of a failed context: the error comes back from every later call.
+bool isSticky(CUresult result);
+
+}  // namespace vgpu::stub

@@ -1,0 +1,257 @@
+#include "stub/gpu/memory-pool.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// Whether [address, address + bytes) touches no entry of `map` (start -> bytes, by `size`).
+template <typename Map, typename Size>
+bool isFree(const Map& map, uint64_t address, uint64_t bytes, Size size) {
+  auto next = map.lower_bound(address);
+  if (next != map.end() && next->first < address + bytes) return false;
+  if (next == map.begin()) return true;
+  auto before = std::prev(next);
+  return before->first + size(before->second) <= address;
+}
+
+// Whether the entries of `map` cover [address, address + bytes) without a gap.
+template <typename Map, typename Size>
+bool isCovered(const Map& map, uint64_t address, uint64_t bytes, Size size) {
+  uint64_t end = address + bytes;
+  if (end < address) return false;
+  auto piece = map.upper_bound(address);
+  if (piece == map.begin()) return false;
+  for (--piece; piece != map.end() && piece->first <= address; ++piece) {
+    address = piece->first + size(piece->second);
+    if (address >= end) return true;
+  }
+  return false;
+}
+
+// What the system says it can give without taking it from others; as much as you like where it says nothing.
+uint64_t availableMemory() {
+  std::ifstream info("/proc/meminfo");
+  std::string name, unit;
+  for (uint64_t kib; info >> name >> kib >> unit;)
+    if (name == "MemAvailable:") return kib * KiB;
+  return std::numeric_limits<uint64_t>::max();
+}
+
+// Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (docs/facts.md), and
+// the driver would do it with one. A failure is the driver's to find.
+void populate(std::span<std::byte> memory) {
+  constexpr size_t piece = 16 * MiB;
+  size_t pieces = (memory.size() + piece - 1) / piece;
+  size_t crew = std::min<size_t>({pieces, std::max(1u, std::thread::hardware_concurrency() / 2), 8});
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) {
+      auto part = memory.subspan(i * piece, std::min(piece, memory.size() - i * piece));
+      madvise(part.data(), part.size(), MADV_POPULATE_WRITE);
+    }
+  };
+  std::vector<std::jthread> helpers;
+  while (helpers.size() + 1 < crew) helpers.emplace_back(work);
+  work();
+}
+
+// Whether [address, address + bytes) are whole pages of the host arena.
+bool isInArena(uint64_t address, uint64_t bytes) {
+  return bytes != 0 && bytes % 4096 == 0 && address % 4096 == 0 && bytes <= hostArenaBytes && inHostArena(address) &&
+         address - hostArenaBase <= hostArenaBytes - bytes;
+}
+
+// How many bytes of that part of the arena's file have no memory yet.
+uint64_t absentBytes(const MemoryFile& arena, uint64_t arenaAddress, uint64_t bytes) {
+  uint64_t absent = 0, at = arenaAddress - hostArenaBase, end = at + bytes;
+  while (at < end) {
+    off_t data = lseek(arena.fd(), static_cast<off_t>(at), SEEK_DATA);
+    uint64_t next = data < 0 ? end : std::min(end, static_cast<uint64_t>(data));  // none behind: ENXIO
+    absent += next - at;
+    if (next == end) break;
+    off_t hole = lseek(arena.fd(), data, SEEK_HOLE);
+    at = hole < 0 ? end : static_cast<uint64_t>(hole);
+  }
+  return absent;
+}
+
+constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
+constexpr auto itself = [](uint64_t bytes) { return bytes; };
+
+}  // namespace
+
+HostLimits HostLimits::ofThisMachine() {
+  auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)), pageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = availableMemory};
+}
+
+MemoryPool::~MemoryPool() {
+  while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
+  for (unsigned device = 0; device < maxDevices; ++device)
+    if (reservedArenas & (1u << device)) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
+  for (auto& [address, lease] : hostLeases) {
+    if (lease.registered) driver.cuMemHostUnregister(fromWire<void*>(address));
+    if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
+  }
+}
+
+void MemoryPool::reserveArena(unsigned device) {
+  CUdeviceptr got = 0;
+  require(driver, driver.cuMemAddressReserve(&got, deviceArenaBytes, 0, deviceArena(device), 0),
+          "reserving the device arena");
+  if (got != deviceArena(device)) {
+    driver.cuMemAddressFree(got, deviceArenaBytes);
+    KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
+  }
+  reservedArenas |= 1u << device;
+}
+
+CUresult MemoryPool::lease(unsigned device, uint64_t address, uint64_t bytes) {
+  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address < deviceArena(device) || bytes > deviceArenaBytes ||
+      address - deviceArena(device) > deviceArenaBytes - bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(deviceLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
+  CUmemGenericAllocationHandle physical;
+  if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
+  CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
+  if (error == CUDA_SUCCESS) {
+    CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    error = driver.cuMemSetAccess(address, bytes, &access, 1);
+    if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, bytes);
+  }
+  if (error != CUDA_SUCCESS) {
+    driver.cuMemRelease(physical);
+    return error;
+  }
+  deviceLeases.emplace(address, Lease{bytes, physical});
+  return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::endLease(uint64_t address) {
+  auto found = deviceLeases.find(address);
+  if (found == deviceLeases.end()) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = driver.cuMemUnmap(address, found->second.bytes);
+  CUresult released = driver.cuMemRelease(found->second.physical);
+  deviceLeases.erase(found);
+  return error != CUDA_SUCCESS ? error : released;
+}
+
+CUresult MemoryPool::registerHost() {
+  for (auto& [address, lease] : hostLeases) {
+    if (lease.registered) continue;
+    populate({fromWire<std::byte*>(address), lease.bytes});
+    if (CUresult error = registerLease(address, lease)) return error;
+    lease.registered = true;
+    --unregistered;
+  }
+  promisedBytes = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::registerLease(uint64_t address, const HostLease& lease) {
+  return driver.cuMemHostRegister_v2(fromWire<void*>(address), lease.bytes,
+                                     CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+bool MemoryPool::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
+  if (hostLeases.size() >= limits.pieces || hostBytes > limits.bytes || bytes > limits.bytes - hostBytes) return false;
+  uint64_t available = limits.available();
+  if (absent > available) return false;
+  if (promisedBytes <= available - absent) return true;
+  promisedBytes = 0;
+  for (auto& [address, lease] : hostLeases)
+    if (!lease.registered) promisedBytes += absentBytes(arena, lease.arenaAddress, lease.bytes);
+  return promisedBytes <= available - absent;
+}
+
+void MemoryPool::addHost(uint64_t address, const HostLease& lease) {
+  hostLeases.emplace(address, lease);
+  usedArena.emplace(lease.arenaAddress, lease.bytes);
+  hostBytes += lease.bytes;
+}
+
+CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
+  if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t absent = absentBytes(arena, address, bytes);
+  if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+  addHost(address, {.bytes = bytes, .arenaAddress = address});
+  promisedBytes += absent;
+  ++unregistered;
+  return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
+  auto found = hostLeases.find(address);
+  if (found == hostLeases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
+}
+
+CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, const MemoryFile& arena) {
+  auto [address, lease] = *found;
+  CUresult error = lease.registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
+  if (!lease.registered) --unregistered;
+  if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
+  int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
+                       static_cast<off_t>(lease.bytes)));
+  hostBytes -= lease.bytes;
+  usedArena.erase(lease.arenaAddress);
+  hostLeases.erase(found);
+  return error;
+}
+
+CUresult MemoryPool::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
+                           const MemoryFile& arena) {
+  constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
+  if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
+      inHostArena(address) || inDeviceArenas(address))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+  if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Never over what this process has: the address is the program's choice.
+  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                      arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
+  if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
+  HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
+  CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
+  if (error == CUDA_SUCCESS) addHost(address, lease);
+  if (error != CUDA_SUCCESS) munmap(mapped, bytes);
+  return error;
+}
+
+CUresult MemoryPool::release(uint64_t address, const MemoryFile& arena) {
+  auto found = hostLeases.find(address);
+  if (found == hostLeases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
+  return endHost(found, arena);
+}
+
+bool MemoryPool::ownsDevice(uint64_t address, uint64_t bytes) const {
+  return isCovered(deviceLeases, address, bytes, bytesOf);
+}
+
+bool MemoryPool::ownsHost(uint64_t address, uint64_t bytes) const {
+  return isCovered(hostLeases, address, bytes, bytesOf);
+}
+
+}  // namespace vgpu::stub

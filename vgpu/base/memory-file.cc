@@ -1,0 +1,74 @@
+#include "vgpu/base/memory-file.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace vgpu {
+
+namespace {
+constexpr int resizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+}
+
+MemoryFile MemoryFile::create(const std::string& name, uint64_t bytes) {
+  int fd;
+  KJ_SYSCALL(fd = memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING), name.c_str());
+  MemoryFile file(fd, bytes);
+  KJ_SYSCALL(ftruncate(fd, static_cast<off_t>(bytes)), name.c_str(), bytes);
+  KJ_SYSCALL(fcntl(fd, F_ADD_SEALS, resizeSeals), name.c_str());
+  return file;
+}
+
+MemoryFile MemoryFile::adopt(int fd, uint64_t leastBytes, uint64_t mostBytes) {
+  MemoryFile file(fd, 0);
+  struct stat status;
+  KJ_SYSCALL(fstat(fd, &status));
+  int seals;
+  KJ_SYSCALL(seals = fcntl(fd, F_GET_SEALS), "the descriptor is no memfd");
+  KJ_REQUIRE((seals & resizeSeals) == resizeSeals, "shared memory must be sealed against resizing", seals);
+  file.size = static_cast<uint64_t>(status.st_size);
+  KJ_REQUIRE(file.size >= leastBytes && file.size <= mostBytes, "shared memory of a size that was not agreed", file.size,
+             leastBytes, mostBytes);
+  return file;
+}
+
+MemoryFile::MemoryFile(MemoryFile&& other) noexcept
+    : descriptor(std::exchange(other.descriptor, -1)), size(std::exchange(other.size, 0)) {}
+
+MemoryFile& MemoryFile::operator=(MemoryFile&& other) noexcept {
+  std::swap(descriptor, other.descriptor);
+  std::swap(size, other.size);
+  return *this;
+}
+
+MemoryFile::~MemoryFile() {
+  if (descriptor >= 0) close(descriptor);
+}
+
+Mapping::Mapping(const MemoryFile& file, void* address) : size(file.bytes()) {
+  int flags = MAP_SHARED | MAP_NORESERVE | (address == nullptr ? 0 : MAP_FIXED_NOREPLACE);
+  void* mapped = mmap(address, size, PROT_READ | PROT_WRITE, flags, file.fd(), 0);
+  if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, address, size);
+  start = static_cast<std::byte*>(mapped);
+  madvise(start, size, MADV_DONTDUMP);
+  madvise(start, size, MADV_HUGEPAGE);  // fewer, larger pieces for the GPU's copies, where the system allows it
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : start(std::exchange(other.start, nullptr)), size(std::exchange(other.size, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(start, other.start);
+  std::swap(size, other.size);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (start != nullptr) munmap(start, size);
+}
+
+}  // namespace vgpu

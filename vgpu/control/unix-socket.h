@@ -1,0 +1,32 @@
+// Unix sockets as the control plane uses them: stream, close-on-exec, with paths of any length and the peer's identity.
+#pragma once
+
+#include <kj/io.h>
+#include <sys/types.h>
+
+#include <string>
+
+namespace vgpu {
+
+// Connects to a socket file. A path too long for an address is reached through its directory's descriptor.
+// Throws kj::Exception, of type DISCONNECTED where nobody listens there.
+kj::AutoCloseFd connectUnix(const std::string& path);
+
+// Listens on a new socket file that only its owner may connect to. Non-blocking. Throws kj::Exception.
+kj::AutoCloseFd listenUnix(const std::string& path);
+
+// In the state directory of a session: the socket at which a suspended program can be found.
+constexpr const char* reattachSocketName = "reattach.sock";
+
+struct Peer {
+  pid_t pid = 0;  // of the process that called connect() or listen(), 0 where it is in a namespace out of our sight
+  uid_t uid = 0;
+};
+
+// Who is at the other end of a connected unix socket. Throws kj::Exception.
+Peer peerOf(int socket);
+
+// Our own user, or root.
+bool isTrusted(const Peer& peer);
+
+}  // namespace vgpu
