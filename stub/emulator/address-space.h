@@ -27,7 +27,7 @@
 
 #include "cuda-api.h"
 #include "device.h"
-#include "ptx/interpreter.h"
+#include "stub/emulator/ptx/run/interpreter.h"
 #include "va-range.h"
 
 namespace vgpu::emulator::api {

@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "address-space.h"
-#include "ptx/hex.h"
+#include "stub/emulator/ptx/run/hex.h"
 
 namespace vgpu::emulator::api {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "jit-options.h"
-#include "ptx/text-linker.h"
+#include "stub/emulator/ptx/text-linker.h"
 
 namespace vgpu::emulator::api {
 

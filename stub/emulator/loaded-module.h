@@ -11,7 +11,8 @@
 #include "address-space.h"
 #include "context.h"
 #include "jit-options.h"
-#include "ptx/interpreter.h"
+#include "stub/emulator/ptx/module.h"
+#include "stub/emulator/ptx/run/interpreter.h"
 
 namespace vgpu::emulator::api {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "cuda-api.h"
-#include "ptx/interpreter.h"
+#include "stub/emulator/ptx/run/interpreter.h"
 
 namespace vgpu::emulator::api {
 namespace {

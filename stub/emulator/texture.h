@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "context.h"
-#include "ptx/texture.h"
+#include "stub/emulator/ptx/run/image-views.h"
 
 namespace vgpu::emulator::api {
 

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ptx/interpreter.h"
+#include "stub/emulator/ptx/module.h"
+#include "stub/emulator/ptx/run/interpreter.h"
 
 namespace vgpu::emulator {
 namespace {

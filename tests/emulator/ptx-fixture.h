@@ -7,7 +7,8 @@
 #include <map>
 #include <random>
 
-#include "ptx/interpreter.h"
+#include "stub/emulator/ptx/module.h"
+#include "stub/emulator/ptx/run/interpreter.h"
 
 namespace vgpu::emulator {
 

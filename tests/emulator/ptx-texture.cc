@@ -1,6 +1,6 @@
 // Textures and surfaces: against what a real GPU reads, and the edges of surfaces.
 #include "ptx-fixture.h"
-#include "ptx/half.h"
+#include "stub/emulator/ptx/lanes/half-values.h"
 #include "texture-cases.h"
 
 namespace vgpu::emulator {

@@ -3,8 +3,9 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "ptx/interpreter.h"
-#include "ptx/text-linker.h"
+#include "stub/emulator/ptx/module.h"
+#include "stub/emulator/ptx/run/interpreter.h"
+#include "stub/emulator/ptx/text-linker.h"
 
 using namespace vgpu::emulator;
 

@@ -1,12 +1,12 @@
-#include "module.h"
+#include "stub/emulator/ptx/module.h"
 
 #include <mutex>
 
-#include "builtins.h"
-#include "declarations.h"
-#include "image.h"
-#include "linker.h"
-#include "text-linker.h"
+#include "stub/emulator/ptx/decode/linker.h"
+#include "stub/emulator/ptx/run/builtins.h"
+#include "stub/emulator/ptx/text-linker.h"
+#include "stub/emulator/ptx/text/declarations.h"
+#include "stub/emulator/ptx/text/image.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -78,9 +78,6 @@ class ParsedModule : public Module {
 };
 
 }  // namespace
-
-PtxError::PtxError(Kind k, int l, std::string message)
-    : std::runtime_error(l ? "PTX line " + std::to_string(l) + ": " + message : std::move(message)), kind(k), line(l) {}
 
 uint64_t Module::imageBytes() const {
   uint64_t bytes = 0;

@@ -1,10 +1,10 @@
-#include "text-linker.h"
+#include "stub/emulator/ptx/text-linker.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "builtins.h"
-#include "lexer.h"
+#include "stub/emulator/ptx/run/builtins.h"
+#include "stub/emulator/ptx/text/lexer.h"
 
 namespace vgpu::emulator {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "declarations.h"
+#include "stub/emulator/ptx/text/declarations.h"
 
 namespace vgpu::emulator {
 

@@ -1,0 +1,145 @@
+// mbarrier, cp.async and its groups, and what names a block within its cluster of one.
+#include "stub/emulator/ptx/decode/decoder.h"
+#include "stub/emulator/ptx/run/mbarrier.h"
+
+namespace vgpu::emulator {
+namespace {
+
+AddressKind kindOf(const Statement& statement) {
+  for (const std::string_view part : statement.parts)
+    if (part.starts_with("shared")) return AddressKind::shared;
+  return AddressKind::generic;
+}
+
+// A barrier's address; a 32-bit register holds an offset in shared memory.
+Decoder::Address barrierAddress(Decoder& decoder, const Operand& operand, AddressKind& kind) {
+  const Decoder::Address address = decoder.address(operand);
+  if (address.base.bytes == 4) kind = AddressKind::shared32;
+  return address;
+}
+
+void emit(Decoder& decoder, const Statement& statement, Handler handler, Value out, const Operand& memory,
+          Value operand) {
+  AddressKind kind = kindOf(statement);
+  const Decoder::Address address = barrierAddress(decoder, memory, kind);
+  IrInst& inst = decoder.build().add(handler, {out}, {address.base, operand});
+  inst.imm = address.offset;
+  inst.form = AccessForm{kind, 1, 1}.bits();
+}
+
+void arriveOn(Decoder& decoder, const Statement& statement, bool drop) {
+  // The state is left out for a barrier of another block of the cluster.
+  const bool hasState = statement.operands[0].kind != Operand::Kind::memory;
+  const size_t at = hasState ? 1 : 0;
+  decoder.operandCount(statement, at + 1, at + 2);
+  const bool expects = statement.has("expect_tx");
+  if (expects) decoder.operandCount(statement, at + 2, at + 2);
+  const Value out = hasState ? decoder.target(statement.operands[0], 8) : decoder.build().reg(8);
+  const Value operand = statement.operands.size() > at + 1 ? decoder.source(statement.operands[at + 1], 4)
+                                                           : decoder.build().constant(4, 1);
+  if (expects && drop) decoder.unsupported(statement);
+  emit(decoder, statement,
+       expects ? mbarrierArriveExpect
+       : drop  ? mbarrierArriveDrop
+               : mbarrierArrive,
+       out, statement.operands[at], operand);
+}
+
+void waitOn(Decoder& decoder, const Statement& statement) {
+  decoder.operandCount(statement, 3, 4);
+  const bool parity = statement.has("parity");
+  const Value operand = decoder.source(statement.operands[2], parity ? 4 : 8);
+  emit(decoder, statement, parity ? mbarrierTestParity : mbarrierTestState, decoder.target(statement.operands[0], 4),
+       statement.operands[1], operand);
+}
+
+void transaction(Decoder& decoder, const Statement& statement, Handler handler) {
+  decoder.operandCount(statement, 2, 2);
+  emit(decoder, statement, handler, decoder.build().reg(8), statement.operands[0],
+       decoder.source(statement.operands[1], 4));
+}
+
+void mbarrier(Decoder& decoder, const Statement& statement) {
+  decoder.operandCount(statement, 1, 4);
+  const std::string_view operation = statement.parts.size() > 1 ? statement.parts[1] : "";
+  if (operation == "init") return transaction(decoder, statement, mbarrierInit);
+  if (operation == "inval") return;
+  if (operation == "arrive") return arriveOn(decoder, statement, false);
+  if (operation == "arrive_drop") return arriveOn(decoder, statement, true);
+  if (operation == "expect_tx") return transaction(decoder, statement, mbarrierExpect);
+  if (operation == "complete_tx") return transaction(decoder, statement, mbarrierComplete);
+  if (operation == "test_wait" || operation == "try_wait") return waitOn(decoder, statement);
+  if (operation != "pending_count") decoder.unsupported(statement);
+  decoder.operandCount(statement, 2, 2);
+  const Value state = decoder.source(statement.operands[1], 8);
+  decoder.build().add(mbarrierPending, {decoder.target(statement.operands[0], 4)}, {state});
+}
+
+// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; and back to
+// global.
+void bulkCopy(Decoder& decoder, const Statement& statement) {
+  if (statement.has("commit_group") || statement.has("wait_group") || statement.has("prefetch")) return;
+  if (statement.has("tensor") || statement.has("multicast::cluster")) decoder.unsupported(statement);
+  const bool toShared = statement.parts.size() > 4 && statement.parts[3].starts_with("shared");
+  const bool toGlobal =
+      statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
+  if ((!toShared && !toGlobal) || (toShared && statement.parts[4] != "global")) decoder.unsupported(statement);
+  decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);
+  const Value to = decoder.genericAddress(statement.operands[0], toShared),
+              from = decoder.genericAddress(statement.operands[1], toGlobal);
+  const Value bytes = decoder.source(statement.operands[2], 4);
+  decoder.build().add(copyAsync, {}, {to, from, bytes, bytes});
+  if (toShared) emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), statement.operands[3], bytes);
+}
+
+void copyOrGroup(Decoder& decoder, const Statement& statement) {
+  if (statement.parts.size() < 2 || statement.parts[1] != "async") decoder.unsupported(statement);
+  if (statement.has("commit_group") || statement.has("wait_group") || statement.has("wait_all")) return;
+  if (statement.has("bulk")) return bulkCopy(decoder, statement);
+  Builder& build = decoder.build();
+  if (statement.has("mbarrier")) {
+    // Without .noinc the arrival is one more that the phase expects: nothing is left of the two.
+    decoder.operandCount(statement, 1, 1);
+    if (statement.has("noinc"))
+      emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
+    return;
+  }
+  if (statement.has("reduce")) decoder.unsupported(statement);
+  decoder.operandCount(statement, 3, 5);
+  const Value to = decoder.genericAddress(statement.operands[0], true),
+              from = decoder.genericAddress(statement.operands[1], false);
+  const Value bytes = decoder.source(statement.operands[2], 4);
+  Value reads = bytes;
+  if (statement.operands.size() > 3 && !statement.has("L2::cache_hint")) {
+    const Operand& fourth = statement.operands[3];
+    const Symbol* symbol = decoder.findRegister(fourth);
+    if (symbol && symbol->type == Type::pred) {
+      reads = build.reg(4);
+      build.lane("selp.b32", reads, {build.constant(4, 0), bytes, decoder.predicate(fourth)});
+    } else {
+      reads = decoder.source(fourth, 4);
+    }
+  }
+  build.add(copyAsync, {}, {to, from, reads, bytes});
+}
+
+// The cluster is this block: every address of shared memory is its own.
+void mapAddress(Decoder& decoder, const Statement& statement) {
+  decoder.operandCount(statement, 3, 3);
+  const uint32_t bytes = statement.last() == "u64" ? 8 : 4;
+  const Value address = decoder.source(statement.operands[1], bytes);
+  decoder.build().move(decoder.target(statement.operands[0], bytes), address);
+}
+void rankOf(Decoder& decoder, const Statement& statement) {
+  decoder.operandCount(statement, 2, 2);
+  decoder.build().move(decoder.target(statement.operands[0], 4), decoder.build().constant(4, 0));
+}
+
+constexpr DecodeRow kRows[] = {
+    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}};
+
+}  // namespace
+
+std::span<const DecodeRow> asyncDecodes() { return kRows; }
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,152 @@
+// cvt. The registry holds every conversion to and from the widest formats; the others go by way of one that is exact.
+#include <algorithm>
+
+#include "stub/emulator/ptx/decode/decoder.h"
+
+namespace vgpu::emulator {
+namespace {
+
+struct Conversion {
+  std::string_view to, from, rounding;
+  bool ftz = false, sat = false, relu = false;
+};
+
+bool isRounding(std::string_view part) {
+  for (std::string_view known : {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"})
+    if (part == known) return true;
+  return false;
+}
+
+bool isWhole(std::string_view type) { return type.starts_with('u') || type.starts_with('s'); }
+bool isHalf(std::string_view type) { return type == "f16" || type == "bf16"; }
+
+Conversion parse(Decoder& decoder, const Statement& statement) {
+  if (statement.parts.size() < 3) decoder.unsupported(statement);
+  Conversion found{statement.parts[statement.parts.size() - 2], statement.last()};
+  for (size_t i = 1; i + 2 < statement.parts.size(); ++i) {
+    const std::string_view part = statement.parts[i];
+    if (isRounding(part))
+      found.rounding = part;
+    else if (part == "ftz")
+      found.ftz = true;
+    else if (part == "sat")
+      found.sat = true;
+    else if (part == "relu")
+      found.relu = true;
+    else
+      decoder.unsupported(statement);
+  }
+  if (!findType(found.to) || !findType(found.from)) decoder.unsupported(statement);
+  return found;
+}
+
+std::string rowName(std::string_view rounding, std::string_view to, std::string_view from) {
+  std::string name = "cvt.";
+  if (!rounding.empty()) (name += rounding) += '.';
+  return ((name += to) += '.') += from;
+}
+
+class Converter {
+ public:
+  Converter(Decoder& decoder, const Statement& statement)
+      : decoder_(decoder), statement_(statement), wanted_(parse(decoder, statement)) {}
+
+  void run() {
+    if (wanted_.to.ends_with("x2")) return pair();
+    decoder_.operandCount(statement_, 2, 2);
+    const Value result =
+        finish(convert(source(statement_.operands[1], wanted_.from), wanted_.to, wanted_.from), wanted_.to);
+    decoder_.build().move(decoder_.target(statement_.operands[0], result.bytes, wanted_.to.starts_with('s')), result);
+  }
+
+ private:
+  // cvt.rn.f16x2.f32 d, a, b: a above b.
+  void pair() {
+    decoder_.operandCount(statement_, 3, 3);
+    const std::string_view half = wanted_.to.substr(0, wanted_.to.size() - 2);
+    if (!isHalf(half) || wanted_.from != "f32") decoder_.unsupported(statement_);
+    const Value hi = finish(convert(source(statement_.operands[1], "f32"), half, "f32"), half);
+    const Value lo = finish(convert(source(statement_.operands[2], "f32"), half, "f32"), half);
+    decoder_.build().lane("pack.b32", decoder_.target(statement_.operands[0], 4), {lo, hi});
+  }
+
+  Value source(const Operand& operand, std::string_view typeName) {
+    const auto type = findType(typeName);
+    if (!type) decoder_.unsupported(statement_);
+    const Literal literal = *type == Type::f32 ? Literal::f32 : *type == Type::f64 ? Literal::f64 : Literal::whole;
+    const Value value = decoder_.source(operand, registerBytes(*type), literal);
+    return wanted_.ftz && typeName == "f32" ? apply("flush.f32", value) : value;
+  }
+
+  Value finish(Value value, std::string_view to) {
+    if (wanted_.ftz && to == "f32") value = apply("flush.result.f32", value);
+    if (wanted_.relu) value = apply("relu." + std::string(to), value);
+    if (wanted_.sat && !isWhole(to)) value = apply("saturate." + std::string(to), value);
+    return value;
+  }
+
+  Value apply(const std::string& name, Value in) {
+    const Row* row = registry().find(name);
+    if (!row) decoder_.unsupported(statement_);
+    const Value out = decoder_.build().reg(row->out.registerBytes);
+    decoder_.build().row(*row, out, &in);
+    return out;
+  }
+
+  Value convert(Value value, std::string_view to, std::string_view from) {
+    if (isWhole(to) && isWhole(from))
+      return apply((wanted_.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
+    if (isHalf(from) && from == to && wanted_.rounding.size() < 3) return value;  // cvt.sat.f16.f16 and the like
+    if (isHalf(from) && registry().find(rowName("", to, from))) return apply(rowName("", to, from), value);
+    // Halves go through f32, which holds each of them.
+    if (isHalf(from)) return convert(apply(rowName("", "f32", from), value), to, "f32");
+    if (isHalf(to) && wanted_.rounding.size() == 3) {
+      return apply(rowName("rn", to, "f32"), apply(rowName(wanted_.rounding, "f32", "f32"), value));
+    }
+    if (isHalf(to) && isWhole(from)) return wholeToHalf(value, to, from);
+    for (const std::string_view rounding : {wanted_.rounding, std::string_view("rn"), std::string_view()}) {
+      // A conversion that is exact has no row for the other roundings.
+      const bool exact = isWhole(from) ? sizeOf(*findType(from)) <= (to == "f64" ? 4u : 2u) : false;
+      if (rounding != wanted_.rounding && wanted_.rounding != "rn" && !exact) continue;
+      if (const Row* row = registry().find(rowName(rounding, to, from))) {
+        const Value out = decoder_.build().reg(row->out.registerBytes);
+        decoder_.build().row(*row, out, &value);
+        return out;
+      }
+    }
+    decoder_.unsupported(statement_);
+  }
+
+  // Every whole number of up to 32 bits is a double; the 64-bit ones have rows of their own.
+  Value wholeToHalf(Value value, std::string_view to, std::string_view from) {
+    if (const Row* row = registry().find(rowName(wanted_.rounding, to, from))) {
+      const Value out = decoder_.build().reg(row->out.registerBytes);
+      decoder_.build().row(*row, out, &value);
+      return out;
+    }
+    if (sizeOf(*findType(from)) > 4) decoder_.unsupported(statement_);
+    return apply(rowName(wanted_.rounding, to, "f64"), apply(rowName("rn", "f64", from), value));
+  }
+
+  Decoder& decoder_;
+  const Statement& statement_;
+  Conversion wanted_;
+};
+
+void convert(Decoder& decoder, const Statement& statement) {
+  // cvt.pack.sat.type.s32 and the 8-bit float formats are other instructions under the same name: rows as they stand.
+  const auto isFloat8 = [](std::string_view part) { return part == "e4m3x2" || part == "e5m2x2"; };
+  if (statement.has("pack") || std::any_of(statement.parts.begin(), statement.parts.end(), isFloat8)) {
+    if (!decodeLane(decoder, statement)) decoder.unsupported(statement);
+    return;
+  }
+  Converter(decoder, statement).run();
+}
+
+constexpr DecodeRow kRows[] = {{"cvt", convert}};
+
+}  // namespace
+
+std::span<const DecodeRow> convertDecodes() { return kRows; }
+
+}  // namespace vgpu::emulator

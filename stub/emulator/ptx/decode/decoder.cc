@@ -1,0 +1,375 @@
+// Walks a body: scopes, declarations, labels, and each statement handed to its family.
+#include "stub/emulator/ptx/decode/decoder.h"
+
+#include <charconv>
+
+#include "stub/emulator/ptx/decode/linker.h"
+#include "stub/emulator/ptx/run/handlers.h"
+#include "stub/emulator/ptx/text/number.h"
+
+namespace vgpu::emulator {
+namespace {
+
+constexpr int kDeepestScope = 200;
+constexpr uint64_t kMostInstructions = 1 << 24;  // of one function: a bound for hostile text
+
+// Whether `name` is one of the operands, at any depth.
+bool mentions(const std::vector<Operand>& operands, std::string_view name) {
+  for (const Operand& operand : operands)
+    if (operand.name == name || mentions(operand.parts, name)) return true;
+  return false;
+}
+
+// "%r12" -> ("%r", 12); nothing where no digits end the name.
+std::optional<std::pair<std::string_view, uint64_t>> splitNumbered(std::string_view name) {
+  size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  if (digits == name.size() || name.size() - digits > 9) return std::nullopt;
+  uint64_t number = 0;
+  std::from_chars(name.data() + digits, name.data() + name.size(), number);
+  return std::make_pair(name.substr(0, digits), number);
+}
+
+}  // namespace
+
+const DecodeRow* findDecode(std::string_view mnemonic) {
+  static const auto table = [] {
+    std::unordered_map<std::string_view, const DecodeRow*> rows;
+    for (const auto family : {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
+                              controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes(), textureDecodes()})
+      for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
+    return rows;
+  }();
+  const auto found = table.find(mnemonic);
+  return found == table.end() ? nullptr : found->second;
+}
+
+Decoder::Decoder(Linker& linker, const FunctionDecl& decl, Function& function)
+    : linker_(linker), decl_(decl), function_(function), builder_(ir_) {
+  ir_.isKernel = decl.isKernel;
+}
+
+void Decoder::run() {
+  scopes_.push_back(std::make_unique<Scope>());
+  pendingLabels_.emplace_back();
+  builder_.line.ptx = decl_.bodyLine;
+  parameters();
+  Lexer lexer(decl_.body, decl_.bodyLine);
+  while (!lexer.atEnd()) item(lexer);
+  finish();
+}
+
+// Parameters of a kernel lie in the launch's parameter block; a function's in lanes at the frame's beginning.
+void Decoder::parameters() {
+  const auto add = [&](const ParameterDecl& parameter, std::vector<Slot>& slots) {
+    Symbol symbol{Symbol::Kind::parameter, parameter.type};
+    symbol.bytes = parameter.bytes;
+    const uint32_t words = (parameter.bytes + 3) / 4;
+    symbol.offset = builder_.reserveFixed(words);
+    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * kLanes});
+    if (parameter.space == Space::reg)
+      unsupported(decl_.line, "parameter '" + std::string(parameter.name) + "' in a register");
+    scope().symbols[parameter.name] = symbol;
+  };
+  if (decl_.isKernel) {
+    for (const ParameterDecl& parameter : decl_.parameters) {
+      Symbol symbol{Symbol::Kind::kernelParameter, parameter.type};
+      symbol.offset = parameter.offset;
+      symbol.bytes = parameter.bytes;
+      scope().symbols[parameter.name] = symbol;
+    }
+    return;
+  }
+  for (const ParameterDecl& parameter : decl_.parameters) add(parameter, function_.parameters);
+  for (const ParameterDecl& parameter : decl_.results) add(parameter, function_.results);
+}
+
+void Decoder::item(Lexer& lexer) {
+  const Token token = lexer.peek();
+  if (token.is("{")) return block(lexer);
+  if (token.is(";")) {
+    lexer.next();
+    return;
+  }
+  if (token.kind == Token::Kind::word && token.text[0] == '.') {
+    lexer.next();
+    if (directive(lexer, token)) return;
+    invalid(token.line, "unknown directive '" + std::string(token.text) + "'");
+  }
+  if (labelled(lexer)) return;
+  statement(parseStatement(lexer));
+  if (ir_.code.size() > kMostInstructions) invalid(token.line, "a function of more than 16 million instructions");
+}
+
+void Decoder::block(Lexer& lexer) {
+  const int line = lexer.expect("{").line;
+  if (++depth_ > kDeepestScope) invalid(line, "blocks nested too deep");
+  scopes_.push_back(std::make_unique<Scope>());
+  pendingLabels_.emplace_back();
+  scope().fixedMark = builder_.fixedMark();
+  while (!lexer.accept("}")) {
+    if (lexer.atEnd()) invalid(line, "the block that begins here has no end");
+    item(lexer);
+  }
+  builder_.releaseFixed(scope().fixedMark);
+  closeScope();
+  --depth_;
+}
+
+// Labels that were used and not defined in this scope may be defined further out.
+void Decoder::closeScope() {
+  auto pending = std::move(pendingLabels_.back());
+  pendingLabels_.pop_back();
+  const auto closed = std::move(scopes_.back());
+  scopes_.pop_back();
+  for (auto& [name, use] : pending) {
+    if (ir_.labels[use.label] >= 0) continue;
+    if (scopes_.empty()) {
+      placeMerged();
+      if (ir_.labels[use.label] >= 0) continue;
+      invalid(use.line, "there is no label '" + std::string(name) + "'");
+    }
+    const auto outer = scope().symbols.find(name);
+    if (outer != scope().symbols.end() && outer->second.kind == Symbol::Kind::label) {
+      mergeLabel(use.label, outer->second.label);
+    } else {
+      Symbol symbol{Symbol::Kind::label};
+      symbol.label = use.label;
+      scope().symbols[name] = symbol;
+    }
+    pendingLabels_.back().push_back({name, use});
+  }
+}
+
+bool Decoder::directive(Lexer& lexer, const Token& token) {
+  if (token.is(".loc")) return location(lexer, token), true;
+  if (token.is(".reg")) return registers(lexer), true;
+  if (token.is(".param")) return localParameter(lexer, token.line), true;
+  if (token.is(".pragma")) {
+    while (!lexer.next().is(";"))
+      if (lexer.atEnd()) invalid(token.line, "expected ';'");
+    return true;
+  }
+  if (token.is(".branchtargets") || token.is(".calltargets") || token.is(".callprototype"))
+    invalid(token.line, "'" + std::string(token.text) + "' needs a label");
+  Token word = token;
+  while (word.is(".extern") || word.is(".visible") || word.is(".weak")) word = lexer.next();
+  const auto space = findSpace(word.text);
+  if (!space || *space == Space::reg || *space == Space::param) return false;
+  variables(lexer, *space, token.line);
+  return true;
+}
+
+void Decoder::registers(Lexer& lexer) {
+  Type type = Type::none;
+  while (lexer.peek().kind == Token::Kind::word && lexer.peek().text[0] == '.') {
+    const Token token = lexer.next();
+    if (const auto found = findType(token.text.substr(1)))
+      type = *found;
+    else
+      invalid(token.line, "unknown register type '" + std::string(token.text) + "'");
+  }
+  do {
+    const Token name = lexer.expectWord("a register's name");
+    if (type == Type::none) invalid(name.line, "a register without a type");
+    if (lexer.accept("<")) {
+      scope().ranges.push_back({name.text, parseWhole(lexer.next()), type});
+      lexer.expect(">");
+    } else {
+      Symbol symbol{Symbol::Kind::reg, type};
+      symbol.value = builder_.reg(registerBytes(type));
+      scope().symbols[name.text] = symbol;
+    }
+  } while (lexer.accept(","));
+  lexer.expect(";");
+}
+
+void Decoder::variables(Lexer& lexer, Space space, int line) {
+  for (const VariableDecl& decl : parseVariables(lexer, space, line)) {
+    Symbol symbol{Symbol::Kind::address, decl.type};
+    symbol.space = space;
+    std::string_view name;
+    if (space == Space::local) {
+      symbol.kind = Symbol::Kind::local;
+      const uint64_t at = (uint64_t{localTop_} + decl.align - 1) / decl.align * decl.align;
+      if (at + decl.bytes > 512 * 1024) invalid(line, "more than 512 KiB of local variables");
+      symbol.offset = at;
+      localTop_ = static_cast<uint32_t>(at + decl.bytes);
+    } else if (space == Space::shared) {
+      symbol.kind = decl.unsizedArray ? Symbol::Kind::dynamicShared : Symbol::Kind::shared;
+      if (decl.unsizedArray)
+        linker_.noteDynamicShared(decl.align);
+      else
+        symbol.offset = linker_.sharedOffset(decl_.name + "::" + decl.name, decl.bytes, decl.align);
+    } else {
+      symbol.offset = linker_.staticAddress(decl_, decl.name);
+    }
+    names_.push_back(decl.name);
+    name = names_.back();
+    scope().symbols[name] = symbol;
+  }
+}
+
+// `.param .align 8 .b8 retval0[16];`: an argument or result of the calls in this scope.
+void Decoder::localParameter(Lexer& lexer, int line) {
+  for (const VariableDecl& decl : parseVariables(lexer, Space::param, line)) {
+    if (decl.bytes > 32764) invalid(line, "a parameter of too many bytes");
+    Symbol symbol{Symbol::Kind::parameter, decl.type};
+    symbol.bytes = static_cast<uint32_t>(decl.bytes);
+    symbol.offset = builder_.reserveFixed((symbol.bytes + 3) / 4);
+    names_.push_back(decl.name);
+    scope().symbols[names_.back()] = symbol;
+  }
+}
+
+void Decoder::location(Lexer& lexer, const Token& token) {
+  const Token file = lexer.next(), line = lexer.next();
+  int number = 0, at = 0;
+  std::from_chars(file.text.data(), file.text.data() + file.text.size(), number);
+  std::from_chars(line.text.data(), line.text.data() + line.text.size(), at);
+  // Line 0 says "no line": the last one stands.
+  if (at) builder_.line.file = number, builder_.line.line = at;
+  lexer.skipLine(token);
+}
+
+bool Decoder::labelled(Lexer& lexer) {
+  Lexer ahead = lexer;
+  const Token name = ahead.next();
+  if (name.kind != Token::Kind::word || !ahead.accept(":")) return false;
+  lexer = ahead;
+  const Token following = lexer.peek();
+  if (following.is(".callprototype") || following.is(".branchtargets") || following.is(".calltargets")) {
+    prototypeOrTargets(lexer, name.text);
+    return true;
+  }
+  const int label = labelOf(name.text, name.line, true);
+  if (ir_.labels[label] >= 0) invalid(name.line, "label '" + std::string(name.text) + "' is defined twice");
+  builder_.place(label);
+  return true;
+}
+
+void Decoder::prototypeOrTargets(Lexer& lexer, std::string_view name) {
+  const Token directive = lexer.next();
+  Symbol symbol{Symbol::Kind::prototype};
+  if (directive.is(".branchtargets")) {
+    symbol.kind = Symbol::Kind::targets;
+    do {
+      const Token label = lexer.expectWord("a label");
+      symbol.labels.push_back(labelOf(label.text, label.line));
+    } while (lexer.accept(","));
+    lexer.expect(";");
+  } else {
+    while (!lexer.next().is(";"))
+      if (lexer.atEnd()) invalid(directive.line, "expected ';'");
+  }
+  scope().symbols[name] = symbol;
+}
+
+int Decoder::labelOf(std::string_view name, int line, bool defines) {
+  const auto here = scope().symbols.find(name);
+  if (here != scope().symbols.end() && here->second.kind == Symbol::Kind::label) return here->second.label;
+  if (!defines)
+    for (auto outer = scopes_.rbegin() + 1; outer != scopes_.rend(); ++outer) {
+      const auto found = (*outer)->symbols.find(name);
+      if (found != (*outer)->symbols.end() && found->second.kind == Symbol::Kind::label &&
+          ir_.labels[found->second.label] >= 0)
+        return found->second.label;
+    }
+  Symbol symbol{Symbol::Kind::label};
+  symbol.label = builder_.newLabel();
+  scope().symbols[name] = symbol;
+  pendingLabels_.back().push_back({name, {symbol.label, line, name}});
+  return symbol.label;
+}
+
+// Two labels of one name, the inner scope's being the outer's: they are given one place once it is known.
+void Decoder::mergeLabel(int inner, int outer) {
+  if (inner != outer) merged_.push_back({inner, outer});
+}
+
+void Decoder::placeMerged() {
+  for (auto merge = merged_.rbegin(); merge != merged_.rend(); ++merge)
+    if (ir_.labels[merge->first] < 0) ir_.labels[merge->first] = ir_.labels[merge->second];
+}
+
+int Decoder::epilogue() {
+  if (epilogue_ < 0) epilogue_ = builder_.newLabel();
+  return epilogue_;
+}
+
+void Decoder::finish() {
+  const int used = epilogue_;
+  while (!scopes_.empty()) closeScope();
+  if (used >= 0) {
+    builder_.place(used);
+    IrInst& inst = builder_.add(returnCall, {}, {});
+    inst.flow = IrInst::Flow::end;
+  }
+  function_.localBytes = (localTop_ + 15) / 16 * 16;
+  assemble(ir_, function_);
+}
+
+const Symbol* Decoder::find(std::string_view name) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = (*scope)->symbols.find(name);
+    if (found != (*scope)->symbols.end()) return &found->second;
+    const auto numbered = (*scope)->ranges.empty() ? std::nullopt : splitNumbered(name);
+    if (!numbered) continue;
+    for (const Range& range : (*scope)->ranges) {
+      if (range.prefix != numbered->first || numbered->second >= range.count) continue;
+      Symbol symbol{Symbol::Kind::reg, range.type};
+      symbol.value = builder_.reg(registerBytes(range.type));
+      return &((*scope)->symbols[name] = symbol);
+    }
+  }
+  return nullptr;
+}
+
+void Decoder::statement(const Statement& statement) {
+  builder_.line.ptx = statement.line;
+  const DecodeRow* row = findDecode(statement.parts[0]);
+  int skip = -1;
+  if (!statement.guard.empty()) {
+    const Symbol* guard = find(statement.guard);
+    if (!guard || guard->kind != Symbol::Kind::reg || guard->type != Type::pred)
+      invalid(statement.line, "'" + std::string(statement.guard) + "' is no predicate");
+    Value predicate = guard->value;
+    if (row && row->isControl) {
+      guard_ = predicate;
+      guardNegated_ = statement.guardNegated;
+      if (statement.parts[0] != "bra") {
+        skip = builder_.newLabel();
+        builder_.jumpIf(predicate, !statement.guardNegated, skip);
+      }
+    } else {
+      // A statement that writes its own guard goes by the guard's value before, in all its parts.
+      if (mentions(statement.operands, statement.guard)) {
+        predicate = builder_.reg(4);
+        builder_.move(predicate, guard->value);
+      }
+      builder_.setGuard(predicate, statement.guardNegated);
+    }
+  }
+  extensions_.clear();
+  if (row)
+    row->decode(*this, statement);
+  else if (!decodeLane(*this, statement))
+    unsupported(statement);
+  for (const Extension& extension : extensions_) extend(extension);
+  builder_.clearGuard();
+  guard_ = {};
+  if (skip >= 0) builder_.place(skip);
+}
+
+void Decoder::invalid(int line, const std::string& what) const {
+  throw PtxError(PtxError::Kind::invalid, line, "in '" + decl_.name + "': " + what);
+}
+void Decoder::unsupported(const Statement& statement) const {
+  unsupported(statement.line, "instruction '" + std::string(statement.opcode) + "'");
+}
+void Decoder::unsupported(int line, const std::string& what) const {
+  throw PtxError(PtxError::Kind::unsupported, line,
+                 "in '" + decl_.name + "': " + what + " is not known to the emulated device");
+}
+
+}  // namespace vgpu::emulator

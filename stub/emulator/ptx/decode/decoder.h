@@ -1,0 +1,182 @@
+// Decodes one function's body. Families of instructions are free functions over a Decoder, found through tables
+// (a file each); what no table knows is refused by name.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "stub/emulator/ptx/decode/ir.h"
+#include "stub/emulator/ptx/text/declarations.h"
+#include "stub/emulator/ptx/text/statement.h"
+
+namespace vgpu::emulator {
+
+class Linker;
+
+// What a name means in a body.
+struct Symbol {
+  enum class Kind : uint8_t {
+    reg,
+    shared,
+    dynamicShared,
+    local,
+    address,
+    kernelParameter,
+    parameter,
+    function,
+    label,
+    prototype,
+    targets
+  };
+  Kind kind;
+  Type type = Type::none;
+  Value value;          // of reg
+  uint64_t offset = 0;  // in its space; of address: the address; of parameter: in the parameter area
+  uint32_t bytes = 0;   // of parameter and kernelParameter
+  int label = -1;
+  Space space = Space::none;  // of address
+  std::vector<int> labels;    // of targets
+};
+
+class Decoder {
+ public:
+  Decoder(Linker&, const FunctionDecl&, Function&);
+  void run();
+
+  // ---- for the families
+  Builder& build() { return builder_; }
+  Linker& linker() { return linker_; }
+  Ir& ir() { return ir_; }
+  Function& function() { return function_; }
+  const FunctionDecl& decl() const { return decl_; }
+
+  // The lanes that an operand names or stands for, `bytes` wide. Literals are read as `literal` says.
+  Value source(const Operand&, uint32_t bytes, Literal literal = Literal::whole);
+  Value source(const Operand& operand, const Shape& shape) {
+    return source(operand, shape.registerBytes, shape.literal);
+  }
+  Value predicate(const Operand&);  // with its negation applied
+  // Where a result of `bytes` goes. Where the register is wider, the result is extended once the statement is decoded.
+  Value target(const Operand&, uint32_t bytes, bool isSigned = false);
+  // The register that `operand` names, if it names one.
+  const Symbol* findRegister(const Operand&);
+  const Symbol* find(std::string_view name);
+  std::optional<Symbol> findGlobal(std::string_view name);
+  // The label `name`; where the text has not defined it yet, its place is filled in later.
+  int labelOf(std::string_view name, int line, bool defines = false);
+  // An address operand as a register of addresses in `space`, with what is left as an immediate.
+  struct Address {
+    Value base;
+    uint64_t offset;
+  };
+  Address address(const Operand&);
+  // The generic address that a memory operand names, as one value. `shared`: the operand is an offset in shared memory.
+  Value genericAddress(const Operand&, bool shared);
+  uint32_t operandCount(const Statement&, size_t least, size_t most);
+  int epilogue();
+  // The carry flag that .cc instructions write and addc, subc and madc read: a hidden register of the function.
+  Value carry() { return carry_ ? carry_ : carry_ = builder_.reg(4); }
+
+  Value controlGuard() const { return guard_; }
+  bool controlGuardNegated() const { return guardNegated_; }
+
+  [[noreturn]] void invalid(int line, const std::string& what) const;
+  [[noreturn]] void unsupported(const Statement&) const;
+  [[noreturn]] void unsupported(int line, const std::string& what) const;
+
+ private:
+  struct Range {
+    std::string_view prefix;
+    uint64_t count;
+    Type type;
+  };
+  struct Scope {
+    std::unordered_map<std::string_view, Symbol> symbols;
+    std::vector<Range> ranges;
+    uint32_t fixedMark = 0;
+  };
+
+  void parameters();
+  void block(Lexer&);
+  void item(Lexer&);
+  bool directive(Lexer&, const Token&);
+  void registers(Lexer&);
+  void variables(Lexer&, Space, int line);
+  void localParameter(Lexer&, int line);
+  void location(Lexer&, const Token&);
+  bool labelled(Lexer&);
+  void prototypeOrTargets(Lexer&, std::string_view name);
+  void statement(const Statement&);
+  void closeScope();
+  void finish();
+  void mergeLabel(int inner, int outer);
+  void placeMerged();
+  Value literalValue(const Operand&, uint32_t bytes, Literal literal);
+  Value addressOf(const Symbol&, int64_t offset, uint32_t bytes, int line);
+  Value fit(Value, uint32_t bytes, int line);
+  Scope& scope() { return *scopes_.back(); }
+
+  struct LabelUse {
+    int label;
+    int line;
+    std::string_view name;
+  };
+
+  Linker& linker_;
+  const FunctionDecl& decl_;
+  Function& function_;
+  Ir ir_;
+  Builder builder_;
+  std::vector<std::unique_ptr<Scope>> scopes_;
+  std::vector<std::vector<std::pair<std::string_view, LabelUse>>> pendingLabels_;  // of each open scope
+  struct Extension {
+    Value to, from;
+    bool isSigned;
+  };
+  std::vector<Extension> extensions_;
+  void extend(const Extension&);
+  std::deque<std::string> names_;  // of variables declared in the body, whose declarations are gone
+  Value guard_;                    // of the control statement being decoded
+  bool guardNegated_ = false;
+  uint32_t localTop_ = 0;
+  std::vector<std::pair<int, int>> merged_;
+  int epilogue_ = -1;
+  Value carry_;
+  int depth_ = 0;
+};
+
+// A family's decoder; the statement's guard is set on the builder, but for control families.
+using Decode = void (*)(Decoder&, const Statement&);
+struct DecodeRow {
+  std::string_view mnemonic;
+  Decode decode;
+  bool isControl = false;  // what a guard skips with a branch, not lane by lane
+};
+const DecodeRow* findDecode(std::string_view mnemonic);
+
+// The tables, one a family.
+std::span<const DecodeRow> moveDecodes();
+std::span<const DecodeRow> arithmeticDecodes();
+std::span<const DecodeRow> compareDecodes();
+std::span<const DecodeRow> convertDecodes();
+std::span<const DecodeRow> memoryDecodes();
+std::span<const DecodeRow> controlDecodes();
+std::span<const DecodeRow> warpDecodes();
+std::span<const DecodeRow> asyncDecodes();
+std::span<const DecodeRow> matrixDecodes();
+std::span<const DecodeRow> textureDecodes();
+// Instructions that are rows of the registry, whatever their mnemonic; false where none fits.
+bool decodeLane(Decoder&, const Statement&);
+
+// Loads and stores of parameters of calls, which live in lanes, not in memory.
+void decodeParameterLoad(Decoder&, const Statement&, const Symbol&, Type, const Operand& to, int64_t offset);
+void decodeParameterStore(Decoder&, const Statement&, const Symbol&, Type, const Operand& from, int64_t offset);
+
+// Special registers (%tid.x); empty where `name` is none.
+Value readSpecial(Decoder&, std::string_view name);
+// A special register's 32 bits where 64 are asked for.
+Value widenSpecial(Decoder&, Value);
+
+}  // namespace vgpu::emulator

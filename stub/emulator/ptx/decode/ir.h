@@ -1,0 +1,131 @@
+// A function between its text and its decoded form: instructions over virtual registers and labels.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "stub/emulator/ptx/lanes/registry.h"
+#include "stub/emulator/ptx/run/program.h"
+#include "stub/emulator/ptx/text/error.h"
+
+namespace vgpu::emulator {
+
+// Lanes that an instruction reads or writes. Register numbers are dense; a constant is an index into the function's
+// constants; a fixed value lies at a byte offset of the parameter area.
+struct Value {
+  enum class Kind : uint8_t { none, reg, constant, fixed };
+  Kind kind = Kind::none;
+  uint8_t bytes = 0;  // of a lane
+  int32_t id = -1;
+
+  explicit operator bool() const { return kind != Kind::none; }
+  bool operator==(const Value&) const = default;
+};
+
+struct IrInst {
+  // What happens to control after it: plain and guard go on; the others end a basic block.
+  enum class Flow : uint8_t { next, guard, jump, jumpIf, jumpIndexed, end, exit };
+
+  Handler whole = nullptr, masked = nullptr;
+  Flow flow = Flow::next;
+  bool guarded = false;    // the instruction before it is its guard: its outputs may keep what they held
+  bool joinAfter = false;  // lanes may part here and come together at the next instruction
+  uint8_t outs = 0, ops = 0;
+  std::array<Value, kMostOperands> op{};
+  std::vector<Value> wideOuts, wideIns;  // of an instruction with WideOperands
+  int32_t form = 0;                      // op[7] where it is not a value: an AccessForm
+  int32_t raw0 = 0;                      // op[0] and op[1] of an instruction with WideOperands
+  int32_t raw1 = 0;                      // op[1] where it is not a value: a guard's or branch's negation
+  int label = -1;                        // of jump and jumpIf
+  int table = -1;                        // of jumpIndexed: index into Ir::tables
+  uint64_t imm = 0;
+  const void* aux = nullptr;
+  SourceLine line;
+};
+
+// Calls `read(value)` and `write(value)` for what `inst` reads and writes.
+template <class R, class W>
+void forOperands(const IrInst& inst, R read, W write) {
+  for (int k = inst.outs; k < inst.ops; ++k) read(inst.op[k]);
+  for (const Value& value : inst.wideIns) read(value);
+  for (int k = 0; k < inst.outs; ++k) write(inst.op[k]);
+  for (const Value& value : inst.wideOuts) write(value);
+}
+
+struct Ir {
+  std::vector<IrInst> code;
+  std::vector<uint8_t> registers;  // bytes of each virtual register's lane
+  std::vector<FrameConstant> constants;
+  std::vector<int> labels;  // label -> index into code
+  std::vector<std::vector<int>> tables;
+  uint32_t fixedBytes = 0;         // the parameter area of the frame
+  std::vector<int> dynamicShared;  // constants to which the dynamic shared memory's offset is still to be added
+  bool isKernel = false;
+};
+
+struct BasicBlock {
+  int begin = 0, end = 0;  // instructions
+  std::vector<int> next;
+  int join = -1;  // immediate post-dominator of a block whose lanes may part; -1: none
+  bool isJoin = false;
+};
+
+// The basic blocks of `ir`, in the order of its code, with the joins of every divergent branch.
+std::vector<BasicBlock> findBlocks(const Ir&);
+
+// Byte offsets of virtual registers in a register area that begins at 0, so that values which live at different times
+// share a place. Returns the area's size; `words` is the most 32-bit words live at once.
+uint32_t allocateRegisters(const Ir&, const std::vector<BasicBlock>&, std::vector<int32_t>& offsets, uint32_t& words);
+
+// Makes the function's code. Slots of parameters, results and call sites are still offsets into the parameter area.
+void assemble(Ir&, Function&);
+
+// Emits into an Ir.
+class Builder {
+ public:
+  explicit Builder(Ir& ir) : ir_(ir) {}
+
+  Value reg(uint32_t bytes);
+  Value constant(uint32_t bytes, uint64_t lo, uint64_t hi = 0);
+  Value dynamicShared(uint32_t bytes, uint64_t addend);
+  Value fixed(uint32_t offset, uint32_t bytes) {
+    return {Value::Kind::fixed, static_cast<uint8_t>(bytes), static_cast<int32_t>(offset)};
+  }
+  // Room for `words` 4-byte lanes in the parameter area; returns its offset.
+  uint32_t reserveFixed(uint32_t words);
+  void releaseFixed(uint32_t mark) { fixedTop_ = mark; }
+  uint32_t fixedMark() const { return fixedTop_; }
+
+  int newLabel();
+  void place(int label) { ir_.labels[label] = static_cast<int>(ir_.code.size()); }
+
+  // An instruction with one handler, or one that is a row of the registry.
+  IrInst& add(Handler handler, std::initializer_list<Value> outs, std::initializer_list<Value> ins);
+  IrInst& wide(Handler handler, std::vector<Value> outs, std::vector<Value> ins);
+  void row(const Row&, Value out, const Value* in);
+  // The row `name`, which must exist.
+  void lane(std::string_view name, Value out, std::initializer_list<Value> ins);
+  void move(Value to, Value from);
+  void jump(int label);
+  void jumpIf(Value predicate, bool negated, int label);
+
+  // Until cleared, everything is emitted under this predicate.
+  void setGuard(Value predicate, bool negated) { guard_ = predicate, guardNegated_ = negated; }
+  void clearGuard() { guard_ = {}; }
+
+  SourceLine line;
+
+ private:
+  IrInst& push(Handler whole, Handler masked);
+
+  Ir& ir_;
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, int> known_;
+  std::map<std::pair<uint32_t, uint64_t>, int> knownDynamic_;
+  Value guard_;
+  bool guardNegated_ = false;
+  uint32_t fixedTop_ = 0;
+};
+
+}  // namespace vgpu::emulator

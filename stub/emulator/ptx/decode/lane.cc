@@ -1,0 +1,102 @@
+// Instructions that are rows of the registry. A name is tried as written, then with modifiers that change nothing here
+// taken away (`.rn` is the default; `.approx` and `.full` allow errors that we do not make), then with `.ftz`, `.sat`
+// and
+// `.relu` done by separate operations around the row.
+#include "stub/emulator/ptx/decode/decoder.h"
+
+namespace vgpu::emulator {
+namespace {
+
+struct Wrapping {
+  bool ftz = false, sat = false, relu = false;
+};
+
+struct Found {
+  const Row* row = nullptr;
+  Wrapping wrap;
+};
+
+std::string joined(const std::vector<std::string_view>& parts) {
+  std::string name;
+  for (const std::string_view part : parts) {
+    if (!name.empty()) name += '.';
+    name += part;
+  }
+  return name;
+}
+
+bool take(std::vector<std::string_view>& parts, std::string_view part) {
+  for (size_t i = 1; i + 1 < parts.size(); ++i)
+    if (parts[i] == part) {
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+  return false;
+}
+
+const Row* findPlain(std::vector<std::string_view> parts) {
+  if (const Row* row = registry().find(joined(parts))) return row;
+  if (take(parts, "rn"))
+    if (const Row* row = registry().find(joined(parts))) return row;
+  const bool approximate = take(parts, "approx"), full = take(parts, "full");
+  return approximate || full ? registry().find(joined(parts)) : nullptr;
+}
+
+Found findRow(std::vector<std::string_view> parts) {
+  const std::string_view type = parts.back();
+  const bool isFloat = type == "f32" || type == "f64" || type.starts_with("f16") || type.starts_with("bf16");
+  if (parts[0] == "mad" && isFloat) parts[0] = "fma";
+  Found found;
+  if ((found.row = findPlain(parts)) || !isFloat) return found;
+  found.wrap.sat = take(parts, "sat");
+  found.wrap.relu = take(parts, "relu");
+  if ((found.row = findPlain(parts))) return found;
+  found.wrap.ftz = take(parts, "ftz");
+  found.row = findPlain(parts);
+  return found;
+}
+
+Value apply(Decoder& decoder, const std::string& name, Value in) {
+  const Row* row = registry().find(name);
+  if (!row) return {};
+  const Value out = decoder.build().reg(row->out.registerBytes);
+  decoder.build().row(*row, out, &in);
+  return out;
+}
+
+bool narrow(const Shape& shape) { return shape.literal == Literal::f32 || shape.bytes == 2 || shape.bytes == 4; }
+
+}  // namespace
+
+bool decodeLane(Decoder& decoder, const Statement& statement) {
+  const Found found = findRow(statement.parts);
+  if (!found.row) return false;
+  const Row& row = *found.row;
+  decoder.operandCount(statement, row.inputs + size_t{1}, row.inputs + size_t{1});
+  const std::string type(statement.last());
+  const Wrapping& wrap = found.wrap;
+  if ((wrap.ftz && !registry().find("flush." + type)) || (wrap.sat && !registry().find("saturate." + type)) ||
+      (wrap.relu && !registry().find("clamp.relu." + type)))
+    return false;
+  Value in[5];
+  for (int i = 0; i < row.inputs; ++i) {
+    in[i] = decoder.source(statement.operands[i + 1], row.in[i]);
+    if (wrap.ftz && narrow(row.in[i])) in[i] = apply(decoder, "flush." + type, in[i]);
+  }
+  const std::string_view resultType = statement.last();
+  const Value target = decoder.target(statement.operands[0], row.out.registerBytes, resultType.starts_with('s'));
+  if (!wrap.ftz && !wrap.sat && !wrap.relu) {
+    decoder.build().row(row, target, in);
+    return true;
+  }
+  Value out = decoder.build().reg(row.out.registerBytes);
+  decoder.build().row(row, out, in);
+  const bool floatResult = row.out.literal != Literal::predicate;
+  if (wrap.ftz && floatResult) out = apply(decoder, "flush." + type, out);
+  if (wrap.relu) out = apply(decoder, "clamp.relu." + type, out);
+  if (wrap.sat) out = apply(decoder, "saturate." + type, out);
+  decoder.build().move(target, out);
+  return true;
+}
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,184 @@
+// tex, tld4, suld.b, sust.b on texture and surface objects: handles in 64-bit registers, the sampler's state part of
+// the texture (PTX ISA, "unified mode").
+#include <bit>
+
+#include "stub/emulator/ptx/decode/decoder.h"
+#include "stub/emulator/ptx/run/texture.h"
+
+namespace vgpu::emulator {
+namespace {
+
+struct GeometryRow {
+  std::string_view name;
+  Geometry geometry;
+};
+constexpr GeometryRow kGeometries[] = {
+    {"1d", {1, false, false}}, {"2d", {2, false, false}},  {"3d", {3, false, false}},  {"a1d", {1, true, false}},
+    {"a2d", {2, true, false}}, {"cube", {3, false, true}}, {"acube", {3, true, true}},
+};
+
+bool setGeometry(Geometry& geometry, std::string_view part) {
+  for (const GeometryRow& row : kGeometries)
+    if (row.name == part) return geometry = row.geometry, true;
+  return false;
+}
+
+// `[handle, {coordinates}]`, and the handle's operand.
+Value handleOf(Decoder& decoder, const Operand& operand) {
+  if (operand.kind != Operand::Kind::memory || operand.parts.size() != 1 ||
+      operand.parts[0].kind != Operand::Kind::vector)
+    decoder.unsupported(operand.line, "an object and its coordinates in another form");
+  Operand handle;
+  handle.name = operand.name;
+  handle.line = operand.line;
+  if (operand.offset != 0 || !decoder.findRegister(handle))
+    decoder.unsupported(operand.line, "texture and surface references, and samplers apart from textures,");
+  return decoder.source(handle, 8);
+}
+
+// A vector of numbers; those past `used` fill it up to a length that PTX has.
+void appendNumbers(Decoder& decoder, const Operand& operand, size_t used, Literal literal, std::vector<Value>& ins) {
+  const bool vector = operand.kind == Operand::Kind::vector;
+  const size_t given = vector ? operand.parts.size() : 1;
+  if (given < used || given > 4) decoder.invalid(operand.line, "a vector of " + std::to_string(used) + " is needed");
+  for (size_t i = 0; i < used; ++i) ins.push_back(decoder.source(vector ? operand.parts[i] : operand, 4, literal));
+}
+
+void appendPlace(Decoder& decoder, const Operand& operand, const Geometry& geometry, Literal literal,
+                 std::vector<Value>& ins) {
+  ins.push_back(handleOf(decoder, operand));
+  Operand coordinates = operand.parts[0];
+  if (geometry.layered) {
+    if (coordinates.parts.empty()) decoder.invalid(operand.line, "a layer is needed here");
+    ins.push_back(decoder.source(coordinates.parts[0], 4));
+    coordinates.parts.erase(coordinates.parts.begin());
+  }
+  appendNumbers(decoder, coordinates, geometry.axes, literal, ins);
+}
+
+struct TextureText {
+  TextureForm form;
+  size_t outputs = 0;
+};
+
+TextureText parseTexture(Decoder& decoder, const Statement& statement) {
+  using Level = TextureForm::Level;
+  TextureText found;
+  if (statement.parts.size() < 5) decoder.unsupported(statement);
+  const bool gathers = statement.parts[0] == "tld4";
+  const std::string_view components = "rgba";
+  for (size_t i = 1; i + 2 < statement.parts.size(); ++i) {
+    const std::string_view part = statement.parts[i];
+    if (part == "v4" || part == "v2")
+      found.outputs = part == "v4" ? 4 : 2;
+    else if (gathers && part.size() == 1 && components.find(part) != std::string_view::npos)
+      found.form.level = Level::gather, found.form.component = static_cast<uint8_t>(components.find(part));
+    else if (!gathers && (part == "level" || part == "grad"))
+      found.form.level = part == "level" ? Level::given : Level::byGradients;
+    else if (!(part == "base" && !gathers) && !setGeometry(found.form.geometry, part))
+      decoder.unsupported(statement);
+  }
+  const std::string_view result = statement.parts[statement.parts.size() - 2], coordinate = statement.last();
+  if (result == "f16")
+    found.form.result = TextureForm::Result::half;
+  else if (result == "f16x2")
+    found.form.result = TextureForm::Result::half2;
+  else if (result != "f32" && result != "s32" && result != "u32")
+    decoder.unsupported(statement);
+  found.form.whole = coordinate == "s32";
+  const Geometry& geometry = found.form.geometry;
+  const bool knows = geometry.axes != 0 && found.outputs == (result == "f16x2" ? 2 : 4) &&
+                     (found.form.whole || coordinate == "f32") && !(found.form.whole && geometry.cube) &&
+                     (!gathers || (found.form.level == Level::gather && geometry.axes == 2 && !found.form.whole));
+  if (!knows) decoder.unsupported(statement);
+  return found;
+}
+
+void texture(Decoder& decoder, const Statement& statement) {
+  using Level = TextureForm::Level;
+  auto [form, outputs] = parseTexture(decoder, statement);
+  const size_t extra = form.level == Level::given ? 1 : form.level == Level::byGradients ? 2 : 0;
+  // Offsets and depth comparisons would be further operands.
+  if (statement.operands.size() != 2 + extra) decoder.unsupported(statement);
+  if (form.level == Level::byGradients && (form.whole || form.geometry.cube)) decoder.unsupported(statement);
+  const Operand* to = &statement.operands[0];
+  std::vector<Value> outs, ins;
+  Value resident;
+  if (to->kind == Operand::Kind::pair) {
+    resident = decoder.target(to->parts[1], 4);
+    to = &to->parts[0];
+  }
+  if (to->kind != Operand::Kind::vector || to->parts.size() != outputs)
+    decoder.invalid(statement.line, "a vector of " + std::to_string(outputs) + " registers is needed");
+  for (const Operand& part : to->parts) outs.push_back(decoder.target(part, 4));
+  if (resident) outs.push_back(resident);
+  form.resident = static_cast<bool>(resident);
+  const Literal literal = form.whole ? Literal::whole : Literal::f32;
+  appendPlace(decoder, statement.operands[1], form.geometry, literal, ins);
+  for (size_t i = 0; i < extra; ++i) {
+    const size_t count = form.level == Level::given ? 1 : form.geometry.axes;
+    appendNumbers(decoder, statement.operands[2 + i], count, literal, ins);
+  }
+  decoder.build().wide(fetchTexture, outs, ins).imm = std::bit_cast<uint64_t>(form);
+}
+
+bool setOutside(SurfaceForm& form, std::string_view part) {
+  using Outside = SurfaceForm::Outside;
+  if (part != "trap" && part != "clamp" && part != "zero") return false;
+  form.outside = part == "trap" ? Outside::trap : part == "clamp" ? Outside::clamp : Outside::zero;
+  return true;
+}
+
+SurfaceForm parseSurface(Decoder& decoder, const Statement& statement) {
+  SurfaceForm form;
+  if (statement.parts.size() < 2 || statement.parts[1] != "b") decoder.unsupported(statement);
+  for (size_t i = 2; i < statement.parts.size(); ++i) {
+    const std::string_view part = statement.parts[i];
+    const bool isCacheHint =
+        part == "ca" || part == "cg" || part == "cs" || part == "cv" || part == "wb" || part == "wt";
+    if (part == "v2" || part == "v4")
+      form.elements = part == "v2" ? 2 : 4;
+    else if (const auto type = findType(part); type && part[0] == 'b' && part != "b128")
+      form.elementBytes = static_cast<uint8_t>(sizeOf(*type));
+    else if (!isCacheHint && !setOutside(form, part) && !setGeometry(form.geometry, part))
+      decoder.unsupported(statement);
+  }
+  const bool knows = form.geometry.axes != 0 && !form.geometry.cube && form.elementBytes != 0 &&
+                     form.elementBytes <= 8 && form.elements * form.elementBytes <= 16;
+  if (!knows) decoder.unsupported(statement);
+  return form;
+}
+
+const std::vector<Operand>& elementsOf(Decoder& decoder, const Operand& operand, const SurfaceForm& form) {
+  if (operand.kind != Operand::Kind::vector || operand.parts.size() != form.elements)
+    decoder.invalid(operand.line, "a vector of " + std::to_string(form.elements) + " registers is needed");
+  return operand.parts;
+}
+
+void surfaceLoad(Decoder& decoder, const Statement& statement) {
+  const SurfaceForm form = parseSurface(decoder, statement);
+  decoder.operandCount(statement, 2, 2);
+  std::vector<Value> outs, ins;
+  for (const Operand& part : elementsOf(decoder, statement.operands[0], form))
+    outs.push_back(decoder.target(part, form.elementBytes == 8 ? 8 : 4));
+  appendPlace(decoder, statement.operands[1], form.geometry, Literal::whole, ins);
+  decoder.build().wide(loadSurface, outs, ins).imm = std::bit_cast<uint64_t>(form);
+}
+
+void surfaceStore(Decoder& decoder, const Statement& statement) {
+  const SurfaceForm form = parseSurface(decoder, statement);
+  decoder.operandCount(statement, 2, 2);
+  std::vector<Value> ins;
+  appendPlace(decoder, statement.operands[0], form.geometry, Literal::whole, ins);
+  for (const Operand& part : elementsOf(decoder, statement.operands[1], form))
+    ins.push_back(decoder.source(part, form.elementBytes == 8 ? 8 : 4));
+  decoder.build().wide(storeSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
+}
+
+constexpr DecodeRow kRows[] = {{"tex", texture}, {"tld4", texture}, {"suld", surfaceLoad}, {"sust", surfaceStore}};
+
+}  // namespace
+
+std::span<const DecodeRow> textureDecodes() { return kRows; }
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,127 @@
+// Float32 and float64 arithmetic, rounding to nearest.
+#include "stub/emulator/ptx/lanes/float-arithmetic.h"
+
+namespace vgpu::emulator::VGPU_ISA {
+namespace {
+
+float addFlushed(float a, float b) { return flush(add(flush(a), flush(b))); }
+float subFlushed(float a, float b) { return flush(sub(flush(a), flush(b))); }
+float mulFlushed(float a, float b) { return flush(mul(flush(a), flush(b))); }
+float fmaFlushed(float a, float b, float c) { return flush(fma(flush(a), flush(b), flush(c))); }
+
+// A NaN becomes the canonical one in f32 and stays what it is in f64, as the hardware's additions have it.
+template <class T>
+T flip(T a) {
+  return fromBits<T>(bitsOf(a) ^ BitsOf<T>::kSign);
+}
+template <class T>
+T magnitude(T a) {
+  return fromBits<T>(bitsOf(a) & ~BitsOf<T>::kSign);
+}
+float negFloat(float a) { return canonical(flip(a)); }
+double negDouble(double a) { return isNan(a) ? a + a : flip(a); }
+float absFloat(float a) { return canonical(magnitude(a)); }
+template <class T>
+T copysign(T a, T b) {
+  return fromBits<T>((bitsOf(b) & ~BitsOf<T>::kSign) | (bitsOf(a) & BitsOf<T>::kSign));
+}
+
+// Flushing alone, as cvt.ftz does to its operand, is an addition on the hardware: NaNs become canonical.
+float flushed(float a) { return canonical(flush(a)); }
+
+// A NaN loses against a number, and -0 is less than +0.
+template <class T>
+T min(T a, T b) {
+  if (isNan(a)) return isNan(b) ? nan<T>() : b;
+  if (isNan(b)) return a;
+  return a < b || (a == b && signOf(a)) ? a : b;
+}
+template <class T>
+T max(T a, T b) {
+  if (isNan(a)) return isNan(b) ? nan<T>() : b;
+  if (isNan(b)) return a;
+  return a > b || (a == b && !signOf(a)) ? a : b;
+}
+float minNan(float a, float b) { return isNan(a) || isNan(b) ? nan<float>() : min(a, b); }
+float maxNan(float a, float b) { return isNan(a) || isNan(b) ? nan<float>() : max(a, b); }
+template <float (*F)(float, float)>
+float xorSign(float a, float b) {
+  const float found = F(magnitude(a), magnitude(b));
+  return isNan(found) ? nan<float>()
+                      : fromBits<float>((bitsOf(found) & 0x7fffffff) | ((bitsOf(a) ^ bitsOf(b)) & 0x80000000));
+}
+
+template <class T>
+T saturate(T a) {
+  return a > 0 ? (a < 1 ? a : T{1}) : T{0};
+}  // a NaN becomes 0
+// Bit tests by class (PTX ISA, testp).
+template <class T>
+bool finite(T a) {
+  return a - a == 0;
+}
+template <class T>
+bool infinite(T a) {
+  return !finite(a) && !isNan(a);
+}
+template <class T>
+bool number(T a) {
+  return !isNan(a);
+}
+template <class T>
+constexpr T kLeastNormal = sizeof(T) == 8 ? static_cast<T>(0x1p-1022) : static_cast<T>(0x1p-126);
+template <class T>
+bool subnormal(T a) {
+  return a != 0 && magnitude(a) < kLeastNormal<T>;
+}
+template <class T>
+bool normal(T a) {
+  return finite(a) && !subnormal(a);
+}  // zero counts, on the hardware
+
+template <class T>
+void arithmetic(Registry& r, const char* t) {
+  r.add("add", t, row<add<T>>());
+  r.add("sub", t, row<sub<T>>());
+  r.add("mul", t, row<mul<T>>());
+  r.add("fma", t, row<fma<T>>());
+  r.add("div", t, row<div<T>>());
+  r.add("rcp", t, row<rcp<T>>());
+  r.add("min", t, row<min<T>>());
+  r.add("max", t, row<max<T>>());
+  r.add("copysign", t, row<copysign<T>>());
+  r.add("saturate", t, row<saturate<T>>());
+  r.add("testp.finite", t, row<finite<T>>());
+  r.add("testp.infinite", t, row<infinite<T>>());
+  r.add("testp.number", t, row<number<T>>());
+  r.add("testp.notanumber", t, row<isNan<T>>());
+  r.add("testp.normal", t, row<normal<T>>());
+  r.add("testp.subnormal", t, row<subnormal<T>>());
+}
+
+}  // namespace
+
+void addFloatOps(Registry& r) {
+  arithmetic<float>(r, "f32");
+  arithmetic<double>(r, "f64");
+  r.add("neg", "f32", row<negFloat>());
+  r.add("neg", "f64", row<negDouble>());
+  r.add("abs", "f32", row<absFloat>());
+  r.add("abs", "f64", row<magnitude<double>>());
+  r.add("sqrt", "f32", row<sqrtFloat>());
+  r.add("sqrt", "f64", row<sqrtDouble>());
+  r.add("add.ftz", "f32", row<addFlushed>());
+  r.add("sub.ftz", "f32", row<subFlushed>());
+  r.add("mul.ftz", "f32", row<mulFlushed>());
+  r.add("fma.ftz", "f32", row<fmaFlushed>());
+  r.add("flush", "f32", row<flushed>());
+  r.add("flush.result", "f32", row<flush>());
+  r.add("min.NaN", "f32", row<minNan>());
+  r.add("max.NaN", "f32", row<maxNan>());
+  r.add("min.xorsign.abs", "f32", row<xorSign<min<float>>>());
+  r.add("max.xorsign.abs", "f32", row<xorSign<max<float>>>());
+  r.add("min.NaN.xorsign.abs", "f32", row<xorSign<minNan>>());
+  r.add("max.NaN.xorsign.abs", "f32", row<xorSign<maxNan>>());
+}
+
+}  // namespace vgpu::emulator::VGPU_ISA

@@ -1,0 +1,112 @@
+#include "stub/emulator/ptx/run/access.h"
+
+#include "stub/emulator/ptx/run/block.h"
+
+namespace vgpu::emulator {
+namespace {
+
+// Addresses of the active lanes, made generic; the lowest and highest, and all their bits or'ed.
+struct Addresses {
+  uint64_t at[kLanes];
+  uint64_t low = ~uint64_t{0}, high = 0, bits = 0;
+};
+
+template <class T>
+void collect(Warp& warp, const T* from, uint64_t plus, uint64_t mask, uint64_t window, Addresses& found) {
+  if (warp.active == ~0u) {
+    for (int lane = 0; lane < kLanes; ++lane) found.at[lane] = ((from[lane] + plus) & mask) | window;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      found.low = std::min(found.low, found.at[lane]);
+      found.high = std::max(found.high, found.at[lane]);
+      found.bits |= found.at[lane];
+    }
+    return;
+  }
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const uint64_t address = ((from[lane] + plus) & mask) | window;
+    found.at[lane] = address;
+    found.low = std::min(found.low, address);
+    found.high = std::max(found.high, address);
+    found.bits |= address;
+  }
+}
+
+void collect(Warp& warp, const Inst* inst, AccessForm form, Addresses& found) {
+  constexpr uint64_t kOffset = (uint64_t{1} << kWindowShift) - 1;
+  const int32_t slot = inst->op[form.address];
+  switch (form.kind) {
+    case AddressKind::generic:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, ~uint64_t{0}, 0, found);
+    case AddressKind::shared:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kSharedWindow, found);
+    case AddressKind::shared32:
+      return collect(warp, warp.lanes<uint32_t>(slot), inst->imm, 0xffffffff, kSharedWindow, found);
+    case AddressKind::local:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kLocalWindow, found);
+    case AddressKind::param:
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kParamWindow, found);
+  }
+}
+
+bool contiguous(const Addresses& addresses, uint32_t bytes) {
+  if (addresses.high - addresses.low != uint64_t{bytes} * (kLanes - 1)) return false;
+  uint64_t different = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    different |= addresses.at[lane] ^ (addresses.low + static_cast<uint64_t>(lane) * bytes);
+  return different == 0;
+}
+
+Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, bool write,
+                   std::byte* (&host)[kLanes]) {
+  Addresses addresses;
+  collect(warp, inst, form, addresses);
+  const bool aligned = (addresses.bits & (bytes - 1)) == 0;
+  if (aligned && windowOf(addresses.low) != kLocalWindow) {
+    const uint64_t extent = addresses.high - addresses.low + bytes;
+    if (const Warp::Span* span = extent >> kWindowShift ? nullptr : warp.findSpan(addresses.low, extent, write)) {
+      std::byte* const base = span->host + (addresses.low - span->base);
+      if (warp.active == ~0u) {
+        if (contiguous(addresses, bytes)) {
+          host[0] = base;
+          return Pattern::contiguous;
+        }
+        for (int lane = 0; lane < kLanes; ++lane) host[lane] = base + (addresses.at[lane] - addresses.low);
+        return Pattern::scattered;
+      }
+      for (uint32_t left = warp.active; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        host[lane] = base + (addresses.at[lane] - addresses.low);
+      }
+      return Pattern::scattered;
+    }
+  }
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    host[lane] = warp.locate(inst, lane, addresses.at[lane], bytes, bytes, write);
+    if (!host[lane]) return Pattern::failed;
+  }
+  return Pattern::scattered;
+}
+
+bool checked(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, uint32_t bytes, Access access,
+             std::byte* const (&host)[kLanes]) {
+  if (form.orders) warp.block().check()->ordered();
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const std::byte* place = pattern == Pattern::contiguous ? host[0] + size_t{bytes} * lane : host[lane];
+    if (!warp.check(inst, lane, place, bytes, access)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, Access access,
+                std::byte* (&host)[kLanes]) {
+  const Pattern pattern = findPlaces(warp, inst, form, bytes, writes(access), host);
+  if (!warp.block().check() || access == Access::write || pattern == Pattern::failed) return pattern;
+  return checked(warp, inst, form, pattern, bytes, access, host) ? pattern : Pattern::failed;
+}
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,173 @@
+// A launch: blocks handed to workers, their output put together in block order.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/pool.h"
+
+namespace vgpu::emulator {
+namespace {
+
+constexpr int kPatience = 64;         // turns of a block that only spins before one more block is started beside it
+constexpr size_t kMostResident = 64;  // blocks that one worker runs in turn
+constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
+constexpr size_t kMostOutput = 64 << 20;           // bytes of printf output that a launch keeps; its context keeps less
+
+// Gives out block numbers in order, or in an order shuffled by the launch's seed.
+class BlockSource {
+ public:
+  explicit BlockSource(const Launch& launch) : count_(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]) {
+    if (!launch.schedule || count_ > kMostShuffled) return;
+    shuffled_.resize(count_);
+    std::iota(shuffled_.begin(), shuffled_.end(), 0);
+    std::shuffle(shuffled_.begin(), shuffled_.end(), std::mt19937_64(launch.schedule));
+  }
+  std::optional<uint64_t> next() {
+    const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    if (index >= count_) return std::nullopt;
+    return shuffled_.empty() ? index : shuffled_[index];
+  }
+  uint64_t count() const { return count_; }
+
+ private:
+  static constexpr uint64_t kMostShuffled = 1 << 22;
+  uint64_t count_;
+  std::atomic<uint64_t> next_{0};
+  std::vector<uint32_t> shuffled_;
+};
+
+// What one worker needs for blocks, kept by its thread for the next launch.
+class BlockStore {
+ public:
+  std::unique_ptr<Block> take() {
+    if (spare_.empty()) return std::make_unique<Block>();
+    auto block = std::move(spare_.back());
+    spare_.pop_back();
+    return block;
+  }
+  void giveBack(std::unique_ptr<Block> block) {
+    if (spare_.size() < kKept) spare_.push_back(std::move(block));
+  }
+
+ private:
+  static constexpr size_t kKept = 2;
+  std::vector<std::unique_ptr<Block>> spare_;
+};
+
+class OutputOrder {
+ public:
+  void add(uint64_t block, std::string text) {
+    const std::lock_guard lock(mutex_);
+    bytes_ += text.size();
+    texts_.emplace(block, std::move(text));
+    while (bytes_ > kMostOutput && texts_.size() > 1) {
+      bytes_ -= texts_.begin()->second.size();
+      texts_.erase(texts_.begin());
+    }
+  }
+  void append(std::string& output) {
+    for (const auto& [block, text] : texts_) output += text;
+  }
+
+ private:
+  std::mutex mutex_;
+  size_t bytes_ = 0;
+  std::map<uint64_t, std::string> texts_;
+};
+
+class Worker {
+ public:
+  Worker(Grid& grid, BlockSource& source, OutputOrder& output) : grid_(grid), source_(source), output_(output) {}
+
+  // Blocks that spin for others take turns, and more are started beside them: a grid whose blocks wait for each other
+  // comes to its end as on hardware that holds them all.
+  void run(size_t residentAtOnce) {
+    thread_local BlockStore store;
+    size_t turn = 0;
+    int patience = kPatience;
+    while (!grid_.stopped.load(std::memory_order_relaxed)) {
+      while (resident_.size() < residentAtOnce && startOne(store)) {
+      }
+      if (resident_.empty()) break;
+      turn = turn % resident_.size();
+      const Block::Outcome outcome = resident_[turn]->run();
+      if (outcome == Block::Outcome::yielded) {
+        ++turn;
+        if (--patience <= 0 && resident_.size() < kMostResident) {
+          startOne(store);
+          patience = kPatience;
+        }
+        continue;
+      }
+      finish(store, turn);
+    }
+    for (auto& block : resident_) {
+      if (!block->output.empty()) output_.add(block->linear(), std::move(block->output));
+      store.giveBack(std::move(block));
+    }
+  }
+
+ private:
+  bool startOne(BlockStore& store) {
+    const auto index = source_.next();
+    if (!index) return false;
+    auto block = store.take();
+    block->begin(grid_, *index);
+    resident_.push_back(std::move(block));
+    return true;
+  }
+
+  void finish(BlockStore& store, size_t turn) {
+    std::unique_ptr<Block> block = std::move(resident_[turn]);
+    if (!block->output.empty()) output_.add(block->linear(), std::move(block->output));
+    resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(turn));
+    if (const auto index = resident_.empty() ? source_.next() : std::nullopt) {
+      block->begin(grid_, *index);
+      resident_.push_back(std::move(block));
+    } else {
+      store.giveBack(std::move(block));
+    }
+  }
+
+  Grid& grid_;
+  BlockSource& source_;
+  OutputOrder& output_;
+  std::vector<std::unique_ptr<Block>> resident_;
+};
+
+std::optional<Fault> refuse(const Launch& launch) {
+  const auto fault = [&](std::string what) {
+    return Fault{Fault::Kind::notSupported, "kernel " + launch.kernel->name + ": " + what};
+  };
+  const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (threads == 0 || threads > 1024)
+    return fault("blocks of " + std::to_string(threads) + " threads; 1 to 1024 are possible");
+  const uint64_t shared = launch.kernel->sharedBytes(launch.dynamicSharedBytes);
+  if (shared > kMostSharedBytes)
+    return fault(std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kMostSharedBytes));
+  if (launch.parameters.size() < launch.kernel->parameterBytes)
+    return fault(std::to_string(launch.parameters.size()) + " bytes of parameters, " +
+                 std::to_string(launch.kernel->parameterBytes) + " are needed");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Fault> run(const Launch& launch, std::string& output) {
+  if (auto refused = refuse(launch)) return refused;
+  Grid grid(launch);
+  grid.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+  BlockSource source(launch);
+  OutputOrder texts;
+  const auto workers =
+      static_cast<int>(std::clamp<uint64_t>(source.count(), 1, static_cast<uint64_t>(std::max(1, launch.workers))));
+  const size_t resident = launch.cooperative ? (source.count() + workers - 1) / workers : 1;
+  runOnWorkers(workers, [&](int) { Worker(grid, source, texts).run(resident); });
+  texts.append(output);
+  if (!grid.fault && grid.stopped)
+    grid.fault = Fault{Fault::Kind::timeout, "kernel " + launch.kernel->name + ": cancelled"};
+  return std::move(grid.fault);
+}
+
+}  // namespace vgpu::emulator

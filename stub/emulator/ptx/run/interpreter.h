@@ -1,0 +1,82 @@
+// Runs a kernel: warps of 32 threads in lock step, blocks on all cores.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "stub/emulator/ptx/run/image-views.h"
+#include "stub/emulator/ptx/run/kernel.h"
+
+namespace vgpu::emulator {
+
+// Device memory as kernels see it. Implemented by the device; called from many threads at once while kernels run.
+class Memory {
+ public:
+  struct Region {
+    uint64_t base, bytes;  // device addresses [base, base + bytes)
+    std::byte* host;       // where this process sees `base`
+    bool writable;
+  };
+  virtual ~Memory() = default;
+  // The mapped region that holds `address`; nothing where none does. A region stays valid until the kernel ends.
+  virtual std::optional<Region> find(uint64_t address) const = 0;
+  // For reports: "8 bytes past the end of the 4096-byte allocation at 0x…, made by …" or "no allocation near".
+  virtual std::string describe(uint64_t address) const = 0;
+};
+
+// Launch::checks
+constexpr uint32_t kCheckUninitialized = 1;  // bytes of shared memory that are read before they are written
+constexpr uint32_t kCheckRaces = 2;          // accesses to shared memory that nothing orders
+
+struct Launch {
+  const Kernel* kernel;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t dynamicSharedBytes = 0;
+  bool cooperative = false;               // every block is resident: grid.sync() works
+  std::span<const std::byte> parameters;  // the parameter block, laid out as parametersOf() says
+  Memory* memory;
+  const ImageViews* images = nullptr;  // texture and surface objects; nullptr: there are none
+  int workers = 1;                     // host threads to run blocks on
+  uint64_t schedule = 0;               // 0: blocks and warps in order; else the seed of a shuffled order
+  uint64_t maxInstructions = 0;        // a warp's budget, 0: none; past it the kernel faults with Fault::timeout
+  const std::atomic<bool>* cancelled = nullptr;
+  uint32_t checks = 0;                      // what is looked for beside faults: costs time
+  uint32_t smCount = 132, warpsPerSm = 64;  // %nsmid, %nwarpid
+  uint32_t stackBytes = 64 * 1024;          // a thread's local memory, the kernel's own frame included
+  // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping
+  // lives inside it, so it moves with the memory). 0 bytes: malloc() returns nullptr.
+  uint64_t heapBase = 0, heapBytes = 0;
+};
+
+// What a kernel did wrong, as the driver would say it, with a report for a person.
+struct Fault {
+  enum class Kind {
+    illegalAddress,
+    misalignedAddress,
+    illegalInstruction,
+    invalidAddressSpace,
+    invalidPc,
+    stackOverflow,
+    assertion,
+    trap,
+    timeout,
+    notSupported,
+    divergentBarrier,
+    sharedOutOfRange,
+    uninitializedShared,
+    sharedRace
+  };
+  Kind kind;
+  std::string report;  // kernel, block, thread, PTX line (source line where .loc knows it), address, nearest allocation
+};
+
+// Runs to the end or to the first fault. printf() output goes to `output` (the worker's stdout buffer), in block order
+// where the schedule is deterministic.
+std::optional<Fault> run(const Launch&, std::string& output);
+
+}  // namespace vgpu::emulator

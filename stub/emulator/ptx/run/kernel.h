@@ -1,0 +1,29 @@
+// What a launch needs to know of a kernel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace vgpu::emulator {
+
+struct Parameter {
+  uint32_t offset, bytes;  // in the kernel's parameter block
+};
+
+struct KernelAttributes {
+  uint32_t maxThreadsPerBlock;  // from .maxntid/.reqntid, else 1024
+  uint32_t staticSharedBytes;
+  uint32_t localBytes;     // a thread's stack frame
+  uint32_t constantBytes;  // the module's constant bank
+  uint32_t registers;      // an estimate, stable for a given text
+  uint32_t ptxVersion;     // 75 for compute_75
+};
+
+struct Kernel;  // program.h
+
+std::span<const Parameter> parametersOf(const Kernel&);
+KernelAttributes attributesOf(const Kernel&);
+std::string_view nameOf(const Kernel&);
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,298 @@
+#include "stub/emulator/ptx/run/matrix.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "stub/emulator/ptx/lanes/half-values.h"
+#include "stub/emulator/ptx/run/block.h"
+
+namespace vgpu::emulator {
+namespace {
+
+constexpr uint32_t kWarpMatrix = 6;  // a kind of WarpSync, after those of collectives.cc
+
+MatrixForm formOf(const Inst* inst) { return std::bit_cast<MatrixForm>(inst->imm); }
+const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
+
+// One element of a fragment: number `index` of `lane`, in the registers from `slots` on.
+uint64_t rawElement(Warp& warp, const int32_t* slots, Element e, int lane, uint32_t index) {
+  if (e == Element::f64) return warp.lanes<uint64_t>(slots[index])[lane];
+  const uint32_t per = perRegister(e), bits = bitsOf(e);
+  const uint32_t word = warp.lanes<uint32_t>(slots[index / per])[lane];
+  return bits == 32 ? word : word >> (index % per * bits) & ((1u << bits) - 1);
+}
+
+void putRaw(Warp& warp, const int32_t* slots, Element e, int lane, uint32_t index, uint64_t value) {
+  if (e == Element::f64) {
+    warp.lanes<uint64_t>(slots[index])[lane] = value;
+    return;
+  }
+  const uint32_t per = perRegister(e), bits = bitsOf(e), shift = index % per * bits;
+  const uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
+  uint32_t& word = warp.lanes<uint32_t>(slots[index / per])[lane];
+  word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
+}
+
+double decode(Element e, uint64_t raw) {
+  switch (e) {
+    case Element::f16:
+      return halfValue(static_cast<uint16_t>(raw));
+    case Element::bf16:
+      return brainValue(static_cast<uint16_t>(raw));
+    case Element::tf32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw) & 0xffffe000);
+    case Element::f32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw));
+    case Element::f64:
+      return std::bit_cast<double>(raw);
+    case Element::s8:
+      return static_cast<int8_t>(raw);
+    case Element::s4:
+      return static_cast<int8_t>(raw << 4) >> 4;
+    case Element::s32:
+      return static_cast<int32_t>(raw);
+    default:
+      return static_cast<double>(raw);
+  }
+}
+
+// Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
+uint64_t encode(Element e, double value, bool saturate) {
+  switch (e) {
+    case Element::f16:
+      return halfBits(value);
+    case Element::f32:
+      return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Element::s32: {
+      if (saturate) value = std::fmin(std::fmax(value, -2147483648.0), 2147483647.0);
+      return static_cast<uint32_t>(static_cast<int64_t>(value));
+    }
+    default:
+      return std::bit_cast<uint64_t>(value);
+  }
+}
+
+// The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products
+// are exact here, and sums are those of doubles, rounded once at the end.
+struct Matrices {
+  double a[32][kMostDepth], b[kMostDepth][32], c[32][32];
+  void multiply(const MatrixForm& form) {
+    for (int i = 0; i < form.m; ++i)
+      for (int j = 0; j < form.n; ++j) {
+        double sum = c[i][j];
+        for (int k = 0; k < form.k; ++k)
+          sum = form.flags & kXor ? sum + (a[i][k] != b[k][j]) : std::fma(a[i][k], b[k][j], sum);
+        c[i][j] = sum;
+      }
+  }
+};
+
+bool wholeWarp(Warp& warp, const Inst* inst) {
+  if (warp.active == warp.live()) return true;
+  warp.fault(Fault::Kind::illegalInstruction, inst, warp.firstActive(),
+             "a matrix instruction that not all threads of the warp execute");
+  return false;
+}
+
+// The registers of A, B and C follow each other in the inputs.
+struct Registers {
+  const int32_t *a, *b, *c, *d;
+};
+
+// PTX ISA, "Matrix Fragments for mma": a lane's group is its row of A and C and its column of B; registers alternate
+// between the upper and the lower eight rows, then go on along k.
+Registers split(const Inst* inst, uint32_t aRegisters, uint32_t bRegisters) {
+  const WideOperands& operands = operandsOf(inst);
+  return {operands.ins.data(), operands.ins.data() + aRegisters, operands.ins.data() + aRegisters + bRegisters,
+          operands.outs.data()};
+}
+
+void takeMma(Warp& warp, const Inst* inst, uint32_t) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  Matrices matrices;
+  const uint32_t perA = perRegister(form.a), perB = perRegister(form.b), halves = form.m / 8;
+  const uint32_t aRegisters = form.m * form.k / (32 * perA), bRegisters = form.n * form.k / (32 * perB),
+                 accumulators = form.m * form.n / 32;
+  const Registers registers = split(inst, aRegisters, bRegisters);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const uint32_t group = lane / 4, member = lane % 4;
+    for (uint32_t i = 0; i < aRegisters * perA; ++i) {
+      const uint32_t r = i / perA, row = group + 8 * (r % halves),
+                     column = r / halves * 4 * perA + member * perA + i % perA;
+      matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, i));
+    }
+    for (uint32_t i = 0; i < bRegisters * perB; ++i)
+      matrices.b[i / perB * 4 * perB + member * perB + i % perB][group] =
+          decode(form.b, rawElement(warp, registers.b, form.b, lane, i));
+    for (uint32_t i = 0; i < accumulators; ++i)
+      matrices.c[group + 8 * (i / 2)][member * 2 + i % 2] =
+          decode(form.c, rawElement(warp, registers.c, form.c, lane, i));
+  }
+  matrices.multiply(form);
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (uint32_t i = 0; i < accumulators; ++i)
+      putRaw(warp, registers.d, form.d, lane, i,
+             encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & kSaturate));
+}
+
+// ---- wmma
+template <class F>
+void forFragment(uint32_t rows, uint32_t columns, F each) {
+  const uint32_t count = rows * columns / kLanes;
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    for (uint32_t e = 0; e < count; ++e) {
+      const uint32_t number = lane * count + e;
+      each(static_cast<int>(lane), e, number / columns, number % columns);
+    }
+}
+
+// Registers of a fragment as the instruction names them, which may be more than its elements fill.
+void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  Matrices matrices;
+  const Registers registers = split(inst, static_cast<uint32_t>(inst->op[0]), static_cast<uint32_t>(inst->op[1]));
+  forFragment(form.m, form.k, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, e));
+  });
+  forFragment(form.k, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.b[row][column] = decode(form.b, rawElement(warp, registers.b, form.b, lane, e));
+  });
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    matrices.c[row][column] = decode(form.c, rawElement(warp, registers.c, form.c, lane, e));
+  });
+  matrices.multiply(form);
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    putRaw(warp, registers.d, form.d, lane, e, encode(form.d, matrices.c[row][column], form.flags & kSaturate));
+  });
+}
+
+// An element of less than a byte shares its byte: it begins at bit `shift` there.
+struct ElementPlace {
+  std::byte* byte;
+  uint32_t bytes, shift;
+};
+
+ElementPlace fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm& form, uint32_t row, uint32_t column,
+                        Access access) {
+  const WideOperands& operands = operandsOf(inst);
+  const uint64_t base = warp.lanes<uint64_t>(operands.ins[0])[lane];
+  const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bits = bitsOf(form.a);
+  const uint64_t index = form.flags & kColumnMajor ? uint64_t{column} * stride + row : uint64_t{row} * stride + column;
+  const uint32_t bytes = std::max(bits / 8, 1u);
+  return {warp.access(inst, lane, base + index * bits / 8, bytes, bytes, access), bytes,
+          static_cast<uint32_t>(index * bits % 8)};
+}
+
+void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  const WideOperands& operands = operandsOf(inst);
+  // Addresses may lie in the registers that are written: everything is read first.
+  std::vector<uint64_t> values(size_t{form.m} * form.n);
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
+    const ElementPlace from = fragmentAt(warp, inst, lane, form, row, column, Access::read);
+    if (!from.byte) return;
+    uint64_t& value = values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e];
+    std::memcpy(&value, from.byte, from.bytes);
+    value >>= from.shift;  // putRaw() takes the bits that count
+  });
+  if (form.a != Element::f64)
+    for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * kLanes);
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t, uint32_t) {
+    putRaw(warp, operands.outs.data(), form.a, lane, e,
+           values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e]);
+  });
+}
+
+void takeStoreFragment(Warp& warp, const Inst* inst, uint32_t) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
+    if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
+    const ElementPlace to = fragmentAt(warp, inst, lane, form, row, column, Access::write);
+    const uint64_t value = rawElement(warp, operandsOf(inst).ins.data() + 2, form.a, lane, e);
+    if (to.byte) std::memcpy(to.byte, &value, to.bytes);
+  });
+}
+
+// ---- ldmatrix, stmatrix, movmatrix: lane 8 i + r holds the address of row r of matrix i
+void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
+  const MatrixForm form = formOf(inst);
+  if (!wholeWarp(warp, inst)) return;
+  const WideOperands& operands = operandsOf(inst);
+  uint16_t rows[4][8][8];
+  std::byte* places[4][8];
+  for (int i = 0; i < form.k; ++i)
+    for (int r = 0; r < 8; ++r) {
+      const int lane = 8 * i + r;
+      const uint64_t address = warp.lanes<uint64_t>(operands.ins[0])[lane];
+      places[i][r] = warp.access(inst, lane, address, 16, 16, store ? Access::write : Access::read);
+      if (!places[i][r]) return;
+      if (!store) std::memcpy(rows[i][r], places[i][r], 16);
+    }
+  const bool transposed = form.flags & kTransposed;
+  for (int i = 0; i < form.k; ++i)
+    for (int lane = 0; lane < kLanes; ++lane)
+      for (int h = 0; h < 2; ++h) {
+        const int row = transposed ? lane % 4 * 2 + h : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + h;
+        if (store)
+          rows[i][row][column] = static_cast<uint16_t>(
+              rawElement(warp, operands.ins.data() + 1 + i, Element::f16, lane, static_cast<uint32_t>(h)));
+        else
+          putRaw(warp, operands.outs.data() + i, Element::f16, lane, static_cast<uint32_t>(h), rows[i][row][column]);
+      }
+  for (int i = 0; i < form.k && store; ++i)
+    for (int r = 0; r < 8; ++r) std::memcpy(places[i][r], rows[i][r], 16);
+}
+void takeLoadMatrices(Warp& warp, const Inst* inst, uint32_t) { takeMatrixRows(warp, inst, false); }
+void takeStoreMatrices(Warp& warp, const Inst* inst, uint32_t) { takeMatrixRows(warp, inst, true); }
+
+void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
+  if (!wholeWarp(warp, inst)) return;
+  const WideOperands& operands = operandsOf(inst);
+  uint16_t matrix[8][8];
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (uint32_t h = 0; h < 2; ++h)
+      matrix[lane / 4][lane % 4 * 2 + h] =
+          static_cast<uint16_t>(rawElement(warp, operands.ins.data(), Element::f16, lane, h));
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (uint32_t h = 0; h < 2; ++h)
+      putRaw(warp, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
+}
+
+// Lanes that parted on the way come together before the instruction is executed.
+template <void (*Take)(Warp&, const Inst*, uint32_t)>
+const Inst* together(Warp& warp, const Inst* inst) {
+  static constexpr WarpSync kSync{[](Warp&, const Inst*) {}, Take};
+  const Inst* next = warp.warpSync(inst, kSync, kWarpMatrix, ~0u);
+  return warp.block().grid().stopped ? nullptr : next;
+}
+
+struct ElementRow {
+  std::string_view name;
+  uint32_t bits;
+};
+constexpr ElementRow kElements[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
+                                    {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}, {"b1", 1}};
+
+}  // namespace
+
+std::optional<Element> findElement(std::string_view name) {
+  for (size_t i = 1; i < std::size(kElements); ++i)
+    if (kElements[i].name == name) return static_cast<Element>(i);
+  return std::nullopt;
+}
+uint32_t bitsOf(Element e) { return kElements[static_cast<size_t>(e)].bits; }
+
+const Inst* multiplyMatrices(Warp& warp, const Inst* inst) { return together<takeMma>(warp, inst); }
+const Inst* multiplyFragments(Warp& warp, const Inst* inst) { return together<takeWmma>(warp, inst); }
+const Inst* loadFragment(Warp& warp, const Inst* inst) { return together<takeLoadFragment>(warp, inst); }
+const Inst* storeFragment(Warp& warp, const Inst* inst) { return together<takeStoreFragment>(warp, inst); }
+const Inst* loadMatrices(Warp& warp, const Inst* inst) { return together<takeLoadMatrices>(warp, inst); }
+const Inst* storeMatrices(Warp& warp, const Inst* inst) { return together<takeStoreMatrices>(warp, inst); }
+const Inst* transposeMatrix(Warp& warp, const Inst* inst) { return together<takeTranspose>(warp, inst); }
+
+}  // namespace vgpu::emulator

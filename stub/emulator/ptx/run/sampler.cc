@@ -1,0 +1,347 @@
+#include "stub/emulator/ptx/run/sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "stub/emulator/ptx/lanes/half-values.h"
+
+namespace vgpu::emulator {
+namespace {
+
+using Kind = ElementFormat::Kind;
+
+constexpr int kOne = 256;  // a weight of one
+
+// ---- values
+
+double decodeFraction(Kind kind, unsigned bits, uint32_t raw) {
+  if (kind == Kind::unsignedInteger) return raw / static_cast<double>((uint64_t{1} << bits) - 1);
+  const double most = static_cast<double>((uint64_t{1} << (bits - 1)) - 1);
+  return std::max(-1.0, static_cast<int32_t>(raw) / most);
+}
+
+// IEC 61966-2-1.
+double linearOfSrgb(double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); }
+
+uint32_t rawChannel(const ElementFormat& format, const std::byte* element, int channel) {
+  const std::byte* const from = element + channel * format.channelBytes;
+  const bool isSigned = format.kind == Kind::signedInteger;
+  if (format.channelBytes == 1) {
+    const auto v = static_cast<uint8_t>(*from);
+    return isSigned ? static_cast<uint32_t>(static_cast<int8_t>(v)) : v;
+  }
+  if (format.channelBytes == 2) {
+    uint16_t v;
+    std::memcpy(&v, from, sizeof v);
+    return isSigned ? static_cast<uint32_t>(static_cast<int16_t>(v)) : v;
+  }
+  uint32_t v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+bool readsFloats(const ImageView& image) { return image.format.kind == Kind::floating || image.fractions; }
+
+double valueOf(const ImageView& image, uint32_t raw, int channel) {
+  const ElementFormat& format = image.format;
+  if (format.kind == Kind::floating)
+    return format.channelBytes == 2 ? halfValue(static_cast<uint16_t>(raw)) : std::bit_cast<float>(raw);
+  const double value = decodeFraction(format.kind, 8u * format.channelBytes, raw);
+  return image.srgb && channel < 3 ? linearOfSrgb(value) : value;
+}
+
+double borderOf(const ImageView& image, int channel) {
+  const double value = image.border[channel];
+  if (image.format.kind == Kind::floating) return value;
+  const bool isSigned = image.format.kind == Kind::signedInteger;
+  const double most = static_cast<double>((uint64_t{1} << (8 * image.format.channelBytes - isSigned)) - 1);
+  return std::ceil(std::clamp(value, isSigned ? -1.0 : 0.0, 1.0) * most - 0.5) / most;  // as the format can say it
+}
+
+// Nearest, halves away from zero.
+float roundToFloat(double value) {
+  const auto nearest = static_cast<float>(value);
+  const float away = std::nextafter(nearest, std::copysign(INFINITY, nearest));
+  return std::fabs(away) > std::fabs(value) && std::fabs(away - value) == std::fabs(value - nearest) ? away : nearest;
+}
+float roundToHalf(double value) {
+  const uint16_t bits = halfBits(value);
+  const float nearest = halfValue(bits), away = halfValue(static_cast<uint16_t>(bits + 1));
+  return std::fabs(away) > std::fabs(value) && std::fabs(away - value) == std::fabs(value - nearest) ? away : nearest;
+}
+float roundToParts(double value, double parts) { return static_cast<float>(std::round(value * parts) / parts); }
+
+// A filtered value as the hardware keeps it before it becomes a float.
+float rounded(const ImageView& image, double value) {
+  if (image.format.kind == Kind::floating)
+    return image.format.channelBytes == 2 ? roundToHalf(value) : roundToFloat(value);
+  return roundToParts(value, image.format.kind == Kind::signedInteger ? 32767 : 65535);
+}
+
+// ---- places
+
+// An axis at a place: the element there or, for linear filtering, the near one and the far one's weight.
+struct Axis {
+  int64_t near = 0;
+  int far = 0;
+};
+
+// What no element is: the border.
+constexpr int64_t kBorder = -1;
+
+int64_t addressed(int64_t index, int64_t count, Addressing mode) {
+  switch (mode) {
+    case Addressing::wrap:
+      return ((index % count) + count) % count;
+    case Addressing::mirror: {
+      const int64_t within = ((index % (2 * count)) + 2 * count) % (2 * count);
+      return std::min(within, 2 * count - 1 - within);
+    }
+    case Addressing::border:
+      return index >= 0 && index < count ? index : kBorder;
+    case Addressing::clamp:
+      break;
+  }
+  return std::clamp<int64_t>(index, 0, count - 1);
+}
+
+// Wrapping needs normalized coordinates; else it is clamping (CUDA Programming Guide, "Texture Object API").
+Addressing modeOf(const ImageView& image, int axis) {
+  const Addressing mode = image.addressing[axis];
+  const bool repeats = mode == Addressing::wrap || mode == Addressing::mirror;
+  return repeats && !image.normalized ? Addressing::clamp : mode;
+}
+
+// The coordinate in elements.
+double scaled(const ImageView& image, Addressing mode, double at, uint32_t count) {
+  constexpr double kFraction = 1 << 21, kFar = 1 << 24;
+  if (std::isnan(at)) return 0;
+  if (!image.normalized) return std::clamp(at, -kFar, kFar);
+  if (mode == Addressing::wrap || mode == Addressing::mirror) at = std::isinf(at) ? 0 : std::fmod(at, 2);
+  return std::clamp(std::floor(at * kFraction) / kFraction * count, -kFar, kFar);
+}
+
+Axis axisAt(const ImageView& image, bool linear, Addressing mode, double at, uint32_t count) {
+  const double place = scaled(image, mode, at, count);
+  if (!linear) return {static_cast<int64_t>(std::floor(place)), 0};
+  const auto fixed = static_cast<int64_t>(std::floor(place * kOne + 0.5)) - kOne / 2;
+  return {fixed >> 8, static_cast<int>(fixed & 255)};
+}
+
+// ---- filtering
+
+struct Box {
+  std::array<Axis, 3> axes{};
+  std::array<Addressing, 3> modes{Addressing::clamp, Addressing::clamp, Addressing::clamp};
+  int count = 1;      // axes that have a far side
+  int64_t slice = 0;  // of layers and faces
+};
+
+int round256(int product) { return (product + 128) >> 8; }
+
+// Weights of the 2^count corners; bit k of the index says that the corner is on the far side of axis k.
+std::array<int, 8> weightsOf(const Box& box) {
+  const int x = box.axes[0].far, y = box.axes[1].far, z = box.axes[2].far;
+  if (box.count == 1) return {kOne - x, x};
+  const int xy = round256(x * y);
+  if (box.count == 2) return {kOne - x - y + xy, x - xy, y - xy, xy};
+  const int xz = round256(x * z), yz = round256(y * z), xyz = round256(xy * z);
+  return {kOne - x - y - z + xy + xz + yz - xyz,
+          x - xy - xz + xyz,
+          y - xy - yz + xyz,
+          xy - xyz,
+          z - xz - yz + xyz,
+          xz - xyz,
+          yz - xyz,
+          xyz};
+}
+
+class Sampler {
+ public:
+  Sampler(const ImageView& image, ElementReader& reader, const ElementGrid& grid)
+      : image_(image), reader_(reader), grid_(grid) {}
+
+  // The element at a corner; nullptr where that is the border, or not mapped.
+  const std::byte* corner(const Box& box, int corner) const {
+    const uint32_t counts[] = {grid_.width, grid_.height, grid_.slices};
+    int64_t index[3] = {0, 0, box.slice};
+    for (int axis = 0; axis < box.count; ++axis) {
+      index[axis] = addressed(box.axes[axis].near + (corner >> axis & 1), counts[axis], box.modes[axis]);
+      if (index[axis] == kBorder) return nullptr;
+    }
+    return element(index[0], index[1], index[2]);
+  }
+
+  const std::byte* element(int64_t x, int64_t y, int64_t z) const {
+    const uint32_t bytes = image_.format.bytes();
+    const uint64_t address = grid_.address + static_cast<uint64_t>(z) * grid_.slicePitch +
+                             static_cast<uint64_t>(y) * grid_.pitch + static_cast<uint64_t>(x) * bytes;
+    const std::byte* const found = reader_.at(address, bytes);
+    if (!found) reader_.failed = address;
+    return found;
+  }
+
+  double channelAt(const std::byte* element, int channel) const {
+    return element ? valueOf(image_, rawChannel(image_.format, element, channel), channel) : borderOf(image_, channel);
+  }
+
+  void filter(const Box& box, double (&values)[4]) const {
+    const std::array<int, 8> weights = weightsOf(box);
+    for (int c = 0; c < 1 << box.count; ++c) {
+      if (weights[c] == 0) continue;
+      const std::byte* const from = corner(box, c);
+      for (int channel = 0; channel < image_.format.channels; ++channel)
+        values[channel] += weights[c] * channelAt(from, channel) / kOne;
+    }
+  }
+
+  Channels nearest(const Box& box) const {
+    Channels out{};
+    const std::byte* const from = corner(box, 0);
+    for (int channel = 0; channel < image_.format.channels; ++channel) {
+      if (readsFloats(image_)) {
+        out[channel] = std::bit_cast<uint32_t>(static_cast<float>(channelAt(from, channel)));
+      } else if (from) {
+        out[channel] = rawChannel(image_.format, from, channel);
+      } else {
+        out[channel] = std::bit_cast<uint32_t>(image_.border[channel]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  const ImageView& image_;
+  ElementReader& reader_;
+  const ElementGrid& grid_;
+};
+
+// The face that a direction points to, and where on it, from 0 to 1 (CUDA Programming Guide, "Cubemap Textures").
+Place onFace(const Place& place) {
+  const double x = place.at[0], y = place.at[1], z = place.at[2];
+  const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  double s, t, m;
+  uint32_t face;
+  if (az >= ax && az >= ay)
+    face = z < 0 ? 5 : 4, m = az, s = z < 0 ? -x : x, t = -y;
+  else if (ay >= ax)
+    face = y < 0 ? 3 : 2, m = ay, s = x, t = y < 0 ? -z : z;
+  else
+    face = x < 0 ? 1 : 0, m = ax, s = x < 0 ? z : -z, t = -y;
+  Place flat = place;
+  flat.axes = 2;
+  flat.cube = false;
+  flat.at = {m == 0 ? 0.5 : (s / m + 1) / 2, m == 0 ? 0.5 : (t / m + 1) / 2, 0};
+  flat.layer = place.layer * 6 + face;
+  return flat;
+}
+
+Box boxAt(const ImageView& image, const ElementGrid& grid, const Place& place, bool linear) {
+  const uint32_t counts[] = {grid.width, grid.height, grid.slices};
+  Box box;
+  box.count = place.axes;
+  for (int axis = 0; axis < place.axes; ++axis) {
+    box.modes[axis] = modeOf(image, axis);
+    if (place.whole)
+      box.axes[axis].near = static_cast<int64_t>(place.at[axis]);
+    else
+      box.axes[axis] = axisAt(image, linear, box.modes[axis], place.at[axis], counts[axis]);
+  }
+  // A line is the first row of an image for the filter, also where the row before it is the border.
+  if (place.axes == 1 && linear && image.addressing[1] == Addressing::border) {
+    box.count = 2;
+    box.axes[1] = {-1, kOne / 2};
+    box.modes[1] = Addressing::border;
+  }
+  box.slice = std::min<int64_t>(place.layer, grid.slices - 1);
+  return box;
+}
+
+void sampleLevel(const ImageView& image, ElementReader& reader, size_t level, const Place& place, double (&values)[4]) {
+  const ElementGrid& grid = image.levels[level];
+  Sampler(image, reader, grid).filter(boxAt(image, grid, place, image.linear), values);
+}
+
+double cutTo256ths(double value) { return std::floor(value * kOne) / kOne; }
+
+double clampedLevel(const ImageView& image, std::optional<float> level) {
+  double wanted = 0;
+  if (level && !std::isnan(*level))
+    wanted = cutTo256ths(std::clamp(*level, -64.0f, 64.0f)) + cutTo256ths(image.levelBias);
+  if (std::isnan(wanted)) wanted = 0;  // of a bias that is no number
+  const double bounded = std::max<double>(std::min<double>(wanted, image.mostLevel), image.leastLevel);
+  return std::clamp(bounded, 0.0, static_cast<double>(image.levels.size() - 1));
+}
+
+Channels asFloats(const ImageView& image, const double (&values)[4]) {
+  Channels out{};
+  for (int channel = 0; channel < image.format.channels; ++channel)
+    out[channel] = std::bit_cast<uint32_t>(rounded(image, values[channel]));
+  return out;
+}
+
+}  // namespace
+
+Channels sample(const ImageView& image, ElementReader& reader, const Place& asked, std::optional<float> level) {
+  const Place place = asked.cube ? onFace(asked) : asked;
+  if (image.line) {
+    const double at = std::floor(place.at[0]);
+    if (!(at >= 0 && at < image.levels[0].width)) return {};
+    Box box;
+    box.axes[0].near = static_cast<int64_t>(at);
+    return Sampler(image, reader, image.levels[0]).nearest(box);
+  }
+  const double wanted = clampedLevel(image, level);
+  const bool between = image.linearMipmap && image.levels.size() > 1;
+  const auto base = static_cast<size_t>(between ? std::floor(wanted) : std::floor(wanted + 0.5));
+  const int far = between ? static_cast<int>(std::floor((wanted - static_cast<double>(base)) * kOne)) : 0;
+  const bool linear = image.linear && !place.whole;
+  if (!linear && far == 0) {
+    const ElementGrid& grid = image.levels[base];
+    return Sampler(image, reader, grid).nearest(boxAt(image, grid, place, false));
+  }
+  double values[4]{}, next[4]{};
+  sampleLevel(image, reader, base, place, values);
+  if (far != 0) {
+    sampleLevel(image, reader, base + 1, place, next);
+    for (int channel = 0; channel < 4; ++channel)
+      values[channel] = (values[channel] * (kOne - far) + next[channel] * far) / kOne;
+  }
+  return asFloats(image, values);
+}
+
+Channels gather(const ImageView& image, ElementReader& reader, const Place& place, int component) {
+  const ElementGrid& grid = image.levels[0];
+  const Sampler sampler(image, reader, grid);
+  const Box box = boxAt(image, grid, place, true);
+  Channels out{};
+  if (component >= image.format.channels) return out;
+  constexpr int kOrder[] = {2, 3, 1, 0};
+  for (int i = 0; i < 4; ++i) {
+    const std::byte* const from = sampler.corner(box, kOrder[i]);
+    if (readsFloats(image))
+      out[i] = std::bit_cast<uint32_t>(static_cast<float>(sampler.channelAt(from, component)));
+    else
+      out[i] = from ? rawChannel(image.format, from, component) : std::bit_cast<uint32_t>(image.border[component]);
+  }
+  return out;
+}
+
+float levelOf(const ImageView& image, const Place& place, const std::array<float, 3>& dx,
+              const std::array<float, 3>& dy) {
+  const ElementGrid& grid = image.levels[0];
+  const double counts[] = {static_cast<double>(grid.width), static_cast<double>(grid.height),
+                           static_cast<double>(grid.slices)};
+  double x = 0, y = 0;
+  for (int axis = 0; axis < place.axes; ++axis) {
+    const double scale = image.normalized ? counts[axis] : 1;
+    x += dx[axis] * scale * dx[axis] * scale;
+    y += dy[axis] * scale * dy[axis] * scale;
+  }
+  const double longest = std::max(x, y);
+  return longest > 0 ? static_cast<float>(std::log2(longest) / 2) : -INFINITY;
+}
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,64 @@
+// Looks for two mistakes with a block's shared memory that hardware does not report: bytes that are read before any
+// thread of the block has written them, and accesses to a byte by two threads, one of them a write, that nothing
+// orders.
+//
+// A block's time is cut into intervals: a barrier, a fence, a volatile, acquiring or releasing access begins the next.
+// Two threads that touch a byte in one interval race, unless they are of one warp and that warp has synchronized itself
+// in between. Whatever may order the accesses is taken to do so: a race that is reported is one, some are missed.
+// Threads that write the same value do not race, nor do atomics among themselves.
+//
+// Owned by its block and used by its host thread; it exists where the launch asks for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stub/emulator/ptx/run/interpreter.h"
+
+namespace vgpu::emulator {
+
+// How an instruction touches memory. What is `ordered` is meant to meet other threads' accesses.
+enum class Access : uint8_t { read, write, update, orderedRead, orderedWrite };
+constexpr bool writes(Access access) { return access != Access::read && access != Access::orderedRead; }
+
+class SharedCheck {
+ public:
+  struct Finding {
+    Fault::Kind kind;
+    std::string what;
+    std::optional<uint32_t> other;  // the thread that it races with, where it is known
+  };
+
+  // `checks` is Launch::checks.
+  void begin(uint32_t checks, uint64_t bytes, uint32_t threads);
+  // Thread `thread` touches [offset, offset + bytes). A write that `changesNothing` is of the value that is there.
+  std::optional<Finding> touch(Access, uint32_t thread, uint64_t offset, uint32_t bytes, bool changesNothing = false);
+  // Everything before is ordered before everything after: in the block, or among the threads of one warp.
+  void ordered() { ++interval_; }
+  void orderedInWarp(uint32_t warp) { ++phases_[warp]; }
+
+ private:
+  // When, and by whom: `phase` is of the thread's warp.
+  struct Moment {
+    uint32_t interval = 0;  // 0: never
+    uint32_t phase = 0;
+    uint16_t thread = 0;
+  };
+  enum class Readers : uint8_t { one, ofOneWarp, ofMany };
+  struct Byte {
+    Moment write, read;  // the last ones
+    Readers readers = Readers::one;
+    bool written = false, byAtomic = false;
+  };
+  bool meets(const Moment& earlier, uint32_t thread, bool maybeOthers = false) const;
+  bool meetsReaders(const Byte&, uint32_t thread) const;
+  void noteRead(Byte&, uint32_t thread) const;
+  Moment now(uint32_t thread) const;
+
+  uint32_t checks_ = 0, interval_ = 1;
+  std::vector<uint32_t> phases_;  // of each warp
+  std::vector<Byte> bytes_;
+};
+
+}  // namespace vgpu::emulator

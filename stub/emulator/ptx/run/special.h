@@ -1,0 +1,27 @@
+// Special registers, and handlers that read what a thread is and where it stands.
+#pragma once
+
+#include <string_view>
+
+#include "stub/emulator/ptx/run/handlers.h"
+
+namespace vgpu::emulator {
+
+struct SpecialRow {
+  std::string_view name;  // %tid.x
+  uint32_t bytes;         // of a lane
+  Handler handler;        // op[0]: its value
+};
+const SpecialRow* findSpecial(std::string_view name);  // nullptr where there is none
+
+const Inst* localAddress(Warp&, const Inst*);  // op[0]; imm: offset in the function's local variables
+const Inst* isGlobal(Warp&, const Inst*);      // op[0] predicate, op[1] generic address
+const Inst* isShared(Warp&, const Inst*);
+const Inst* isLocal(Warp&, const Inst*);
+const Inst* isParam(Warp&, const Inst*);
+const Inst* isConstant(Warp&, const Inst*);
+const Inst* allocateLocal(Warp&, const Inst*);  // alloca: op[0] address, op[1] bytes; imm: alignment
+const Inst* saveStack(Warp&, const Inst*);      // op[0]
+const Inst* restoreStack(Warp&, const Inst*);   // op[0]
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,263 @@
+// Where a warp's threads part and come together: splits and joins (see warp.h).
+#include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/warp.h"
+
+namespace vgpu::emulator {
+
+void Warp::setActive(uint32_t mask) {
+  active = mask;
+  mode = 1;
+  for (int lane = 0; lane < kLanes; ++lane) laneMask[lane] = 0u - ((mask >> lane) & 1);
+}
+
+void Warp::setMode(uint32_t mask) {
+  if (mask != live_) return setActive(mask);
+  active = mask;
+  mode = 0;
+  if (current_ >= 0 && splits_[current_].join >= 0) dropJoins();
+}
+
+void Warp::restoreActive() { setMode(splits_[current_].mask); }
+
+void Warp::load(int split) {
+  current_ = split;
+  activation_ = splits_[split].activation;
+  frame = registerBase_ + activations_[activation_].frame;
+  setMode(splits_[split].mask);
+}
+
+void Warp::save(const Inst* pc) {
+  splits_[current_].pc = pc;
+  splits_[current_].state = SplitState::ready;
+}
+
+int Warp::newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation) {
+  int index = 0;
+  while (splits_[index].state != SplitState::unused) ++index;  // at most one for each lane, and one in the making
+  splits_[index] = {SplitState::ready, pc, mask, join, activation};
+  retain(activation);
+  return index;
+}
+
+void Warp::freeSplit(int split) {
+  release(splits_[split].activation);
+  splits_[split].state = SplitState::unused;
+  if (split == current_) current_ = -1;
+}
+
+int Warp::newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation) {
+  int index = 0;
+  while (joins_[index].at) ++index;  // each is expected by fewer lanes than its parent: fewer than 64 in all
+  joins_[index] = {at, expected, 0, parent, activation};
+  retain(activation);
+  return index;
+}
+
+// With every living thread in the current split nobody is left to wait for.
+void Warp::dropJoins() {
+  for (Join& join : joins_)
+    if (join.at) {
+      join.at = nullptr;
+      release(join.activation);
+    }
+  splits_[current_].join = -1;
+}
+
+const Inst* Warp::pickNext() {
+  do {
+    static_assert((2 * kLanes & (2 * kLanes - 1)) == 0);
+    for (int k = 1; k <= 2 * kLanes; ++k) {
+      const int index = (last_ + k) & (2 * kLanes - 1);
+      if (splits_[index].state != SplitState::ready) continue;
+      last_ = index;
+      load(index);
+      return splits_[index].pc;
+    }
+    current_ = -1;
+  } while (completeWarpSyncs() || releaseJoined());
+  return nullptr;
+}
+
+const Inst* Warp::diverge(const Inst* branch, const Inst* taken, uint32_t takenMask) {
+  const Inst* const targets[] = {branch + 1, taken};
+  const uint32_t masks[] = {active & ~takenMask, takenMask};
+  return divergeMany(branch->join, targets, masks, 2);
+}
+
+const Inst* Warp::divergeMany(const Inst* joinAt, const Inst* const* targets, const uint32_t* masks, int count) {
+  const int32_t activation = activation_;
+  int32_t join = splits_[current_].join;
+  if (joinAt && (join < 0 || joins_[join].at != joinAt || joins_[join].activation != activation))
+    join = newJoin(joinAt, active, join, activation);
+  retain(activation);  // while no split may be left
+  freeSplit(current_);
+  const Inst* next = nullptr;
+  int first = -1;
+  for (int i = 0; i < count; ++i) {
+    if (joinAt && targets[i] == joinAt) {
+      joins_[join].arrived |= masks[i];
+    } else {
+      const int split = newSplit(targets[i], masks[i], join, activation);
+      if (first < 0) first = split;
+    }
+  }
+  release(activation);
+  if (first < 0) {
+    shrinkJoins(0);
+    return pickNext();
+  }
+  last_ = first;
+  load(first);
+  next = splits_[first].pc;
+  return next;
+}
+
+const Inst* Warp::arrive(const Inst* joinInst) {
+  const int32_t index = splits_[current_].join;
+  if (index < 0) return joinInst + 1;
+  Join& join = joins_[index];
+  if (join.at != joinInst || join.activation != activation_) return joinInst + 1;
+  join.arrived |= active;
+  if (join.arrived != join.expected) {
+    freeSplit(current_);
+    return pickNext();
+  }
+  // The last to arrive carries the others on; the outer join may be here as well, so the instruction is executed again.
+  Split& split = splits_[current_];
+  split.mask = join.arrived;
+  split.join = join.parent;
+  join.at = nullptr;
+  release(join.activation);
+  setMode(split.mask);
+  return joinInst;
+}
+
+// Threads that ended are expected nowhere; joins that waited for them alone go on.
+void Warp::shrinkJoins(uint32_t gone) {
+  for (Join& join : joins_) {
+    if (!join.at) continue;
+    join.expected &= ~gone;
+    join.arrived &= ~gone;
+    if (join.arrived != join.expected) continue;
+    if (join.arrived) newSplit(join.at, join.arrived, join.parent, join.activation);
+    join.at = nullptr;
+    release(join.activation);
+  }
+}
+
+bool Warp::releaseJoined() {
+  bool released = false;
+  for (Join& join : joins_) {
+    if (!join.at || !join.arrived) continue;
+    newSplit(join.at + 1, join.arrived, join.parent, join.activation);
+    join.expected &= ~join.arrived;
+    join.arrived = 0;
+    released = true;
+  }
+  return released;
+}
+
+const Inst* Warp::exitLanes(uint32_t mask, const Inst* following) {
+  live_ &= ~mask;
+  splits_[current_].mask &= ~mask;
+  block_->threadsExited(static_cast<uint32_t>(__builtin_popcount(mask)));
+  if (splits_[current_].mask == 0) {
+    freeSplit(current_);
+    shrinkJoins(mask);
+    return pickNext();
+  }
+  shrinkJoins(mask);
+  setMode(splits_[current_].mask);
+  return following;
+}
+
+const Inst* Warp::waitAtBarrier(const Inst* following, int barrier) {
+  Split& split = splits_[current_];
+  split.pc = following;
+  split.state = SplitState::atBarrier;
+  split.barrier = barrier;
+  return pickNext();
+}
+
+void Warp::releaseBarrier(int barrier) {
+  for (Split& split : splits_)
+    if (split.state == SplitState::atBarrier && split.barrier == barrier) split.state = SplitState::ready;
+}
+
+const Inst* Warp::warpSync(const Inst* inst, const WarpSync& sync, uint32_t kind, uint32_t members) {
+  sync.leave(*this, inst);
+  if (((members & live_) & ~active) == 0) {
+    sync.take(*this, inst, members);
+    return inst + 1;
+  }
+  Split& split = splits_[current_];
+  split.pc = inst;
+  split.state = SplitState::atWarpSync;
+  split.syncKey = uint64_t{kind} << 32 | members;
+  split.syncMask = members;
+  split.sync = &sync;
+  current_ = -1;
+  completeWarpSyncs();
+  return pickNext();
+}
+
+bool Warp::completeWarpSyncs() {
+  bool completed = false;
+  for (const Split& split : splits_) {
+    if (split.state != SplitState::atWarpSync) continue;
+    uint32_t present = 0;
+    for (const Split& other : splits_)
+      if (other.state == SplitState::atWarpSync && other.syncKey == split.syncKey) present |= other.mask;
+    if ((split.syncMask & live_) & ~present) continue;
+    deliver(split.syncKey, split.syncMask);
+    completed = true;
+  }
+  return completed;
+}
+
+// Splits that wait for each other at one instruction of one call become one again, and execute it together.
+bool Warp::merge(uint64_t key) {
+  int first = -1;
+  const auto waits = [&](const Split& split) { return split.state == SplitState::atWarpSync && split.syncKey == key; };
+  for (int i = 0; i < 2 * kLanes; ++i) {
+    if (!waits(splits_[i])) continue;
+    if (first < 0) first = i;
+    if (splits_[i].pc != splits_[first].pc || splits_[i].activation != splits_[first].activation) return false;
+  }
+  Split& merged = splits_[first];
+  for (int i = first + 1; i < 2 * kLanes; ++i) {
+    if (!waits(splits_[i])) continue;
+    // They meet again at the innermost join that all of them are on the way to.
+    int32_t common = merged.join;
+    const auto expects = [&](int32_t join) { return (joins_[join].expected & splits_[i].mask) == splits_[i].mask; };
+    while (common >= 0 && !expects(common)) common = joins_[common].parent;
+    leaveJoins(merged.join, common, merged.mask);
+    leaveJoins(splits_[i].join, common, splits_[i].mask);
+    merged.join = common;
+    merged.mask |= splits_[i].mask;
+    freeSplit(i);
+  }
+  merged.state = SplitState::ready;
+  shrinkJoins(0);
+  return true;
+}
+
+// The lanes of `mask` will not come to the joins from `from` up to `until`.
+void Warp::leaveJoins(int32_t from, int32_t until, uint32_t mask) {
+  for (int32_t join = from; join >= 0 && join != until; join = joins_[join].parent) joins_[join].expected &= ~mask;
+}
+
+void Warp::deliver(uint64_t key, uint32_t members) {
+  if (merge(key)) return;
+  for (int i = 0; i < 2 * kLanes; ++i) {
+    Split& split = splits_[i];
+    if (split.state != SplitState::atWarpSync || split.syncKey != key) continue;
+    load(i);
+    split.sync->take(*this, split.pc, members);
+    ++split.pc;
+    split.state = SplitState::ready;
+  }
+  current_ = -1;
+}
+
+}  // namespace vgpu::emulator

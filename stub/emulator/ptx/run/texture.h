@@ -1,0 +1,41 @@
+// Texture and surface instructions: what their decoders leave for their handlers.
+#pragma once
+
+#include "stub/emulator/ptx/run/handlers.h"
+
+namespace vgpu::emulator {
+
+struct Geometry {
+  uint8_t axes = 0;  // of the coordinates; 0: none was named
+  bool layered = false, cube = false;
+};
+
+// Inst::imm of fetchTexture. Operands: up to 4 channels (or the predicate `resident` behind them); then the handle, the
+// layer where there are layers, the coordinates, and what the level is found by.
+struct TextureForm {
+  enum class Level : uint8_t { base, given, byGradients, gather };
+  enum class Result : uint8_t { word, half, half2 };
+  Geometry geometry;
+  Level level = Level::base;
+  Result result = Result::word;
+  bool whole = false;     // coordinates are s32
+  uint8_t component = 0;  // of gather
+  bool resident = false;  // the last output is a predicate
+};
+static_assert(sizeof(TextureForm) == 8);
+const Inst* fetchTexture(Warp&, const Inst*);
+
+// Inst::imm of loadSurface and storeSurface. Operands: the elements (loads); then the handle, the layer, the
+// coordinates, x in bytes; then the elements (stores).
+struct SurfaceForm {
+  enum class Outside : uint8_t { trap, clamp, zero };
+  Geometry geometry;
+  Outside outside = Outside::trap;
+  uint8_t elements = 1, elementBytes = 0;
+  uint8_t unused[2] = {};
+};
+static_assert(sizeof(SurfaceForm) == 8);
+const Inst* loadSurface(Warp&, const Inst*);
+const Inst* storeSurface(Warp&, const Inst*);
+
+}  // namespace vgpu::emulator

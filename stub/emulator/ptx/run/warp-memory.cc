@@ -1,0 +1,117 @@
+// Where a warp's addresses lead.
+#include <cstring>
+
+#include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/hex.h"
+#include "stub/emulator/ptx/run/warp.h"
+
+namespace vgpu::emulator {
+namespace {
+
+std::string list(const std::array<uint32_t, 3>& v) {
+  return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + ")";
+}
+
+std::string describeWindow(Block& block, uint64_t address) {
+  const uint64_t window = windowOf(address);
+  if (window == kSharedWindow)
+    return "shared memory offset " + hex(offsetIn(address)) + " of " + std::to_string(block.sharedBytes()) + " bytes";
+  if (window == kLocalWindow) return "local memory offset " + hex(offsetIn(address));
+  if (window == kParamWindow) return "parameter offset " + hex(offsetIn(address));
+  return block.launch().memory->describe(address);
+}
+
+}  // namespace
+
+const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
+  for (const Span& span : spans_)
+    if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
+      return &span;
+  Span found;
+  Grid& grid = block_->grid();
+  const uint64_t window = windowOf(address);
+  if (window == kSharedWindow) {
+    found = {kSharedWindow, block_->sharedBytes(), block_->shared(), true};
+  } else if (window == kParamWindow) {
+    found = {kParamWindow, grid.parameters.size(), grid.parameters.data(), false};
+  } else if (window == kWorkspaceWindow) {
+    found = {kWorkspaceWindow, grid.workspace.size(), grid.workspace.data(), true};
+  } else if (const auto region = grid.launch.memory->find(address)) {
+    found = {region->base, region->bytes, region->host, region->writable};
+  }
+  if (address - found.base >= found.bytes || bytes > found.bytes - (address - found.base) || (write && !found.writable))
+    return nullptr;
+  Span& slot = spans_[nextSpan_++ % spans_.size()];
+  slot = found;
+  return &slot;
+}
+
+std::byte* Warp::locate(const Inst* inst, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write) {
+  const auto refuse = [&](Fault::Kind kind, const char* what) {
+    fault(kind, inst, lane,
+          std::string(what) + " of " + std::to_string(bytes) + " bytes " + (write ? "to " : "from ") + hex(address) +
+              ": " + describeWindow(*block_, address));
+    return nullptr;
+  };
+  if (address & (align - 1))
+    return refuse(Fault::Kind::misalignedAddress, write ? "a misaligned write" : "a misaligned read");
+  if (windowOf(address) == kLocalWindow) {
+    const uint64_t offset = offsetIn(address);
+    if (offset < localStride_ && bytes <= localStride_ - offset) return local(lane) + offset;
+  } else if (const Span* span = findSpan(address, bytes, write)) {
+    return span->host + (address - span->base);
+  }
+  return refuse(Fault::Kind::illegalAddress, write ? "an illegal write" : "an illegal read");
+}
+
+std::byte* Warp::access(const Inst* inst, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access access) {
+  std::byte* const place = locate(inst, lane, address, bytes, align, writes(access));
+  return place && block_->check() && !check(inst, lane, place, bytes, access) ? nullptr : place;
+}
+
+bool Warp::check(const Inst* inst, int lane, const std::byte* place, uint32_t bytes, Access access,
+                 const void* written) {
+  const auto offset = static_cast<uint64_t>(place - block_->shared());
+  if (place < block_->shared() || offset >= block_->sharedBytes()) return true;
+  const uint32_t thread = index_ * kLanes + static_cast<uint32_t>(lane);
+  const bool changesNothing = written && std::memcmp(place, written, bytes) == 0;
+  const auto found = block_->check()->touch(access, thread, offset, bytes, changesNothing);
+  if (!found) return true;
+  std::string what = found->what;
+  if (found->other) what += ": thread " + list(threadAt(*found->other));
+  fault(found->kind, inst, lane, std::move(what));
+  return false;
+}
+
+void Warp::reportStuck(uint32_t livingThreads) {
+  for (const Split& split : splits_) {
+    if (split.state == SplitState::unused) continue;
+    const bool atBarrier = split.state == SplitState::atBarrier;
+    const std::string place = atBarrier ? "barrier " + std::to_string(split.barrier)
+                                        : "a warp-wide instruction with members " + hex(split.syncMask);
+    fault(Fault::Kind::divergentBarrier, atBarrier ? split.pc - 1 : split.pc, __builtin_ctz(split.mask),
+          "waits for ever at " + place + ": " + std::to_string(livingThreads) +
+              " threads of the block live, and those that are missing wait elsewhere");
+    return;
+  }
+}
+
+const Inst* Warp::fault(Fault::Kind kind, const Inst* inst, int lane, std::string what) {
+  const Function* function = nullptr;
+  for (const auto& each : block_->kernel().functions)
+    if (!each->code.empty() && inst >= each->code.data() && inst < each->code.data() + each->code.size())
+      function = each.get();
+  std::string report = "kernel " + block_->kernel().name + ", block " + list(block_->index()) + ", thread " +
+                       list(threadAt(index_ * kLanes + static_cast<uint32_t>(lane))) + ": " + what;
+  if (function) {
+    const SourceLine& line = function->lines[static_cast<size_t>(inst - function->code.data())];
+    report += "; in " + function->name + ", PTX line " + std::to_string(line.ptx);
+    const auto file = block_->kernel().files.find(line.file);
+    if (line.line && file != block_->kernel().files.end())
+      report += ", " + file->second + ":" + std::to_string(line.line);
+  }
+  block_->grid().report({kind, std::move(report)});
+  return nullptr;
+}
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,171 @@
+// A warp: 32 threads, their registers, and where each of them stands.
+//
+// Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the
+// immediate post-dominator of the branch, where they wait for each other and become one again. Waiting there is a
+// convenience, not a promise: when the others spin or block, those who wait are sent on (independent thread
+// scheduling).
+//
+// Owned by its block and used by one host thread at a time.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "stub/emulator/ptx/lanes/frame.h"
+#include "stub/emulator/ptx/run/interpreter.h"
+#include "stub/emulator/ptx/run/program.h"
+#include "stub/emulator/ptx/run/shared-check.h"
+#include "stub/emulator/ptx/run/windows.h"
+
+namespace vgpu::emulator {
+
+class Block;
+
+// One call of a function by the threads of one split; splits of that call share it.
+struct Activation {
+  const Function* function = nullptr;
+  const Inst* back = nullptr;  // the call instruction
+  uint32_t frame = 0;          // byte offset in the register file
+  uint32_t localBase = 0, localTop = 0;
+  int32_t parent = -1;
+  int32_t references = 0;
+};
+
+enum class SplitState : uint8_t { unused, ready, atWarpSync, atBarrier };
+
+struct WarpSync;
+
+struct Split {
+  SplitState state = SplitState::unused;
+  const Inst* pc = nullptr;
+  uint32_t mask = 0;
+  int32_t join = -1;
+  int32_t activation = -1;
+  uint64_t syncKey = 0;  // of atWarpSync: the instruction's kind and its member mask
+  uint32_t syncMask = 0;
+  const WarpSync* sync = nullptr;
+  int barrier = 0;  // of atBarrier
+};
+
+struct Join {
+  const Inst* at = nullptr;  // nullptr: unused
+  uint32_t expected = 0, arrived = 0;
+  int32_t parent = -1;
+  int32_t activation = -1;
+};
+
+// A collective among lanes that may stand at different instructions: everyone leaves a value, then everyone takes.
+struct WarpSync {
+  void (*leave)(Warp&, const Inst*);
+  void (*take)(Warp&, const Inst*, uint32_t members);
+};
+
+class Warp : public LaneFrame {
+ public:
+  // ---- what handlers read and write at every instruction
+  uint32_t mode = 0;                                    // index into Inst::run: 1 where some living lane is not active
+  uint32_t active = 0;                                  // lanes that execute now
+  int64_t budget = 0;                                   // instructions left in this slice
+  alignas(64) std::array<uint32_t, kLanes> laneMask{};  // `active`, spread: valid in mode 1
+
+  void reset(Block& block, uint32_t index);
+  // Runs until every split waits, ends, or the slice is used up.
+  void run();
+  bool finished() const { return live_ == 0; }
+  bool ready() const;
+
+  // ---- control flow
+  const Inst* diverge(const Inst* branch, const Inst* taken, uint32_t takenMask);
+  const Inst* divergeMany(const Inst* join, const Inst* const* targets, const uint32_t* masks, int count);
+  const Inst* arrive(const Inst* joinInst);
+  const Inst* exitLanes(uint32_t mask, const Inst* following);
+  const Inst* sliceEnded(const Inst* following);
+  const Inst* call(const Inst*, const CallSite&, const Function&);
+  const Inst* returnFromCall();
+  void setActive(uint32_t mask);  // for one instruction: see restoreActive()
+  void restoreActive();
+
+  // ---- waiting
+  const Inst* warpSync(const Inst*, const WarpSync&, uint32_t kind, uint32_t members);
+  const Inst* waitAtBarrier(const Inst* following, int barrier);
+  void releaseBarrier(int barrier);
+  uint32_t live() const { return live_; }
+
+  // ---- memory
+  struct Span {
+    uint64_t base = 0, bytes = 0;
+    std::byte* host = nullptr;
+    bool writable = false;
+  };
+  // The region that holds [address, address + bytes), of any window but local; nullptr where none does.
+  const Span* findSpan(uint64_t address, uint64_t bytes, bool write);
+  // Where `lane` finds a generic address; nullptr, after a fault, where it may not.
+  std::byte* locate(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write);
+  // The same, and the launch's checks of shared memory are done: what instructions use that resolve() does not serve.
+  std::byte* access(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access);
+  // Tells the block's check that `lane` touches `bytes` at `place`, if that is shared memory. False after a fault.
+  bool check(const Inst*, int lane, const std::byte* place, uint32_t bytes, Access, const void* written = nullptr);
+  // The host address of a lane's local memory; grows it up to the stack's limit.
+  std::byte* local(int lane) { return localMemory_.data() + size_t{localStride_} * lane; }
+  uint32_t localBytes() const { return localStride_; }
+  bool growLocal(uint64_t bytes);
+
+  // ---- reports
+  const Inst* fault(Fault::Kind, const Inst*, int lane, std::string what);
+  void reportStuck(uint32_t livingThreads);
+
+  template <class T>
+  T* lanes(int32_t offset) {
+    return static_cast<T*>(static_cast<void*>(frame + offset));
+  }
+  Activation& activation() { return activations_[activation_]; }
+  Block& block() { return *block_; }
+  uint32_t index() const { return index_; }
+  int firstActive() const { return __builtin_ctz(active); }
+  std::array<uint32_t, 3> threadAt(uint32_t linear) const;
+
+  std::array<uint64_t, kLanes> exchange{};  // what WarpSync::leave left
+  std::array<uint32_t, kLanes> exchangeFlags{};
+
+ private:
+  void load(int split);
+  void save(const Inst* pc);
+  const Inst* pickNext();
+  bool releaseJoined();
+  bool completeWarpSyncs();
+  void deliver(uint64_t key, uint32_t members);
+  bool merge(uint64_t key);
+  void leaveJoins(int32_t from, int32_t until, uint32_t mask);
+  int newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation);
+  int newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation);
+  void freeSplit(int split);
+  int newActivation();
+  void retain(int32_t activation) { ++activations_[activation].references; }
+  void release(int32_t activation);
+  void dropJoins();
+  void shrinkJoins(uint32_t gone);
+  void setMode(uint32_t mask);
+  void enterFrame(const Function&, uint32_t frameOffset);
+  void growRegisters(size_t bytes);
+
+  Block* block_ = nullptr;
+  uint32_t index_ = 0;
+  uint32_t live_ = 0;
+  int32_t current_ = -1;
+  int32_t last_ = -1;  // the split that ran last: the others come first
+  int32_t activation_ = -1;
+  uint64_t executed_ = 0;
+  std::array<Split, 2 * kLanes> splits_;
+  std::array<Join, 2 * kLanes> joins_;
+  std::vector<Activation> activations_;
+  std::vector<int32_t> freeActivations_;
+  std::vector<std::byte> registers_;
+  std::byte* registerBase_ = nullptr;
+  uint64_t launchSerial_ = 0;  // the launch whose constants lie in the outermost frame
+  std::vector<std::byte> localMemory_;
+  uint32_t localStride_ = 0;
+  std::array<Span, 4> spans_;
+  uint32_t nextSpan_ = 0;
+};
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,268 @@
+// One pass over a module's text: every declaration, and for each function where its body begins and ends.
+#include <charconv>
+
+#include "stub/emulator/ptx/text/declarations.h"
+#include "stub/emulator/ptx/text/lexer.h"
+
+namespace vgpu::emulator {
+namespace {
+
+int parseDecimal(std::string_view text, int line) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc())
+    throw PtxError(PtxError::Kind::invalid, line, "expected a number, found '" + std::string(text) + "'");
+  return value;
+}
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : lexer_(text) {}
+
+  Declarations run() {
+    for (Token token = lexer_.next(); token.kind != Token::Kind::end; token = lexer_.next()) directive(token);
+    if (found_.version == 0) throw PtxError(PtxError::Kind::invalid, 1, "no .version: this is not PTX");
+    index();
+    return std::move(found_);
+  }
+
+ private:
+  void directive(const Token& token) {
+    if (token.is(".version")) return version();
+    if (token.is(".target")) return target();
+    if (token.is(".file")) return file(token);
+    if (token.is(".loc")) return lexer_.skipLine(token);
+    if (token.is(".section")) return section();
+    if (token.is(".alias")) return alias();
+    if (token.is(".address_size")) {
+      const Token size = lexer_.next();
+      if (!size.is("64"))
+        throw PtxError(PtxError::Kind::unsupported, size.line,
+                       ".address_size " + std::string(size.text) + ": only 64 is known");
+      return;
+    }
+    if (token.is(".pragma")) return skipStatement();
+    if (token.is(";")) return;
+    declaration(token);
+  }
+
+  void version() {
+    const Token number = lexer_.next();
+    const size_t point = number.text.find('.');
+    if (point == std::string_view::npos)
+      throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
+    if (number.text.size() > 8) throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
+    found_.version = parseDecimal(number.text.substr(0, point), number.line) * 10 +
+                     parseDecimal(number.text.substr(point + 1), number.line);
+  }
+
+  void target() {
+    const Token name = lexer_.expectWord("a target");
+    if (!name.text.starts_with("sm_"))
+      throw PtxError(PtxError::Kind::invalid, name.line, "unknown target '" + std::string(name.text) + "'");
+    found_.target = parseDecimal(name.text.substr(3), name.line);
+    while (lexer_.accept(",")) lexer_.expectWord("a target option");
+  }
+
+  void file(const Token& token) {
+    const int number = parseDecimal(lexer_.next().text, token.line);
+    found_.files[number] = lexer_.next().text;
+    lexer_.skipLine(token);
+  }
+
+  void section() {
+    lexer_.next();
+    lexer_.expect("{");
+    lexer_.skipBlock();
+  }
+
+  void alias() {
+    const std::string_view name = lexer_.expectWord("a name").text;
+    lexer_.expect(",");
+    found_.aliases[name] = lexer_.expectWord("a name").text;
+    lexer_.expect(";");
+  }
+
+  void skipStatement() {
+    for (Token token = lexer_.next(); !token.is(";"); token = lexer_.next())
+      if (token.kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, token.line, "expected ';'");
+  }
+
+  struct Linkage {
+    bool isExtern = false, isWeak = false, isVisible = false;
+  };
+
+  void declaration(Token token) {
+    Linkage linkage;
+    const int line = token.line;
+    while (token.is(".visible") || token.is(".extern") || token.is(".weak") || token.is(".common")) {
+      linkage.isExtern |= token.is(".extern");
+      linkage.isWeak |= token.is(".weak") || token.is(".common");
+      linkage.isVisible |= token.is(".visible");
+      token = lexer_.next();
+    }
+    if (token.is(".func") || token.is(".entry")) return function(token.is(".entry"), linkage, line);
+    const auto space = findSpace(token.text);
+    if (!space || *space == Space::reg || *space == Space::param)
+      throw PtxError(PtxError::Kind::invalid, token.line,
+                     "unexpected '" + std::string(token.text) + "' outside a function");
+    for (VariableDecl& variable : parseVariables(lexer_, *space, line)) {
+      variable.isExtern = linkage.isExtern;
+      variable.isWeak = linkage.isWeak;
+      variable.isVisible = linkage.isVisible;
+      found_.variables.push_back(std::move(variable));
+    }
+  }
+
+  void function(bool isKernel, const Linkage& linkage, int line) {
+    FunctionDecl decl;
+    decl.isKernel = isKernel;
+    decl.isExtern = linkage.isExtern;
+    decl.isWeak = linkage.isWeak;
+    decl.isVisible = linkage.isVisible;
+    decl.line = line;
+    while (lexer_.peek().is(".attribute")) skipAttribute();
+    if (!isKernel && lexer_.accept("(")) decl.results = parameters();
+    decl.name = lexer_.expectWord("a function's name").text;
+    if (lexer_.accept("(")) decl.parameters = parameters();
+    while (!lexer_.peek().is("{") && !lexer_.peek().is(";")) performanceDirective(decl);
+    if (lexer_.next().is("{")) {
+      decl.hasBody = true;
+      decl.bodyLine = lexer_.line();
+      decl.body = lexer_.skipBlock();
+      statics(decl);
+    }
+    found_.functions.push_back(std::move(decl));
+  }
+
+  void skipAttribute() {
+    lexer_.next();
+    lexer_.expect("(");
+    while (!lexer_.accept(")"))
+      if (lexer_.next().kind == Token::Kind::end)
+        throw PtxError(PtxError::Kind::invalid, lexer_.line(), "expected ')'");
+  }
+
+  std::vector<ParameterDecl> parameters() {
+    std::vector<ParameterDecl> list;
+    uint32_t offset = 0;
+    while (!lexer_.accept(")")) {
+      const Token token = lexer_.next();
+      const auto space = findSpace(token.text);
+      if (space != Space::param && space != Space::reg)
+        throw PtxError(PtxError::Kind::invalid, token.line,
+                       "expected a parameter, found '" + std::string(token.text) + "'");
+      ParameterDecl parameter = this->parameter(*space);
+      offset = (offset + parameter.align - 1) / parameter.align * parameter.align;
+      parameter.offset = offset;
+      if (parameter.bytes > kMostParameterBytes - offset)
+        throw PtxError(PtxError::Kind::invalid, token.line, "more than 32764 bytes of parameters");
+      offset += parameter.bytes;
+      list.push_back(parameter);
+      if (!lexer_.accept(",") && !lexer_.peek().is(")")) lexer_.expect(",");
+    }
+    return list;
+  }
+
+  ParameterDecl parameter(Space space) {
+    ParameterDecl parameter;
+    parameter.space = space;
+    Token token = lexer_.next();
+    for (; token.kind == Token::Kind::word && token.text[0] == '.'; token = lexer_.next()) {
+      if (token.is(".align")) {
+        const uint64_t align = parseConstant(lexer_);
+        if (parameter.type == Type::none) parameter.align = checkedAlign(align, token.line);
+      } else if (const auto type = findType(token.text.substr(1))) {
+        parameter.type = *type;
+        parameter.bytes = sizeOf(*type);
+      }  // .ptr, .global, .space and the like say what a pointer points to
+    }
+    if (token.kind != Token::Kind::word || parameter.type == Type::none)
+      throw PtxError(PtxError::Kind::invalid, token.line, "expected a parameter's type and name");
+    parameter.name = token.text;
+    parameter.align = std::max(parameter.align, std::max(parameter.bytes, 1u));
+    if (lexer_.accept("[")) {
+      const uint64_t count = lexer_.peek().is("]") ? 0 : parseConstant(lexer_);
+      if (count > kMostParameterBytes)
+        throw PtxError(PtxError::Kind::invalid, token.line, "a parameter of too many bytes");
+      lexer_.expect("]");
+      parameter.bytes *= static_cast<uint32_t>(count);
+    }
+    return parameter;
+  }
+
+  static uint32_t checkedAlign(uint64_t align, int line) {
+    if (align == 0 || align > 4096 || (align & (align - 1)))
+      throw PtxError(PtxError::Kind::invalid, line,
+                     ".align " + std::to_string(align) + " is not a power of two up to 4096");
+    return static_cast<uint32_t>(align);
+  }
+
+  void performanceDirective(FunctionDecl& decl) {
+    const Token token = lexer_.next();
+    if (token.kind == Token::Kind::end)
+      throw PtxError(PtxError::Kind::invalid, token.line, "expected a function's body");
+    if (token.is(".maxntid") || token.is(".reqntid")) {
+      uint64_t threads = parseConstant(lexer_);
+      while (lexer_.accept(",")) threads *= parseConstant(lexer_);
+      decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
+    }
+    // The others (.minnctapersm, .maxnreg, .noreturn, …) advise a compiler and change nothing that can be observed.
+  }
+
+  // Finds .global and .const declarations inside a body: they belong to the image, which is laid out before any body
+  // is parsed. Only a word at the beginning of a statement can be one.
+  void statics(FunctionDecl& decl) {
+    for (std::string_view word : {".global", ".const"}) {
+      for (size_t at = decl.body.find(word); at != std::string_view::npos; at = decl.body.find(word, at + 1)) {
+        const size_t before = decl.body.find_last_not_of(" \t\r", at - (at > 0));
+        const bool begins = at == 0 || (before != std::string_view::npos && before < at &&
+                                        std::string_view("\n;{}").find(decl.body[before]) != std::string_view::npos);
+        const size_t after = at + word.size();
+        if (!begins || after >= decl.body.size() ||
+            (decl.body[after] != ' ' && decl.body[after] != '\t' && decl.body[after] != '.'))
+          continue;
+        Lexer inner(decl.body.substr(after), decl.bodyLine);
+        for (VariableDecl& variable : parseVariables(inner, *findSpace(word), decl.bodyLine))
+          decl.statics.push_back(std::move(variable));
+      }
+    }
+  }
+
+  // Definitions win over declarations of the same name, strong ones over weak ones.
+  void index() {
+    for (size_t i = 0; i < found_.variables.size(); ++i) {
+      auto [entry, added] = found_.variableIndex.emplace(found_.variables[i].name, i);
+      const VariableDecl &first = found_.variables[entry->second], &other = found_.variables[i];
+      if (!added && (first.isExtern || (first.isWeak && !other.isWeak && !other.isExtern))) entry->second = i;
+    }
+    for (size_t i = 0; i < found_.functions.size(); ++i) {
+      auto [entry, added] = found_.functionIndex.emplace(found_.functions[i].name, i);
+      const FunctionDecl &first = found_.functions[entry->second], &other = found_.functions[i];
+      if (added || !other.hasBody || (first.hasBody && other.isWeak)) continue;
+      if (first.hasBody && !first.isWeak)
+        throw PtxError(PtxError::Kind::invalid, other.line, "'" + first.name + "' is defined twice");
+      entry->second = i;
+    }
+  }
+
+  static constexpr uint32_t kMostParameterBytes = 32764;  // PTX ISA, "Kernel Function Parameter"
+
+  Lexer lexer_;
+  Declarations found_;
+};
+
+}  // namespace
+
+std::optional<Space> findSpace(std::string_view word) {
+  constexpr std::pair<std::string_view, Space> kSpaces[] = {{".reg", Space::reg},        {".global", Space::global},
+                                                            {".const", Space::constant}, {".shared", Space::shared},
+                                                            {".local", Space::local},    {".param", Space::param}};
+  for (const auto& [name, space] : kSpaces)
+    if (name == word) return space;
+  return std::nullopt;
+}
+
+Declarations scan(std::string_view text) { return Scanner(text).run(); }
+
+}  // namespace vgpu::emulator

@@ -1,0 +1,162 @@
+#include "stub/emulator/ptx/text/statement.h"
+
+#include "stub/emulator/ptx/text/declarations.h"
+#include "stub/emulator/ptx/text/number.h"
+
+namespace vgpu::emulator {
+namespace {
+
+constexpr int kDeepest = 8;
+
+class OperandParser {
+ public:
+  explicit OperandParser(Lexer& lexer) : lexer_(lexer) {}
+
+  Operand parse(int depth = 0) {
+    const Token token = lexer_.peek();
+    if (depth > kDeepest) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
+    Operand operand;
+    operand.line = token.line;
+    if (token.is("[")) return memory(depth);
+    if (token.is("{")) {
+      operand = group(Operand::Kind::vector, "{", "}", depth);
+      return lexer_.accept("|") ? paired(operand) : operand;
+    }
+    if (token.is("!")) {
+      lexer_.next();
+      operand = parse(depth + 1);
+      operand.negated = true;
+      return operand;
+    }
+    if (token.is("(") && !startsExpression()) return group(Operand::Kind::list, "(", ")", depth);
+    if (token.kind == Token::Kind::word && !token.is("WARP_SZ")) return name();
+    return number();
+  }
+
+ private:
+  bool startsExpression() const {
+    Lexer ahead = lexer_;
+    ahead.next();
+    const Token token = ahead.next();
+    return token.kind == Token::Kind::number || token.is("-") || token.is("(");
+  }
+
+  Operand group(Operand::Kind kind, std::string_view open, std::string_view close, int depth) {
+    Operand operand;
+    operand.kind = kind;
+    operand.line = lexer_.expect(open).line;
+    while (!lexer_.accept(close)) {
+      operand.parts.push_back(parse(depth + 1));
+      if (!lexer_.accept(",") && !lexer_.peek().is(close)) lexer_.expect(close);
+    }
+    return operand;
+  }
+
+  int64_t offset() {
+    if (lexer_.accept("+")) return static_cast<int64_t>(parseConstant(lexer_));
+    if (lexer_.peek().is("-")) return static_cast<int64_t>(parseConstant(lexer_));
+    return 0;
+  }
+
+  Operand memory(int depth) {
+    Operand operand;
+    operand.kind = Operand::Kind::memory;
+    operand.line = lexer_.expect("[").line;
+    const Token base = lexer_.peek();
+    if (base.kind == Token::Kind::word) {
+      operand.name = lexer_.next().text;
+      if (lexer_.accept("[")) {
+        operand.offset = static_cast<int64_t>(parseConstant(lexer_));
+        lexer_.expect("]");
+      }
+      operand.offset += offset();
+    } else {
+      operand.offset = static_cast<int64_t>(parseConstant(lexer_));
+    }
+    while (lexer_.accept(",")) operand.parts.push_back(parse(depth + 1));
+    lexer_.expect("]");
+    return operand;
+  }
+
+  // Behind the `|`: a second result.
+  Operand paired(const Operand& first) {
+    Operand pair;
+    pair.kind = Operand::Kind::pair;
+    pair.line = first.line;
+    Operand second;
+    second.line = lexer_.peek().line;
+    second.negated = lexer_.accept("!");
+    second.name = lexer_.expectWord("a register").text;
+    pair.parts = {first, second};
+    return pair;
+  }
+
+  Operand name() {
+    Operand operand;
+    const Token token = lexer_.next();
+    operand.line = token.line;
+    operand.name = token.text;
+    if (lexer_.accept("|")) return paired(operand);
+    operand.offset = offset();
+    return operand;
+  }
+
+  Operand number() {
+    Operand operand;
+    operand.kind = Operand::Kind::number;
+    operand.line = lexer_.peek().line;
+    Lexer ahead = lexer_;
+    operand.minus = ahead.accept("-");
+    const Token token = ahead.next();
+    if (isFloatNumber(token)) {
+      operand.isFloat = true;
+      operand.token = token;
+      parseFloat(token);  // refuses what is malformed
+      lexer_ = ahead;
+    } else {
+      operand.minus = false;
+      operand.whole = parseConstant(lexer_);
+    }
+    return operand;
+  }
+
+  Lexer& lexer_;
+};
+
+std::vector<std::string_view> split(std::string_view opcode) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t dot = opcode.find('.');
+    parts.push_back(opcode.substr(0, dot));
+    if (dot == std::string_view::npos) return parts;
+    opcode.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+bool Statement::has(std::string_view part) const {
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i] == part) return true;
+  return false;
+}
+
+Statement parseStatement(Lexer& lexer) {
+  Statement statement;
+  if (lexer.accept("@")) {
+    statement.guardNegated = lexer.accept("!");
+    statement.guard = lexer.expectWord("a guard predicate").text;
+  }
+  const Token opcode = lexer.expectWord("an instruction");
+  statement.line = opcode.line;
+  statement.opcode = opcode.text;
+  statement.parts = split(opcode.text);
+  while (!lexer.accept(";")) {
+    statement.operands.push_back(OperandParser(lexer).parse());
+    if (!lexer.accept(",") && !lexer.peek().is(";") && !lexer.peek().is("(") && statement.parts[0] != "call")
+      lexer.expect(";");
+  }
+  return statement;
+}
+
+}  // namespace vgpu::emulator
