@@ -128,7 +128,8 @@ void hold(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
 
 }  // namespace
 
-TEST_CASE("work finds the array and the texture that are destroyed behind it, and others do not get their places before") {
+TEST_CASE(
+    "work finds the array and the texture that are destroyed behind it, and others do not get their places before") {
   Device device;
   CUstream stream = nullptr;
   REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

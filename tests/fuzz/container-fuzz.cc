@@ -1,8 +1,8 @@
-// The readers of images (vgpu/image) on arbitrary bytes, as the worker and the emulated device use them: whatever they are,
-// the worker finds its facts or a problem, and the emulated device finds PTX or refuses.
-#include "container.h"
-#include "cuda-api.h"
+// The readers of images (vgpu/image) on arbitrary bytes, as the worker and the emulated device use them: whatever they
+// are, the worker finds its facts or a problem, and the emulated device finds PTX or refuses.
 #include "fuzz.h"
+#include "stub/emulator/driver/cuda-api.h"
+#include "stub/emulator/module/container.h"
 #include "stub/worker/image-facts.h"
 
 bool vgpu::fuzz::accepts(std::span<const uint8_t> input) {

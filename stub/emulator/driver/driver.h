@@ -1,0 +1,94 @@
+// The process's emulated driver: its devices, its address space, its scheduler and what it has handed out.
+//
+// There is one, made by cuInit and kept until the process ends: executor threads and the program's own exit handlers
+// may still call while static objects are destroyed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "stub/emulator/driver/context.h"
+#include "stub/emulator/driver/registry.h"
+#include "stub/emulator/driver/settings.h"
+#include "stub/emulator/memory/address-space.h"
+#include "stub/emulator/memory/array.h"
+#include "stub/emulator/memory/device-pool.h"
+#include "stub/emulator/memory/memory-pool.h"
+#include "stub/emulator/memory/texture.h"
+#include "stub/emulator/module/link.h"
+#include "stub/emulator/module/loaded-module.h"
+#include "stub/emulator/stream/event.h"
+#include "stub/emulator/stream/graph.h"
+#include "stub/emulator/stream/scheduler.h"
+
+namespace vgpu::emulator::api {
+
+class Driver {
+ public:
+  explicit Driver(const Settings&);
+
+  const Settings settings;
+  Scheduler scheduler;
+  AddressSpace space;
+
+  int deviceCount() const { return static_cast<int>(devices_.size()); }
+  Device& device(CUdevice ordinal);  // refuses with CUDA_ERROR_INVALID_DEVICE
+  DevicePool& pool(const Device& device) { return *pools_[static_cast<size_t>(device.ordinal())]; }
+
+  Registry<Context, CUcontext> contexts{0x11, CUDA_ERROR_INVALID_CONTEXT};
+  Registry<Stream, CUstream> streams{0x12, CUDA_ERROR_INVALID_HANDLE};
+  Registry<Event, CUevent> events{0x13, CUDA_ERROR_INVALID_HANDLE};
+  Registry<LoadedModule, CUmodule> modules{0x14, CUDA_ERROR_INVALID_HANDLE};
+  Registry<Function, CUfunction> functions{0x15, CUDA_ERROR_INVALID_HANDLE};
+  Registry<Library, CUlibrary> libraries{0x16, CUDA_ERROR_INVALID_HANDLE};
+  Registry<LibraryKernel, CUkernel> kernels{0x17, CUDA_ERROR_INVALID_HANDLE};
+  Registry<Physical, CUmemGenericAllocationHandle> physical{0x18, CUDA_ERROR_INVALID_VALUE};
+
+  Registry<Array, CUarray> arrays{0x19, CUDA_ERROR_INVALID_HANDLE};
+  Registry<MipmappedArray, CUmipmappedArray> mipmappedArrays{0x1a, CUDA_ERROR_INVALID_HANDLE};
+  Registry<Link, CUlinkState> links{0x1b, CUDA_ERROR_INVALID_HANDLE};
+
+  Registry<MemoryPool, CUmemoryPool> memoryPools{0x1c, CUDA_ERROR_INVALID_VALUE};
+  TextureObjects textures;
+
+  std::shared_ptr<MemoryPool> defaultPool(const Device& device) { return poolState(device).fallback; }
+  std::shared_ptr<MemoryPool> currentPool(const Device&);
+  void setCurrentPool(const Device&, std::shared_ptr<MemoryPool>);
+  void forgetPool(const MemoryPool&);  // where it is its device's current one, the default one is again
+  void freePlain(const Mapping&);      // the memory itself, and what its pool has counted
+
+  std::mutex graphMutex;  // guards all graphs and captures
+  Registry<Graph, CUgraph> graphs{0x1d, CUDA_ERROR_INVALID_VALUE};
+  Registry<GraphNode, CUgraphNode> graphNodes{0x1e, CUDA_ERROR_INVALID_VALUE};
+  Registry<GraphExec, CUgraphExec> graphExecs{0x1f, CUDA_ERROR_INVALID_VALUE};
+  std::vector<std::weak_ptr<Capture>> captures;
+
+  // A primary context has the same handle all its lives; `handle` is null for the first, and for any other context.
+  std::shared_ptr<Context> createContext(Device&, unsigned flags, bool primary, CUcontext handle = nullptr);
+  struct Primary {
+    std::shared_ptr<Context> context;
+    CUcontext handle = nullptr;
+    unsigned flags = 0;
+    int retained = 0;
+  };
+  Primary& primary(const Device& device) { return primaries_[static_cast<size_t>(device.ordinal())]; }
+  std::mutex lifeMutex;  // guards the primaries
+  // The first fault of the process, where faults are final: every context answers it from then on, and no new one is
+  // made.
+  std::atomic<int> fault{CUDA_SUCCESS};
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<DevicePool>> pools_;
+  std::vector<Primary> primaries_;
+  std::vector<std::shared_ptr<Context>> formerPrimaries_;  // shells whose handle has a successor; see context.h
+  struct PoolState {
+    std::shared_ptr<MemoryPool> fallback, current;
+  };
+  PoolState& poolState(const Device& device) { return poolStates_[static_cast<size_t>(device.ordinal())]; }
+  std::mutex poolMutex_;
+  std::vector<PoolState> poolStates_;
+};
+
+}  // namespace vgpu::emulator::api

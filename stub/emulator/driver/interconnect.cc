@@ -1,0 +1,42 @@
+#include "stub/emulator/driver/interconnect.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "stub/emulator/driver/device.h"
+#include "stub/emulator/memory/span.h"
+
+namespace vgpu::emulator::api {
+
+LinkDirection::Clock::time_point LinkDirection::send(uint64_t bytes, Clock::time_point now) {
+  if (!limited()) return now;
+  using Seconds = std::chrono::duration<double>;
+  auto duration = Seconds(static_cast<double>(bytes) / static_cast<double>(bytesPerSecond_));
+  std::lock_guard lock(mutex_);
+  free_ = std::max(free_, now) + std::chrono::ceil<Clock::duration>(duration);
+  return free_;
+}
+
+LinkEnds::LinkEnds(const Settings& settings)
+    : fromHost(settings.hostLink),
+      toHost(settings.hostLink),
+      fromPeers(settings.peerLink),
+      toPeers(settings.peerLink) {}
+
+Route::Route(const MemorySpan& to, const MemorySpan& from) {
+  Device *target = to.device(), *source = from.device();
+  if (target == source) return;
+  if (source) out_ = target ? &source->links.toPeers : &source->links.toHost;
+  if (target) in_ = source ? &target->links.fromPeers : &target->links.fromHost;
+}
+
+bool Route::limited() const { return (out_ && out_->limited()) || (in_ && in_->limited()); }
+
+void Route::carry(uint64_t bytes) const {
+  auto now = LinkDirection::Clock::now(), arrival = now;
+  for (LinkDirection* direction : {out_, in_})
+    if (direction) arrival = std::max(arrival, direction->send(bytes, now));
+  if (arrival > now) std::this_thread::sleep_until(arrival);
+}
+
+}  // namespace vgpu::emulator::api

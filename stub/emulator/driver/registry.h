@@ -1,0 +1,105 @@
+// Handles: numbers given to the caller for objects that the driver owns. A number is never given twice, so a handle
+// that outlives its object is found dead instead of meaning another one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "stub/emulator/driver/casts-unsafe.h"
+#include "stub/emulator/driver/cuda-api.h"
+
+namespace vgpu::emulator::api {
+
+template <class Object, class Handle>
+class Registry {
+ public:
+  // `kind` keeps the handles of different registries apart; `missing` is the answer for a dead or foreign one.
+  Registry(uint64_t kind, CUresult missing) : next_((kind << 32) + 16), missing_(missing) {}
+
+  // The object's handle is stored in object->handle before anyone else can see it.
+  Handle add(std::shared_ptr<Object> object) {
+    std::unique_lock lock(mutex_);
+    uint64_t number = next_;
+    next_ += 16;
+    Handle handle = toHandle(number);
+    object->handle = handle;
+    objects_.emplace(number, std::move(object));
+    return handle;
+  }
+  // Gives a dead object's handle to its successor.
+  void revive(Handle handle, std::shared_ptr<Object> object) {
+    std::unique_lock lock(mutex_);
+    object->handle = handle;
+    objects_[toNumber(handle)] = std::move(object);
+  }
+  std::shared_ptr<Object> find(Handle handle) const {
+    std::shared_lock lock(mutex_);
+    auto at = objects_.find(toNumber(handle));
+    return at == objects_.end() ? nullptr : at->second;
+  }
+  std::shared_ptr<Object> get(Handle handle) const {
+    std::shared_ptr<Object> object = find(handle);
+    if (!object) refuse(missing_);
+    return object;
+  }
+  // Takes the object out; the handle is dead from here on.
+  std::shared_ptr<Object> remove(Handle handle) {
+    std::unique_lock lock(mutex_);
+    auto at = objects_.find(toNumber(handle));
+    if (at == objects_.end()) refuse(missing_);
+    std::shared_ptr<Object> object = std::move(at->second);
+    objects_.erase(at);
+    return object;
+  }
+  template <class Predicate>
+  std::vector<std::shared_ptr<Object>> removeIf(Predicate predicate) {
+    std::vector<std::shared_ptr<Object>> removed;
+    std::unique_lock lock(mutex_);
+    for (auto at = objects_.begin(); at != objects_.end();) {
+      if (predicate(*at->second)) {
+        removed.push_back(std::move(at->second));
+        at = objects_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    return removed;
+  }
+
+  template <class Each>
+  void forEach(Each each) const {
+    std::vector<std::shared_ptr<Object>> all;
+    {
+      std::shared_lock lock(mutex_);
+      for (const auto& [number, object] : objects_) all.push_back(object);
+    }
+    for (const auto& object : all) each(*object);
+  }
+
+ private:
+  static Handle toHandle(uint64_t number) {
+    if constexpr (std::is_pointer_v<Handle>) {
+      return asHandle<Handle>(number);
+    } else {
+      return number;
+    }
+  }
+  static uint64_t toNumber(Handle handle) {
+    if constexpr (std::is_pointer_v<Handle>) {
+      return asNumber(handle);
+    } else {
+      return handle;
+    }
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<Object>> objects_;
+  uint64_t next_;
+  CUresult missing_;
+};
+
+}  // namespace vgpu::emulator::api

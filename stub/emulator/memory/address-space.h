@@ -1,0 +1,205 @@
+// The device's address space: which address is what, and where this process sees it.
+//
+// Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host
+// view), so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations
+// and managed memory are the exception that CUDA asks for: their device address is their host address. Managed
+// variables are therefore mapped at their own addresses.
+//
+// Fixed places, chosen clear of what Linux, ASan and TSan use for the process itself:
+//   0x200000000000  left to callers of cuMemAddressReserve with an address
+//   0x300000000000  variables of modules
+//   0x340000000000  their managed variables
+//   0x380000000000  heaps of kernels' malloc()
+//   0x400000000000  plain device memory
+//   0x480000000000  cuMemAddressReserve without an address
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stub/emulator/driver/cuda-api.h"
+#include "stub/emulator/driver/device.h"
+#include "stub/emulator/memory/va-range.h"
+#include "stub/emulator/ptx/run/interpreter.h"
+
+namespace vgpu::emulator::api {
+
+constexpr uint64_t pieceBytes = uint64_t{2} << 20;  // the granularity of device memory, as on hardware
+constexpr uint64_t hostPageBytes = 4096;
+constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+// Bytes mapped into this process. Unmapped with the last holder, so work in flight keeps what it uses.
+class HostView {
+ public:
+  HostView(std::byte* base, uint64_t bytes, bool owned) : base_(base), bytes_(bytes), owned_(owned) {}
+  HostView(const HostView&) = delete;
+  ~HostView();
+  static std::shared_ptr<HostView> anonymous(uint64_t bytes);                      // zeroed
+  static std::shared_ptr<HostView> anonymousAt(uint64_t address, uint64_t bytes);  // refuses where that is taken
+  static std::shared_ptr<HostView> ofFile(int fd, uint64_t offset, uint64_t bytes);
+  static std::shared_ptr<HostView> borrowed(std::byte* base, uint64_t bytes);
+  std::byte* base() const { return base_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_;
+  uint64_t bytes_;
+  bool owned_;
+};
+
+// cuMemCreate's object: device memory without an address, in a memfd so that it can be shared.
+struct Physical {
+  Physical(Device& device, const CUmemAllocationProp&, uint64_t bytes);
+  Physical(Device& device, const CUmemAllocationProp&, uint64_t bytes, int fd);  // takes over fd
+  ~Physical();
+  Physical(const Physical&) = delete;
+  Device& device;
+  const CUmemAllocationProp properties;
+  const uint64_t bytes;
+  int fd = -1;
+  CUmemGenericAllocationHandle handle = 0;
+  std::atomic<int> references{1};  // cuMemRelease calls still owed
+
+ private:
+  MemoryLease lease_;
+};
+
+enum class MappingKind { physical, plain, image, registered, hostAllocation, managed };
+
+// A range of device addresses with bytes behind it.
+struct Mapping {
+  uint64_t base = 0, bytes = 0;
+  MappingKind kind = MappingKind::plain;
+  std::shared_ptr<HostView> view;
+  std::byte* host = nullptr;  // where this process sees `base`
+  Device* device = nullptr;
+  Context* context = nullptr;         // that made it; null for physical memory
+  uint64_t readers = 0, writers = 0;  // masks of devices; plain memory: its own device, peers are the context's matter
+  unsigned flags = 0;                 // of cuMemHostAlloc and its like
+  uint64_t bufferId = 0;
+  std::shared_ptr<Physical> physical;
+  uint64_t physicalOffset = 0;
+  bool noted = false;           // somebody has said what is allocated in it
+  CUmemoryPool pool = nullptr;  // that it was allocated from
+  bool freeing = false;         // a stream will free it
+  bool hostKind() const {
+    return kind == MappingKind::registered || kind == MappingKind::hostAllocation || kind == MappingKind::managed;
+  }
+};
+
+const char* makerOf(const Mapping&);  // the driver call that it is of
+
+// A host view of a device range, in address order; ranges of several mappings have several.
+struct Piece {
+  std::byte* host;
+  uint64_t bytes;
+  std::shared_ptr<HostView> view;
+};
+
+// The mappings as they were at one moment, flat for fast search.
+struct RegionTable {
+  struct Row {
+    uint64_t base, end;
+    std::byte* host;
+    uint64_t readers, writers;
+    bool peerRules;  // plain memory: readable where the context has enabled the peer
+  };
+  std::vector<Row> rows;
+  std::vector<std::shared_ptr<HostView>> views;
+  const Row* find(uint64_t address) const;
+};
+
+class AddressSpace {
+ public:
+  AddressSpace();
+
+  // Reservations (cuMemAddressReserve). They cost nothing but their entry.
+  uint64_t reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted);
+  void unreserve(uint64_t base, uint64_t bytes);
+  bool reserved(uint64_t base, uint64_t bytes) const;
+
+  VaRange variables, managed, heaps, plain;  // places that hand out addresses of their own
+
+  // Mappings. map() refuses with `taken` where the range overlaps one.
+  void map(Mapping mapping, CUresult taken);
+  Mapping unmap(uint64_t base, MappingKind kind, CUresult missing);  // the mapping that begins at `base`
+  // Marks the plain allocation that begins at `base` as about to be freed; refuses where it is not one, or already is.
+  Mapping beginFree(uint64_t base);
+  std::vector<Mapping> unmapPhysical(uint64_t base, uint64_t bytes);  // whole mappings that fill the range exactly
+  void setAccess(uint64_t base, uint64_t bytes, uint64_t device, CUmemAccess_flags access);
+  std::optional<Mapping> find(uint64_t address) const;
+  // Whether the address is in one of the places that only device memory has.
+  bool isDeviceAddress(uint64_t address) const;
+  std::optional<Mapping> findKind(uint64_t base, MappingKind kind) const;
+
+  // The host views of [address, address + bytes), all of which must be mapped; nothing where it is not. Physical memory
+  // may continue from mapping to mapping, any other range is of one allocation.
+  std::optional<std::vector<Piece>> resolve(uint64_t address, uint64_t bytes) const;
+
+  std::vector<Mapping> mappingsOf(const Context&) const;  // those that the context made
+
+  // What is allocated inside mappings, by who hands out parts of them.
+  void note(uint64_t address, uint64_t bytes, std::string owner);
+  void forget(uint64_t address);
+
+  std::shared_ptr<const RegionTable> table() const;
+  // For reports: what is nearest to the address.
+  std::string describe(uint64_t address) const;
+
+ private:
+  struct Note {
+    uint64_t bytes;
+    std::string owner;
+  };
+  struct Freed {
+    uint64_t base, bytes;
+    std::string owner;
+  };
+  using Mappings = std::map<uint64_t, Mapping>;
+  struct Run {
+    Mappings::iterator first, last;  // `last` is behind the run
+  };
+  Mappings::const_iterator holding(uint64_t address) const;
+  Run physicalIn(uint64_t base, uint64_t bytes);  // mappings that fill the range exactly; refuses where they do not
+  void addRows(RegionTable&, const Mapping&) const;
+  void dropFreed(uint64_t base, uint64_t bytes);
+  void rememberFreed(uint64_t base, uint64_t bytes, std::string owner);
+
+  mutable std::mutex mutex_;
+  VaRange unhinted_;
+  std::map<uint64_t, uint64_t> reservations_;
+  Mappings mappings_;
+  std::map<uint64_t, Note> notes_;
+  std::deque<Freed> freed_;  // the last few, for reports
+  uint64_t nextBufferId_ = 1;
+  mutable std::shared_ptr<const RegionTable> table_;  // null: out of date
+};
+
+// What a kernel of `context` sees. Keeps every host view it has shown until it goes.
+class KernelMemory : public Memory {
+ public:
+  KernelMemory(const AddressSpace& space, uint64_t device, uint64_t peers)
+      : space_(space), device_(device), peers_(peers), table_(space.table()) {}
+  std::optional<Region> find(uint64_t address) const override;
+  std::string describe(uint64_t address) const override { return space_.describe(address); }
+
+ private:
+  const AddressSpace& space_;
+  const uint64_t device_, peers_;
+  std::shared_ptr<const RegionTable> table_;
+  // Memory mapped while the kernel runs: tables taken since, looked at where the first has no answer.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const RegionTable>> later_;
+};
+
+}  // namespace vgpu::emulator::api

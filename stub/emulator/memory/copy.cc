@@ -1,0 +1,139 @@
+#include "stub/emulator/memory/copy.h"
+
+#include "stub/emulator/driver/driver.h"
+#include "stub/emulator/driver/interconnect.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+// Smaller copies are done by whichever thread finds them ready: waking another would take longer.
+constexpr uint64_t lightBytes = 64 << 10;
+// Pageable sources up to this size are taken into a buffer by an asynchronous copy (CUDA Runtime API, "API
+// synchronization behavior"); larger ones are waited for.
+constexpr uint64_t stagedBytes = 64 << 10;
+
+Operation copyOperation(MemorySpan to, MemorySpan from) {
+  Route route(to, from);
+  return {.weight = from.bytes() <= lightBytes && !route.limited() ? Weight::light : Weight::heavy,
+          .action =
+              [to = std::move(to), from = std::move(from), route] {
+                route.carry(from.bytes());
+                copyBytes(to, 0, from, 0, from.bytes());
+                return Outcome::finished;
+              },
+          .type = CU_GRAPH_NODE_TYPE_MEMCPY};
+}
+
+const AddressSpace& spaceOf(Context& context) { return context.driver.space; }
+
+enum class Side { device, host, either };
+
+MemorySpan spanOf(Context& context, Side side, uint64_t address, uint64_t bytes) {
+  require(address != 0);
+  if (side == Side::device) return MemorySpan::ofDevice(spaceOf(context), address, bytes);
+  return MemorySpan::ofEither(spaceOf(context), address, bytes);
+}
+
+// A one-dimensional copy as a graph node says it.
+CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+// All the one-dimensional entries. Peers are the same: one address space holds every device.
+CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle) {
+  return enterContext([&](Context& context) {
+    std::shared_ptr<Stream> stream = streamOf(context, handle);
+    if (bytes == 0) return;
+    MemorySpan target = spanOf(context, toSide, to, bytes), source = spanOf(context, fromSide, from, bytes);
+    // A copy inside device memory is asynchronous to the host whichever entry asked for it.
+    if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
+    submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));
+  });
+}
+
+void checkPeer(Context& context, CUcontext peer) {
+  if (peer) context.driver.contexts.get(peer)->check();
+}
+
+}  // namespace
+
+void submitCopy(Stream& stream, Waiting waiting, MemorySpan to, MemorySpan from, const CUDA_MEMCPY3D& described) {
+  if (waiting == Waiting::sync) refuseDuringCapture(stream.context.driver);
+  bool capturing = stream.capturing();  // then nothing is taken now: the graph copies what is there when it runs
+  if (capturing) {
+    waiting = Waiting::async;
+  } else if (waiting == Waiting::async && from.pageable() && from.bytes() <= stagedBytes && !to.pageable()) {
+    from = MemorySpan::ofCopy(from);
+  } else if (to.pageable() || from.pageable()) {
+    waiting = Waiting::sync;
+  }
+  Operation operation = copyOperation(std::move(to), std::move(from));
+  operation.description = std::make_shared<const CUDA_MEMCPY3D>(described);
+  if (waiting == Waiting::sync) {
+    stream.run(std::move(operation));
+  } else {
+    stream.submit(std::move(operation));
+  }
+}
+
+}  // namespace vgpu::emulator::api
+
+using namespace vgpu::emulator::api;
+
+CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy(Waiting::sync, Side::either, to, Side::either, from, bytes, nullptr);
+}
+
+CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(Waiting::async, Side::either, to, Side::either, from, bytes, stream);
+}
+
+CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  return copy(Waiting::sync, Side::device, to, Side::host, asNumber(from), bytes, nullptr);
+}
+
+CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return copy(Waiting::async, Side::device, to, Side::host, asNumber(from), bytes, stream);
+}
+
+CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  return copy(Waiting::sync, Side::host, asNumber(to), Side::device, from, bytes, nullptr);
+}
+
+CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(Waiting::async, Side::host, asNumber(to), Side::device, from, bytes, stream);
+}
+
+CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr);
+}
+
+CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream);
+}
+
+CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
+                              size_t bytes) {
+  CUresult checked = enterContext([&](Context& context) {
+    checkPeer(context, toContext);
+    checkPeer(context, fromContext);
+  });
+  if (checked != CUDA_SUCCESS) return checked;
+  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr);
+}
+
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
+                                   size_t bytes, CUstream stream) {
+  CUresult checked = enterContext([&](Context& context) {
+    checkPeer(context, toContext);
+    checkPeer(context, fromContext);
+  });
+  if (checked != CUDA_SUCCESS) return checked;
+  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream);
+}

@@ -1,0 +1,40 @@
+// Plain device memory of one device (cuMemAlloc and everything that is made of it): 2 MiB chunks, cut as needed.
+//
+// Small allocations share chunks, a large one has its own. The lowest free place is taken, so the same calls give the
+// same addresses. A chunk goes back to the device with its last allocation.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "stub/emulator/memory/address-space.h"
+
+namespace vgpu::emulator::api {
+
+class DevicePool {
+ public:
+  DevicePool(Device& device, AddressSpace& space) : device_(device), space_(space) {}
+
+  // Maps `bytes` of plain memory and returns its device address; refuses with CUDA_ERROR_OUT_OF_MEMORY.
+  uint64_t allocate(uint64_t bytes, Context* context, CUmemoryPool pool = nullptr);
+  // The range is no longer legal to kernels; its place is free. Refuses where no allocation begins at `address`.
+  void free(uint64_t address);
+
+ private:
+  struct Chunk {
+    MemoryLease lease;
+    std::shared_ptr<HostView> view;
+    std::map<uint64_t, uint64_t> taken;  // offset to rounded bytes
+  };
+  std::optional<uint64_t> findGap(const Chunk&, uint64_t bytes) const;
+  uint64_t addChunk(uint64_t bytes);
+
+  Device& device_;
+  AddressSpace& space_;
+  std::mutex mutex_;
+  std::map<uint64_t, Chunk> chunks_;  // by device address
+};
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,49 @@
+// Where a context's own device memory lies: variables of modules, the heap. Addresses are given as hardware's driver
+// gives them (watched on an H200, driver 580.159): every piece by itself; small ones side by side in chunks of 2 MiB,
+// in the smallest gap that is large enough, of several the one that has been there longest; where there is none, in a
+// new chunk. What takes 2 MiB or more has chunks of its own, and so has nobody what is left of them. A chunk is the
+// lowest free place of a range, is the device's memory, and goes back with the last piece in it.
+//
+// So places depend on nothing but what was taken and given back before. Any thread may call.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "stub/emulator/memory/address-space.h"
+
+namespace vgpu::emulator::api {
+
+class PlacePool {
+ public:
+  // Chunks come from `range`; every piece begins at a multiple of `granule`, and takes whole ones.
+  PlacePool(Device& device, VaRange& range, uint64_t granule) : device_(device), range_(range), granule_(granule) {}
+
+  // Refuses with CUDA_ERROR_OUT_OF_MEMORY.
+  uint64_t take(uint64_t bytes, uint64_t alignment);
+  void give(uint64_t base);
+
+ private:
+  struct Chunk {
+    MemoryLease lease;
+    uint64_t bytes;
+  };
+  struct Gap {
+    uint64_t bytes, born;
+  };
+  using Gaps = std::map<uint64_t, Gap>;
+  Gaps::iterator findGap(uint64_t bytes, uint64_t alignment);
+  uint64_t addChunk(uint64_t bytes);
+  void addGap(uint64_t base, uint64_t end);
+
+  Device& device_;
+  VaRange& range_;
+  const uint64_t granule_;
+  std::mutex mutex_;
+  std::map<uint64_t, Chunk> chunks_;  // these by address
+  Gaps gaps_;                         // in chunks of small pieces
+  std::map<uint64_t, uint64_t> taken_;
+  uint64_t nextBorn_ = 0;
+};
+
+}  // namespace vgpu::emulator::api

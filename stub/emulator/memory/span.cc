@@ -1,0 +1,71 @@
+#include "stub/emulator/memory/span.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "stub/emulator/driver/casts-unsafe.h"
+
+namespace vgpu::emulator::api {
+
+MemorySpan MemorySpan::ofHost(const void* pointer, uint64_t bytes) {
+  MemorySpan span;
+  span.pieces_.push_back({static_cast<std::byte*>(const_cast<void*>(pointer)), bytes, nullptr});
+  span.bytes_ = bytes;
+  span.pageable_ = true;
+  return span;
+}
+
+MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uint64_t bytes) {
+  std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes);
+  std::optional<Mapping> mapping = space.find(address);
+  if (!pieces || !mapping)
+    refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
+  MemorySpan span;
+  span.pieces_ = std::move(*pieces);
+  span.bytes_ = bytes;
+  span.device_ = mapping->hostKind() ? nullptr : mapping->device;
+  return span;
+}
+
+MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uint64_t bytes) {
+  if (space.find(address)) return ofDevice(space, address, bytes);
+  if (space.isDeviceAddress(address)) refuse(CUDA_ERROR_INVALID_VALUE, space.describe(address));
+  return ofHost(asHostPointer(address), bytes);
+}
+
+MemorySpan MemorySpan::ofCopy(const MemorySpan& source) {
+  auto buffer = std::make_shared<std::vector<std::byte>>(source.bytes());
+  struct Keeper : HostView {
+    Keeper(std::shared_ptr<std::vector<std::byte>> bytes)
+        : HostView(bytes->data(), bytes->size(), false), bytes(bytes) {}
+    std::shared_ptr<std::vector<std::byte>> bytes;
+  };
+  MemorySpan span;
+  span.pieces_.push_back({buffer->data(), buffer->size(), std::make_shared<Keeper>(buffer)});
+  span.bytes_ = source.bytes();
+  copyBytes(span, 0, source, 0, source.bytes());
+  return span;
+}
+
+void copyBytes(const MemorySpan& to, uint64_t toOffset, const MemorySpan& from, uint64_t fromOffset, uint64_t bytes) {
+  to.forEach(toOffset, bytes, [&](std::byte* target, uint64_t part) {
+    from.forEach(fromOffset, part, [&](const std::byte* source, uint64_t length) {
+      std::memmove(target, source, length);
+      target += length;
+    });
+    fromOffset += part;
+  });
+}
+
+void fillBytes(const MemorySpan& to, uint64_t offset, uint64_t bytes, uint32_t value, unsigned valueBytes) {
+  to.forEach(offset, bytes, [&](std::byte* target, uint64_t part) {
+    if (valueBytes == 1) {
+      std::memset(target, static_cast<int>(value), part);
+      return;
+    }
+    // Pieces begin and end at multiples of the value's size: bases and offsets are checked to be aligned.
+    for (uint64_t at = 0; at < part; at += valueBytes) std::memcpy(target + at, &value, valueBytes);
+  });
+}
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,58 @@
+// A range of memory as the copy engine sees it: pieces of host views that together make the range.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "stub/emulator/memory/address-space.h"
+
+namespace vgpu::emulator::api {
+
+class MemorySpan {
+ public:
+  MemorySpan() = default;
+  // Pageable host memory, which the caller vouches for.
+  static MemorySpan ofHost(const void* pointer, uint64_t bytes);
+  // Mapped memory; refuses with CUDA_ERROR_INVALID_VALUE where not all of it is one allocation of the driver's.
+  static MemorySpan ofDevice(const AddressSpace&, uint64_t address, uint64_t bytes);
+  // Whichever of the two `address` is.
+  static MemorySpan ofEither(const AddressSpace&, uint64_t address, uint64_t bytes);
+  // Bytes of its own, which the span keeps: what a pageable source held when the copy was asked for.
+  static MemorySpan ofCopy(const MemorySpan& source);
+
+  uint64_t bytes() const { return bytes_; }
+  // Host memory that the driver does not know: copies from and to it cannot outlive the call.
+  bool pageable() const { return pageable_; }
+  // The device whose memory it is; null for host memory, managed memory included.
+  Device* device() const { return device_; }
+  bool onDevice() const { return device_ != nullptr; }
+
+  // Calls each(host, part) for the pieces of [offset, offset + bytes), in order.
+  template <class Each>
+  void forEach(uint64_t offset, uint64_t bytes, Each each) const {
+    for (const Piece& piece : pieces_) {
+      if (offset >= piece.bytes) {
+        offset -= piece.bytes;
+        continue;
+      }
+      uint64_t part = std::min(bytes, piece.bytes - offset);
+      each(piece.host + offset, part);
+      bytes -= part;
+      offset = 0;
+      if (bytes == 0) return;
+    }
+  }
+
+ private:
+  std::vector<Piece> pieces_;
+  uint64_t bytes_ = 0;
+  bool pageable_ = false;
+  Device* device_ = nullptr;
+};
+
+void copyBytes(const MemorySpan& to, uint64_t toOffset, const MemorySpan& from, uint64_t fromOffset, uint64_t bytes);
+// Fills with a value of 1, 2 or 4 bytes; `bytes` is a multiple of it.
+void fillBytes(const MemorySpan& to, uint64_t offset, uint64_t bytes, uint32_t value, unsigned valueBytes);
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,100 @@
+#include "stub/emulator/module/container.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "stub/emulator/driver/cuda-api.h"
+#include "vgpu/image/elf.h"
+#include "vgpu/image/fatbinary.h"
+#include "vgpu/image/image.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+using image::architectureSpecific, image::familySpecific;
+
+[[noreturn]] void refuseImage(const std::string& what) { refuse(CUDA_ERROR_INVALID_IMAGE, what); }
+
+// Up to the zeros that pad it to a multiple of 8.
+std::string ptxOf(std::string_view content) { return std::string(content.substr(0, content.find('\0'))); }
+
+std::string label(const image::Member& member) {
+  std::string kind = member.kind == image::ptx           ? "PTX compute_"
+                     : member.kind == image::machineCode ? "SASS sm_"
+                                                         : "kind " + std::to_string(member.kind) + " sm_";
+  const char* suffix = member.flags & architectureSpecific ? "a" : member.flags & familySpecific ? "f" : "";
+  return kind + std::to_string(member.architecture) + suffix;
+}
+
+// PTX for an architecture runs on it and every later one; with the suffix `a` on that one alone; with `f` on those of
+// the same major version from it on (PTX ISA, ".target").
+bool runsOn(const image::Member& member, int architecture) {
+  auto device = static_cast<uint32_t>(architecture);
+  if (member.kind != image::ptx || member.architecture > device) return false;
+  if (member.flags & architectureSpecific) return member.architecture == device;
+  if (member.flags & familySpecific) return member.architecture / 10 == device / 10;
+  return true;
+}
+
+std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
+  // Of two for one architecture the specific one is meant for it.
+  auto rank = [](const image::Member& m) {
+    return std::pair(m.architecture, m.flags & (architectureSpecific | familySpecific));
+  };
+  std::optional<image::Member> best;
+  std::string there;
+  while (auto member = fatbinary.next()) {
+    if (runsOn(*member, architecture) && (!best || rank(*member) > rank(*best))) best = member;
+    there += (there.empty() ? "" : ", ") + label(*member);
+  }
+  if (!fatbinary.problem().empty()) refuseImage(fatbinary.problem());
+  if (!best)
+    refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fatbinary has no PTX for sm_" + std::to_string(architecture) +
+                                             "; it has: " + (there.empty() ? "nothing" : there) +
+                                             ". Compile with -gencode arch=compute_75,code=compute_75 or the like.");
+  std::string room;
+  auto content = image::contentOf(*best, room);
+  if (!content)
+    refuseImage("the " + label(*best) + " member is damaged: it does not decompress to what its header says");
+  return ptxOf(*content);
+}
+
+// A host object or executable keeps fatbinaries in .nv_fatbin; a device one has machine code only.
+std::string ptxOfElf(const image::Elf& elf, int architecture) {
+  if (auto* problem = elf.problem()) refuseImage(problem);
+  if (auto section = elf.findSection(".nv_fatbin"))
+    return ptxOfFatbinary(image::Fatbinary(elf.bytesOf(*section)), architecture);
+  refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
+         "the module is machine code for one GPU architecture (ELF); the emulated device runs PTX. Compile with "
+         "-gencode arch=compute_75,code=compute_75 or the like to have it included.");
+}
+
+// The text up to its NUL. PTX is ASCII; the driver takes anything else for a damaged binary.
+std::string ptxOfText(std::string_view text) {
+  text = text.substr(0, text.find('\0'));
+  auto readable = [](unsigned char each) { return std::isprint(each) || std::isspace(each); };
+  std::string_view start = text.substr(0, 64);
+  if (text.empty() || !std::all_of(start.begin(), start.end(), readable)) {
+    refuseImage("the module is neither PTX text nor a fatbinary nor an ELF file");
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+std::string findPtx(std::span<const std::byte> image, int architecture) {
+  if (image::isFatbinary(image)) return ptxOfFatbinary(image::Fatbinary(image), architecture);
+  if (image::isElf(image)) return ptxOfElf(image::Elf(image), architecture);
+  return ptxOfText(image::textOf(image));
+}
+
+std::span<const std::byte> imageAt(const void* pointer) {
+  std::string problem;
+  auto bytes = image::imageAt(pointer, problem);
+  if (!problem.empty()) refuseImage(problem);
+  return bytes;
+}
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,43 @@
+#include "stub/emulator/module/jit-options.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "stub/emulator/driver/casts-unsafe.h"
+
+namespace vgpu::emulator::api {
+
+JitLog::JitLog(unsigned count, CUjit_option* options, void** values) {
+  require(count == 0 || (options != nullptr && values != nullptr));
+  for (unsigned i = 0; i < count; ++i) {
+    switch (options[i]) {
+      case CU_JIT_ERROR_LOG_BUFFER:
+        errorBuffer_ = static_cast<char*>(values[i]);
+        break;
+      case CU_JIT_INFO_LOG_BUFFER:
+        infoBuffer_ = static_cast<char*>(values[i]);
+        break;
+      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+        errorBytes_ = static_cast<unsigned>(asNumber(values[i]));
+        errorBytesOut_ = &values[i];
+        break;
+      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+        infoBytes_ = static_cast<unsigned>(asNumber(values[i]));
+        infoBytesOut_ = &values[i];
+        break;
+      default:
+        // Everything else tunes code generation, of which there is none.
+        require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
+    }
+  }
+}
+
+void JitLog::fill(char* buffer, size_t bytes, void** bytesOut, const std::string& text) {
+  if (buffer == nullptr || bytes == 0) return;
+  size_t length = std::min(text.size(), bytes - 1);
+  std::memcpy(buffer, text.data(), length);
+  buffer[length] = '\0';
+  if (bytesOut) *bytesOut = asHandle<void*>(length);
+}
+
+}  // namespace vgpu::emulator::api

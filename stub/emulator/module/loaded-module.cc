@@ -1,0 +1,177 @@
+#include "stub/emulator/module/loaded-module.h"
+
+#include <cstdio>
+
+#include "stub/emulator/driver/driver.h"
+#include "stub/emulator/module/container.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+constexpr uint64_t hostAlignment = 64;  // of a variable's bytes, for vectors and atomics
+
+Refusal refusalFor(const PtxError& error) {
+  return {codeOf(error), error.what()};  // it names the line
+}
+
+// What the driver answers before it looks at the code: text that is no PTX, a version or a target that is too new.
+void checkHeader(std::string_view ptx, int architecture) {
+  constexpr int newest = 90;  // PTX ISA 9.0, CUDA 13.0
+  size_t at = ptx.find(".version");
+  if (at == std::string_view::npos) refuse(CUDA_ERROR_INVALID_IMAGE, "the text has no .version: it is not PTX");
+  std::string number(ptx.substr(at + 8, 16));
+  int major = 0, minor = 0;
+  if (std::sscanf(number.c_str(), " %d.%d", &major, &minor) == 2 && major * 10 + minor > newest) {
+    refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+           "the PTX is of version " + std::to_string(major) + "." + std::to_string(minor) + ", newer than 9.0");
+  }
+  size_t target = ptx.find(".target"), sm = ptx.find("sm_", target == std::string_view::npos ? 0 : target);
+  int wanted = 0;
+  if (target == std::string_view::npos || sm == std::string_view::npos) return;
+  std::string digits(ptx.substr(sm + 3, 8));
+  if (std::sscanf(digits.c_str(), "%d", &wanted) != 1 || wanted <= architecture) return;
+  refuse(CUDA_ERROR_INVALID_PTX, "the PTX is for sm_" + std::to_string(wanted) + ", newer than this device, sm_" +
+                                     std::to_string(architecture));
+}
+
+void report(const Refusal& refusal, JitLog& log) {
+  log.error(refusal.message);
+  if (!refusal.message.empty()) std::fprintf(stderr, "vgpu emulator: module refused: %s\n", refusal.message.c_str());
+}
+
+}  // namespace
+
+CUresult codeOf(const PtxError& error) {
+  return error.kind == PtxError::Kind::unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_PTX;
+}
+
+PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, bool managed)
+    : driver_(context.driver),
+      pool_(pool),
+      bytes_(bytes),
+      kind_(managed ? MappingKind::managed : MappingKind::image),
+      base_(pool.take(bytes, 1)) {
+  try {
+    view_ = managed ? HostView::anonymousAt(base_, alignUp(bytes, hostPageBytes)) : HostView::anonymous(bytes);
+    host_ = view_->base();
+    map(context);
+  } catch (...) {
+    pool.give(base_);
+    throw;
+  }
+}
+
+PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, uint64_t alignment,
+                         std::shared_ptr<HostView> view, uint64_t offset)
+    : driver_(context.driver),
+      pool_(pool),
+      bytes_(bytes),
+      kind_(MappingKind::image),
+      base_(pool.take(bytes, alignment)),
+      view_(std::move(view)),
+      host_(view_->base() + offset) {
+  map(context);
+}
+
+void PlacedRange::map(Context& context) {
+  const bool managed = kind_ == MappingKind::managed;
+  const uint64_t devices = managed ? ~uint64_t{0} : context.device.bit();
+  driver_.space.map(Mapping{.base = base_,
+                            .bytes = bytes_,
+                            .kind = kind_,
+                            .view = view_,
+                            .host = host_,
+                            .device = &context.device,
+                            .context = managed ? nullptr : &context,  // nobody's to free: it goes with the module
+                            .readers = devices,
+                            .writers = devices},
+                    CUDA_ERROR_UNKNOWN);
+}
+
+void PlacedRange::release() {
+  if (released_) return;
+  released_ = true;
+  driver_.space.unmap(base_, kind_, CUDA_ERROR_UNKNOWN);
+  pool_.give(base_);
+}
+
+LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
+  checkHeader(ptx, owner.device.architecture());
+  try {
+    module = Module::parse(ptx, owner.device.architecture());
+  } catch (const PtxError& error) {
+    throw refusalFor(error);
+  }
+  placeSections();
+  names_ = module->kernelNames();
+}
+
+// The bytes of all are one mapping of this process, which has a limited number of them.
+void LoadedModule::placeSections() {
+  uint64_t bytes = 0;
+  for (const Section& section : module->sections())
+    if (!section.managed) bytes = alignUp(bytes, hostAlignment) + section.bytes;
+  const std::shared_ptr<HostView> view = bytes == 0 ? nullptr : HostView::anonymous(bytes);
+  std::vector<SectionPlace> places;
+  uint64_t offset = 0;
+  for (const Section& section : module->sections()) {
+    offset = alignUp(offset, hostAlignment);
+    image_.push_back(
+        section.managed
+            ? std::make_unique<PlacedRange>(context, context.managedVariables, section.bytes, true)
+            : std::make_unique<PlacedRange>(context, context.variables, section.bytes, section.align, view, offset));
+    places.push_back({image_.back()->base(), image_.back()->host()});
+    if (!section.managed) offset += section.bytes;
+  }
+  module->place(places);
+}
+
+void LoadedModule::release() {
+  for (const std::unique_ptr<PlacedRange>& section : image_) section->release();
+}
+
+const Variable* LoadedModule::findVariable(std::string_view name) const {
+  for (const Variable& variable : module->variables()) {
+    if (variable.name == name) return &variable;
+  }
+  return nullptr;
+}
+
+const Kernel& LoadedModule::decode(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  if (auto known = undecodable_.find(name); known != undecodable_.end()) throw known->second;
+  try {
+    if (const Kernel* kernel = module->findKernel(name)) return *kernel;
+  } catch (const PtxError& error) {
+    Refusal refusal = refusalFor(error);
+    std::fprintf(stderr, "vgpu emulator: kernel %s: %s\n", name.c_str(), refusal.message.c_str());
+    undecodable_.emplace(name, refusal);
+    throw refusal;
+  }
+  refuse(CUDA_ERROR_NOT_FOUND);
+}
+
+std::shared_ptr<LoadedModule> loadModule(Context& context, std::span<const std::byte> image, JitLog& log) {
+  try {
+    auto module = std::make_shared<LoadedModule>(context, findPtx(image, context.device.architecture()));
+    context.driver.modules.add(module);
+    return module;
+  } catch (const Refusal& refusal) {
+    report(refusal, log);
+    throw;
+  }
+}
+
+std::shared_ptr<LoadedModule> loadModule(Context& context, const void* image, JitLog& log) {
+  require(image != nullptr);
+  std::span<const std::byte> bytes;
+  try {
+    bytes = imageAt(image);
+  } catch (const Refusal& refusal) {
+    report(refusal, log);
+    throw;
+  }
+  return loadModule(context, bytes, log);
+}
+
+}  // namespace vgpu::emulator::api

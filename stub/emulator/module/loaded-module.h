@@ -1,0 +1,137 @@
+// Modules as a context holds them: the PTX module, its image in device memory and the handles given out for its parts.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stub/emulator/driver/context.h"
+#include "stub/emulator/memory/address-space.h"
+#include "stub/emulator/module/jit-options.h"
+#include "stub/emulator/ptx/module.h"
+#include "stub/emulator/ptx/run/interpreter.h"
+
+namespace vgpu::emulator::api {
+
+// A piece of device memory of a context's own: a section of a module's image, or the heap.
+class PlacedRange {
+ public:
+  // Managed memory is where this process sees it, too.
+  PlacedRange(Context&, PlacePool&, uint64_t bytes, bool managed = false);
+  // One whose bytes are part of `view`, at `offset`.
+  PlacedRange(Context&, PlacePool&, uint64_t bytes, uint64_t alignment, std::shared_ptr<HostView> view,
+              uint64_t offset);
+  ~PlacedRange() { release(); }
+  PlacedRange(const PlacedRange&) = delete;
+  // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
+  void release();
+  uint64_t base() const { return base_; }
+  uint64_t bytes() const { return bytes_; }
+  std::byte* host() const { return host_; }
+
+ private:
+  void map(Context&);
+
+  Driver& driver_;
+  PlacePool& pool_;
+  const uint64_t bytes_;
+  const MappingKind kind_;
+  uint64_t base_ = 0;
+  std::shared_ptr<HostView> view_;
+  std::byte* host_ = nullptr;
+  bool released_ = false;
+};
+
+struct Function;
+
+struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
+  // Parses and places `ptx`. Throws Refusal with the reason in its message.
+  LoadedModule(Context& owner, std::string_view ptx);
+
+  Context& context;
+  CUmodule handle = nullptr;
+  std::shared_ptr<Module> module;
+
+  // The kernel's decoded form; refuses where its body cannot be decoded, and says why on stderr, once a kernel.
+  const Kernel& decode(const std::string& name);
+  const std::vector<std::string>& kernelNames() const { return names_; }
+  const Variable* findVariable(std::string_view name) const;
+  uint64_t addressOf(const Variable& variable) const { return module->addressOf(variable); }
+  // The module is unloaded, though a graph or a launch may still refer to it.
+  void release();
+  // The function named `name`, the same object at every call. Refuses with CUDA_ERROR_NOT_FOUND.
+  std::shared_ptr<Function> function(const std::string& name);
+
+ private:
+  void placeSections();
+  std::vector<std::unique_ptr<PlacedRange>> image_;  // a section each
+  std::vector<std::string> names_;
+  std::mutex mutex_, functionsMutex_;
+  std::map<std::string, Refusal> undecodable_;
+  std::map<std::string, std::weak_ptr<Function>> functions_;
+};
+
+// What a CUfunction stands for.
+struct Function {
+  Function(std::shared_ptr<LoadedModule> module, std::string name)
+      : context(module->context), module(std::move(module)), name(std::move(name)) {}
+  Context& context;
+  CUfunction handle = nullptr;
+  const std::shared_ptr<LoadedModule> module;
+  const std::string name;
+  std::atomic<const Kernel*> decoded{nullptr};
+
+  const Kernel& kernel();
+  int attribute(CUfunction_attribute);
+  void setAttribute(CUfunction_attribute, int value);
+  uint32_t dynamicSharedLimit();  // bytes that a launch may ask for
+
+  std::atomic<int> maxDynamicShared{-1}, carveout{-1};  // -1: never set
+};
+
+// What a launch means by a CUfunction, which may be a CUkernel.
+std::shared_ptr<Function> functionFor(Context&, CUfunction);
+
+// A module that is loaded into every context that uses it, at its first use there.
+struct LibraryKernel;
+struct Library : std::enable_shared_from_this<Library> {
+  // Keeps a copy of the image, unless the caller promised to preserve it.
+  Library(std::span<const std::byte> image, bool preserved)
+      : copy_(preserved ? std::vector<std::byte>{} : std::vector<std::byte>(image.begin(), image.end())),
+        image_(preserved ? image : std::span<const std::byte>(copy_)) {}
+  CUlibrary handle = nullptr;
+  std::span<const std::byte> image() const { return image_; }
+  std::shared_ptr<LoadedModule> moduleIn(Context&);
+  std::shared_ptr<LibraryKernel> kernel(Context&, const std::string& name);
+  std::vector<std::shared_ptr<LibraryKernel>> allKernels(Context&);
+
+  std::mutex mutex;
+  std::map<uint64_t, std::shared_ptr<LoadedModule>> modules;  // by context id
+  std::map<std::string, std::shared_ptr<LibraryKernel>> kernels;
+
+ private:
+  const std::vector<std::byte> copy_;
+  const std::span<const std::byte> image_;
+};
+
+struct LibraryKernel {
+  LibraryKernel(std::shared_ptr<Library> library, std::string name) : library(library), name(std::move(name)) {}
+  const std::weak_ptr<Library> library;
+  const std::string name;
+  CUkernel handle = nullptr;
+  std::shared_ptr<Function> functionIn(Context&) const;
+};
+
+// cuFuncGetParamInfo and cuKernelGetParamInfo.
+void parameterInfo(const Kernel&, size_t index, size_t* offset, size_t* bytes);
+
+CUresult codeOf(const PtxError&);
+
+// Loads what `image` is into the context; the reason for a refusal goes to the log, and to stderr.
+std::shared_ptr<LoadedModule> loadModule(Context&, const void* image, JitLog& log);
+std::shared_ptr<LoadedModule> loadModule(Context&, std::span<const std::byte> image, JitLog& log);
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,242 @@
+// The entries that add nodes to graphs and ask or change what they do, in graphs and in executables.
+#include "stub/emulator/stream/graph-node.h"
+
+#include <cstring>
+
+#include "stub/emulator/driver/driver.h"
+#include "stub/emulator/memory/copy.h"
+
+namespace vgpu::emulator::api {
+
+Operation makeKernel(Context& context, const CUDA_KERNEL_NODE_PARAMS& given) {
+  std::shared_ptr<Function> function;
+  if (given.func) {
+    function = functionFor(context, given.func);
+  } else {
+    Context& owner = given.ctx ? *context.driver.contexts.get(given.ctx) : context;
+    function = context.driver.kernels.get(given.kern)->functionIn(owner);
+  }
+  LaunchRequest request{.function = function,
+                        .grid = {given.gridDimX, given.gridDimY, given.gridDimZ},
+                        .block = {given.blockDimX, given.blockDimY, given.blockDimZ},
+                        .dynamicSharedBytes = given.sharedMemBytes};
+  checkLaunch(request);
+  request.parameters = readParameters(function->kernel(), given.kernelParams, given.extra);
+  return launchOperation(std::move(request));
+}
+
+Operation makeMemcpy(Context& context, const CUDA_MEMCPY3D& given) { return copy3dOperation(context, given); }
+
+Operation makeMemset(Context& context, const CUDA_MEMSET_NODE_PARAMS& given) {
+  require(given.elementSize == 1 || given.elementSize == 2 || given.elementSize == 4);
+  require(given.width != 0 && given.height != 0);
+  return fillOperation(context, {given.dst, given.pitch, given.value, given.elementSize, given.width, given.height});
+}
+
+Operation makeHost(const CUDA_HOST_NODE_PARAMS& given) {
+  require(given.fn != nullptr);
+  return {.action =
+              [given] {
+                given.fn(given.userData);
+                return Outcome::finished;
+              },
+          .type = CU_GRAPH_NODE_TYPE_HOST,
+          .description = std::make_shared<const CUDA_HOST_NODE_PARAMS>(given)};
+}
+
+namespace {
+
+CUDA_KERNEL_NODE_PARAMS kernelParams(const Operation& operation) {
+  const auto& request = describedAs<LaunchRequest>(operation, CU_GRAPH_NODE_TYPE_KERNEL);
+  CUDA_KERNEL_NODE_PARAMS answer{};
+  answer.func = request.function->handle;
+  answer.gridDimX = request.grid[0];
+  answer.gridDimY = request.grid[1];
+  answer.gridDimZ = request.grid[2];
+  answer.blockDimX = request.block[0];
+  answer.blockDimY = request.block[1];
+  answer.blockDimZ = request.block[2];
+  answer.sharedMemBytes = request.dynamicSharedBytes;
+  answer.kernelParams = const_cast<void**>(request.pointers.data());
+  return answer;
+}
+
+// Adds what `make` makes to the graph.
+template <class Make>
+CUresult addNode(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode* before, size_t count, Make make) {
+  return enterContext([&](Context& context) {
+    require(handle != nullptr && (count == 0 || before != nullptr));
+    Operation operation = make(context);
+    std::lock_guard lock(context.driver.graphMutex);
+    std::shared_ptr<Graph> graph = context.driver.graphs.get(graphHandle);
+    *handle = graph->add(std::move(operation), graph->nodesOf({before, count}))->handle;
+  });
+}
+
+// Asks a node: `ask` takes it.
+template <class Ask>
+CUresult askNode(CUgraphNode handle, Ask ask) {
+  return enterDriver([&](Driver& driver) {
+    std::lock_guard lock(driver.graphMutex);
+    ask(*driver.graphNodes.get(handle));
+  });
+}
+
+// Changes a node to what `make` makes, which must be of its kind.
+template <class Make>
+CUresult changeNode(CUgraphNode handle, Make make) {
+  return enterContext([&](Context& context) {
+    Operation operation = make(context);
+    std::lock_guard lock(context.driver.graphMutex);
+    std::shared_ptr<GraphNode> node = context.driver.graphNodes.get(handle);
+    require(node->operation.type == operation.type);
+    node->operation = std::move(operation);
+  });
+}
+
+// Changes a step of an executable.
+template <class Make>
+CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
+  return enterContext([&](Context& context) {
+    Operation operation = make(context);
+    std::shared_ptr<GraphExec> exec = context.driver.graphExecs.get(handle);
+    std::lock_guard lock(exec->mutex);
+    GraphExec::Step& step = exec->stepOf(node);
+    require(step.operation.type == operation.type);
+    step.operation = std::move(operation);
+  });
+}
+
+Context& contextOr(Context& current, CUcontext handle) {
+  return handle ? *current.driver.contexts.get(handle) : current;
+}
+
+}  // namespace
+}  // namespace vgpu::emulator::api
+
+using namespace vgpu::emulator::api;
+
+CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                         const CUDA_KERNEL_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return addNode(node, graph, before, count, [&](Context& context) { return makeKernel(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return askNode(node, [&](GraphNode& asked) { *answer = kernelParams(asked.operation); });
+}
+
+CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeNode(node, [&](Context& context) { return makeKernel(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                                   const CUDA_KERNEL_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(exec, node, [&](Context& context) { return makeKernel(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                      const CUDA_MEMCPY3D* given, CUcontext owner) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return addNode(node, graph, before, count,
+                 [&](Context& context) { return makeMemcpy(contextOr(context, owner), *given); });
+}
+
+CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return askNode(node, [&](GraphNode& asked) {
+    *answer = describedAs<CUDA_MEMCPY3D>(asked.operation, CU_GRAPH_NODE_TYPE_MEMCPY);
+  });
+}
+
+CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeNode(node, [&](Context& context) { return makeMemcpy(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* given,
+                                                CUcontext owner) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(exec, node, [&](Context& context) { return makeMemcpy(contextOr(context, owner), *given); });
+}
+
+CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                      const CUDA_MEMSET_NODE_PARAMS* given, CUcontext owner) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return addNode(node, graph, before, count,
+                 [&](Context& context) { return makeMemset(contextOr(context, owner), *given); });
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return askNode(node, [&](GraphNode& asked) {
+    *answer = describedAs<CUDA_MEMSET_NODE_PARAMS>(asked.operation, CU_GRAPH_NODE_TYPE_MEMSET);
+  });
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeNode(node, [&](Context& context) { return makeMemset(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                const CUDA_MEMSET_NODE_PARAMS* given, CUcontext owner) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(exec, node, [&](Context& context) { return makeMemset(contextOr(context, owner), *given); });
+}
+
+CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                    const CUDA_HOST_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return addNode(node, graph, before, count, [&](Context&) { return makeHost(*given); });
+}
+
+CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return askNode(node, [&](GraphNode& asked) {
+    *answer = describedAs<CUDA_HOST_NODE_PARAMS>(asked.operation, CU_GRAPH_NODE_TYPE_HOST);
+  });
+}
+
+CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeNode(node, [&](Context&) { return makeHost(*given); });
+}
+
+CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(exec, node, [&](Context&) { return makeHost(*given); });
+}
+
+CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+  return addNode(node, graph, before, count, [](Context&) { return Operation{.weight = Weight::light}; });
+}
+
+CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                          const CUDA_BATCH_MEM_OP_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return addNode(node, graph, before, count, [&](Context& context) { return makeMemOps(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return askNode(node, [&](GraphNode& asked) {
+    const auto& known = describedAs<MemOps>(asked.operation, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+    *answer = {known.context, static_cast<unsigned>(known.operations.size()),
+               const_cast<CUstreamBatchMemOpParams*>(known.operations.data()), known.flags};
+  });
+}
+
+CUresult CUDAAPI cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeNode(node, [&](Context& context) { return makeMemOps(context, *given); });
+}
+
+CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                    const CUDA_BATCH_MEM_OP_NODE_PARAMS* given) {
+  if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(exec, node, [&](Context& context) { return makeMemOps(context, *given); });
+}

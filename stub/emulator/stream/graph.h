@@ -1,0 +1,94 @@
+// Graphs: operations and the order between them, made by hand or recorded from streams, and what is instantiated of
+// them.
+//
+// All graphs of the process share one lock (Driver::graphMutex): they are built seldom and are small. A launch works on
+// the executable form, which nobody else sees change while its own lock is held.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "stub/emulator/driver/context.h"
+#include "stub/emulator/stream/event.h"
+
+namespace vgpu::emulator::api {
+
+struct Graph;
+
+struct GraphNode {
+  CUgraphNode handle = nullptr;
+  Graph* graph = nullptr;
+  Operation operation;                // its type says what `description` is; see graph-node.cc
+  std::shared_ptr<Graph> child;       // of a child-graph node: its own copy
+  std::shared_ptr<Event> event;       // of event nodes
+  std::vector<GraphNode*> before;     // those that it depends on
+  const GraphNode* origin = nullptr;  // the node of which this is the clone
+};
+
+// Memory that allocation nodes of a graph own: its address holds from the node's making until the graph and every
+// executable of it are gone.
+struct GraphMemory {
+  GraphMemory(Driver& driver, uint64_t address) : driver(driver), address(address) {}
+  ~GraphMemory();
+  Driver& driver;
+  const uint64_t address;
+};
+
+struct Graph : std::enable_shared_from_this<Graph> {
+  explicit Graph(Driver& driver) : driver(driver) {}
+  ~Graph();
+  Graph(const Graph&) = delete;
+
+  Driver& driver;
+  CUgraph handle = nullptr;
+  std::list<std::shared_ptr<GraphNode>> nodes;  // in order of making
+  std::vector<std::shared_ptr<GraphMemory>> memory;
+
+  // Adds a node behind `before`, all of which must be this graph's. Refuses with CUDA_ERROR_INVALID_VALUE.
+  std::shared_ptr<GraphNode> add(Operation operation, std::span<GraphNode* const> before);
+  // This graph's nodes of those handles. Refuses where one is no node, or another graph's.
+  std::vector<GraphNode*> nodesOf(std::span<const CUgraphNode> handles) const;
+  std::shared_ptr<Graph> clone() const;
+  // Every node after all that it depends on; refuses with CUDA_ERROR_INVALID_VALUE where there is a circle.
+  std::vector<GraphNode*> ordered() const;
+};
+
+// A graph that can be launched: its nodes, those of child graphs included, in an order that keeps every dependency.
+struct GraphExec {
+  struct Step {
+    Operation operation;
+    std::shared_ptr<Event> event;
+    std::vector<size_t> before;     // earlier steps
+    std::vector<CUgraphNode> path;  // the node that it came from, child-graph nodes first
+    bool enabled = true;
+  };
+  GraphExec(const Graph&, unsigned long long flags);
+  Driver& driver;
+  CUgraphExec handle = nullptr;
+  const unsigned long long flags;
+
+  const std::shared_ptr<Graph> source;  // as it was, for captures of a launch
+  std::mutex mutex;
+  std::vector<Step> steps;
+  std::vector<std::shared_ptr<GraphMemory>> memory;
+  TaskRef last;  // launches of one executable run one after another
+
+  void launch(Stream&);
+  Step& stepOf(CUgraphNode node);  // refuses where the node is not of the graph that this was made from
+};
+
+// What the recording of streams into a graph needs to know.
+struct Capture {
+  std::shared_ptr<Graph> graph;
+  CUstreamCaptureMode mode;
+  std::thread::id thread;
+  const Stream* origin;
+  unsigned long long id;
+  bool invalidated = false;
+};
+
+}  // namespace vgpu::emulator::api

@@ -1,0 +1,267 @@
+#include "stub/emulator/stream/launch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "stub/emulator/driver/driver.h"
+
+namespace vgpu::emulator::api {
+namespace {
+
+CUresult codeOf(Fault::Kind kind) {
+  switch (kind) {
+    case Fault::Kind::illegalAddress:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::sharedOutOfRange:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::misalignedAddress:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case Fault::Kind::illegalInstruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case Fault::Kind::invalidAddressSpace:
+      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+    case Fault::Kind::invalidPc:
+      return CUDA_ERROR_INVALID_PC;
+    case Fault::Kind::stackOverflow:
+      return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case Fault::Kind::assertion:
+      return CUDA_ERROR_ASSERT;
+    case Fault::Kind::trap:
+      return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::timeout:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case Fault::Kind::notSupported:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    case Fault::Kind::divergentBarrier:
+      return CUDA_ERROR_LAUNCH_FAILED;
+    case Fault::Kind::uninitializedShared:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case Fault::Kind::sharedRace:
+      return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+// Sets `cancelled` when the kernel's time is over, where the device has a limit.
+class TimeLimit {
+ public:
+  TimeLimit(Scheduler& scheduler, double seconds) : scheduler_(scheduler) {
+    if (seconds <= 0) return;
+    auto limit = std::chrono::duration_cast<Scheduler::Deadline::duration>(std::chrono::duration<double>(seconds));
+    alarm_ = scheduler.setAlarm(std::chrono::steady_clock::now() + limit, [this] { cancelled_ = true; });
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  ~TimeLimit() {
+    if (alarm_ != 0) scheduler_.cancelAlarm(alarm_);
+  }
+  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+
+ private:
+  Scheduler& scheduler_;
+  uint64_t alarm_ = 0;
+  std::atomic<bool> cancelled_{false};
+};
+
+void runKernel(const LaunchRequest& request) {
+  Function& function = *request.function;
+  Context& context = function.context;
+  const Settings& settings = context.driver.settings;
+  KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
+  KernelViews images(context.driver.textures);
+  TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
+  Launch launch{
+      .kernel = &function.kernel(),
+      .grid = request.grid,
+      .block = request.block,
+      .dynamicSharedBytes = request.dynamicSharedBytes,
+      .cooperative = request.cooperative,
+      .parameters = request.parameters,
+      .memory = &memory,
+      .images = &images,
+      .workers = settings.workers,
+      .schedule = settings.schedule,
+      .cancelled = limit.cancelled(),
+      .checks = settings.checks,
+      .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
+      .warpsPerSm =
+          static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};
+  launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
+  Context::Heap heap = context.heap();
+  launch.heapBase = heap.base;
+  launch.heapBytes = heap.bytes;
+  std::string output;
+  std::optional<Fault> fault = run(launch, output);
+  if (!output.empty()) context.print(output);
+  if (!fault) return;
+  context.flushOutput();
+  std::fprintf(stderr, "vgpu emulator: %s\n", fault->report.c_str());
+  context.fail(codeOf(fault->kind));
+}
+
+// cuda.h: a list of name and value pairs up to CU_LAUNCH_PARAM_END.
+std::span<const std::byte> findParameterBuffer(void** extra) {
+  const std::byte* buffer = nullptr;
+  size_t bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    require(extra[1] != nullptr);
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const std::byte*>(extra[1]);
+    } else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      bytes = *static_cast<const size_t*>(extra[1]);
+    } else {
+      refuse(CUDA_ERROR_INVALID_VALUE);
+    }
+  }
+  require(buffer != nullptr || bytes == 0);
+  return {buffer, bytes};
+}
+
+}  // namespace
+
+std::vector<std::byte> readParameters(const Kernel& kernel, void** kernelParams, void** extra) {
+  std::span<const Parameter> parameters = parametersOf(kernel);
+  size_t bytes = 0;
+  for (const Parameter& each : parameters) bytes = std::max<size_t>(bytes, size_t{each.offset} + each.bytes);
+  std::vector<std::byte> block(bytes);
+  require(kernelParams == nullptr || extra == nullptr);
+  if (extra) {
+    std::span<const std::byte> buffer = findParameterBuffer(extra);
+    // As the driver: what is missing is zero, more than the kernel takes is refused.
+    if (buffer.size() > bytes) refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    std::copy(buffer.begin(), buffer.end(), block.begin());
+    return block;
+  }
+  require(kernelParams != nullptr || parameters.empty());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    require(kernelParams[i] != nullptr);
+    std::memcpy(block.data() + parameters[i].offset, kernelParams[i], parameters[i].bytes);
+  }
+  return block;
+}
+
+void checkLaunch(const LaunchRequest& request) {
+  const Device& device = request.function->context.device;
+  struct Dimension {
+    uint32_t value;
+    CUdevice_attribute most;
+  };
+  const Dimension dimensions[] = {
+      {request.grid[0], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X},   {request.grid[1], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
+      {request.grid[2], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z},   {request.block[0], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X},
+      {request.block[1], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y}, {request.block[2], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}};
+  for (const Dimension& each : dimensions) {
+    require(each.value != 0 && each.value <= static_cast<uint32_t>(device.attribute(each.most)));
+  }
+  uint64_t threads = uint64_t{request.block[0]} * request.block[1] * request.block[2];
+  require(threads <= static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
+  KernelAttributes kernel = attributesOf(request.function->kernel());
+  require(threads <= kernel.maxThreadsPerBlock);
+  require(request.dynamicSharedBytes <= request.function->dynamicSharedLimit());
+  if (!request.cooperative) return;
+  uint64_t blocks = uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
+  auto resident = static_cast<uint64_t>(
+      residentBlocks(*request.function, static_cast<uint32_t>(threads), request.dynamicSharedBytes));
+  auto processors = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  if (blocks > resident * processors) refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+Operation launchOperation(LaunchRequest request) {
+  auto kept = std::make_shared<LaunchRequest>(std::move(request));
+  for (const Parameter& each : parametersOf(kept->function->kernel())) {
+    kept->pointers.push_back(kept->parameters.data() + each.offset);
+  }
+  return {.weight = Weight::heavy,
+          .action =
+              [kept] {
+                runKernel(*kept);
+                return Outcome::finished;
+              },
+          .type = CU_GRAPH_NODE_TYPE_KERNEL,
+          .description = kept};
+}
+
+namespace {
+
+struct Shape {
+  std::array<uint32_t, 3> grid, block;
+  uint32_t dynamicSharedBytes;
+  bool cooperative;
+};
+
+CUresult launch(CUfunction handle, const Shape& shape, CUstream streamHandle, void** kernelParams, void** extra) {
+  return enterContext([&](Context& context) {
+    std::shared_ptr<Function> function = functionFor(context, handle);
+    std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
+    if (&function->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
+    LaunchRequest request{.function = function,
+                          .grid = shape.grid,
+                          .block = shape.block,
+                          .dynamicSharedBytes = shape.dynamicSharedBytes,
+                          .cooperative = shape.cooperative};
+    checkLaunch(request);
+    context.flushOutput();
+    request.parameters = readParameters(function->kernel(), kernelParams, extra);
+    stream->submit(launchOperation(std::move(request)));
+  });
+}
+
+// What a launch attribute asks; those that only tune are accepted without effect.
+void applyAttribute(const CUlaunchAttribute& attribute, Shape& shape) {
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    // The next kernel may start early; starting it later is always right.
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      return;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      shape.cooperative = attribute.value.cooperative != 0;
+      return;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+      const auto& cluster = attribute.value.clusterDim;
+      if (cluster.x == 1 && cluster.y == 1 && cluster.z == 1) return;
+      refuse(CUDA_ERROR_NOT_SUPPORTED);  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0
+    }
+    default:
+      refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+}  // namespace
+}  // namespace vgpu::emulator::api
+
+using namespace vgpu::emulator::api;
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                                unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream stream,
+                                void** kernelParams, void** extra) {
+  return launch(function, {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, false}, stream, kernelParams,
+                extra);
+}
+
+CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,
+                                           unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
+                                           CUstream stream, void** kernelParams) {
+  return launch(function, {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, true}, stream, kernelParams,
+                nullptr);
+}
+
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** kernelParams,
+                                  void** extra) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+              {config->blockDimX, config->blockDimY, config->blockDimZ},
+              config->sharedMemBytes,
+              false};
+  CUresult understood = enterAlways([&] {
+    require(config->numAttrs == 0 || config->attrs != nullptr);
+    for (unsigned i = 0; i < config->numAttrs; ++i) applyAttribute(config->attrs[i], shape);
+  });
+  if (understood != CUDA_SUCCESS) return understood;
+  return launch(function, shape, config->hStream, kernelParams, extra);
+}

@@ -1,0 +1,200 @@
+#include "stub/emulator/stream/scheduler.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+namespace vgpu::emulator::api {
+namespace {
+
+// How often a stream's wait on a memory word is looked at. The word may be written by another process, which cannot
+// tell.
+constexpr std::chrono::microseconds pollInterval{50};
+
+// As many kernels as the largest devices run at a time (CUDA C++ Programming Guide, technical specifications).
+constexpr int maximumExecutors = 128;
+
+}  // namespace
+
+void Scheduler::tie(const TaskRef& task, std::span<const TaskRef> predecessors) {
+  std::lock_guard lock(mutex_);
+  for (const TaskRef& before : predecessors) {
+    if (!before || before->done()) continue;
+    before->dependents_.push_back(task);
+    ++task->pending_;
+  }
+}
+
+void Scheduler::start(const TaskRef& task) {
+  Ready ready;
+  {
+    std::lock_guard lock(mutex_);
+    release(task, ready);
+  }
+  execute(ready);
+}
+
+// One predecessor less. The mutex is held.
+void Scheduler::release(const TaskRef& task, Ready& ready) {
+  if (--task->pending_ != 0) return;
+  if (task->weight_ == Weight::light) {
+    ready.light.push_back(task);
+  } else if (ready.takesHeavy && !ready.heavy) {
+    ready.heavy = task;
+  } else {
+    enqueue(task);
+  }
+}
+
+// The mutex is held.
+void Scheduler::enqueue(TaskRef task) {
+  ready_.push_back(std::move(task));
+  if (idle_ > woken_) {
+    ++woken_;
+    work_.notify_one();
+  } else if (executors_ < maximumExecutors) {
+    ++executors_;
+    std::thread([this] { executorLoop(); }).detach();
+  }
+}
+
+// Runs light tasks and whatever light ones become ready by it, without recursion.
+void Scheduler::execute(Ready& ready) {
+  for (size_t i = 0; i < ready.light.size(); ++i) {
+    TaskRef task = std::move(ready.light[i]);
+    if (runAction(task)) finish(task, ready);
+  }
+  ready.light.clear();
+}
+
+// False where the task has to be asked again; the clock does that.
+bool Scheduler::runAction(const TaskRef& task) {
+  if (!task->action_ || task->domain_.failed()) return true;
+  Outcome outcome = Outcome::finished;
+  try {
+    outcome = task->action_();
+  } catch (const std::exception& error) {
+    // Actions report their own failures to their context; what is left is ours.
+    std::fprintf(stderr, "vgpu emulator: internal error in device work: %s\n", error.what());
+  }
+  if (outcome == Outcome::finished) return true;
+  std::lock_guard lock(mutex_);
+  waiters_.push_back(task);
+  wakeClock();
+  return false;
+}
+
+void Scheduler::finish(const TaskRef& task, Ready& ready) {
+  Action spent;
+  std::vector<TaskRef> dependents;
+  {
+    std::lock_guard lock(mutex_);
+    spent = std::move(task->action_);
+    task->action_ = nullptr;
+    dependents.swap(task->dependents_);
+    task->done_.store(1, std::memory_order_release);
+    for (const TaskRef& next : dependents) release(next, ready);
+  }
+  task->done_.notify_all();
+}
+
+TaskRef Scheduler::nextReady() {
+  std::unique_lock lock(mutex_);
+  while (ready_.empty()) {
+    ++idle_;
+    work_.wait(lock, [&] { return woken_ > 0; });
+    --idle_;
+    --woken_;
+  }
+  TaskRef task = std::move(ready_.front());
+  ready_.pop_front();
+  return task;
+}
+
+void Scheduler::executorLoop() {
+  TaskRef task;
+  for (;;) {
+    if (!task) task = nextReady();
+    Ready ready;
+    ready.takesHeavy = true;
+    if (runAction(task)) {
+      finish(task, ready);
+      execute(ready);
+    }
+    task = std::move(ready.heavy);
+  }
+}
+
+// The mutex is held.
+void Scheduler::wakeClock() {
+  if (!clockRuns_) {
+    clockRuns_ = true;
+    std::thread([this] { clockLoop(); }).detach();
+  }
+  clock_.notify_one();
+}
+
+std::vector<TaskRef> Scheduler::takeFinishedWaiters(std::unique_lock<std::mutex>& lock) {
+  std::vector<TaskRef> asked, finished;
+  asked.swap(waiters_);
+  lock.unlock();
+  for (TaskRef& task : asked) {
+    if (runAction(task)) finished.push_back(std::move(task));  // else it is back among the waiters
+  }
+  lock.lock();
+  return finished;
+}
+
+void Scheduler::clockLoop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!waiters_.empty()) {
+      std::vector<TaskRef> finished = takeFinishedWaiters(lock);
+      lock.unlock();
+      for (const TaskRef& task : finished) {
+        Ready ready;
+        finish(task, ready);
+        execute(ready);
+      }
+      lock.lock();
+    }
+    auto now = std::chrono::steady_clock::now();
+    auto due = std::find_if(alarms_.begin(), alarms_.end(), [&](const Alarm& alarm) { return alarm.deadline <= now; });
+    if (due != alarms_.end()) {
+      Alarm alarm = std::move(*due);
+      alarms_.erase(due);
+      ringing_ = alarm.number;
+      lock.unlock();
+      alarm.expired();
+      lock.lock();
+      ringing_ = 0;
+      alarmDone_.notify_all();
+      continue;
+    }
+    if (!waiters_.empty()) {
+      clock_.wait_for(lock, pollInterval);
+    } else if (!alarms_.empty()) {
+      auto next = std::min_element(alarms_.begin(), alarms_.end(),
+                                   [](const Alarm& a, const Alarm& b) { return a.deadline < b.deadline; });
+      Deadline deadline = next->deadline;
+      clock_.wait_until(lock, deadline);
+    } else {
+      clock_.wait(lock);
+    }
+  }
+}
+
+uint64_t Scheduler::setAlarm(Deadline deadline, std::function<void()> expired) {
+  std::lock_guard lock(mutex_);
+  alarms_.push_back({nextAlarm_, deadline, std::move(expired)});
+  wakeClock();
+  return nextAlarm_++;
+}
+
+void Scheduler::cancelAlarm(uint64_t number) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(alarms_, [&](const Alarm& alarm) { return alarm.number == number; });
+  alarmDone_.wait(lock, [&] { return ringing_ != number; });
+}
+
+}  // namespace vgpu::emulator::api
