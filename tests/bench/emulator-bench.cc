@@ -12,24 +12,24 @@ namespace {
 
 class OneRegion : public Memory {
  public:
-  explicit OneRegion(size_t bytes) : bytes_(bytes) {}
-  static constexpr uint64_t kBase = 0x200000000000;
+  explicit OneRegion(size_t bytes) : bytes(bytes) {}
+  static constexpr uint64_t regionBase = 0x200000000000;
   std::optional<Region> find(uint64_t address) const override {
-    if (address - kBase >= bytes_.size()) return std::nullopt;
-    return Region{kBase, bytes_.size(), const_cast<std::byte*>(bytes_.data()), true};
+    if (address - regionBase >= bytes.size()) return std::nullopt;
+    return Region{regionBase, bytes.size(), const_cast<std::byte*>(bytes.data()), true};
   }
   std::string describe(uint64_t) const override { return "outside the only region"; }
-  std::byte* host() { return bytes_.data(); }
+  std::byte* host() { return bytes.data(); }
 
  private:
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes;
 };
 
-constexpr std::string_view kHeader = ".version 9.0\n.target sm_75\n.address_size 64\n";
+constexpr std::string_view headerText = ".version 9.0\n.target sm_75\n.address_size 64\n";
 
 // A loop of 16 dependent fused multiply-adds, as nvcc unrolls one.
 std::string fmaLoop(const char* type, const char* half) {
-  std::string text(kHeader);
+  std::string text(headerText);
   const std::string t = type;
   text += ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n.reg .pred %p;\n.reg .b32 %r<4>;\n.reg ." + t +
           " %f<3>;\n.reg .b64 %rd<4>;\n"
@@ -47,7 +47,7 @@ std::string fmaLoop(const char* type, const char* half) {
 
 struct Prepared {
   Prepared(const std::string& text, size_t bytes) : module(Module::parse(text, 90)), memory(bytes) {
-    module->placeTogether(OneRegion::kBase, memory.host());
+    module->placeTogether(OneRegion::regionBase, memory.host());
     launch.kernel = module->findKernel("k");
     launch.memory = &memory;
   }
@@ -63,20 +63,20 @@ struct Prepared {
 
 void fmaBench(benchmark::State& state, const char* type, const char* half) {
   Prepared prepared(fmaLoop(type, half), 1 << 16);
-  constexpr uint32_t kSteps = 4096;
+  constexpr uint32_t steps = 4096;
   std::byte parameters[12];
-  const uint64_t out = OneRegion::kBase;
+  const uint64_t out = OneRegion::regionBase;
   std::memcpy(parameters, &out, 8);
-  std::memcpy(parameters + 8, &kSteps, 4);
+  std::memcpy(parameters + 8, &steps, 4);
   prepared.launch.block = {1024, 1, 1};
   for (auto _ : state) prepared.run(parameters);
   state.counters["thread-FMAs"] =
-      benchmark::Counter(1024.0 * kSteps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+      benchmark::Counter(1024.0 * steps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(fmaBench, float, "f32", "0f3F000000")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(fmaBench, double, "f64", "0d3FE0000000000000")->Unit(benchmark::kMillisecond);
 
-constexpr std::string_view kVectorAdd =
+constexpr std::string_view vectorAddText =
     ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .f32 "
     "%f<4>;\n"
     ".reg .b32 %r<6>;\n.reg .b64 %rd<11>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u64 %rd3, [c];\n"
@@ -90,16 +90,16 @@ constexpr std::string_view kVectorAdd =
     "%f3;\nOUT:\nret;\n}\n";
 
 void vectorAdd(benchmark::State& state) {
-  Prepared prepared(std::string(kHeader) + std::string(kVectorAdd), 1 << 20);
-  constexpr uint32_t kCount = 50000;
+  Prepared prepared(std::string(headerText) + std::string(vectorAddText), 1 << 20);
+  constexpr uint32_t elementCount = 50000;
   std::byte parameters[28];
   for (int i = 0; i < 3; ++i) {
-    const uint64_t address = OneRegion::kBase + static_cast<uint64_t>(i) * 4 * kCount;
+    const uint64_t address = OneRegion::regionBase + static_cast<uint64_t>(i) * 4 * elementCount;
     std::memcpy(parameters + i * 8, &address, 8);
   }
-  std::memcpy(parameters + 24, &kCount, 4);
+  std::memcpy(parameters + 24, &elementCount, 4);
   prepared.launch.block = {256, 1, 1};
-  prepared.launch.grid = {(kCount + 255) / 256, 1, 1};
+  prepared.launch.grid = {(elementCount + 255) / 256, 1, 1};
   prepared.launch.workers = static_cast<int>(state.range(0));
   for (auto _ : state) prepared.run(parameters);
 }
@@ -107,7 +107,7 @@ BENCHMARK(vectorAdd)->Arg(1)->Arg(2)->Unit(benchmark::kMicrosecond)->UseRealTime
 
 // A module of many kernels, one of which is used.
 void loadModule(benchmark::State& state) {
-  std::string text(kHeader), body = fmaLoop("f32", "0f3F000000");
+  std::string text(headerText), body = fmaLoop("f32", "0f3F000000");
   body = body.substr(body.find("(.param"));
   text += ".visible .entry k" + body;
   for (int i = 0; text.size() < 10'000'000; ++i) text += ".visible .entry unused" + std::to_string(i) + body;
@@ -115,7 +115,7 @@ void loadModule(benchmark::State& state) {
   for (auto _ : state) {
     const auto module = Module::parse(text, 90);
     if (module->imageBytes() > image.size()) image.resize(module->imageBytes());
-    module->placeTogether(OneRegion::kBase, image.data());
+    module->placeTogether(OneRegion::regionBase, image.data());
     benchmark::DoNotOptimize(module->findKernel("k"));
   }
 }

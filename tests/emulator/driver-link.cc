@@ -32,27 +32,27 @@ class Linking {
  public:
   Linking() {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log_.data(), reinterpret_cast<void*>(log_.size())};
-    REQUIRE_CUDA(cuLinkCreate(2, options, values, &state_));
+    void* values[] = {logText.data(), reinterpret_cast<void*>(logText.size())};
+    REQUIRE_CUDA(cuLinkCreate(2, options, values, &state));
   }
-  ~Linking() { cuLinkDestroy(state_); }
+  ~Linking() { cuLinkDestroy(state); }
   Linking(const Linking&) = delete;
   CUresult add(const char* name, const std::string& body) { return addText(name, header + body); }
   CUresult addText(const char* name, const std::string& text) {
-    return cuLinkAddData(state_, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, name, 0, nullptr,
+    return cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, name, 0, nullptr,
                          nullptr);
   }
   CUresult complete() {
     size_t bytes = 0;
-    return cuLinkComplete(state_, &image_, &bytes);
+    return cuLinkComplete(state, &linkedImage, &bytes);
   }
-  std::string log() const { return log_.data(); }
-  const void* image() const { return image_; }
+  std::string log() const { return logText.data(); }
+  const void* image() const { return linkedImage; }
 
  private:
-  std::array<char, 4096> log_{};
-  CUlinkState state_ = nullptr;
-  void* image_ = nullptr;
+  std::array<char, 4096> logText{};
+  CUlinkState state = nullptr;
+  void* linkedImage = nullptr;
 };
 
 // What kernel `name` of the linked modules stores.

@@ -69,28 +69,28 @@ other:
 // What is written to stderr while it lives.
 class CaughtStderr {
  public:
-  CaughtStderr() : file_(std::tmpfile()), before_(dup(2)) { dup2(fileno(file_), 2); }
+  CaughtStderr() : file(std::tmpfile()), before(dup(2)) { dup2(fileno(file), 2); }
   ~CaughtStderr() {
     restore();
-    std::fclose(file_);
+    std::fclose(file);
   }
   CaughtStderr(const CaughtStderr&) = delete;
   std::string text() {
     restore();
     std::string all(4096, '\0');
-    all.resize(static_cast<size_t>(std::max<ssize_t>(0, pread(fileno(file_), all.data(), all.size(), 0))));
+    all.resize(static_cast<size_t>(std::max<ssize_t>(0, pread(fileno(file), all.data(), all.size(), 0))));
     return all;
   }
 
  private:
   void restore() {
-    if (before_ < 0) return;
-    dup2(before_, 2);
-    close(before_);
-    before_ = -1;
+    if (before < 0) return;
+    dup2(before, 2);
+    close(before);
+    before = -1;
   }
-  std::FILE* file_;
-  int before_;
+  std::FILE* file;
+  int before;
 };
 
 struct Told {

@@ -14,7 +14,7 @@ struct Approximation {
   double least, most;         // of the operand
 };
 
-const Approximation kApproximations[] = {
+const Approximation approximations[] = {
     {"ex2.approx.f32", [](double x) { return std::exp2(x); }, 0x1p-22, 0, -126, 127},
     {"lg2.approx.f32", [](double x) { return std::log2(x); }, 0x1p-22, 0x1p-22, 0x1p-126, 1e38},
     {"rcp.approx.f32", [](double x) { return 1 / x; }, 0x1p-23, 0, -1e30, 1e30},
@@ -29,7 +29,7 @@ const Approximation kApproximations[] = {
 
 TEST_CASE("approximations stay within the errors that PTX states") {
   std::mt19937_64 random(7);
-  for (const Approximation& each : kApproximations) {
+  for (const Approximation& each : approximations) {
     CAPTURE(each.instruction);
     Device device(kernelText(".param .u64 data", std::string(R"(
       .reg .b32 %r<4>; .reg .f32 %f<2>; .reg .b64 %d<4>;

@@ -25,7 +25,7 @@ uint64_t fold(uint64_t initial, const std::vector<uint64_t>& values, F f) {
     return fold<T>(initial, values, [](T a, T b) -> T { return expression; }); \
   }
 
-const Case kCases[] = {
+const Case cases[] = {
     {"add", "u32", 5, FOLD(uint32_t, a + b)},          {"add", "s32", 5, FOLD(uint32_t, a + b)},
     {"add", "u64", 5, FOLD(uint64_t, a + b)},          {"min", "u32", ~0u, FOLD(uint32_t, std::min(a, b))},
     {"max", "u32", 0, FOLD(uint32_t, std::max(a, b))}, {"min", "s32", 0, FOLD(int32_t, std::min(a, b))},
@@ -43,10 +43,10 @@ std::string bitsType(std::string_view type) { return std::string("b").append(typ
 
 TEST_CASE("atomics of many blocks at once add up") {
   std::mt19937_64 random(3);
-  constexpr uint32_t kThreads = 40 * 96;
-  std::vector<uint64_t> values(kThreads);
+  constexpr uint32_t threadCount = 40 * 96;
+  std::vector<uint64_t> values(threadCount);
   for (auto& value : values) value = random();
-  for (const Case& each : kCases)
+  for (const Case& each : cases)
     for (const std::string kind : {"atom", "red", "atom.shared"}) {
       CAPTURE(each.operation);
       CAPTURE(each.type);

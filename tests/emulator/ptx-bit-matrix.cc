@@ -24,7 +24,7 @@ struct Multiplied {
   const char* type;
   int bits, depth;
 };
-constexpr Multiplied kKinds[] = {
+constexpr Multiplied multipliedKinds[] = {
     {"", "s4", 4, 32}, {"", "u4", 4, 32}, {".xor.popc", "b1", 1, 128}, {".and.popc", "b1", 1, 128}};
 
 // C[i][j] + the sum of A[i][k] with B[k][j]; A lies by rows, B by columns.
@@ -48,26 +48,26 @@ std::vector<int32_t> accumulators(size_t count) {
   return values;
 }
 
-const std::string kParameters = ".param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d";
-const std::string kPointers =
+const std::string parameterList = ".param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d";
+const std::string loadPointers =
     ".reg .b32 %r<12>; .reg .b64 %x<12>; ld.param.u64 %x0, [a]; ld.param.u64 %x1, [b]; ld.param.u64 %x2, [c]; "
     "ld.param.u64 %x3, [d];\n";
 
 }  // namespace
 
 TEST_CASE("wmma multiplies elements of four bits and of one") {
-  for (const Multiplied& kind : kKinds) {
+  for (const Multiplied& kind : multipliedKinds) {
     const std::string shape = "m8n8k" + std::to_string(kind.depth), type = kind.type;
     const std::string load = ".sync.aligned.", stride = std::to_string(kind.depth);
     std::string body =
-        kPointers + "wmma.load.a" + load + "row." + shape + ".global." + type + " {%r0}, [%x0], " + stride;
+        loadPointers + "wmma.load.a" + load + "row." + shape + ".global." + type + " {%r0}, [%x0], " + stride;
     body += ";\nwmma.load.b" + load + "col." + shape + ".global." + type + " {%r1}, [%x1], " + stride;
     body += ";\nwmma.load.c" + load + "row." + shape + ".global.s32 {%r2, %r3}, [%x2], 8;\nwmma.mma";
     body += kind.operation + load + "row.col." + shape + ".s32." + type + "." + type;
     body += ".s32 {%r4, %r5}, {%r0}, {%r1}, {%r2, %r3};\nwmma.store.d" + load + "row." + shape;
     body += ".global.s32 [%x3], {%r4, %r5}, 8;\nret;";
     CAPTURE(body);
-    Device device(kernelText(kParameters, body));
+    Device device(kernelText(parameterList, body));
     const auto a = randomWords(32, 1), b = randomWords(32, 2);
     const auto c = accumulators(64);
     const uint64_t d = device.upload(std::vector<int32_t>(64));
@@ -79,8 +79,8 @@ TEST_CASE("wmma multiplies elements of four bits and of one") {
 // PTX ISA, "Matrix Fragments for mma.m16n8k128": lane l holds of A the rows l / 4 and l / 4 + 8, of B the column l / 4,
 // each 32 bits from k = 32 (l % 4) on; of C and D the columns 2 (l % 4) and the next of the same rows.
 TEST_CASE("mma multiplies elements of one bit") {
-  for (const Multiplied& kind : {kKinds[2], kKinds[3]}) {
-    const std::string body = kPointers + R"(
+  for (const Multiplied& kind : {multipliedKinds[2], multipliedKinds[3]}) {
+    const std::string body = loadPointers + R"(
       mov.u32 %r0, %laneid; mul.wide.u32 %x4, %r0, 4; mul.wide.u32 %x5, %r0, 8;
       add.s64 %x0, %x0, %x4; add.s64 %x1, %x1, %x4; add.s64 %x2, %x2, %x5; add.s64 %x3, %x3, %x5;
       ld.global.u32 %r1, [%x0]; ld.global.u32 %r2, [%x0+128]; ld.global.u32 %r3, [%x1];
@@ -89,7 +89,7 @@ TEST_CASE("mma multiplies elements of one bit") {
                              std::string(kind.operation) +
                              R"( {%r8, %r9, %r10, %r11}, {%r1, %r2}, {%r3}, {%r4, %r5, %r6, %r7};
       st.global.v2.u32 [%x3], {%r8, %r9}; st.global.v2.u32 [%x3+256], {%r10, %r11}; ret;)";
-    Device device(kernelText(kParameters, body));
+    Device device(kernelText(parameterList, body));
     const auto a = randomWords(64, 3), b = randomWords(32, 4);
     const auto c = accumulators(128);
     const uint64_t d = device.upload(std::vector<int32_t>(128));

@@ -4,7 +4,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint32_t kThreads = 64;
+constexpr uint32_t threadCount = 64;
 
 // A kernel over `tile`, an array of one word for each thread: %r0 is the thread, %r1 its word's place, %r2 the next
 // one's (in a ring).
@@ -19,7 +19,7 @@ std::string onTile(const std::string& body) {
 std::optional<Fault> outcome(const std::string& body, uint32_t checks) {
   Device device(onTile(body));
   device.launch.checks = checks;
-  return device.tryLaunch("k", {{2, 1, 1}, {kThreads, 1, 1}});
+  return device.tryLaunch("k", {{2, 1, 1}, {threadCount, 1, 1}});
 }
 // Whether the check finds it; without the check the kernel runs to its end.
 bool finds(uint32_t check, Fault::Kind kind, const std::string& body) {
@@ -29,31 +29,31 @@ bool finds(uint32_t check, Fault::Kind kind, const std::string& body) {
   if (fault) CHECK_MESSAGE(fault->kind == kind, fault->report);
   return fault.has_value();
 }
-bool isRace(const std::string& body) { return finds(kCheckRaces, Fault::Kind::sharedRace, body); }
+bool isRace(const std::string& body) { return finds(checkRaces, Fault::Kind::sharedRace, body); }
 bool isUninitialized(const std::string& body) {
-  return finds(kCheckUninitialized, Fault::Kind::uninitializedShared, body);
+  return finds(checkUninitialized, Fault::Kind::uninitializedShared, body);
 }
 
-const std::string kStore = "st.shared.u32 [%r1], %r0;\n", kLoadNext = "ld.shared.u32 %r4, [%r2];\n",
-                  kBarrier = "bar.sync 0;\n", kInit = "st.shared.u32 [%r1], 0;\nbar.sync 0;\n";
+const std::string store = "st.shared.u32 [%r1], %r0;\n", loadNext = "ld.shared.u32 %r4, [%r2];\n",
+                  barrierKind = "bar.sync 0;\n", init = "st.shared.u32 [%r1], 0;\nbar.sync 0;\n";
 
 }  // namespace
 
 TEST_CASE("shared memory that nobody wrote is found when it is read") {
   CHECK(isUninitialized("ld.shared.u32 %r4, [%r1];"));
-  CHECK_FALSE(isUninitialized(kStore + kBarrier + kLoadNext));
+  CHECK_FALSE(isUninitialized(store + barrierKind + loadNext));
   // Bytes count, not words; a vector is all of its elements; generic addresses lead there too.
   CHECK(isUninitialized("cvt.u16.u32 %h, %r0; st.shared.u8 [%r1], %h; ld.shared.u32 %r4, [%r1];"));
   CHECK_FALSE(isUninitialized("cvt.u16.u32 %h, %r0; st.shared.u8 [%r1], %h; ld.shared.u8 %h, [%r1];"));
   CHECK(isUninitialized("st.shared.u32 [tile], 1; bar.sync 0; ld.shared.v2.u32 {%r4, %r5}, [tile];"));
   CHECK(isUninitialized("cvt.u64.u32 %d0, %r1; cvta.shared.u64 %d1, %d0; ld.u32 %r4, [%d1];"));
   CHECK(isUninitialized("atom.shared.add.u32 %r4, [%r1], 1;"));
-  CHECK_FALSE(isUninitialized(kInit + "atom.shared.add.u32 %r4, [%r2], 1;"));
+  CHECK_FALSE(isUninitialized(init + "atom.shared.add.u32 %r4, [%r2], 1;"));
 }
 
 TEST_CASE("a report of an uninitialized read names kernel, thread, line and place") {
-  const auto fault = outcome("setp.ne.u32 %p0, %r0, 37;\n@%p0 st.shared.u32 [%r1], %r0;\nbar.sync 0;\n\n" + kLoadNext,
-                             kCheckUninitialized);
+  const auto fault = outcome("setp.ne.u32 %p0, %r0, 37;\n@%p0 st.shared.u32 [%r1], %r0;\nbar.sync 0;\n\n" + loadNext,
+                             checkUninitialized);
   REQUIRE(fault);
   CAPTURE(fault->report);
   CHECK(fault->report.find("kernel k, block (0, 0, 0), thread (36, 0, 0)") != std::string::npos);
@@ -62,47 +62,47 @@ TEST_CASE("a report of an uninitialized read names kernel, thread, line and plac
 }
 
 TEST_CASE("accesses of two threads race where no barrier is between them") {
-  CHECK(isRace(kStore + kLoadNext));
-  CHECK_FALSE(isRace(kStore + kBarrier + kLoadNext));
+  CHECK(isRace(store + loadNext));
+  CHECK_FALSE(isRace(store + barrierKind + loadNext));
   // A read before a write, too; and writes of different values.
-  CHECK(isRace(kInit + kLoadNext + kStore));
-  CHECK_FALSE(isRace(kInit + kLoadNext + kBarrier + kStore));
+  CHECK(isRace(init + loadNext + store));
+  CHECK_FALSE(isRace(init + loadNext + barrierKind + store));
   CHECK(isRace("st.shared.u32 [tile], %r0;"));
   CHECK_FALSE(isRace("st.shared.u32 [tile], 7;"));
   // A thread's own accesses are in order, and readers race with nobody.
-  CHECK_FALSE(isRace(kStore + "ld.shared.u32 %r4, [%r1]; st.shared.u32 [%r1], %r4;"));
-  CHECK_FALSE(isRace(kInit + "ld.shared.u32 %r4, [tile];"));
+  CHECK_FALSE(isRace(store + "ld.shared.u32 %r4, [%r1]; st.shared.u32 [%r1], %r4;"));
+  CHECK_FALSE(isRace(init + "ld.shared.u32 %r4, [tile];"));
   // Neighbouring bytes are different places.
   CHECK_FALSE(isRace("add.u32 %r4, %r3, %r0; cvt.u16.u32 %h, %r0; st.shared.u8 [%r4], %h;"));
 }
 
 TEST_CASE("all readers count, not only the last one") {
-  const std::string readByAll = kInit + "ld.shared.u32 %r4, [tile+128];\n";
+  const std::string readByAll = init + "ld.shared.u32 %r4, [tile+128];\n";
   // Thread 32 reads as the others do and then writes: the last reader of its warp may be anyone.
   CHECK(isRace(readByAll + "setp.eq.u32 %p0, %r0, 32; @%p0 st.shared.u32 [tile+128], 5;"));
   CHECK(isRace(readByAll + "setp.eq.u32 %p0, %r0, 63; @%p0 st.shared.u32 [tile+128], 5;"));
-  CHECK_FALSE(isRace(readByAll + kBarrier + "setp.eq.u32 %p0, %r0, 63; @%p0 st.shared.u32 [tile+128], 5;"));
+  CHECK_FALSE(isRace(readByAll + barrierKind + "setp.eq.u32 %p0, %r0, 63; @%p0 st.shared.u32 [tile+128], 5;"));
 }
 
 TEST_CASE("a warp that synchronizes itself orders its own threads and no others") {
   const std::string nextInWarp =
       "add.u32 %r5, %r0, 1; and.b32 %r5, %r5, 31; and.b32 %r6, %r0, 32; or.b32 %r5, %r5, %r6; mad.lo.u32 %r5, %r5, 4, "
       "%r3;\n";
-  CHECK_FALSE(isRace(nextInWarp + kStore + "bar.warp.sync -1; ld.shared.u32 %r4, [%r5];"));
-  CHECK(isRace(nextInWarp + kStore + "ld.shared.u32 %r4, [%r5];"));
-  CHECK(isRace(kStore + "bar.warp.sync -1;\n" + kLoadNext));
+  CHECK_FALSE(isRace(nextInWarp + store + "bar.warp.sync -1; ld.shared.u32 %r4, [%r5];"));
+  CHECK(isRace(nextInWarp + store + "ld.shared.u32 %r4, [%r5];"));
+  CHECK(isRace(store + "bar.warp.sync -1;\n" + loadNext));
 }
 
 TEST_CASE("atomics do not race among themselves, and with others they do") {
-  CHECK_FALSE(isRace(kInit + "atom.shared.add.u32 %r4, [tile], 1;"));
-  CHECK(isRace(kInit + "atom.shared.add.u32 %r4, [tile], 1; ld.shared.u32 %r5, [tile];"));
-  CHECK(isRace(kInit + "st.shared.u32 [%r1], %r0; atom.shared.add.u32 %r4, [%r2], 1;"));
+  CHECK_FALSE(isRace(init + "atom.shared.add.u32 %r4, [tile], 1;"));
+  CHECK(isRace(init + "atom.shared.add.u32 %r4, [tile], 1; ld.shared.u32 %r5, [tile];"));
+  CHECK(isRace(init + "st.shared.u32 [%r1], %r0; atom.shared.add.u32 %r4, [%r2], 1;"));
 }
 
 TEST_CASE("what is meant to meet other threads is not called a race") {
-  CHECK_FALSE(isRace(kInit + "st.volatile.shared.u32 [tile], %r0; ld.volatile.shared.u32 %r4, [tile];"));
+  CHECK_FALSE(isRace(init + "st.volatile.shared.u32 [tile], %r0; ld.volatile.shared.u32 %r4, [tile];"));
   // A flag, as a producer and its consumers have it: release here, acquire there.
-  CHECK_FALSE(isRace(kInit + R"(setp.ne.u32 %p0, %r0, 0; @%p0 bra WAIT;
+  CHECK_FALSE(isRace(init + R"(setp.ne.u32 %p0, %r0, 0; @%p0 bra WAIT;
     st.shared.u32 [tile+8], 42; fence.acq_rel.cta; st.relaxed.cta.shared.u32 [tile+4], 1; bra DONE;
   WAIT: ld.acquire.cta.shared.u32 %r4, [tile+4]; setp.eq.u32 %p1, %r4, 0; @%p1 bra WAIT;
     ld.shared.u32 %r5, [tile+8];
@@ -110,7 +110,7 @@ TEST_CASE("what is meant to meet other threads is not called a race") {
 }
 
 TEST_CASE("a report of a race names both threads") {
-  const auto fault = outcome(kStore + kLoadNext, kCheckRaces);
+  const auto fault = outcome(store + loadNext, checkRaces);
   REQUIRE(fault);
   CAPTURE(fault->report);
   CHECK(fault->report.find("thread (0, 0, 0): a race on shared memory: 4 bytes at offset 4") != std::string::npos);
@@ -121,8 +121,8 @@ TEST_CASE("matrix loads and asynchronous copies are checked as loads and stores 
   CHECK(
       isUninitialized("and.b32 %r5, %r0, 7; mad.lo.u32 %r5, %r5, 16, %r3;\n"
                       "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r5];"));
-  CHECK_FALSE(isUninitialized(kInit + "and.b32 %r5, %r0, 7; mad.lo.u32 %r5, %r5, 16, %r3;\n"
-                                      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r5];"));
+  CHECK_FALSE(isUninitialized(init + "and.b32 %r5, %r0, 7; mad.lo.u32 %r5, %r5, 16, %r3;\n"
+                                     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r5];"));
 }
 
 }  // namespace vgpu::emulator

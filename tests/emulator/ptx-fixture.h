@@ -15,31 +15,31 @@ namespace vgpu::emulator {
 class FlatMemory : public Memory {
  public:
   uint64_t allocate(uint64_t bytes) {
-    const uint64_t base = next_;
-    next_ += (bytes + 4095) / 4096 * 4096 + 4096;  // a page between allocations that belongs to none
-    regions_[base] = std::vector<std::byte>(bytes);
+    const uint64_t base = next;
+    next += (bytes + 4095) / 4096 * 4096 + 4096;  // a page between allocations that belongs to none
+    regions[base] = std::vector<std::byte>(bytes);
     return base;
   }
   std::byte* host(uint64_t address) {
-    auto region = std::prev(regions_.upper_bound(address));
+    auto region = std::prev(regions.upper_bound(address));
     return region->second.data() + (address - region->first);
   }
-  void protect(uint64_t base) { readOnly_ = base; }
+  void protect(uint64_t base) { readOnly = base; }
 
   std::optional<Region> find(uint64_t address) const override {
-    auto region = regions_.upper_bound(address);
-    if (region == regions_.begin()) return std::nullopt;
+    auto region = regions.upper_bound(address);
+    if (region == regions.begin()) return std::nullopt;
     --region;
     if (address - region->first >= region->second.size()) return std::nullopt;
     return Region{region->first, region->second.size(), const_cast<std::byte*>(region->second.data()),
-                  region->first != readOnly_};
+                  region->first != readOnly};
   }
   std::string describe(uint64_t) const override { return "no allocation near"; }
 
  private:
-  uint64_t next_ = 0x200000000000;
-  std::map<uint64_t, std::vector<std::byte>> regions_;
-  uint64_t readOnly_ = 0;
+  uint64_t next = 0x200000000000;
+  std::map<uint64_t, std::vector<std::byte>> regions;
+  uint64_t readOnly = 0;
 };
 
 // A module and its memory. Arrays are device addresses with a type.

@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kInts16{"u16", "s16"}, kInts32{"u32", "s32"}, kInts64{"u64", "s64"};
+const Names ints16{"u16", "s16"}, ints32{"u32", "s32"}, ints64{"u64", "s64"};
 
 std::string bits(const std::string& type) {
   if (type == "pred") return type;
@@ -35,7 +35,7 @@ class Forms {
 };
 
 void integers(Forms& forms) {
-  for (const Names& types : {kInts16, kInts32, kInts64})
+  for (const Names& types : {ints16, ints32, ints64})
     for (const std::string& t : types) {
       for (const char* op : {"add", "sub", "mul.lo", "mul.hi", "div", "rem", "min", "max"}) forms.same(op, t, 2);
       forms.same("mad.lo", t, 3);
@@ -61,7 +61,7 @@ void integers(Forms& forms) {
     forms.add("mul.wide." + t, wide, {t, t});
     forms.add("mad.wide." + t, wide, {t, t, wide});
   }
-  for (const std::string& t : kInts32)
+  for (const std::string& t : ints32)
     for (const char* op : {"mul24.lo", "mul24.hi"}) {
       forms.same(op, t, 2);
       forms.same(std::string("mad24") + std::string(op).substr(5), t, 3);
@@ -113,16 +113,16 @@ void bitOperations(Forms& forms) {
     forms.raw("lop3.b32 D, A, B, C, " + std::to_string(table), "b32", {"b32", "b32", "b32"});
   for (const std::string op : {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"})
     for (const std::string parts : {"2", "4"})
-      for (const std::string& t : kInts32)
+      for (const std::string& t : ints32)
         forms.raw(op + parts + "." + t + "." + t + "." + t + " D, A, B, C", t, {"b32", "b32", "b32"});
   for (const std::string parts : {"2", "4"})
-    for (const std::string& t : kInts32)
+    for (const std::string& t : ints32)
       forms.raw("vabsdiff" + parts + ".u32." + t + "." + t + ".add D, A, B, C", "u32", {"b32", "b32", "b32"});
   for (const char* t : {"u16x2", "s16x2"})
     for (const char* op : {"add.", "min.", "max."}) forms.add(std::string(op) + t, "b32", {"b32", "b32"});
   for (const char* op : {"bmsk.clamp.b32", "bmsk.wrap.b32"}) forms.add(op, "b32", {"shift", "shift"});
   for (const std::string op : {"szext.clamp.", "szext.wrap."})
-    for (const std::string& t : kInts32) forms.add(op + t, t, {t, "shift"});
+    for (const std::string& t : ints32) forms.add(op + t, t, {t, "shift"});
   forms.raw("selp.b32 D, A, B, C", "b32", {"b32", "b32", "pred"});
   forms.raw("selp.b64 D, A, B, C", "b64", {"b64", "b64", "pred"});
   forms.raw("slct.u32.s32 D, A, B, C", "b32", {"b32", "b32", "s32"});
@@ -238,90 +238,90 @@ uint64_t next(uint64_t& state) {
 uint64_t pick(std::span<const uint64_t> edges, uint64_t& state) { return edges[next(state) % edges.size()]; }
 
 uint64_t wholeValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0,
-                                        1,
-                                        2,
-                                        ~0ull,
-                                        ~1ull,
-                                        0x7f,
-                                        0x80,
-                                        0xff,
-                                        0x100,
-                                        0x7fff,
-                                        0x8000,
-                                        0xffff,
-                                        0x10000,
-                                        0x7fffffff,
-                                        0x80000000,
-                                        0xffffffff,
-                                        0x100000000,
-                                        0x7fffffffffffffff,
-                                        0x8000000000000000,
-                                        0xffffffff80000000,
-                                        0xffffffffffff8000,
-                                        0xffffffffffffff80,
-                                        0x1000001,
-                                        0x20000000000001,
-                                        10,
-                                        3};
+  static constexpr uint64_t edgeValues[] = {0,
+                                            1,
+                                            2,
+                                            ~0ull,
+                                            ~1ull,
+                                            0x7f,
+                                            0x80,
+                                            0xff,
+                                            0x100,
+                                            0x7fff,
+                                            0x8000,
+                                            0xffff,
+                                            0x10000,
+                                            0x7fffffff,
+                                            0x80000000,
+                                            0xffffffff,
+                                            0x100000000,
+                                            0x7fffffffffffffff,
+                                            0x8000000000000000,
+                                            0xffffffff80000000,
+                                            0xffffffffffff8000,
+                                            0xffffffffffffff80,
+                                            0x1000001,
+                                            0x20000000000001,
+                                            10,
+                                            3};
   const uint64_t choice = next(state) % 4;
-  if (choice == 0) return pick(kEdges, state);
+  if (choice == 0) return pick(edgeValues, state);
   const uint64_t value = next(state);
   return choice == 1 ? value >> (next(state) % 64) : choice == 2 ? ~(value >> (next(state) % 64)) : value;
 }
 
 uint64_t floatValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {
+  static constexpr uint64_t edgeValues[] = {
       0,          0x80000000, 1,          0x80000001, 0x7fffff,   0x807fffff, 0x800000,   0x80800000, 0x3f800000,
       0xbf800000, 0x3effffff, 0x3f000000, 0x3fc00000, 0x40200000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000,
       0x7fc00000, 0xffc00001, 0x7f800001, 0x4b000000, 0x4effffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x5f000000,
       0x477fe000, 0x477ff000, 0x33800000, 0x33000001, 0x38800000, 0x7e967699, 0x00ffffff};
   const uint64_t choice = next(state) % 4, value = next(state);
-  if (choice == 0) return pick(kEdges, state);
+  if (choice == 0) return pick(edgeValues, state);
   if (choice == 1) return value & 0xffffffff;
   const uint64_t exponent = choice == 2 ? 117 + next(state) % 45 : 96 + next(state) % 64;
   return (value & 0x807fffff) | exponent << 23;
 }
 
 uint64_t doubleValue(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0,
-                                        0x8000000000000000,
-                                        1,
-                                        0x8000000000000001,
-                                        0xfffffffffffff,
-                                        0x10000000000000,
-                                        0x3ff0000000000000,
-                                        0xbff0000000000000,
-                                        0x3fe0000000000000,
-                                        0x4004000000000000,
-                                        0x7fefffffffffffff,
-                                        0x7ff0000000000000,
-                                        0xfff0000000000000,
-                                        0x41dfffffffc00000,
-                                        0x41e0000000000000,
-                                        0xc1e0000000000000,
-                                        0x43e0000000000000,
-                                        0x43f0000000000000,
-                                        0x47efffffe0000000,
-                                        0x47efffffefffffff,
-                                        0x47effffff0000000,
-                                        0x380fffffffffffff,
-                                        0x36a0000000000000,
-                                        0x3690000000000001,
-                                        0x40effc0000000000,
-                                        0x7ff8000000000000};
+  static constexpr uint64_t edgeValues[] = {0,
+                                            0x8000000000000000,
+                                            1,
+                                            0x8000000000000001,
+                                            0xfffffffffffff,
+                                            0x10000000000000,
+                                            0x3ff0000000000000,
+                                            0xbff0000000000000,
+                                            0x3fe0000000000000,
+                                            0x4004000000000000,
+                                            0x7fefffffffffffff,
+                                            0x7ff0000000000000,
+                                            0xfff0000000000000,
+                                            0x41dfffffffc00000,
+                                            0x41e0000000000000,
+                                            0xc1e0000000000000,
+                                            0x43e0000000000000,
+                                            0x43f0000000000000,
+                                            0x47efffffe0000000,
+                                            0x47efffffefffffff,
+                                            0x47effffff0000000,
+                                            0x380fffffffffffff,
+                                            0x36a0000000000000,
+                                            0x3690000000000001,
+                                            0x40effc0000000000,
+                                            0x7ff8000000000000};
   const uint64_t choice = next(state) % 4, value = next(state);
-  if (choice == 0) return pick(kEdges, state);
+  if (choice == 0) return pick(edgeValues, state);
   if (choice == 1 && (value & 0x7ff0000000000000) != 0x7ff0000000000000) return value;
   const uint64_t exponent = choice == 2 ? 1010 + next(state) % 60 : 870 + next(state) % 300;
   return (value & 0x800fffffffffffff) | exponent << 52;
 }
 
 uint64_t halfValueOf(uint64_t& state) {
-  static constexpr uint64_t kEdges[] = {0,      0x8000, 1,      0x8001, 0x3ff,  0x400,  0x3c00, 0xbc00, 0x3800,
-                                        0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3f80, 0x7f7f,
-                                        0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4100, 0x3e00};
-  return next(state) % 3 == 0 ? pick(kEdges, state) : next(state) & 0xffff;
+  static constexpr uint64_t edgeValues[] = {0,      0x8000, 1,      0x8001, 0x3ff,  0x400,  0x3c00, 0xbc00, 0x3800,
+                                            0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3f80, 0x7f7f,
+                                            0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4100, 0x3e00};
+  return next(state) % 3 == 0 ? pick(edgeValues, state) : next(state) & 0xffff;
 }
 
 uint64_t value(const std::string& type, uint64_t& state) {
@@ -385,7 +385,7 @@ std::string formKernel(const Form& form) {
 std::vector<uint64_t> formInputs(const Form& form) {
   uint64_t state = 0;
   for (const char c : form.text) state = state * 31 + static_cast<uint8_t>(c);
-  std::vector<uint64_t> inputs(size_t{3} * kFormThreads);
+  std::vector<uint64_t> inputs(size_t{3} * formThreads);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (i % 3 < form.operands.size()) inputs[i] = value(form.operands[i % 3], state);
   return inputs;

@@ -18,7 +18,7 @@ struct Form {
 
 std::vector<Form> allForms();
 
-constexpr int kFormThreads = 2048;
+constexpr int formThreads = 2048;
 // The kernel `k(in, out)`: thread t reads 3 x 8 bytes at in + 24 t and writes 8 at out + 8 t.
 std::string formKernel(const Form&);
 std::vector<uint64_t> formInputs(const Form&);  // 3 for each thread

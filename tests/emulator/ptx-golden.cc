@@ -11,7 +11,7 @@ struct Golden {
   uint64_t digest;
   const char* text;
 };
-constexpr Golden kGolden[] = {
+constexpr Golden goldenRows[] = {
 #include "ptx-golden.inc"
 };
 
@@ -19,22 +19,22 @@ constexpr Golden kGolden[] = {
 
 TEST_CASE("every form of the arithmetic instructions gives the bits that a real GPU gives") {
   std::unordered_map<std::string, uint64_t> golden;
-  for (const Golden& row : kGolden) golden[row.text] = row.digest;
+  for (const Golden& row : goldenRows) golden[row.text] = row.digest;
   const auto forms = allForms();
   CHECK(forms.size() + allWarpForms().size() == golden.size());
   for (const Form& form : forms) {
     CAPTURE(form.text);
     Device device(formKernel(form));
-    const uint64_t in = device.upload(formInputs(form)), out = device.upload(std::vector<uint64_t>(kFormThreads));
-    device("k", {{kFormThreads / 256, 1, 1}, {256, 1, 1}}, in, out);
-    const auto results = device.download<uint64_t>(out, kFormThreads);
+    const uint64_t in = device.upload(formInputs(form)), out = device.upload(std::vector<uint64_t>(formThreads));
+    device("k", {{formThreads / 256, 1, 1}, {256, 1, 1}}, in, out);
+    const auto results = device.download<uint64_t>(out, formThreads);
     CHECK(formDigest(results) == golden[form.text]);
   }
 }
 
 TEST_CASE("every form of the whole-warp instructions gives the bits that a real GPU gives") {
   std::unordered_map<std::string, uint64_t> golden;
-  for (const Golden& row : kGolden) golden[row.text] = row.digest;
+  for (const Golden& row : goldenRows) golden[row.text] = row.digest;
   for (const WarpForm& form : allWarpForms()) {
     CAPTURE(form.body);
     Device device(warpFormKernel(form));
@@ -53,16 +53,16 @@ TEST_CASE("a form under a predicate writes the lanes it holds for and no others"
     const auto inputs = formInputs(form);
     const auto run = [&](const std::string& text) {
       Device device(text);
-      const uint64_t in = device.upload(inputs), out = device.upload(std::vector<uint64_t>(kFormThreads));
-      device("k", {{kFormThreads / 256, 1, 1}, {256, 1, 1}}, in, out);
-      return device.download<uint64_t>(out, kFormThreads);
+      const uint64_t in = device.upload(inputs), out = device.upload(std::vector<uint64_t>(formThreads));
+      device("k", {{formThreads / 256, 1, 1}, {256, 1, 1}}, in, out);
+      return device.download<uint64_t>(out, formThreads);
     };
     const auto plain = run(formKernel(form));
     const std::string clear = form.result == "pred" ? "setp.ne.u32 D, 0, 0;\n" : "mov." + form.result + " D, 0;\n";
     form.text = ".reg .pred G; " + clear + "and.b32 %t5, %t0, 5; setp.eq.u32 G, %t5, 1;\n@G " + form.text;
     const auto guarded = run(formKernel(form));
     bool same = true;
-    for (int t = 0; t < kFormThreads; ++t) same &= guarded[t] == ((t & 5) == 1 ? plain[t] : 0);
+    for (int t = 0; t < formThreads; ++t) same &= guarded[t] == ((t & 5) == 1 ? plain[t] : 0);
     CHECK(same);
   }
 }

@@ -13,7 +13,7 @@ struct Format {
   int mantissa, bias;
   uint32_t most;  // the code of the largest finite value
 };
-constexpr Format kFormats[] = {{"e4m3x2", 3, 7, 0x7e}, {"e5m2x2", 2, 15, 0x7b}};
+constexpr Format formatRows[] = {{"e4m3x2", 3, 7, 0x7e}, {"e5m2x2", 2, 15, 0x7b}};
 
 double valueOf(const Format& format, uint32_t code) {
   const auto exponent = static_cast<int>((code & 0x7f) >> format.mantissa);
@@ -89,7 +89,7 @@ TEST_CASE("every pair of neighbouring halves becomes the nearest 8-bit floats") 
     in[i] = other << 16 | i;
     hi[i] = halfValue(other), lo[i] = halfValue(i);
   }
-  for (const Format& format : kFormats)
+  for (const Format& format : formatRows)
     for (const bool relu : {false, true})
       checkCodes(format, relu,
                  each(std::string("cvt.rn.satfinite") + (relu ? ".relu." : ".") + format.name +
@@ -99,7 +99,7 @@ TEST_CASE("every pair of neighbouring halves becomes the nearest 8-bit floats") 
 }
 
 TEST_CASE("floats around every 8-bit float and every tie become the nearest one") {
-  for (const Format& format : kFormats) {
+  for (const Format& format : formatRows) {
     std::vector<float> values{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-40f, 3e38f, -3e38f, 464.0f, 465.0f};
     for (uint32_t code = 0; code < format.most; ++code) {
       const auto at = static_cast<float>(valueOf(format, code)),
@@ -131,7 +131,7 @@ TEST_CASE("floats around every 8-bit float and every tie become the nearest one"
 TEST_CASE("every 8-bit float becomes the half of its value") {
   std::vector<uint32_t> in(256);
   for (uint32_t i = 0; i < 256; ++i) in[i] = (255 - i) << 8 | i;
-  for (const Format& format : kFormats)
+  for (const Format& format : formatRows)
     for (const bool relu : {false, true}) {
       const auto got = each(
           std::string("cvt.u16.u32 %h0, %a; cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + format.name + " %d, %h0;",

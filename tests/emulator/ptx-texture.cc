@@ -10,15 +10,15 @@ namespace {
 class TestViews : public ImageViews {
  public:
   uint64_t add(ImageView view) {
-    views_.push_back(std::move(view));
-    return views_.size();
+    views.push_back(std::move(view));
+    return views.size();
   }
   const ImageView* find(uint64_t handle) const override {
-    return handle >= 1 && handle <= views_.size() ? &views_[handle - 1] : nullptr;
+    return handle >= 1 && handle <= views.size() ? &views[handle - 1] : nullptr;
   }
 
  private:
-  std::vector<ImageView> views_;
+  std::vector<ImageView> views;
 };
 
 ElementGrid gridAt(uint64_t address, int width, int height, int slices, uint32_t element) {

@@ -27,7 +27,7 @@ WarpForm mmaDouble(const std::string& shape, int a, int b, int c) {
 }
 
 // Stores the input words to shared memory, so that `s` holds 32 rows of 64 bytes.
-const char* const kFillShared =
+const char* const fillShared =
     "shl.b32 %t1, %t0, 6; mov.u32 %t2, s; add.u32 %t1, %t1, %t2; st.shared.v4.b32 [%t1], {%r0, %r1, %r2, %r3}; "
     "st.shared.v4.b32 [%t1+16], {%r4, %r5, %r6, %r7};"
     " st.shared.v4.b32 [%t1+32], {%r8, %r9, %r10, %r11}; st.shared.v4.b32 [%t1+48], {%r12, %r13, %r14, %r15}; bar.sync "
@@ -37,7 +37,7 @@ const char* const kFillShared =
 WarpForm wmma(const std::string& shape, const std::string& layoutA, const std::string& layoutB,
               const std::string& layoutD, const std::string& type, const std::string& accumulator,
               const std::string& multiply, int a, int b, int c, int strideA, int strideB, int strideD, int offsetB) {
-  return {std::string(kFillShared) + "wmma.load.a.sync.aligned." + layoutA + "." + shape + ".shared." + type + " " +
+  return {std::string(fillShared) + "wmma.load.a.sync.aligned." + layoutA + "." + shape + ".shared." + type + " " +
               registers("%a", 0, a) + ", [s], " + std::to_string(strideA) + "; wmma.load.b.sync.aligned." + layoutB +
               "." + shape + ".shared." + type + " " + registers("%b", 0, b) + ", [s+" + std::to_string(offsetB) +
               "], " + std::to_string(strideB) + "; wmma.load.c.sync.aligned.row." + shape + ".shared." + accumulator +
@@ -89,14 +89,14 @@ void movements(std::vector<WarpForm>& list) {
   const std::string address = "shl.b32 %t3, %t0, 4; add.u32 %t3, %t3, %t2; ";
   for (const std::string trans : {"", ".trans"}) {
     list.push_back(
-        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x4" + trans + ".shared.b16 {%o0, %o1, %o2, %o3}, [%t3];",
+        {fillShared + address + "ldmatrix.sync.aligned.m8n8.x4" + trans + ".shared.b16 {%o0, %o1, %o2, %o3}, [%t3];",
          "b32"});
     list.push_back(
-        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x2" + trans + ".shared.b16 {%o0, %o1}, [%t3+16];", "b32"});
+        {fillShared + address + "ldmatrix.sync.aligned.m8n8.x2" + trans + ".shared.b16 {%o0, %o1}, [%t3+16];", "b32"});
     list.push_back(
-        {kFillShared + address + "ldmatrix.sync.aligned.m8n8.x1" + trans + ".shared.b16 {%o0}, [%t3];", "b32"});
+        {fillShared + address + "ldmatrix.sync.aligned.m8n8.x1" + trans + ".shared.b16 {%o0}, [%t3];", "b32"});
     list.push_back(
-        {kFillShared + address + "stmatrix.sync.aligned.m8n8.x4" + trans +
+        {fillShared + address + "stmatrix.sync.aligned.m8n8.x4" + trans +
              ".shared.b16 [%t3], {%r0, %r1, %r2, %r3}; bar.sync 0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%t1];",
          "b32"});
   }
@@ -124,8 +124,8 @@ uint32_t smallFloat(uint64_t& state) {
   return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(next(state) % 9) - 4));
 }
 uint32_t smallHalf(uint64_t& state) {
-  static constexpr uint16_t kHalves[] = {0, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4200, 0xc200, 0x4400, 0xc400};
-  return kHalves[next(state) % 9];
+  static constexpr uint16_t edgeHalves[] = {0, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4200, 0xc200, 0x4400, 0xc400};
+  return edgeHalves[next(state) % 9];
 }
 
 uint32_t word(const std::string& kind, int index, uint64_t& state) {

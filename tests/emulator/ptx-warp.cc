@@ -4,13 +4,13 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr const char* kProlog = R"(
+constexpr const char* prolog = R"(
   .reg .pred %p<16>; .reg .b32 %r<32>; .reg .b64 %rd<16>;
   mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [out]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd0, %rd2;
 )";
 
 std::vector<uint32_t> runWarp(const std::string& body, uint32_t threads = 32) {
-  Device device(kernelText(".param .u64 out", kProlog + body));
+  Device device(kernelText(".param .u64 out", prolog + body));
   const uint64_t out = device.upload(std::vector<uint32_t>(threads));
   device.launch.maxInstructions = 10'000'000;
   device("k", {{1, 1, 1}, {threads, 1, 1}}, out);
@@ -46,14 +46,15 @@ TEST_CASE("shfl in its four modes, with segments") {
 }
 
 // Lanes of one remainder by 3 form a group, as cooperative groups' labeled_partition has it.
-constexpr const char* kGroups = "rem.u32 %r2, %r0, 3; match.any.sync.b32 %r1, %r2, -1;\n";
+constexpr const char* groupsBody = "rem.u32 %r2, %r0, 3; match.any.sync.b32 %r1, %r2, -1;\n";
 
 TEST_CASE("lanes that name different members at one instruction are groups of their own") {
-  const auto sums = runWarp(std::string(kGroups) + "redux.sync.add.u32 %r3, %r0, %r1; st.global.u32 [%rd1], %r3; ret;");
+  const auto sums =
+      runWarp(std::string(groupsBody) + "redux.sync.add.u32 %r3, %r0, %r1; st.global.u32 [%rd1], %r3; ret;");
   const auto votes =
-      runWarp(std::string(kGroups) +
+      runWarp(std::string(groupsBody) +
               "setp.lt.u32 %p1, %r0, 9; vote.sync.ballot.b32 %r3, %p1, %r1; st.global.u32 [%rd1], %r3; ret;");
-  const auto leaders = runWarp(std::string(kGroups) + "elect.sync %r3|%p1, %r1; st.global.u32 [%rd1], %r3; ret;");
+  const auto leaders = runWarp(std::string(groupsBody) + "elect.sync %r3|%p1, %r1; st.global.u32 [%rd1], %r3; ret;");
   for (uint32_t lane = 0; lane < 32; ++lane) {
     uint32_t sum = 0, vote = 0;
     for (uint32_t other = lane % 3; other < 32; other += 3) sum += other, vote |= uint32_t{other < 9} << other;
@@ -65,7 +66,7 @@ TEST_CASE("lanes that name different members at one instruction are groups of th
 
 TEST_CASE("groups wait for members that come from elsewhere") {
   // The lower half comes to one redux, the upper to another; every group has lanes in both.
-  const auto sums = runWarp(std::string(kGroups) + R"(
+  const auto sums = runWarp(std::string(groupsBody) + R"(
     setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW;
     redux.sync.add.u32 %r3, %r0, %r1; bra DONE;
   LOW: redux.sync.add.u32 %r3, %r0, %r1;

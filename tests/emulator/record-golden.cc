@@ -40,14 +40,14 @@ int main(int count, char** arguments) {
   CUdevice device;
   CUcontext context;
   CUdeviceptr in, out;
-  constexpr size_t kIn = size_t{24} * vgpu::emulator::kFormThreads, kOut = kIn / 3;
+  constexpr size_t inBytes = size_t{24} * vgpu::emulator::formThreads, outBytes = inBytes / 3;
   if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
-      cuMemAlloc(&in, kIn) || cuMemAlloc(&out, kOut))
+      cuMemAlloc(&in, inBytes) || cuMemAlloc(&out, outBytes))
     return std::fprintf(stderr, "no device\n"), 1;
   int number = 0;
   for (const auto& form : vgpu::emulator::allForms()) {
     const auto inputs = vgpu::emulator::formInputs(form);
-    std::vector<uint64_t> results(vgpu::emulator::kFormThreads);
+    std::vector<uint64_t> results(vgpu::emulator::formThreads);
     CUmodule module;
     CUfunction kernel;
     if (const int error = cuModuleLoadData(&module, vgpu::emulator::formKernel(form).c_str())) {
@@ -56,16 +56,17 @@ int main(int count, char** arguments) {
       continue;
     }
     void* parameters[] = {&in, &out};
-    if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), kIn) || cuMemsetD8(out, 0, kOut) ||
-        cuLaunchKernel(kernel, vgpu::emulator::kFormThreads / 256, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr) ||
-        cuMemcpyDtoH(results.data(), out, kOut))
+    if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inBytes) ||
+        cuMemsetD8(out, 0, outBytes) ||
+        cuLaunchKernel(kernel, vgpu::emulator::formThreads / 256, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr) ||
+        cuMemcpyDtoH(results.data(), out, outBytes))
       return std::fprintf(stderr, "cannot run %s\n", form.text.c_str()), 1;
     cuModuleUnload(module);
     std::printf("%016llx %s\n", static_cast<unsigned long long>(vgpu::emulator::formDigest(results)),
                 form.text.c_str());
     if (count > 1) {
       std::ofstream file(std::string(arguments[1]) + "/" + std::to_string(number) + ".bin", std::ios::binary);
-      file.write(static_cast<const char*>(static_cast<const void*>(results.data())), kOut);
+      file.write(static_cast<const char*>(static_cast<const void*>(results.data())), outBytes);
     }
     ++number;
   }
@@ -80,7 +81,7 @@ int main(int count, char** arguments) {
     }
     void* parameters[] = {&in, &out};
     if (cuModuleGetFunction(&kernel, module, "k") || cuMemcpyHtoD(in, inputs.data(), inputs.size() * 4) ||
-        cuMemsetD8(out, 0, kOut) || cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr) ||
+        cuMemsetD8(out, 0, outBytes) || cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr) ||
         cuMemcpyDtoH(results.data(), out, results.size() * 8))
       return std::fprintf(stderr, "cannot run %s\n", form.body.c_str()), 1;
     cuModuleUnload(module);

@@ -4,7 +4,7 @@
 namespace vgpu::fuzz {
 namespace {
 
-constexpr uint64_t kElfHeaderBytes = 64, kSectionHeaderBytes = 64;
+constexpr uint64_t elfHeaderBytes = 64, sectionHeaderBytes = 64;
 
 std::string section(uint32_t name, uint64_t offset, uint64_t bytes) {
   std::string header;
@@ -13,23 +13,23 @@ std::string section(uint32_t name, uint64_t offset, uint64_t bytes) {
   header.append(16, '\0');
   test::append(header, offset);
   test::append(header, bytes);
-  header.resize(kSectionHeaderBytes, '\0');
+  header.resize(sectionHeaderBytes, '\0');
   return header;
 }
 
 // A 64-bit ELF file of two sections: names, and a fatbinary in .nv_fatbin.
 std::string elf(const std::string& content) {
   const std::string names("\0.nv_fatbin\0", 12);
-  const uint64_t table = kElfHeaderBytes + names.size() + content.size();
+  const uint64_t table = elfHeaderBytes + names.size() + content.size();
   std::string file("\177ELF\2\1\1", 7);
   file.resize(40, '\0');
   test::append(file, table);
   file.resize(58, '\0');
-  test::append<uint16_t>(file, kSectionHeaderBytes);
+  test::append<uint16_t>(file, sectionHeaderBytes);
   test::append<uint16_t>(file, 2);
   test::append<uint16_t>(file, 0);
-  return file + names + content + section(0, kElfHeaderBytes, names.size()) +
-         section(1, kElfHeaderBytes + names.size(), content.size());
+  return file + names + content + section(0, elfHeaderBytes, names.size()) +
+         section(1, elfHeaderBytes + names.size(), content.size());
 }
 
 }  // namespace

@@ -11,23 +11,23 @@ using namespace vgpu::emulator;
 
 namespace {
 
-constexpr uint64_t kImageBase = 0x200000000000, kDataBase = 0x210000000000;
+constexpr uint64_t imageBase = 0x200000000000, dataBase = 0x210000000000;
 
 // The module's image, and some memory that every pointer parameter points to.
 class TwoRegions : public Memory {
  public:
-  explicit TwoRegions(size_t imageBytes) : image_(imageBytes), data_(4096) {}
+  explicit TwoRegions(size_t imageBytes) : imageMemory(imageBytes), data(4096) {}
   std::optional<Region> find(uint64_t address) const override {
-    for (const auto& [base, bytes] : {std::pair(kImageBase, &image_), std::pair(kDataBase, &data_)})
+    for (const auto& [base, bytes] : {std::pair(imageBase, &imageMemory), std::pair(dataBase, &data)})
       if (address - base < bytes->size())
         return Region{base, bytes->size(), const_cast<std::byte*>(bytes->data()), true};
     return std::nullopt;
   }
   std::string describe(uint64_t) const override { return "nowhere"; }
-  std::byte* image() { return image_.data(); }
+  std::byte* image() { return imageMemory.data(); }
 
  private:
-  std::vector<std::byte> image_, data_;
+  std::vector<std::byte> imageMemory, data;
 };
 
 void runKernel(const Kernel& kernel, Memory& memory) {
@@ -35,7 +35,7 @@ void runKernel(const Kernel& kernel, Memory& memory) {
   std::vector<std::byte> parameters;
   for (const Parameter& parameter : parametersOf(kernel)) {
     parameters.resize(std::max<size_t>(parameters.size(), parameter.offset + parameter.bytes));
-    std::memcpy(parameters.data() + parameter.offset, &kDataBase, std::min<size_t>(parameter.bytes, 8));
+    std::memcpy(parameters.data() + parameter.offset, &dataBase, std::min<size_t>(parameter.bytes, 8));
   }
   launch.kernel = &kernel;
   launch.block = {40, 1, 1};
@@ -51,7 +51,7 @@ bool runAll(std::string_view text) try {
   const auto module = Module::parse(text, 90);
   if (module->imageBytes() > (1 << 24)) return false;  // what a caller would find no memory for
   TwoRegions memory(module->imageBytes());
-  module->placeTogether(kImageBase, memory.image());
+  module->placeTogether(imageBase, memory.image());
   bool all = true;
   for (const std::string& name : module->kernelNames()) {
     try {

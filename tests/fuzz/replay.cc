@@ -11,11 +11,11 @@
 
 namespace {
 
-constexpr int kMutations = 4000;
+constexpr int mutations = 4000;
 
 class Mutator {
  public:
-  explicit Mutator(std::vector<std::string> seeds) : seeds_(std::move(seeds)) {}
+  explicit Mutator(std::vector<std::string> seeds) : seeds(std::move(seeds)) {}
 
   std::string next() {
     std::string input = any();
@@ -24,8 +24,8 @@ class Mutator {
   }
 
  private:
-  size_t below(size_t limit) { return limit ? random_() % limit : 0; }
-  const std::string& any() { return seeds_[below(seeds_.size())]; }
+  size_t below(size_t limit) { return limit ? random() % limit : 0; }
+  const std::string& any() { return seeds[below(seeds.size())]; }
   std::string piece(const std::string& of) {
     const size_t begin = below(of.size());
     return of.substr(begin, 1 + below(below(3) ? 4 : 32));
@@ -35,7 +35,7 @@ class Mutator {
     const size_t at = below(input.size());
     switch (below(6)) {
       case 0:
-        if (!input.empty()) input[at] = static_cast<char>(random_());
+        if (!input.empty()) input[at] = static_cast<char>(random());
         break;
       case 1:
         if (!input.empty()) input[at] = static_cast<char>(input[at] ^ (1 << below(8)));
@@ -56,9 +56,9 @@ class Mutator {
 
   // Sizes and offsets are where readers go wrong: bytes in a binary input, digits in a text.
   void overwriteNumber(std::string& input, size_t at) {
-    static constexpr uint64_t kNumbers[] = {0,           1, 0x7f, 0xffff, 0x7fffffff, 0xffffffff, 0x8000000000000000,
-                                            ~uint64_t{0}};
-    const uint64_t number = kNumbers[below(std::size(kNumbers))];
+    static constexpr uint64_t edgeNumbers[] = {0,           1, 0x7f, 0xffff, 0x7fffffff, 0xffffffff, 0x8000000000000000,
+                                               ~uint64_t{0}};
+    const uint64_t number = edgeNumbers[below(std::size(edgeNumbers))];
     if (const size_t digit = input.find_first_of("0123456789", at); below(2) && digit != std::string::npos) {
       const size_t end = input.find_first_not_of("0123456789", digit);
       input.replace(digit, (end == std::string::npos ? input.size() : end) - digit, std::to_string(number));
@@ -68,8 +68,8 @@ class Mutator {
     }
   }
 
-  std::vector<std::string> seeds_;
-  std::mt19937_64 random_{20261120};
+  std::vector<std::string> seeds;
+  std::mt19937_64 random{20261120};
 };
 
 bool feed(const std::string& input) {
@@ -96,8 +96,8 @@ int main(int count, char** arguments) try {
     if (!feed(seeds[i])) throw std::runtime_error("seed " + std::to_string(i) + " is refused");
   Mutator mutator(seeds);
   int accepted = 0;
-  for (int i = 0; i < kMutations; ++i) accepted += feed(mutator.next());
-  std::printf("%d of %d mutations of %zu seeds were accepted\n", accepted, kMutations, seeds.size());
+  for (int i = 0; i < mutations; ++i) accepted += feed(mutator.next());
+  std::printf("%d of %d mutations of %zu seeds were accepted\n", accepted, mutations, seeds.size());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "replay: %s\n", error.what());

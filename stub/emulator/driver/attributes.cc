@@ -206,7 +206,7 @@ int Device::attribute(CUdevice_attribute attribute) const {
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return 0x10 + ordinal();
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-      return settings_.pageableAccess;
+      return configuration.pageableAccess;
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
       return ordinal();
     default:

@@ -26,23 +26,23 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
       variables(device, driver.space.variables, variableGranule),
       managedVariables(device, driver.space.managed, hostPageBytes),
       heaps(device, driver.space.heaps, hostPageBytes),
-      limits_{{CU_LIMIT_STACK_SIZE, 1024},
-              {CU_LIMIT_PRINTF_FIFO_SIZE, 8650752},
-              {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},
-              {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
-              {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
-              {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 11796480},
-              {CU_LIMIT_SHMEM_SIZE, 232448},
-              {CU_LIMIT_CIG_ENABLED, 0}} {}
+      limits{{CU_LIMIT_STACK_SIZE, 1024},
+             {CU_LIMIT_PRINTF_FIFO_SIZE, 8650752},
+             {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},
+             {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+             {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+             {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 11796480},
+             {CU_LIMIT_SHMEM_SIZE, 232448},
+             {CU_LIMIT_CIG_ENABLED, 0}} {}
 
 void Context::fail(CUresult code) {
   int none = CUDA_SUCCESS;
-  std::atomic<int>& ended = driver.settings.faultsAreFinal ? driver.fault : failure_;
+  std::atomic<int>& ended = driver.settings.faultsAreFinal ? driver.fault : firstFailure;
   ended.compare_exchange_strong(none, code);
 }
 
 CUresult Context::failure() const {
-  int own = failure_.load(std::memory_order_acquire);
+  int own = firstFailure.load(std::memory_order_acquire);
   return static_cast<CUresult>(own != CUDA_SUCCESS ? own : driver.fault.load(std::memory_order_acquire));
 }
 
@@ -53,36 +53,36 @@ void Context::check() const {
 
 size_t Context::limit(CUlimit which) const {
   require(which >= 0 && which < CU_LIMIT_MAX);
-  std::lock_guard lock(outputMutex_);
-  auto at = limits_.find(which);
-  if (at == limits_.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);
+  std::lock_guard lock(outputMutex);
+  auto at = limits.find(which);
+  if (at == limits.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);
   return at->second;
 }
 
 void Context::setLimit(CUlimit which, size_t value) {
   require(which >= 0 && which < CU_LIMIT_MAX);
-  std::lock_guard lock(outputMutex_);
-  auto at = limits_.find(which);
-  if (at == limits_.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);
+  std::lock_guard lock(outputMutex);
+  auto at = limits.find(which);
+  if (at == limits.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);
   at->second = value;
 }
 
 // The buffer is a ring: what is not shown in time is overwritten, the oldest first, and no line in part.
 void Context::print(const std::string& text) {
-  std::lock_guard lock(outputMutex_);
-  output_ += text;
-  size_t most = limits_.at(CU_LIMIT_PRINTF_FIFO_SIZE);
-  if (output_.size() <= most) return;
-  size_t end = output_.find('\n', output_.size() - most - 1);
-  output_.erase(0, end == std::string::npos ? output_.size() - most : end + 1);
+  std::lock_guard lock(outputMutex);
+  output += text;
+  size_t most = limits.at(CU_LIMIT_PRINTF_FIFO_SIZE);
+  if (output.size() <= most) return;
+  size_t end = output.find('\n', output.size() - most - 1);
+  output.erase(0, end == std::string::npos ? output.size() - most : end + 1);
 }
 
 void Context::flushOutput() {
-  std::lock_guard lock(outputMutex_);
-  if (output_.empty()) return;
-  std::fwrite(output_.data(), 1, output_.size(), stdout);
+  std::lock_guard lock(outputMutex);
+  if (output.empty()) return;
+  std::fwrite(output.data(), 1, output.size(), stdout);
   std::fflush(stdout);
-  output_.clear();
+  output.clear();
 }
 
 void Context::synchronize() {
@@ -93,15 +93,15 @@ void Context::synchronize() {
 }
 
 Context::Heap Context::heap() {
-  std::call_once(heapMade_, [this] {
+  std::call_once(heapMade, [this] {
     try {
-      heap_ = std::make_unique<PlacedRange>(*this, heaps, limit(CU_LIMIT_MALLOC_HEAP_SIZE));
+      deviceHeap = std::make_unique<PlacedRange>(*this, heaps, limit(CU_LIMIT_MALLOC_HEAP_SIZE));
     } catch (const Refusal&) {
       // A device without room for a heap: malloc() in kernels answers null.
     }
   });
-  if (!heap_) return {};
-  return {heap_->base(), heap_->bytes()};
+  if (!deviceHeap) return {};
+  return {deviceHeap->base(), deviceHeap->bytes()};
 }
 
 Context::~Context() = default;
@@ -119,7 +119,7 @@ void Context::destroy() {
   for (const std::shared_ptr<LoadedModule>& module : driver.modules.removeIf(mine)) module->release();
   driver.links.removeIf(mine);
   driver.textures.removeOf(*this);
-  heap_.reset();
+  deviceHeap.reset();
   driver.mipmappedArrays.removeIf(mine);
   driver.arrays.removeIf(mine);
   driver.libraries.forEach([this](Library& library) {

@@ -61,12 +61,12 @@ class Context : public Domain {
   void destroy();
 
  private:
-  std::atomic<int> failure_{CUDA_SUCCESS};
-  mutable std::mutex outputMutex_;
-  std::string output_;
-  std::map<CUlimit, size_t> limits_;
-  std::once_flag heapMade_;
-  std::unique_ptr<class PlacedRange> heap_;
+  std::atomic<int> firstFailure{CUDA_SUCCESS};
+  mutable std::mutex outputMutex;
+  std::string output;
+  std::map<CUlimit, size_t> limits;
+  std::once_flag heapMade;
+  std::unique_ptr<class PlacedRange> deviceHeap;
 };
 
 // The calling thread's stack of contexts; the last is the current one.

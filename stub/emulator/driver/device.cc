@@ -7,16 +7,16 @@
 
 namespace vgpu::emulator::api {
 
-MemoryLease::MemoryLease(Device& device, uint64_t bytes) : bytes_(bytes) {
-  uint64_t used = device.used_.load();
+MemoryLease::MemoryLease(Device& device, uint64_t bytes) : bytes(bytes) {
+  uint64_t used = device.used.load();
   do {
     if (bytes > device.totalBytes() - used) refuse(CUDA_ERROR_OUT_OF_MEMORY);
-  } while (!device.used_.compare_exchange_weak(used, used + bytes));
-  device_ = &device;
+  } while (!device.used.compare_exchange_weak(used, used + bytes));
+  lender = &device;
 }
 
 MemoryLease::~MemoryLease() {
-  if (device_) device_->used_.fetch_sub(bytes_);
+  if (lender) lender->used.fetch_sub(bytes);
 }
 
 std::string Device::name() const { return "vgpu emulated device sm_" + std::to_string(architecture()); }
@@ -25,13 +25,13 @@ std::string Device::name() const { return "vgpu emulated device sm_" + std::to_s
 CUuuid Device::uuid() const {
   CUuuid uuid{};
   std::memcpy(uuid.bytes, "vgpu-emulated", 13);
-  uuid.bytes[15] = static_cast<char>(ordinal_);
+  uuid.bytes[15] = static_cast<char>(number);
   return uuid;
 }
 
 std::string Device::pciBusId() const {
   char text[16];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0", 0x10 + ordinal_);
+  std::snprintf(text, sizeof text, "0000:%02X:00.0", 0x10 + number);
   return text;
 }
 

@@ -19,36 +19,36 @@ class MemoryLease {
  public:
   MemoryLease() = default;
   MemoryLease(Device& device, uint64_t bytes);  // refuses with CUDA_ERROR_OUT_OF_MEMORY
-  MemoryLease(MemoryLease&& other) noexcept : device_(other.device_), bytes_(other.bytes_) { other.device_ = nullptr; }
+  MemoryLease(MemoryLease&& other) noexcept : lender(other.lender), bytes(other.bytes) { other.lender = nullptr; }
   MemoryLease& operator=(MemoryLease&&) = delete;
   ~MemoryLease();
 
  private:
-  Device* device_ = nullptr;
-  uint64_t bytes_ = 0;
+  Device* lender = nullptr;
+  uint64_t bytes = 0;
 };
 
 class Device {
  public:
-  Device(int ordinal, const Settings& settings) : links(settings), ordinal_(ordinal), settings_(settings) {}
-  int ordinal() const { return ordinal_; }
-  int architecture() const { return settings_.architecture; }
-  const Settings& settings() const { return settings_; }
-  uint64_t totalBytes() const { return settings_.memoryBytes; }
-  uint64_t freeBytes() const { return settings_.memoryBytes - used_.load(); }
+  Device(int ordinal, const Settings& settings) : links(settings), number(ordinal), configuration(settings) {}
+  int ordinal() const { return number; }
+  int architecture() const { return configuration.architecture; }
+  const Settings& settings() const { return configuration; }
+  uint64_t totalBytes() const { return configuration.memoryBytes; }
+  uint64_t freeBytes() const { return configuration.memoryBytes - used.load(); }
   int attribute(CUdevice_attribute) const;  // refuses with CUDA_ERROR_INVALID_VALUE where there is no such attribute
   std::string name() const;
   CUuuid uuid() const;
   std::string pciBusId() const;
-  uint64_t bit() const { return uint64_t{1} << ordinal_; }  // in masks of devices
+  uint64_t bit() const { return uint64_t{1} << number; }  // in masks of devices
 
   LinkEnds links;
 
  private:
   friend class MemoryLease;
-  int ordinal_;
-  Settings settings_;
-  std::atomic<uint64_t> used_{0};
+  int number;
+  Settings configuration;
+  std::atomic<uint64_t> used{0};
 };
 
 }  // namespace vgpu::emulator::api

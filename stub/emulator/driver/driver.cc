@@ -11,27 +11,27 @@ std::atomic<Driver*> theDriver{nullptr};
 
 }  // namespace
 
-Driver::Driver(const Settings& settings) : settings(settings), primaries_(static_cast<size_t>(settings.devices)) {
+Driver::Driver(const Settings& settings) : settings(settings), primaries(static_cast<size_t>(settings.devices)) {
   for (int i = 0; i < settings.devices; ++i) {
-    devices_.push_back(std::make_unique<Device>(i, settings));
-    pools_.push_back(std::make_unique<DevicePool>(*devices_.back(), space));
-    auto pool = std::make_shared<MemoryPool>(*devices_.back());
+    devices.push_back(std::make_unique<Device>(i, settings));
+    pools.push_back(std::make_unique<DevicePool>(*devices.back(), space));
+    auto pool = std::make_shared<MemoryPool>(*devices.back());
     pool->isDefault = true;
     memoryPools.add(pool);
-    poolStates_.push_back({pool, pool});
+    poolStates.push_back({pool, pool});
   }
 }
 
 Device& Driver::device(CUdevice ordinal) {
   if (ordinal < 0 || ordinal >= deviceCount()) refuse(CUDA_ERROR_INVALID_DEVICE);
-  return *devices_[static_cast<size_t>(ordinal)];
+  return *devices[static_cast<size_t>(ordinal)];
 }
 
 std::shared_ptr<Context> Driver::createContext(Device& device, unsigned flags, bool primary, CUcontext handle) {
   if (int code = fault.load()) refuse(static_cast<CUresult>(code));
   auto context = std::make_shared<Context>(*this, device, flags, primary);
   if (handle) {
-    formerPrimaries_.push_back(contexts.get(handle));
+    formerPrimaries.push_back(contexts.get(handle));
     contexts.revive(handle, context);
   } else {
     contexts.add(context);
@@ -40,17 +40,17 @@ std::shared_ptr<Context> Driver::createContext(Device& device, unsigned flags, b
 }
 
 std::shared_ptr<MemoryPool> Driver::currentPool(const Device& device) {
-  std::lock_guard lock(poolMutex_);
+  std::lock_guard lock(poolMutex);
   return poolState(device).current;
 }
 
 void Driver::setCurrentPool(const Device& device, std::shared_ptr<MemoryPool> pool) {
-  std::lock_guard lock(poolMutex_);
+  std::lock_guard lock(poolMutex);
   poolState(device).current = std::move(pool);
 }
 
 void Driver::forgetPool(const MemoryPool& pool) {
-  std::lock_guard lock(poolMutex_);
+  std::lock_guard lock(poolMutex);
   PoolState& state = poolState(pool.device);
   if (state.current.get() == &pool) state.current = state.fallback;
 }

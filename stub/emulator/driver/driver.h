@@ -32,9 +32,9 @@ class Driver {
   Scheduler scheduler;
   AddressSpace space;
 
-  int deviceCount() const { return static_cast<int>(devices_.size()); }
+  int deviceCount() const { return static_cast<int>(devices.size()); }
   Device& device(CUdevice ordinal);  // refuses with CUDA_ERROR_INVALID_DEVICE
-  DevicePool& pool(const Device& device) { return *pools_[static_cast<size_t>(device.ordinal())]; }
+  DevicePool& pool(const Device& device) { return *pools[static_cast<size_t>(device.ordinal())]; }
 
   Registry<Context, CUcontext> contexts{0x11, CUDA_ERROR_INVALID_CONTEXT};
   Registry<Stream, CUstream> streams{0x12, CUDA_ERROR_INVALID_HANDLE};
@@ -72,23 +72,23 @@ class Driver {
     unsigned flags = 0;
     int retained = 0;
   };
-  Primary& primary(const Device& device) { return primaries_[static_cast<size_t>(device.ordinal())]; }
+  Primary& primary(const Device& device) { return primaries[static_cast<size_t>(device.ordinal())]; }
   std::mutex lifeMutex;  // guards the primaries
   // The first fault of the process, where faults are final: every context answers it from then on, and no new one is
   // made.
   std::atomic<int> fault{CUDA_SUCCESS};
 
  private:
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<std::unique_ptr<DevicePool>> pools_;
-  std::vector<Primary> primaries_;
-  std::vector<std::shared_ptr<Context>> formerPrimaries_;  // shells whose handle has a successor; see context.h
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<DevicePool>> pools;
+  std::vector<Primary> primaries;
+  std::vector<std::shared_ptr<Context>> formerPrimaries;  // shells whose handle has a successor; see context.h
   struct PoolState {
     std::shared_ptr<MemoryPool> fallback, current;
   };
-  PoolState& poolState(const Device& device) { return poolStates_[static_cast<size_t>(device.ordinal())]; }
-  std::mutex poolMutex_;
-  std::vector<PoolState> poolStates_;
+  PoolState& poolState(const Device& device) { return poolStates[static_cast<size_t>(device.ordinal())]; }
+  std::mutex poolMutex;
+  std::vector<PoolState> poolStates;
 };
 
 }  // namespace vgpu::emulator::api

@@ -11,10 +11,10 @@ namespace vgpu::emulator::api {
 LinkDirection::Clock::time_point LinkDirection::send(uint64_t bytes, Clock::time_point now) {
   if (!limited()) return now;
   using Seconds = std::chrono::duration<double>;
-  auto duration = Seconds(static_cast<double>(bytes) / static_cast<double>(bytesPerSecond_));
-  std::lock_guard lock(mutex_);
-  free_ = std::max(free_, now) + std::chrono::ceil<Clock::duration>(duration);
-  return free_;
+  auto duration = Seconds(static_cast<double>(bytes) / static_cast<double>(bytesPerSecond));
+  std::lock_guard lock(mutex);
+  free = std::max(free, now) + std::chrono::ceil<Clock::duration>(duration);
+  return free;
 }
 
 LinkEnds::LinkEnds(const Settings& settings)
@@ -26,15 +26,15 @@ LinkEnds::LinkEnds(const Settings& settings)
 Route::Route(const MemorySpan& to, const MemorySpan& from) {
   Device *target = to.device(), *source = from.device();
   if (target == source) return;
-  if (source) out_ = target ? &source->links.toPeers : &source->links.toHost;
-  if (target) in_ = source ? &target->links.fromPeers : &target->links.fromHost;
+  if (source) out = target ? &source->links.toPeers : &source->links.toHost;
+  if (target) in = source ? &target->links.fromPeers : &target->links.fromHost;
 }
 
-bool Route::limited() const { return (out_ && out_->limited()) || (in_ && in_->limited()); }
+bool Route::limited() const { return (out && out->limited()) || (in && in->limited()); }
 
 void Route::carry(uint64_t bytes) const {
   auto now = LinkDirection::Clock::now(), arrival = now;
-  for (LinkDirection* direction : {out_, in_})
+  for (LinkDirection* direction : {out, in})
     if (direction) arrival = std::max(arrival, direction->send(bytes, now));
   if (arrival > now) std::this_thread::sleep_until(arrival);
 }

@@ -18,16 +18,16 @@ struct Settings;
 class LinkDirection {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit LinkDirection(uint64_t bytesPerSecond) : bytesPerSecond_(bytesPerSecond) {}
-  bool limited() const { return bytesPerSecond_ != 0; }
+  explicit LinkDirection(uint64_t bytesPerSecond) : bytesPerSecond(bytesPerSecond) {}
+  bool limited() const { return bytesPerSecond != 0; }
   // Sends `bytes` behind everything sent before, from `now` on at the earliest. Answers when the last has arrived;
   // `now` where the speed is not limited.
   Clock::time_point send(uint64_t bytes, Clock::time_point now);
 
  private:
-  const uint64_t bytesPerSecond_;  // 0: not limited
-  std::mutex mutex_;
-  Clock::time_point free_{};
+  const uint64_t bytesPerSecond;  // 0: not limited
+  std::mutex mutex;
+  Clock::time_point free{};
 };
 
 // A device's ends of its links.
@@ -47,7 +47,7 @@ class Route {
   void carry(uint64_t bytes) const;
 
  private:
-  LinkDirection *out_ = nullptr, *in_ = nullptr;
+  LinkDirection *out = nullptr, *in = nullptr;
 };
 
 }  // namespace vgpu::emulator::api

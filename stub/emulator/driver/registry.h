@@ -18,51 +18,51 @@ template <class Object, class Handle>
 class Registry {
  public:
   // `kind` keeps the handles of different registries apart; `missing` is the answer for a dead or foreign one.
-  Registry(uint64_t kind, CUresult missing) : next_((kind << 32) + 16), missing_(missing) {}
+  Registry(uint64_t kind, CUresult missing) : next((kind << 32) + 16), missing(missing) {}
 
   // The object's handle is stored in object->handle before anyone else can see it.
   Handle add(std::shared_ptr<Object> object) {
-    std::unique_lock lock(mutex_);
-    uint64_t number = next_;
-    next_ += 16;
+    std::unique_lock lock(mutex);
+    uint64_t number = next;
+    next += 16;
     Handle handle = toHandle(number);
     object->handle = handle;
-    objects_.emplace(number, std::move(object));
+    objects.emplace(number, std::move(object));
     return handle;
   }
   // Gives a dead object's handle to its successor.
   void revive(Handle handle, std::shared_ptr<Object> object) {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex);
     object->handle = handle;
-    objects_[toNumber(handle)] = std::move(object);
+    objects[toNumber(handle)] = std::move(object);
   }
   std::shared_ptr<Object> find(Handle handle) const {
-    std::shared_lock lock(mutex_);
-    auto at = objects_.find(toNumber(handle));
-    return at == objects_.end() ? nullptr : at->second;
+    std::shared_lock lock(mutex);
+    auto at = objects.find(toNumber(handle));
+    return at == objects.end() ? nullptr : at->second;
   }
   std::shared_ptr<Object> get(Handle handle) const {
     std::shared_ptr<Object> object = find(handle);
-    if (!object) refuse(missing_);
+    if (!object) refuse(missing);
     return object;
   }
   // Takes the object out; the handle is dead from here on.
   std::shared_ptr<Object> remove(Handle handle) {
-    std::unique_lock lock(mutex_);
-    auto at = objects_.find(toNumber(handle));
-    if (at == objects_.end()) refuse(missing_);
+    std::unique_lock lock(mutex);
+    auto at = objects.find(toNumber(handle));
+    if (at == objects.end()) refuse(missing);
     std::shared_ptr<Object> object = std::move(at->second);
-    objects_.erase(at);
+    objects.erase(at);
     return object;
   }
   template <class Predicate>
   std::vector<std::shared_ptr<Object>> removeIf(Predicate predicate) {
     std::vector<std::shared_ptr<Object>> removed;
-    std::unique_lock lock(mutex_);
-    for (auto at = objects_.begin(); at != objects_.end();) {
+    std::unique_lock lock(mutex);
+    for (auto at = objects.begin(); at != objects.end();) {
       if (predicate(*at->second)) {
         removed.push_back(std::move(at->second));
-        at = objects_.erase(at);
+        at = objects.erase(at);
       } else {
         ++at;
       }
@@ -74,8 +74,8 @@ class Registry {
   void forEach(Each each) const {
     std::vector<std::shared_ptr<Object>> all;
     {
-      std::shared_lock lock(mutex_);
-      for (const auto& [number, object] : objects_) all.push_back(object);
+      std::shared_lock lock(mutex);
+      for (const auto& [number, object] : objects) all.push_back(object);
     }
     for (const auto& object : all) each(*object);
   }
@@ -96,10 +96,10 @@ class Registry {
     }
   }
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<Object>> objects_;
-  uint64_t next_;
-  CUresult missing_;
+  mutable std::shared_mutex mutex;
+  std::unordered_map<uint64_t, std::shared_ptr<Object>> objects;
+  uint64_t next;
+  CUresult missing;
 };
 
 }  // namespace vgpu::emulator::api

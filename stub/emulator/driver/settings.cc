@@ -57,7 +57,7 @@ uint32_t parseCheck(std::string_view item, std::string_view text) {
     uint32_t bits;
   };
   static constexpr Check checks[] = {
-      {"uninitialized", kCheckUninitialized}, {"races", kCheckRaces}, {"shared", kCheckUninitialized | kCheckRaces}};
+      {"uninitialized", checkUninitialized}, {"races", checkRaces}, {"shared", checkUninitialized | checkRaces}};
   for (const Check& check : checks)
     if (check.name == text) return check.bits;
   refuseSetting(item, "no such check");

@@ -25,7 +25,7 @@ std::shared_ptr<HostView> checkedView(void* base, uint64_t bytes) {
 }  // namespace
 
 HostView::~HostView() {
-  if (owned_) munmap(base_, bytes_);
+  if (owned) munmap(start, size);
 }
 
 std::shared_ptr<HostView> HostView::anonymous(uint64_t bytes) {
@@ -73,72 +73,72 @@ AddressSpace::AddressSpace()
       managed(managedBase, managedBytes),
       heaps(0x380000000000, 8 * TiB),
       plain(0x400000000000, 8 * TiB),
-      unhinted_(0x480000000000, 8 * TiB) {}
+      unhinted(0x480000000000, 8 * TiB) {}
 
 uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   bool free = wanted != 0 && wanted % alignment == 0 && wanted < highestAddress && bytes <= highestAddress - wanted;
   if (free) {
-    auto next = reservations_.lower_bound(wanted);
-    free = (next == reservations_.end() || next->first - wanted >= bytes) &&
-           (next == reservations_.begin() || std::prev(next)->first + std::prev(next)->second <= wanted);
+    auto next = reservations.lower_bound(wanted);
+    free = (next == reservations.end() || next->first - wanted >= bytes) &&
+           (next == reservations.begin() || std::prev(next)->first + std::prev(next)->second <= wanted);
   }
   uint64_t base = wanted;
   if (!free) {  // a hint is advice
-    std::optional<uint64_t> other = unhinted_.take(bytes, alignment);
+    std::optional<uint64_t> other = unhinted.take(bytes, alignment);
     if (!other) refuse(CUDA_ERROR_OUT_OF_MEMORY);
     base = *other;
   }
-  reservations_[base] = bytes;
+  reservations[base] = bytes;
   return base;
 }
 
 void AddressSpace::unreserve(uint64_t base, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
-  auto at = reservations_.find(base);
-  if (at == reservations_.end() || at->second != bytes) refuse(CUDA_ERROR_INVALID_VALUE);
-  auto mapping = mappings_.lower_bound(base);
-  if (mapping != mappings_.end() && mapping->first < base + bytes) refuse(CUDA_ERROR_INVALID_VALUE);
-  reservations_.erase(at);
-  unhinted_.give(base);
+  std::lock_guard lock(mutex);
+  auto at = reservations.find(base);
+  if (at == reservations.end() || at->second != bytes) refuse(CUDA_ERROR_INVALID_VALUE);
+  auto mapping = mappings.lower_bound(base);
+  if (mapping != mappings.end() && mapping->first < base + bytes) refuse(CUDA_ERROR_INVALID_VALUE);
+  reservations.erase(at);
+  unhinted.give(base);
 }
 
 bool AddressSpace::reserved(uint64_t base, uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
-  auto after = reservations_.upper_bound(base);
-  if (after == reservations_.begin()) return false;
+  std::lock_guard lock(mutex);
+  auto after = reservations.upper_bound(base);
+  if (after == reservations.begin()) return false;
   const auto& [start, length] = *std::prev(after);
   return base - start < length && bytes <= length - (base - start);
 }
 
 void AddressSpace::map(Mapping mapping, CUresult taken) {
-  std::lock_guard lock(mutex_);
-  auto next = mappings_.lower_bound(mapping.base);
-  bool overlaps = (next != mappings_.end() && next->first - mapping.base < mapping.bytes) ||
-                  (next != mappings_.begin() && mapping.base - std::prev(next)->first < std::prev(next)->second.bytes);
+  std::lock_guard lock(mutex);
+  auto next = mappings.lower_bound(mapping.base);
+  bool overlaps = (next != mappings.end() && next->first - mapping.base < mapping.bytes) ||
+                  (next != mappings.begin() && mapping.base - std::prev(next)->first < std::prev(next)->second.bytes);
   if (overlaps) refuse(taken);
-  mapping.bufferId = nextBufferId_++;
+  mapping.bufferId = nextBufferId++;
   dropFreed(mapping.base, mapping.bytes);
   uint64_t base = mapping.base;
-  mappings_.emplace(base, std::move(mapping));
-  table_ = nullptr;
+  mappings.emplace(base, std::move(mapping));
+  currentTable = nullptr;
 }
 
 Mapping AddressSpace::unmap(uint64_t base, MappingKind kind, CUresult missing) {
-  std::lock_guard lock(mutex_);
-  auto at = mappings_.find(base);
-  if (at == mappings_.end() || at->second.kind != kind) refuse(missing);
+  std::lock_guard lock(mutex);
+  auto at = mappings.find(base);
+  if (at == mappings.end() || at->second.kind != kind) refuse(missing);
   Mapping mapping = std::move(at->second);
-  mappings_.erase(at);
+  mappings.erase(at);
   rememberFreed(mapping.base, mapping.bytes, makerOf(mapping));
-  table_ = nullptr;
+  currentTable = nullptr;
   return mapping;
 }
 
 Mapping AddressSpace::beginFree(uint64_t base) {
-  std::lock_guard lock(mutex_);
-  auto at = mappings_.find(base);
-  if (at == mappings_.end() || at->second.kind != MappingKind::plain || !at->second.context || at->second.freeing) {
+  std::lock_guard lock(mutex);
+  auto at = mappings.find(base);
+  if (at == mappings.end() || at->second.kind != MappingKind::plain || !at->second.context || at->second.freeing) {
     refuse(CUDA_ERROR_INVALID_VALUE);
   }
   at->second.freeing = true;
@@ -147,8 +147,8 @@ Mapping AddressSpace::beginFree(uint64_t base) {
 
 AddressSpace::Run AddressSpace::physicalIn(uint64_t base, uint64_t bytes) {
   uint64_t end = base + bytes, covered = base;
-  auto first = mappings_.find(base), last = first;
-  while (last != mappings_.end() && covered < end && last->first == covered &&
+  auto first = mappings.find(base), last = first;
+  while (last != mappings.end() && covered < end && last->first == covered &&
          last->second.kind == MappingKind::physical) {
     covered += last->second.bytes;
     ++last;
@@ -158,18 +158,18 @@ AddressSpace::Run AddressSpace::physicalIn(uint64_t base, uint64_t bytes) {
 }
 
 std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::vector<Mapping> unmapped;
   auto [first, last] = physicalIn(base, bytes);
   for (auto each = first; each != last; ++each) unmapped.push_back(std::move(each->second));
-  mappings_.erase(first, last);
+  mappings.erase(first, last);
   rememberFreed(base, bytes, "cuMemMap");
-  table_ = nullptr;
+  currentTable = nullptr;
   return unmapped;
 }
 
 void AddressSpace::setAccess(uint64_t base, uint64_t bytes, uint64_t device, CUmemAccess_flags access) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   auto [first, last] = physicalIn(base, bytes);
   for (auto each = first; each != last; ++each) {
     Mapping& mapping = each->second;
@@ -177,21 +177,21 @@ void AddressSpace::setAccess(uint64_t base, uint64_t bytes, uint64_t device, CUm
     mapping.writers =
         access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? mapping.writers | device : mapping.writers & ~device;
   }
-  table_ = nullptr;
+  currentTable = nullptr;
 }
 
 // The mutex is held.
 AddressSpace::Mappings::const_iterator AddressSpace::holding(uint64_t address) const {
-  auto after = mappings_.upper_bound(address);
-  if (after == mappings_.begin()) return mappings_.end();
+  auto after = mappings.upper_bound(address);
+  if (after == mappings.begin()) return mappings.end();
   auto at = std::prev(after);
-  return address - at->first < at->second.bytes ? at : mappings_.end();
+  return address - at->first < at->second.bytes ? at : mappings.end();
 }
 
 std::optional<Mapping> AddressSpace::find(uint64_t address) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   auto at = holding(address);
-  return at == mappings_.end() ? std::nullopt : std::optional(at->second);
+  return at == mappings.end() ? std::nullopt : std::optional(at->second);
 }
 
 bool AddressSpace::isDeviceAddress(uint64_t address) const {
@@ -199,16 +199,16 @@ bool AddressSpace::isDeviceAddress(uint64_t address) const {
 }
 
 std::optional<Mapping> AddressSpace::findKind(uint64_t base, MappingKind kind) const {
-  std::lock_guard lock(mutex_);
-  auto at = mappings_.find(base);
-  return at == mappings_.end() || at->second.kind != kind ? std::nullopt : std::optional(at->second);
+  std::lock_guard lock(mutex);
+  auto at = mappings.find(base);
+  return at == mappings.end() || at->second.kind != kind ? std::nullopt : std::optional(at->second);
 }
 
 std::optional<std::vector<Piece>> AddressSpace::resolve(uint64_t address, uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::vector<Piece> pieces;
   auto at = holding(address);
-  while (at != mappings_.end()) {
+  while (at != mappings.end()) {
     const Mapping& mapping = at->second;
     if (mapping.kind == MappingKind::physical && mapping.readers == 0) return std::nullopt;  // no access was set
     uint64_t offset = address - mapping.base, part = std::min(bytes, mapping.bytes - offset);
@@ -218,37 +218,37 @@ std::optional<std::vector<Piece>> AddressSpace::resolve(uint64_t address, uint64
     if (bytes == 0) return pieces;
     if (mapping.kind != MappingKind::physical) return std::nullopt;
     ++at;
-    if (at == mappings_.end() || at->first != address || at->second.kind != MappingKind::physical) return std::nullopt;
+    if (at == mappings.end() || at->first != address || at->second.kind != MappingKind::physical) return std::nullopt;
   }
   return std::nullopt;
 }
 
 std::vector<Mapping> AddressSpace::mappingsOf(const Context& context) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::vector<Mapping> mine;
-  for (const auto& [base, mapping] : mappings_) {
+  for (const auto& [base, mapping] : mappings) {
     if (mapping.context == &context) mine.push_back(mapping);
   }
   return mine;
 }
 
 void AddressSpace::note(uint64_t address, uint64_t bytes, std::string owner) {
-  std::lock_guard lock(mutex_);
-  for (auto at = holding(address); at != mappings_.end() && at->first < address + bytes; ++at) {
-    mappings_.at(at->first).noted = true;
+  std::lock_guard lock(mutex);
+  for (auto at = holding(address); at != mappings.end() && at->first < address + bytes; ++at) {
+    mappings.at(at->first).noted = true;
   }
   dropFreed(address, bytes);
-  notes_[address] = {bytes, std::move(owner)};
-  table_ = nullptr;
+  notes[address] = {bytes, std::move(owner)};
+  currentTable = nullptr;
 }
 
 void AddressSpace::forget(uint64_t address) {
-  std::lock_guard lock(mutex_);
-  auto at = notes_.find(address);
-  if (at == notes_.end()) return;
+  std::lock_guard lock(mutex);
+  auto at = notes.find(address);
+  if (at == notes.end()) return;
   rememberFreed(address, at->second.bytes, std::move(at->second.owner));
-  notes_.erase(at);
-  table_ = nullptr;
+  notes.erase(at);
+  currentTable = nullptr;
 }
 
 // The mutex is held.
@@ -260,47 +260,47 @@ void AddressSpace::addRows(RegionTable& table, const Mapping& mapping) const {
   uint64_t end = mapping.base + mapping.bytes;
   table.views.push_back(mapping.view);
   if (!mapping.noted) return add(mapping.base, end);
-  auto at = notes_.upper_bound(mapping.base);
-  if (at != notes_.begin()) --at;  // one that begins before the mapping may reach into it
-  for (; at != notes_.end() && at->first < end; ++at) {
+  auto at = notes.upper_bound(mapping.base);
+  if (at != notes.begin()) --at;  // one that begins before the mapping may reach into it
+  for (; at != notes.end() && at->first < end; ++at) {
     uint64_t from = std::max(at->first, mapping.base), to = std::min(at->first + at->second.bytes, end);
     if (from < to) add(from, to);
   }
 }
 
 std::shared_ptr<const RegionTable> AddressSpace::table() const {
-  std::lock_guard lock(mutex_);
-  if (!table_) {
+  std::lock_guard lock(mutex);
+  if (!currentTable) {
     auto table = std::make_shared<RegionTable>();
-    for (const auto& [base, mapping] : mappings_) addRows(*table, mapping);
-    table_ = std::move(table);
+    for (const auto& [base, mapping] : mappings) addRows(*table, mapping);
+    currentTable = std::move(table);
   }
-  return table_;
+  return currentTable;
 }
 
 // The mutex is held.
 void AddressSpace::rememberFreed(uint64_t base, uint64_t bytes, std::string owner) {
-  freed_.push_front({base, bytes, std::move(owner)});
-  if (freed_.size() > freedKept) freed_.pop_back();
+  recentlyFreed.push_front({base, bytes, std::move(owner)});
+  if (recentlyFreed.size() > freedKept) recentlyFreed.pop_back();
 }
 
 // What lay in the range before is no longer what an address there means. The mutex is held.
 void AddressSpace::dropFreed(uint64_t base, uint64_t bytes) {
-  std::erase_if(freed_,
+  std::erase_if(recentlyFreed,
                 [&](const Freed& freed) { return freed.base < base + bytes && base < freed.base + freed.bytes; });
 }
 
 std::optional<Memory::Region> KernelMemory::find(uint64_t address) const {
   auto regionOf = [&](const RegionTable::Row* row) -> std::optional<Region> {
     if (!row) return std::nullopt;
-    uint64_t allowed = row->peerRules ? peers_ : device_;
+    uint64_t allowed = row->peerRules ? peers : device;
     if (!(row->readers & allowed)) return std::nullopt;
     return Region{row->base, row->end - row->base, row->host, (row->writers & allowed) != 0};
   };
-  if (std::optional<Region> region = regionOf(table_->find(address))) return region;
-  std::shared_ptr<const RegionTable> now = space_.table();
-  std::lock_guard lock(mutex_);
-  if (now != table_ && (later_.empty() || later_.back() != now)) later_.push_back(now);
+  if (std::optional<Region> region = regionOf(currentTable->find(address))) return region;
+  std::shared_ptr<const RegionTable> now = space.table();
+  std::lock_guard lock(mutex);
+  if (now != currentTable && (later.empty() || later.back() != now)) later.push_back(now);
   return regionOf(now->find(address));
 }
 

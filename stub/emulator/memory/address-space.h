@@ -41,20 +41,20 @@ constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
 // Bytes mapped into this process. Unmapped with the last holder, so work in flight keeps what it uses.
 class HostView {
  public:
-  HostView(std::byte* base, uint64_t bytes, bool owned) : base_(base), bytes_(bytes), owned_(owned) {}
+  HostView(std::byte* base, uint64_t bytes, bool owned) : start(base), size(bytes), owned(owned) {}
   HostView(const HostView&) = delete;
   ~HostView();
   static std::shared_ptr<HostView> anonymous(uint64_t bytes);                      // zeroed
   static std::shared_ptr<HostView> anonymousAt(uint64_t address, uint64_t bytes);  // refuses where that is taken
   static std::shared_ptr<HostView> ofFile(int fd, uint64_t offset, uint64_t bytes);
   static std::shared_ptr<HostView> borrowed(std::byte* base, uint64_t bytes);
-  std::byte* base() const { return base_; }
-  uint64_t bytes() const { return bytes_; }
+  std::byte* base() const { return start; }
+  uint64_t bytes() const { return size; }
 
  private:
-  std::byte* base_;
-  uint64_t bytes_;
-  bool owned_;
+  std::byte* start;
+  uint64_t size;
+  bool owned;
 };
 
 // cuMemCreate's object: device memory without an address, in a memfd so that it can be shared.
@@ -71,7 +71,7 @@ struct Physical {
   std::atomic<int> references{1};  // cuMemRelease calls still owed
 
  private:
-  MemoryLease lease_;
+  MemoryLease lease;
 };
 
 enum class MappingKind { physical, plain, image, registered, hostAllocation, managed };
@@ -175,31 +175,31 @@ class AddressSpace {
   void dropFreed(uint64_t base, uint64_t bytes);
   void rememberFreed(uint64_t base, uint64_t bytes, std::string owner);
 
-  mutable std::mutex mutex_;
-  VaRange unhinted_;
-  std::map<uint64_t, uint64_t> reservations_;
-  Mappings mappings_;
-  std::map<uint64_t, Note> notes_;
-  std::deque<Freed> freed_;  // the last few, for reports
-  uint64_t nextBufferId_ = 1;
-  mutable std::shared_ptr<const RegionTable> table_;  // null: out of date
+  mutable std::mutex mutex;
+  VaRange unhinted;
+  std::map<uint64_t, uint64_t> reservations;
+  Mappings mappings;
+  std::map<uint64_t, Note> notes;
+  std::deque<Freed> recentlyFreed;  // the last few, for reports
+  uint64_t nextBufferId = 1;
+  mutable std::shared_ptr<const RegionTable> currentTable;  // null: out of date
 };
 
 // What a kernel of `context` sees. Keeps every host view it has shown until it goes.
 class KernelMemory : public Memory {
  public:
   KernelMemory(const AddressSpace& space, uint64_t device, uint64_t peers)
-      : space_(space), device_(device), peers_(peers), table_(space.table()) {}
+      : space(space), device(device), peers(peers), currentTable(space.table()) {}
   std::optional<Region> find(uint64_t address) const override;
-  std::string describe(uint64_t address) const override { return space_.describe(address); }
+  std::string describe(uint64_t address) const override { return space.describe(address); }
 
  private:
-  const AddressSpace& space_;
-  const uint64_t device_, peers_;
-  std::shared_ptr<const RegionTable> table_;
+  const AddressSpace& space;
+  const uint64_t device, peers;
+  std::shared_ptr<const RegionTable> currentTable;
   // Memory mapped while the kernel runs: tables taken since, looked at where the first has no answer.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const RegionTable>> later_;
+  mutable std::mutex mutex;
+  mutable std::vector<std::shared_ptr<const RegionTable>> later;
 };
 
 }  // namespace vgpu::emulator::api

@@ -49,12 +49,12 @@ const char* makerOf(const Mapping& mapping) {
 }
 
 std::string AddressSpace::describe(uint64_t address) const {
-  std::lock_guard lock(mutex_);
-  auto note = notes_.upper_bound(address);
-  bool inNote = note != notes_.begin() && address - std::prev(note)->first < std::prev(note)->second.bytes;
+  std::lock_guard lock(mutex);
+  auto note = notes.upper_bound(address);
+  bool inNote = note != notes.begin() && address - std::prev(note)->first < std::prev(note)->second.bytes;
   auto holder = holding(address);
-  bool alive = holder != mappings_.end() && (inNote || !holder->second.noted);
-  for (const Freed& freed : freed_) {
+  bool alive = holder != mappings.end() && (inNote || !holder->second.noted);
+  for (const Freed& freed : recentlyFreed) {
     if (alive || address - freed.base >= freed.bytes) continue;
     std::string maker = freed.owner.empty() ? "" : ", made by " + freed.owner;
     return "inside memory that was freed: " + std::to_string(freed.bytes) + " bytes at " + hex(freed.base) + maker;
@@ -67,18 +67,18 @@ std::string AddressSpace::describe(uint64_t address) const {
     bestDistance = distance;
     best = std::move(candidate);
   };
-  auto after = notes_.upper_bound(address);
-  if (after != notes_.end()) consider({after->first, after->second.bytes, after->second.owner});
-  if (after != notes_.begin()) {
+  auto after = notes.upper_bound(address);
+  if (after != notes.end()) consider({after->first, after->second.bytes, after->second.owner});
+  if (after != notes.begin()) {
     --after;
     consider({after->first, after->second.bytes, after->second.owner});
   }
-  auto mapping = mappings_.upper_bound(address);
+  auto mapping = mappings.upper_bound(address);
   auto considerMapping = [&](const Mapping& found) {
     if (!found.noted) consider({found.base, found.bytes, makerOf(found)});
   };
-  if (mapping != mappings_.end()) considerMapping(mapping->second);
-  if (mapping != mappings_.begin()) considerMapping(std::prev(mapping)->second);
+  if (mapping != mappings.end()) considerMapping(mapping->second);
+  if (mapping != mappings.begin()) considerMapping(std::prev(mapping)->second);
   if (bestDistance == nearBytes) return "no allocation near";
   return place(best, address);
 }

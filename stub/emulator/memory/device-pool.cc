@@ -22,20 +22,20 @@ std::optional<uint64_t> DevicePool::findGap(const Chunk& chunk, uint64_t bytes) 
 
 uint64_t DevicePool::addChunk(uint64_t bytes) {
   uint64_t size = alignUp(bytes, pieceBytes);
-  MemoryLease lease(device_, size);
+  MemoryLease lease(device, size);
   std::shared_ptr<HostView> view = HostView::anonymous(size);
-  std::optional<uint64_t> base = space_.plain.take(size, pieceBytes);
+  std::optional<uint64_t> base = space.plain.take(size, pieceBytes);
   if (!base) refuse(CUDA_ERROR_OUT_OF_MEMORY);
-  chunks_.emplace(*base, Chunk{std::move(lease), std::move(view), {}});
+  chunks.emplace(*base, Chunk{std::move(lease), std::move(view), {}});
   return *base;
 }
 
 uint64_t DevicePool::allocate(uint64_t bytes, Context* context, CUmemoryPool pool) {
-  if (bytes > device_.totalBytes()) refuse(CUDA_ERROR_OUT_OF_MEMORY);
+  if (bytes > device.totalBytes()) refuse(CUDA_ERROR_OUT_OF_MEMORY);
   uint64_t rounded = alignUp(bytes, allocationAlignment), chunkBase = 0, offset = 0;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   if (rounded <= pieceBytes / 2) {
-    for (const auto& [base, chunk] : chunks_) {
+    for (const auto& [base, chunk] : chunks) {
       if (chunk.view->bytes() != pieceBytes) continue;
       if (std::optional<uint64_t> gap = findGap(chunk, rounded)) {
         chunkBase = base;
@@ -45,30 +45,30 @@ uint64_t DevicePool::allocate(uint64_t bytes, Context* context, CUmemoryPool poo
     }
   }
   if (chunkBase == 0) chunkBase = addChunk(rounded);
-  Chunk& chunk = chunks_.at(chunkBase);
+  Chunk& chunk = chunks.at(chunkBase);
   chunk.taken[offset] = rounded;
-  space_.map(Mapping{.base = chunkBase + offset,
-                     .bytes = bytes,
-                     .kind = MappingKind::plain,
-                     .view = chunk.view,
-                     .host = chunk.view->base() + offset,
-                     .device = &device_,
-                     .context = context,
-                     .readers = device_.bit(),
-                     .writers = device_.bit(),
-                     .pool = pool},
-             CUDA_ERROR_UNKNOWN);
+  space.map(Mapping{.base = chunkBase + offset,
+                    .bytes = bytes,
+                    .kind = MappingKind::plain,
+                    .view = chunk.view,
+                    .host = chunk.view->base() + offset,
+                    .device = &device,
+                    .context = context,
+                    .readers = device.bit(),
+                    .writers = device.bit(),
+                    .pool = pool},
+            CUDA_ERROR_UNKNOWN);
   return chunkBase + offset;
 }
 
 void DevicePool::free(uint64_t address) {
-  space_.unmap(address, MappingKind::plain, CUDA_ERROR_INVALID_VALUE);
-  std::lock_guard lock(mutex_);
-  auto chunk = std::prev(chunks_.upper_bound(address));
+  space.unmap(address, MappingKind::plain, CUDA_ERROR_INVALID_VALUE);
+  std::lock_guard lock(mutex);
+  auto chunk = std::prev(chunks.upper_bound(address));
   chunk->second.taken.erase(address - chunk->first);
   if (!chunk->second.taken.empty()) return;
-  space_.plain.give(chunk->first);
-  chunks_.erase(chunk);
+  space.plain.give(chunk->first);
+  chunks.erase(chunk);
 }
 
 }  // namespace vgpu::emulator::api

@@ -15,7 +15,7 @@ namespace vgpu::emulator::api {
 
 class DevicePool {
  public:
-  DevicePool(Device& device, AddressSpace& space) : device_(device), space_(space) {}
+  DevicePool(Device& device, AddressSpace& space) : device(device), space(space) {}
 
   // Maps `bytes` of plain memory and returns its device address; refuses with CUDA_ERROR_OUT_OF_MEMORY.
   uint64_t allocate(uint64_t bytes, Context* context, CUmemoryPool pool = nullptr);
@@ -31,10 +31,10 @@ class DevicePool {
   std::optional<uint64_t> findGap(const Chunk&, uint64_t bytes) const;
   uint64_t addChunk(uint64_t bytes);
 
-  Device& device_;
-  AddressSpace& space_;
-  std::mutex mutex_;
-  std::map<uint64_t, Chunk> chunks_;  // by device address
+  Device& device;
+  AddressSpace& space;
+  std::mutex mutex;
+  std::map<uint64_t, Chunk> chunks;  // by device address
 };
 
 }  // namespace vgpu::emulator::api

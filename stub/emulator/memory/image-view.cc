@@ -13,7 +13,7 @@ struct FormatRow {
   uint8_t bytes;
 };
 // In the order of CUresourceViewFormat, which has each with one, two and four channels.
-constexpr FormatRow kFormats[] = {
+constexpr FormatRow formatRows[] = {
     {CU_AD_FORMAT_UNSIGNED_INT8, Kind::unsignedInteger, 1},
     {CU_AD_FORMAT_SIGNED_INT8, Kind::signedInteger, 1},
     {CU_AD_FORMAT_UNSIGNED_INT16, Kind::unsignedInteger, 2},
@@ -23,10 +23,10 @@ constexpr FormatRow kFormats[] = {
     {CU_AD_FORMAT_HALF, Kind::floating, 2},
     {CU_AD_FORMAT_FLOAT, Kind::floating, 4},
 };
-static_assert(CU_RES_VIEW_FORMAT_UINT_1X8 == 1 && CU_RES_VIEW_FORMAT_FLOAT_4X32 == 3 * std::size(kFormats));
+static_assert(CU_RES_VIEW_FORMAT_UINT_1X8 == 1 && CU_RES_VIEW_FORMAT_FLOAT_4X32 == 3 * std::size(formatRows));
 
 ElementFormat formatOf(CUarray_format format, unsigned channels) {
-  for (const FormatRow& row : kFormats)
+  for (const FormatRow& row : formatRows)
     if (row.format == format) return {row.kind, row.bytes, static_cast<uint8_t>(channels)};
   refuse(CUDA_ERROR_NOT_SUPPORTED);
 }
@@ -35,7 +35,7 @@ ElementFormat viewedFormat(CUresourceViewFormat format) {
   constexpr uint8_t channels[] = {1, 2, 4};
   if (format > CU_RES_VIEW_FORMAT_FLOAT_4X32) refuse(CUDA_ERROR_NOT_SUPPORTED);  // compressed blocks
   const unsigned index = format - CU_RES_VIEW_FORMAT_UINT_1X8;
-  const FormatRow& row = kFormats[index / 3];
+  const FormatRow& row = formatRows[index / 3];
   return {row.kind, row.bytes, channels[index % 3]};
 }
 

@@ -35,7 +35,7 @@ bool isPiece(uint64_t value) { return value % pieceBytes == 0; }
 }  // namespace
 
 Physical::Physical(Device& device, const CUmemAllocationProp& properties, uint64_t bytes)
-    : device(device), properties(properties), bytes(bytes), lease_(device, bytes) {
+    : device(device), properties(properties), bytes(bytes), lease(device, bytes) {
   fd = makeMemoryFile(bytes);
 }
 

@@ -17,7 +17,7 @@ namespace vgpu::emulator::api {
 class PlacePool {
  public:
   // Chunks come from `range`; every piece begins at a multiple of `granule`, and takes whole ones.
-  PlacePool(Device& device, VaRange& range, uint64_t granule) : device_(device), range_(range), granule_(granule) {}
+  PlacePool(Device& device, VaRange& range, uint64_t granule) : device(device), range(range), granule(granule) {}
 
   // Refuses with CUDA_ERROR_OUT_OF_MEMORY.
   uint64_t take(uint64_t bytes, uint64_t alignment);
@@ -36,14 +36,14 @@ class PlacePool {
   uint64_t addChunk(uint64_t bytes);
   void addGap(uint64_t base, uint64_t end);
 
-  Device& device_;
-  VaRange& range_;
-  const uint64_t granule_;
-  std::mutex mutex_;
-  std::map<uint64_t, Chunk> chunks_;  // these by address
-  Gaps gaps_;                         // in chunks of small pieces
-  std::map<uint64_t, uint64_t> taken_;
-  uint64_t nextBorn_ = 0;
+  Device& device;
+  VaRange& range;
+  const uint64_t granule;
+  std::mutex mutex;
+  std::map<uint64_t, Chunk> chunks;  // these by address
+  Gaps gaps;                         // in chunks of small pieces
+  std::map<uint64_t, uint64_t> taken;
+  uint64_t nextBorn = 0;
 };
 
 }  // namespace vgpu::emulator::api

@@ -9,9 +9,9 @@ namespace vgpu::emulator::api {
 
 MemorySpan MemorySpan::ofHost(const void* pointer, uint64_t bytes) {
   MemorySpan span;
-  span.pieces_.push_back({static_cast<std::byte*>(const_cast<void*>(pointer)), bytes, nullptr});
-  span.bytes_ = bytes;
-  span.pageable_ = true;
+  span.pieces.push_back({static_cast<std::byte*>(const_cast<void*>(pointer)), bytes, nullptr});
+  span.length = bytes;
+  span.isPageable = true;
   return span;
 }
 
@@ -21,9 +21,9 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
   if (!pieces || !mapping)
     refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
   MemorySpan span;
-  span.pieces_ = std::move(*pieces);
-  span.bytes_ = bytes;
-  span.device_ = mapping->hostKind() ? nullptr : mapping->device;
+  span.pieces = std::move(*pieces);
+  span.length = bytes;
+  span.owner = mapping->hostKind() ? nullptr : mapping->device;
   return span;
 }
 
@@ -41,8 +41,8 @@ MemorySpan MemorySpan::ofCopy(const MemorySpan& source) {
     std::shared_ptr<std::vector<std::byte>> bytes;
   };
   MemorySpan span;
-  span.pieces_.push_back({buffer->data(), buffer->size(), std::make_shared<Keeper>(buffer)});
-  span.bytes_ = source.bytes();
+  span.pieces.push_back({buffer->data(), buffer->size(), std::make_shared<Keeper>(buffer)});
+  span.length = source.bytes();
   copyBytes(span, 0, source, 0, source.bytes());
   return span;
 }

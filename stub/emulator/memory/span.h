@@ -21,17 +21,17 @@ class MemorySpan {
   // Bytes of its own, which the span keeps: what a pageable source held when the copy was asked for.
   static MemorySpan ofCopy(const MemorySpan& source);
 
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return length; }
   // Host memory that the driver does not know: copies from and to it cannot outlive the call.
-  bool pageable() const { return pageable_; }
+  bool pageable() const { return isPageable; }
   // The device whose memory it is; null for host memory, managed memory included.
-  Device* device() const { return device_; }
-  bool onDevice() const { return device_ != nullptr; }
+  Device* device() const { return owner; }
+  bool onDevice() const { return owner != nullptr; }
 
   // Calls each(host, part) for the pieces of [offset, offset + bytes), in order.
   template <class Each>
   void forEach(uint64_t offset, uint64_t bytes, Each each) const {
-    for (const Piece& piece : pieces_) {
+    for (const Piece& piece : pieces) {
       if (offset >= piece.bytes) {
         offset -= piece.bytes;
         continue;
@@ -45,10 +45,10 @@ class MemorySpan {
   }
 
  private:
-  std::vector<Piece> pieces_;
-  uint64_t bytes_ = 0;
-  bool pageable_ = false;
-  Device* device_ = nullptr;
+  std::vector<Piece> pieces;
+  uint64_t length = 0;
+  bool isPageable = false;
+  Device* owner = nullptr;
 };
 
 void copyBytes(const MemorySpan& to, uint64_t toOffset, const MemorySpan& from, uint64_t fromOffset, uint64_t bytes);

@@ -6,29 +6,29 @@
 namespace vgpu::emulator::api {
 
 uint64_t TextureObjects::add(TextureObject object) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   uint64_t handle = 1;
-  for (const auto& [taken, each] : objects_) {
+  for (const auto& [taken, each] : objects) {
     if (taken != handle) break;
     ++handle;
   }
-  objects_.emplace(handle, object);
+  objects.emplace(handle, object);
   return handle;
 }
 
 TextureObject TextureObjects::get(uint64_t handle, bool surface) const {
-  std::lock_guard lock(mutex_);
-  auto at = objects_.find(handle);
-  if (at == objects_.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
+  std::lock_guard lock(mutex);
+  auto at = objects.find(handle);
+  if (at == objects.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
   return at->second;
 }
 
 void TextureObjects::destroy(uint64_t handle, bool surface) {
   Context* context;
   {
-    std::lock_guard lock(mutex_);
-    auto at = objects_.find(handle);
-    if (at == objects_.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
+    std::lock_guard lock(mutex);
+    auto at = objects.find(handle);
+    if (at == objects.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
     at->second.destroyed = true;
     context = at->second.context;
   }
@@ -39,26 +39,26 @@ void TextureObjects::destroy(uint64_t handle, bool surface) {
 }
 
 void TextureObjects::remove(uint64_t handle) {
-  std::lock_guard lock(mutex_);
-  objects_.erase(handle);
+  std::lock_guard lock(mutex);
+  objects.erase(handle);
 }
 
 void TextureObjects::removeOf(const Context& context) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(objects_, [&](const auto& object) { return object.second.context == &context; });
+  std::lock_guard lock(mutex);
+  std::erase_if(objects, [&](const auto& object) { return object.second.context == &context; });
 }
 
 std::vector<std::shared_ptr<const ImageView>> TextureObjects::images() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::vector<std::shared_ptr<const ImageView>> images;
-  if (!objects_.empty()) images.resize(objects_.rbegin()->first + 1);
-  for (const auto& [handle, object] : objects_) images[handle] = object.image;
+  if (!objects.empty()) images.resize(objects.rbegin()->first + 1);
+  for (const auto& [handle, object] : objects) images[handle] = object.image;
   return images;
 }
 
 const ImageView* KernelViews::find(uint64_t handle) const {
-  std::call_once(taken_, [&] { images_ = objects_.images(); });
-  return handle < images_.size() ? images_[handle].get() : nullptr;
+  std::call_once(taken, [&] { images = objects.images(); });
+  return handle < images.size() ? images[handle].get() : nullptr;
 }
 
 namespace {

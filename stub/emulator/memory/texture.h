@@ -35,20 +35,20 @@ class TextureObjects {
  private:
   void remove(uint64_t handle);
 
-  mutable std::mutex mutex_;
-  std::map<uint64_t, TextureObject> objects_;
+  mutable std::mutex mutex;
+  std::map<uint64_t, TextureObject> objects;
 };
 
 // The objects as they are when a kernel first uses one.
 class KernelViews : public ImageViews {
  public:
-  explicit KernelViews(const TextureObjects& objects) : objects_(objects) {}
+  explicit KernelViews(const TextureObjects& objects) : objects(objects) {}
   const ImageView* find(uint64_t handle) const override;
 
  private:
-  const TextureObjects& objects_;
-  mutable std::once_flag taken_;
-  mutable std::vector<std::shared_ptr<const ImageView>> images_;
+  const TextureObjects& objects;
+  mutable std::once_flag taken;
+  mutable std::vector<std::shared_ptr<const ImageView>> images;
 };
 
 }  // namespace vgpu::emulator::api

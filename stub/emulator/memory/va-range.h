@@ -10,31 +10,31 @@ namespace vgpu::emulator::api {
 
 class VaRange {
  public:
-  VaRange(uint64_t base, uint64_t bytes) : base_(base), end_(base + bytes) {}
+  VaRange(uint64_t base, uint64_t bytes) : base(base), limit(base + bytes) {}
 
   // Nothing where no gap fits.
   std::optional<uint64_t> take(uint64_t bytes, uint64_t alignment) {
-    std::lock_guard lock(mutex_);
-    uint64_t at = base_;
-    for (const auto& [start, end] : taken_) {
+    std::lock_guard lock(mutex);
+    uint64_t at = base;
+    for (const auto& [start, end] : taken) {
       uint64_t candidate = (at + alignment - 1) / alignment * alignment;
       if (candidate <= start && start - candidate >= bytes) break;
       at = end;
     }
     at = (at + alignment - 1) / alignment * alignment;
-    if (at >= end_ || end_ - at < bytes) return std::nullopt;
-    taken_[at] = at + bytes;
+    if (at >= limit || limit - at < bytes) return std::nullopt;
+    taken[at] = at + bytes;
     return at;
   }
   void give(uint64_t base) {
-    std::lock_guard lock(mutex_);
-    taken_.erase(base);
+    std::lock_guard lock(mutex);
+    taken.erase(base);
   }
 
  private:
-  const uint64_t base_, end_;
-  std::mutex mutex_;
-  std::map<uint64_t, uint64_t> taken_;  // start to end
+  const uint64_t base, limit;
+  std::mutex mutex;
+  std::map<uint64_t, uint64_t> taken;  // start to end
 };
 
 }  // namespace vgpu::emulator::api

@@ -6,12 +6,12 @@
 namespace vgpu::emulator::api {
 
 std::shared_ptr<Function> LoadedModule::function(const std::string& name) {
-  if (std::find(names_.begin(), names_.end(), name) == names_.end()) refuse(CUDA_ERROR_NOT_FOUND);
-  std::lock_guard lock(functionsMutex_);
-  if (std::shared_ptr<Function> known = functions_[name].lock()) return known;
+  if (std::find(names.begin(), names.end(), name) == names.end()) refuse(CUDA_ERROR_NOT_FOUND);
+  std::lock_guard lock(functionsMutex);
+  if (std::shared_ptr<Function> known = functions[name].lock()) return known;
   auto function = std::make_shared<Function>(shared_from_this(), name);
   context.driver.functions.add(function);
-  functions_[name] = function;
+  functions[name] = function;
   return function;
 }
 

@@ -12,18 +12,18 @@ JitLog::JitLog(unsigned count, CUjit_option* options, void** values) {
   for (unsigned i = 0; i < count; ++i) {
     switch (options[i]) {
       case CU_JIT_ERROR_LOG_BUFFER:
-        errorBuffer_ = static_cast<char*>(values[i]);
+        errorBuffer = static_cast<char*>(values[i]);
         break;
       case CU_JIT_INFO_LOG_BUFFER:
-        infoBuffer_ = static_cast<char*>(values[i]);
+        infoBuffer = static_cast<char*>(values[i]);
         break;
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-        errorBytes_ = static_cast<unsigned>(asNumber(values[i]));
-        errorBytesOut_ = &values[i];
+        errorBytes = static_cast<unsigned>(asNumber(values[i]));
+        errorBytesOut = &values[i];
         break;
       case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-        infoBytes_ = static_cast<unsigned>(asNumber(values[i]));
-        infoBytesOut_ = &values[i];
+        infoBytes = static_cast<unsigned>(asNumber(values[i]));
+        infoBytesOut = &values[i];
         break;
       default:
         // Everything else tunes code generation, of which there is none.

@@ -30,8 +30,8 @@ void checkHeader(std::string_view ptx, int architecture) {
   if (target == std::string_view::npos || sm == std::string_view::npos) return;
   std::string digits(ptx.substr(sm + 3, 8));
   if (std::sscanf(digits.c_str(), "%d", &wanted) != 1 || wanted <= architecture) return;
-  refuse(CUDA_ERROR_INVALID_PTX, "the PTX is for sm_" + std::to_string(wanted) + ", newer than this device, sm_" +
-                                     std::to_string(architecture));
+  refuse(CUDA_ERROR_INVALID_PTX,
+         "the PTX is for sm_" + std::to_string(wanted) + ", newer than this device, sm_" + std::to_string(architecture));
 }
 
 void report(const Refusal& refusal, JitLog& log) {
@@ -46,53 +46,53 @@ CUresult codeOf(const PtxError& error) {
 }
 
 PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, bool managed)
-    : driver_(context.driver),
-      pool_(pool),
-      bytes_(bytes),
-      kind_(managed ? MappingKind::managed : MappingKind::image),
-      base_(pool.take(bytes, 1)) {
+    : driver(context.driver),
+      pool(pool),
+      size(bytes),
+      kind(managed ? MappingKind::managed : MappingKind::image),
+      address(pool.take(bytes, 1)) {
   try {
-    view_ = managed ? HostView::anonymousAt(base_, alignUp(bytes, hostPageBytes)) : HostView::anonymous(bytes);
-    host_ = view_->base();
+    hostView = managed ? HostView::anonymousAt(address, alignUp(bytes, hostPageBytes)) : HostView::anonymous(bytes);
+    hostAddress = hostView->base();
     map(context);
   } catch (...) {
-    pool.give(base_);
+    pool.give(address);
     throw;
   }
 }
 
 PlacedRange::PlacedRange(Context& context, PlacePool& pool, uint64_t bytes, uint64_t alignment,
                          std::shared_ptr<HostView> view, uint64_t offset)
-    : driver_(context.driver),
-      pool_(pool),
-      bytes_(bytes),
-      kind_(MappingKind::image),
-      base_(pool.take(bytes, alignment)),
-      view_(std::move(view)),
-      host_(view_->base() + offset) {
+    : driver(context.driver),
+      pool(pool),
+      size(bytes),
+      kind(MappingKind::image),
+      address(pool.take(bytes, alignment)),
+      hostView(std::move(view)),
+      hostAddress(hostView->base() + offset) {
   map(context);
 }
 
 void PlacedRange::map(Context& context) {
-  const bool managed = kind_ == MappingKind::managed;
+  const bool managed = kind == MappingKind::managed;
   const uint64_t devices = managed ? ~uint64_t{0} : context.device.bit();
-  driver_.space.map(Mapping{.base = base_,
-                            .bytes = bytes_,
-                            .kind = kind_,
-                            .view = view_,
-                            .host = host_,
-                            .device = &context.device,
-                            .context = managed ? nullptr : &context,  // nobody's to free: it goes with the module
-                            .readers = devices,
-                            .writers = devices},
-                    CUDA_ERROR_UNKNOWN);
+  driver.space.map(Mapping{.base = address,
+                           .bytes = size,
+                           .kind = kind,
+                           .view = hostView,
+                           .host = hostAddress,
+                           .device = &context.device,
+                           .context = managed ? nullptr : &context,  // nobody's to free: it goes with the module
+                           .readers = devices,
+                           .writers = devices},
+                   CUDA_ERROR_UNKNOWN);
 }
 
 void PlacedRange::release() {
-  if (released_) return;
-  released_ = true;
-  driver_.space.unmap(base_, kind_, CUDA_ERROR_UNKNOWN);
-  pool_.give(base_);
+  if (released) return;
+  released = true;
+  driver.space.unmap(address, kind, CUDA_ERROR_UNKNOWN);
+  pool.give(address);
 }
 
 LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner) {
@@ -103,7 +103,7 @@ LoadedModule::LoadedModule(Context& owner, std::string_view ptx) : context(owner
     throw refusalFor(error);
   }
   placeSections();
-  names_ = module->kernelNames();
+  names = module->kernelNames();
 }
 
 // The bytes of all are one mapping of this process, which has a limited number of them.
@@ -116,18 +116,18 @@ void LoadedModule::placeSections() {
   uint64_t offset = 0;
   for (const Section& section : module->sections()) {
     offset = alignUp(offset, hostAlignment);
-    image_.push_back(
+    image.push_back(
         section.managed
             ? std::make_unique<PlacedRange>(context, context.managedVariables, section.bytes, true)
             : std::make_unique<PlacedRange>(context, context.variables, section.bytes, section.align, view, offset));
-    places.push_back({image_.back()->base(), image_.back()->host()});
+    places.push_back({image.back()->base(), image.back()->host()});
     if (!section.managed) offset += section.bytes;
   }
   module->place(places);
 }
 
 void LoadedModule::release() {
-  for (const std::unique_ptr<PlacedRange>& section : image_) section->release();
+  for (const std::unique_ptr<PlacedRange>& section : image) section->release();
 }
 
 const Variable* LoadedModule::findVariable(std::string_view name) const {
@@ -138,14 +138,14 @@ const Variable* LoadedModule::findVariable(std::string_view name) const {
 }
 
 const Kernel& LoadedModule::decode(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  if (auto known = undecodable_.find(name); known != undecodable_.end()) throw known->second;
+  std::lock_guard lock(mutex);
+  if (auto known = undecodable.find(name); known != undecodable.end()) throw known->second;
   try {
     if (const Kernel* kernel = module->findKernel(name)) return *kernel;
   } catch (const PtxError& error) {
     Refusal refusal = refusalFor(error);
     std::fprintf(stderr, "vgpu emulator: kernel %s: %s\n", name.c_str(), refusal.message.c_str());
-    undecodable_.emplace(name, refusal);
+    undecodable.emplace(name, refusal);
     throw refusal;
   }
   refuse(CUDA_ERROR_NOT_FOUND);

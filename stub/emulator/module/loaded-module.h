@@ -28,21 +28,21 @@ class PlacedRange {
   PlacedRange(const PlacedRange&) = delete;
   // Gives address and memory back. The bytes stay where this process sees them while a kernel may still hold them.
   void release();
-  uint64_t base() const { return base_; }
-  uint64_t bytes() const { return bytes_; }
-  std::byte* host() const { return host_; }
+  uint64_t base() const { return address; }
+  uint64_t bytes() const { return size; }
+  std::byte* host() const { return hostAddress; }
 
  private:
   void map(Context&);
 
-  Driver& driver_;
-  PlacePool& pool_;
-  const uint64_t bytes_;
-  const MappingKind kind_;
-  uint64_t base_ = 0;
-  std::shared_ptr<HostView> view_;
-  std::byte* host_ = nullptr;
-  bool released_ = false;
+  Driver& driver;
+  PlacePool& pool;
+  const uint64_t size;
+  const MappingKind kind;
+  uint64_t address = 0;
+  std::shared_ptr<HostView> hostView;
+  std::byte* hostAddress = nullptr;
+  bool released = false;
 };
 
 struct Function;
@@ -57,7 +57,7 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
 
   // The kernel's decoded form; refuses where its body cannot be decoded, and says why on stderr, once a kernel.
   const Kernel& decode(const std::string& name);
-  const std::vector<std::string>& kernelNames() const { return names_; }
+  const std::vector<std::string>& kernelNames() const { return names; }
   const Variable* findVariable(std::string_view name) const;
   uint64_t addressOf(const Variable& variable) const { return module->addressOf(variable); }
   // The module is unloaded, though a graph or a launch may still refer to it.
@@ -67,11 +67,11 @@ struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
 
  private:
   void placeSections();
-  std::vector<std::unique_ptr<PlacedRange>> image_;  // a section each
-  std::vector<std::string> names_;
-  std::mutex mutex_, functionsMutex_;
-  std::map<std::string, Refusal> undecodable_;
-  std::map<std::string, std::weak_ptr<Function>> functions_;
+  std::vector<std::unique_ptr<PlacedRange>> image;  // a section each
+  std::vector<std::string> names;
+  std::mutex mutex, functionsMutex;
+  std::map<std::string, Refusal> undecodable;
+  std::map<std::string, std::weak_ptr<Function>> functions;
 };
 
 // What a CUfunction stands for.
@@ -100,10 +100,10 @@ struct LibraryKernel;
 struct Library : std::enable_shared_from_this<Library> {
   // Keeps a copy of the image, unless the caller promised to preserve it.
   Library(std::span<const std::byte> image, bool preserved)
-      : copy_(preserved ? std::vector<std::byte>{} : std::vector<std::byte>(image.begin(), image.end())),
-        image_(preserved ? image : std::span<const std::byte>(copy_)) {}
+      : copy(preserved ? std::vector<std::byte>{} : std::vector<std::byte>(image.begin(), image.end())),
+        source(preserved ? image : std::span<const std::byte>(copy)) {}
   CUlibrary handle = nullptr;
-  std::span<const std::byte> image() const { return image_; }
+  std::span<const std::byte> image() const { return source; }
   std::shared_ptr<LoadedModule> moduleIn(Context&);
   std::shared_ptr<LibraryKernel> kernel(Context&, const std::string& name);
   std::vector<std::shared_ptr<LibraryKernel>> allKernels(Context&);
@@ -113,8 +113,8 @@ struct Library : std::enable_shared_from_this<Library> {
   std::map<std::string, std::shared_ptr<LibraryKernel>> kernels;
 
  private:
-  const std::vector<std::byte> copy_;
-  const std::span<const std::byte> image_;
+  const std::vector<std::byte> copy;
+  const std::span<const std::byte> source;
 };
 
 struct LibraryKernel {

@@ -11,7 +11,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kNewestVersion = 99;  // .version 9.x
+constexpr int newestVersion = 99;  // .version 9.x
 
 constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -20,61 +20,61 @@ constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
 class ParsedModule : public Module {
  public:
   ParsedModule(std::string_view text, int architecture)
-      : text_(text), architecture_(architecture), declarations_(scan(text_)), image_(declarations_) {
-    if (declarations_.version > kNewestVersion)
+      : ownText(text), architecture(architecture), declarations(scan(ownText)), image(declarations) {
+    if (declarations.version > newestVersion)
       throw PtxError(PtxError::Kind::unsupported, 1,
-                     ".version " + std::to_string(declarations_.version / 10) + ".x is newer than 9");
+                     ".version " + std::to_string(declarations.version / 10) + ".x is newer than 9");
     requireFunctions();
-    if (declarations_.target > architecture)
+    if (declarations.target > architecture)
       throw PtxError(PtxError::Kind::unsupported, 1,
-                     ".target sm_" + std::to_string(declarations_.target) + " is newer than this device's sm_" +
+                     ".target sm_" + std::to_string(declarations.target) + " is newer than this device's sm_" +
                          std::to_string(architecture));
   }
 
-  std::span<const Variable> variables() const override { return image_.variables(); }
+  std::span<const Variable> variables() const override { return image.variables(); }
 
   std::vector<std::string> kernelNames() const override {
     std::vector<std::string> names;
-    for (const FunctionDecl& decl : declarations_.functions)
+    for (const FunctionDecl& decl : declarations.functions)
       if (decl.isKernel && decl.hasBody) names.push_back(decl.name);
     return names;
   }
 
-  std::span<const Section> sections() const override { return image_.sections(); }
-  void place(std::span<const SectionPlace> places) override { image_.place(places); }
-  uint64_t addressOf(const Variable& variable) const override { return image_.addressOf(variable); }
+  std::span<const Section> sections() const override { return image.sections(); }
+  void place(std::span<const SectionPlace> places) override { image.place(places); }
+  uint64_t addressOf(const Variable& variable) const override { return image.addressOf(variable); }
 
   const Kernel* findKernel(std::string_view name) override {
-    const auto found = declarations_.functionIndex.find(name);
-    if (found == declarations_.functionIndex.end()) return nullptr;
-    const FunctionDecl& decl = declarations_.functions[found->second];
+    const auto found = declarations.functionIndex.find(name);
+    if (found == declarations.functionIndex.end()) return nullptr;
+    const FunctionDecl& decl = declarations.functions[found->second];
     if (!decl.isKernel || !decl.hasBody) return nullptr;
-    if (!image_.isPlaced())
+    if (!image.isPlaced())
       throw PtxError(PtxError::Kind::invalid, decl.line,
                      "kernel '" + decl.name + "' was asked for before the module had an address");
-    const std::lock_guard lock(mutex_);
-    auto& kernel = kernels_[&decl];
-    if (!kernel) kernel = Linker(declarations_, image_, architecture_).link(decl);
+    const std::lock_guard lock(mutex);
+    auto& kernel = kernels[&decl];
+    if (!kernel) kernel = Linker(declarations, image, architecture).link(decl);
     return kernel.get();
   }
 
  private:
   // A function that is called and defined nowhere, in the words of the driver's compiler.
   void requireFunctions() const {
-    for (const auto& [name, index] : declarations_.functionIndex) {
-      const FunctionDecl& function = declarations_.functions[index];
-      if (!function.isExtern || function.hasBody || isBuiltin(name) || !refersTo(declarations_, name)) continue;
+    for (const auto& [name, index] : declarations.functionIndex) {
+      const FunctionDecl& function = declarations.functions[index];
+      if (!function.isExtern || function.hasBody || isBuiltin(name) || !refersTo(declarations, name)) continue;
       throw PtxError(PtxError::Kind::unresolved, 0,
                      "ptxas fatal   : Unresolved extern function '" + function.name + "'");
     }
   }
 
-  std::string text_;
-  int architecture_;
-  Declarations declarations_;
-  Image image_;
-  std::mutex mutex_;  // guards kernels_
-  std::unordered_map<const FunctionDecl*, std::unique_ptr<Kernel>> kernels_;
+  std::string ownText;  // what declarations point into
+  int architecture;
+  Declarations declarations;
+  Image image;
+  std::mutex mutex;  // guards kernels
+  std::unordered_map<const FunctionDecl*, std::unique_ptr<Kernel>> kernels;
 };
 
 }  // namespace

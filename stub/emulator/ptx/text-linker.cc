@@ -71,12 +71,12 @@ TextLinker::Problems TextLinker::add(std::string name, std::string text) {
       addVariable(*piece, variable, problems);
   }
   std::sort(problems.lines.begin(), problems.lines.end());
-  pieces_.push_back(std::move(piece));
+  pieces.push_back(std::move(piece));
   return problems;
 }
 
 void TextLinker::addFunction(const Piece& piece, const FunctionDecl& function, Problems& problems) {
-  auto [entry, added] = shared_.emplace(function.name, Shared{&piece});
+  auto [entry, added] = shared.emplace(function.name, Shared{&piece});
   Shared& known = entry->second;
   if (!added && (!known.function || !sameShape(known.function->parameters, function.parameters) ||
                  !sameShape(known.function->results, function.results)))
@@ -88,7 +88,7 @@ void TextLinker::addFunction(const Piece& piece, const FunctionDecl& function, P
 }
 
 void TextLinker::addVariable(const Piece& piece, const VariableDecl& variable, Problems& problems) {
-  auto [entry, added] = shared_.emplace(variable.name, Shared{&piece});
+  auto [entry, added] = shared.emplace(variable.name, Shared{&piece});
   Shared& known = entry->second;
   const auto differs = [&](const char* what) {
     problems.lines.push_back(std::string(what) + " doesn't match for " + quoted(variable.name) + " in " +
@@ -115,9 +115,9 @@ void TextLinker::define(Shared& known, const Piece& piece, const std::string& na
 
 std::vector<std::string> TextLinker::undefined() const {
   std::vector<std::string> lines;
-  for (const auto& [name, known] : shared_) {
+  for (const auto& [name, known] : shared) {
     if (known.definer || (known.function && isBuiltin(name))) continue;
-    for (const auto& piece : pieces_)
+    for (const auto& piece : pieces)
       if (!piece->locals.contains(name) && refersTo(piece->declarations, name))
         lines.push_back("Undefined reference to " + quoted(name) + " in " + quoted(piece->name));
   }
@@ -127,10 +127,9 @@ std::vector<std::string> TextLinker::undefined() const {
 // The module's own names that another module has as well, and what they become.
 std::map<std::string_view, std::string> TextLinker::renamed(size_t piece) const {
   std::map<std::string_view, std::string> names;
-  for (const std::string_view name : pieces_[piece]->locals) {
-    bool elsewhere = shared_.contains(name);
-    for (size_t i = 0; i < pieces_.size() && !elsewhere; ++i)
-      elsewhere = i != piece && pieces_[i]->locals.contains(name);
+  for (const std::string_view name : pieces[piece]->locals) {
+    bool elsewhere = shared.contains(name);
+    for (size_t i = 0; i < pieces.size() && !elsewhere; ++i) elsewhere = i != piece && pieces[i]->locals.contains(name);
     if (elsewhere) names.emplace(name, std::string(name) + "$in" + std::to_string(piece));
   }
   return names;
@@ -138,19 +137,19 @@ std::map<std::string_view, std::string> TextLinker::renamed(size_t piece) const 
 
 std::string TextLinker::linked() const {
   int version = 0, target = 0, files = 0;
-  for (const auto& piece : pieces_) {
+  for (const auto& piece : pieces) {
     version = std::max(version, piece->declarations.version);
     target = std::max(target, piece->declarations.target);
   }
   std::string text = ".version " + std::to_string(version / 10) + "." + std::to_string(version % 10) + "\n.target sm_" +
                      std::to_string(target) + "\n.address_size 64\n";
-  for (size_t i = 0; i < pieces_.size(); ++i) append(text, i, files);
+  for (size_t i = 0; i < pieces.size(); ++i) append(text, i, files);
   return text;
 }
 
 // The module's text without its header, with its names and the numbers of its files made its own.
 void TextLinker::append(std::string& to, size_t index, int& files) const {
-  const Piece& piece = *pieces_[index];
+  const Piece& piece = *pieces[index];
   const std::string_view text = piece.text;
   const std::map<std::string_view, std::string> names = renamed(index);
   Lexer lexer(text);

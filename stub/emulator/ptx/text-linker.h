@@ -29,7 +29,7 @@ class TextLinker {
   // What modules refer to and none defines.
   std::vector<std::string> undefined() const;
   std::string linked() const;
-  bool empty() const { return pieces_.empty(); }
+  bool empty() const { return pieces.empty(); }
 
  private:
   struct Piece {
@@ -51,8 +51,8 @@ class TextLinker {
   std::map<std::string_view, std::string> renamed(size_t piece) const;
   void append(std::string& to, size_t piece, int& files) const;
 
-  std::vector<std::unique_ptr<Piece>> pieces_;
-  std::map<std::string, Shared, std::less<>> shared_;
+  std::vector<std::unique_ptr<Piece>> pieces;
+  std::map<std::string, Shared, std::less<>> shared;
 };
 
 // Whether a body or an initialiser of the module refers to `name`.

@@ -50,7 +50,7 @@ void refuseDuringCapture(Driver& driver) {
 
 void StreamSet::recordOperation(Stream& stream, Operation operation, std::shared_ptr<Event> event,
                                 std::shared_ptr<Graph> child) {
-  std::lock_guard lock(context_.driver.graphMutex);
+  std::lock_guard lock(context.driver.graphMutex);
   if (stream.capture->invalidated) refuse(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   std::shared_ptr<GraphNode> node = stream.capture->graph->add(std::move(operation), stream.captureTail);
   node->event = std::move(event);
@@ -60,10 +60,10 @@ void StreamSet::recordOperation(Stream& stream, Operation operation, std::shared
 
 void StreamSet::refuseImplicit(const Stream& stream) {
   if (activeCaptures == 0 || stream.kind != Stream::Kind::legacy) return;
-  for (const std::weak_ptr<Stream>& weak : created_) {
+  for (const std::weak_ptr<Stream>& weak : created) {
     std::shared_ptr<Stream> each = weak.lock();
     if (!each || !each->blocking() || !each->capture) continue;
-    std::lock_guard lock(context_.driver.graphMutex);
+    std::lock_guard lock(context.driver.graphMutex);
     each->capture->invalidated = true;
     refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   }
@@ -71,13 +71,13 @@ void StreamSet::refuseImplicit(const Stream& stream) {
 
 bool Stream::capturing() {
   if (activeCaptures == 0) return false;
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   return capture != nullptr;
 }
 
 void Stream::refuseCapturing() {
   if (activeCaptures == 0) return;
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   if (!capture) return;
   std::lock_guard lock(context.driver.graphMutex);
   capture->invalidated = true;
@@ -98,7 +98,7 @@ void Event::refuseCaptured() {
 
 bool Stream::recordCaptured(const std::shared_ptr<Event>& event, bool external) {
   if (activeCaptures == 0) return false;
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   if (!capture) return false;
   if (external) {
     context.streams.recordOperation(*this, {.weight = Weight::light, .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD}, event,
@@ -113,7 +113,7 @@ bool Stream::recordCaptured(const std::shared_ptr<Event>& event, bool external) 
 
 bool Stream::waitCaptured(const std::shared_ptr<Event>& event, bool external) {
   if (activeCaptures == 0) return false;
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   std::shared_ptr<Capture> captured;
   std::vector<GraphNode*> nodes;
   {
@@ -141,7 +141,7 @@ bool Stream::waitCaptured(const std::shared_ptr<Event>& event, bool external) {
 
 void Stream::beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode, std::vector<GraphNode*> after) {
   if (kind == Kind::legacy) refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   std::lock_guard lock(context.driver.graphMutex);
   if (capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
   capture =
@@ -153,8 +153,8 @@ void Stream::beginCapture(std::shared_ptr<Graph> graph, CUstreamCaptureMode mode
 }
 
 std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
-  std::lock_guard streams(mutex_);
-  std::lock_guard lock(context_.driver.graphMutex);
+  std::lock_guard streams(mutex);
+  std::lock_guard lock(context.driver.graphMutex);
   std::shared_ptr<Capture> capture = stream.capture;
   if (!capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
   if (capture->origin != &stream) {
@@ -174,10 +174,10 @@ std::shared_ptr<Graph> StreamSet::endCapture(Stream& stream) {
     each.capture = nullptr;
     each.captureTail.clear();
   };
-  for (const std::weak_ptr<Stream>& weak : created_) {
+  for (const std::weak_ptr<Stream>& weak : created) {
     if (std::shared_ptr<Stream> each = weak.lock()) release(*each);
   }
-  for (const auto& [thread, each] : perThread_) release(*each);
+  for (const auto& [thread, each] : perThread) release(*each);
   release(stream);
   --activeCaptures;
   if (capture->invalidated) refuse(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
@@ -284,14 +284,14 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 namespace vgpu::emulator::api {
 
 Stream::CaptureState Stream::captureState() {
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   CaptureState state{capture, {}};
   for (const GraphNode* node : captureTail) state.tail.push_back(node->handle);
   return state;
 }
 
 void Stream::changeTail(const std::vector<GraphNode*>& nodes, bool replace) {
-  std::lock_guard streams(context.streams.mutex_);
+  std::lock_guard streams(context.streams.mutex);
   std::lock_guard lock(context.driver.graphMutex);
   if (!capture) refuse(CUDA_ERROR_ILLEGAL_STATE);
   for (const GraphNode* node : nodes) require(node->graph == capture->graph.get());

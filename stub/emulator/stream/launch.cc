@@ -46,21 +46,21 @@ CUresult codeOf(Fault::Kind kind) {
 // Sets `cancelled` when the kernel's time is over, where the device has a limit.
 class TimeLimit {
  public:
-  TimeLimit(Scheduler& scheduler, double seconds) : scheduler_(scheduler) {
+  TimeLimit(Scheduler& scheduler, double seconds) : scheduler(scheduler) {
     if (seconds <= 0) return;
     auto limit = std::chrono::duration_cast<Scheduler::Deadline::duration>(std::chrono::duration<double>(seconds));
-    alarm_ = scheduler.setAlarm(std::chrono::steady_clock::now() + limit, [this] { cancelled_ = true; });
+    alarm = scheduler.setAlarm(std::chrono::steady_clock::now() + limit, [this] { isCancelled = true; });
   }
   TimeLimit(const TimeLimit&) = delete;
   ~TimeLimit() {
-    if (alarm_ != 0) scheduler_.cancelAlarm(alarm_);
+    if (alarm != 0) scheduler.cancelAlarm(alarm);
   }
-  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+  const std::atomic<bool>* cancelled() const { return &isCancelled; }
 
  private:
-  Scheduler& scheduler_;
-  uint64_t alarm_ = 0;
-  std::atomic<bool> cancelled_{false};
+  Scheduler& scheduler;
+  uint64_t alarm = 0;
+  std::atomic<bool> isCancelled{false};
 };
 
 void runKernel(const LaunchRequest& request) {

@@ -17,18 +17,18 @@ constexpr int maximumExecutors = 128;
 }  // namespace
 
 void Scheduler::tie(const TaskRef& task, std::span<const TaskRef> predecessors) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   for (const TaskRef& before : predecessors) {
     if (!before || before->done()) continue;
-    before->dependents_.push_back(task);
-    ++task->pending_;
+    before->dependents.push_back(task);
+    ++task->pending;
   }
 }
 
 void Scheduler::start(const TaskRef& task) {
   Ready ready;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex);
     release(task, ready);
   }
   execute(ready);
@@ -36,8 +36,8 @@ void Scheduler::start(const TaskRef& task) {
 
 // One predecessor less. The mutex is held.
 void Scheduler::release(const TaskRef& task, Ready& ready) {
-  if (--task->pending_ != 0) return;
-  if (task->weight_ == Weight::light) {
+  if (--task->pending != 0) return;
+  if (task->weight == Weight::light) {
     ready.light.push_back(task);
   } else if (ready.takesHeavy && !ready.heavy) {
     ready.heavy = task;
@@ -48,12 +48,12 @@ void Scheduler::release(const TaskRef& task, Ready& ready) {
 
 // The mutex is held.
 void Scheduler::enqueue(TaskRef task) {
-  ready_.push_back(std::move(task));
-  if (idle_ > woken_) {
-    ++woken_;
-    work_.notify_one();
-  } else if (executors_ < maximumExecutors) {
-    ++executors_;
+  readyTasks.push_back(std::move(task));
+  if (idle > woken) {
+    ++woken;
+    work.notify_one();
+  } else if (executors < maximumExecutors) {
+    ++executors;
     std::thread([this] { executorLoop(); }).detach();
   }
 }
@@ -69,17 +69,17 @@ void Scheduler::execute(Ready& ready) {
 
 // False where the task has to be asked again; the clock does that.
 bool Scheduler::runAction(const TaskRef& task) {
-  if (!task->action_ || task->domain_.failed()) return true;
+  if (!task->action || task->domain.failed()) return true;
   Outcome outcome = Outcome::finished;
   try {
-    outcome = task->action_();
+    outcome = task->action();
   } catch (const std::exception& error) {
     // Actions report their own failures to their context; what is left is ours.
     std::fprintf(stderr, "vgpu emulator: internal error in device work: %s\n", error.what());
   }
   if (outcome == Outcome::finished) return true;
-  std::lock_guard lock(mutex_);
-  waiters_.push_back(task);
+  std::lock_guard lock(mutex);
+  waiters.push_back(task);
   wakeClock();
   return false;
 }
@@ -88,26 +88,26 @@ void Scheduler::finish(const TaskRef& task, Ready& ready) {
   Action spent;
   std::vector<TaskRef> dependents;
   {
-    std::lock_guard lock(mutex_);
-    spent = std::move(task->action_);
-    task->action_ = nullptr;
-    dependents.swap(task->dependents_);
-    task->done_.store(1, std::memory_order_release);
+    std::lock_guard lock(mutex);
+    spent = std::move(task->action);
+    task->action = nullptr;
+    dependents.swap(task->dependents);
+    task->completed.store(1, std::memory_order_release);
     for (const TaskRef& next : dependents) release(next, ready);
   }
-  task->done_.notify_all();
+  task->completed.notify_all();
 }
 
 TaskRef Scheduler::nextReady() {
-  std::unique_lock lock(mutex_);
-  while (ready_.empty()) {
-    ++idle_;
-    work_.wait(lock, [&] { return woken_ > 0; });
-    --idle_;
-    --woken_;
+  std::unique_lock lock(mutex);
+  while (readyTasks.empty()) {
+    ++idle;
+    work.wait(lock, [&] { return woken > 0; });
+    --idle;
+    --woken;
   }
-  TaskRef task = std::move(ready_.front());
-  ready_.pop_front();
+  TaskRef task = std::move(readyTasks.front());
+  readyTasks.pop_front();
   return task;
 }
 
@@ -127,16 +127,16 @@ void Scheduler::executorLoop() {
 
 // The mutex is held.
 void Scheduler::wakeClock() {
-  if (!clockRuns_) {
-    clockRuns_ = true;
+  if (!clockRuns) {
+    clockRuns = true;
     std::thread([this] { clockLoop(); }).detach();
   }
-  clock_.notify_one();
+  clock.notify_one();
 }
 
 std::vector<TaskRef> Scheduler::takeFinishedWaiters(std::unique_lock<std::mutex>& lock) {
   std::vector<TaskRef> asked, finished;
-  asked.swap(waiters_);
+  asked.swap(waiters);
   lock.unlock();
   for (TaskRef& task : asked) {
     if (runAction(task)) finished.push_back(std::move(task));  // else it is back among the waiters
@@ -146,9 +146,9 @@ std::vector<TaskRef> Scheduler::takeFinishedWaiters(std::unique_lock<std::mutex>
 }
 
 void Scheduler::clockLoop() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex);
   for (;;) {
-    if (!waiters_.empty()) {
+    if (!waiters.empty()) {
       std::vector<TaskRef> finished = takeFinishedWaiters(lock);
       lock.unlock();
       for (const TaskRef& task : finished) {
@@ -159,42 +159,42 @@ void Scheduler::clockLoop() {
       lock.lock();
     }
     auto now = std::chrono::steady_clock::now();
-    auto due = std::find_if(alarms_.begin(), alarms_.end(), [&](const Alarm& alarm) { return alarm.deadline <= now; });
-    if (due != alarms_.end()) {
+    auto due = std::find_if(alarms.begin(), alarms.end(), [&](const Alarm& alarm) { return alarm.deadline <= now; });
+    if (due != alarms.end()) {
       Alarm alarm = std::move(*due);
-      alarms_.erase(due);
-      ringing_ = alarm.number;
+      alarms.erase(due);
+      ringing = alarm.number;
       lock.unlock();
       alarm.expired();
       lock.lock();
-      ringing_ = 0;
-      alarmDone_.notify_all();
+      ringing = 0;
+      alarmDone.notify_all();
       continue;
     }
-    if (!waiters_.empty()) {
-      clock_.wait_for(lock, pollInterval);
-    } else if (!alarms_.empty()) {
-      auto next = std::min_element(alarms_.begin(), alarms_.end(),
+    if (!waiters.empty()) {
+      clock.wait_for(lock, pollInterval);
+    } else if (!alarms.empty()) {
+      auto next = std::min_element(alarms.begin(), alarms.end(),
                                    [](const Alarm& a, const Alarm& b) { return a.deadline < b.deadline; });
       Deadline deadline = next->deadline;
-      clock_.wait_until(lock, deadline);
+      clock.wait_until(lock, deadline);
     } else {
-      clock_.wait(lock);
+      clock.wait(lock);
     }
   }
 }
 
 uint64_t Scheduler::setAlarm(Deadline deadline, std::function<void()> expired) {
-  std::lock_guard lock(mutex_);
-  alarms_.push_back({nextAlarm_, deadline, std::move(expired)});
+  std::lock_guard lock(mutex);
+  alarms.push_back({nextAlarm, deadline, std::move(expired)});
   wakeClock();
-  return nextAlarm_++;
+  return nextAlarm++;
 }
 
 void Scheduler::cancelAlarm(uint64_t number) {
-  std::unique_lock lock(mutex_);
-  std::erase_if(alarms_, [&](const Alarm& alarm) { return alarm.number == number; });
-  alarmDone_.wait(lock, [&] { return ringing_ != number; });
+  std::unique_lock lock(mutex);
+  std::erase_if(alarms, [&](const Alarm& alarm) { return alarm.number == number; });
+  alarmDone.wait(lock, [&] { return ringing != number; });
 }
 
 }  // namespace vgpu::emulator::api

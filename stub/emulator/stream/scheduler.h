@@ -48,21 +48,21 @@ enum class Weight { light, heavy };  // light: microseconds at most, may run on 
 class Task {
  public:
   Task(const Domain& domain, Weight weight, Action action)
-      : domain_(domain), weight_(weight), action_(std::move(action)) {}
+      : domain(domain), weight(weight), action(std::move(action)) {}
   Task(const Task&) = delete;
-  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
+  bool done() const { return completed.load(std::memory_order_acquire) != 0; }
   void wait() const {
-    while (!done()) done_.wait(0, std::memory_order_acquire);
+    while (!done()) completed.wait(0, std::memory_order_acquire);
   }
 
  private:
   friend class Scheduler;
-  const Domain& domain_;
-  Weight weight_;
-  Action action_;
-  int pending_ = 1;                                // unfinished predecessors, and one until started
-  std::vector<std::shared_ptr<Task>> dependents_;  // those that wait for this one
-  std::atomic<int> done_{0};
+  const Domain& domain;
+  Weight weight;
+  Action action;
+  int pending = 1;                                // unfinished predecessors, and one until started
+  std::vector<std::shared_ptr<Task>> dependents;  // those that wait for this one
+  std::atomic<int> completed{0};
 };
 using TaskRef = std::shared_ptr<Task>;
 
@@ -105,14 +105,14 @@ class Scheduler {
   void wakeClock();
   std::vector<TaskRef> takeFinishedWaiters(std::unique_lock<std::mutex>& lock);
 
-  std::mutex mutex_;
-  std::condition_variable work_, clock_, alarmDone_;
-  std::deque<TaskRef> ready_;
-  int executors_ = 0, idle_ = 0, woken_ = 0;  // woken_: idle ones that were called and have not come yet
-  std::vector<TaskRef> waiters_;              // tasks whose action said `waiting`
-  std::vector<Alarm> alarms_;
-  uint64_t nextAlarm_ = 1, ringing_ = 0;
-  bool clockRuns_ = false;
+  std::mutex mutex;
+  std::condition_variable work, clock, alarmDone;
+  std::deque<TaskRef> readyTasks;
+  int executors = 0, idle = 0, woken = 0;  // woken: idle ones that were called and have not come yet
+  std::vector<TaskRef> waiters;            // tasks whose action said `waiting`
+  std::vector<Alarm> alarms;
+  uint64_t nextAlarm = 1, ringing = 0;
+  bool clockRuns = false;
 };
 
 }  // namespace vgpu::emulator::api

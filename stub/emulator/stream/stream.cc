@@ -13,7 +13,7 @@ std::atomic<uint64_t> nextStreamId{1};
 
 }  // namespace
 
-thread_local bool PerThreadDefault::active_ = false;
+thread_local bool PerThreadDefault::isActive = false;
 
 Stream::Stream(Context& owner, Kind kind, unsigned flags, int priority)
     : context(owner), kind(kind), flags(flags), priority(priority), id(nextStreamId++) {}
@@ -40,33 +40,33 @@ void Stream::wait() {
 }
 
 StreamSet::StreamSet(Context& context, Scheduler& scheduler)
-    : context_(context),
-      scheduler_(scheduler),
-      legacy_(std::make_shared<Stream>(context, Stream::Kind::legacy, CU_STREAM_DEFAULT, 0)) {}
+    : context(context),
+      scheduler(scheduler),
+      legacy(std::make_shared<Stream>(context, Stream::Kind::legacy, CU_STREAM_DEFAULT, 0)) {}
 
 std::shared_ptr<Stream> StreamSet::resolve(CUstream handle) {
   if (handle == nullptr) handle = PerThreadDefault::active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-  if (handle == CU_STREAM_LEGACY) return legacy_;
-  if (handle != CU_STREAM_PER_THREAD) return context_.driver.streams.get(handle);
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<Stream>& mine = perThread_[std::this_thread::get_id()];
-  if (!mine) mine = std::make_shared<Stream>(context_, Stream::Kind::perThread, CU_STREAM_DEFAULT, 0);
+  if (handle == CU_STREAM_LEGACY) return legacy;
+  if (handle != CU_STREAM_PER_THREAD) return context.driver.streams.get(handle);
+  std::lock_guard lock(mutex);
+  std::shared_ptr<Stream>& mine = perThread[std::this_thread::get_id()];
+  if (!mine) mine = std::make_shared<Stream>(context, Stream::Kind::perThread, CU_STREAM_DEFAULT, 0);
   return mine;
 }
 
 std::shared_ptr<Stream> StreamSet::create(unsigned flags, int priority) {
-  auto stream = std::make_shared<Stream>(context_, Stream::Kind::created, flags, priority);
-  std::lock_guard lock(mutex_);
-  std::erase_if(created_, [](const std::weak_ptr<Stream>& gone) { return gone.expired(); });
-  created_.push_back(stream);
+  auto stream = std::make_shared<Stream>(context, Stream::Kind::created, flags, priority);
+  std::lock_guard lock(mutex);
+  std::erase_if(created, [](const std::weak_ptr<Stream>& gone) { return gone.expired(); });
+  created.push_back(stream);
   return stream;
 }
 
 void StreamSet::forget(const Stream& stream) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(created_, [&](const std::weak_ptr<Stream>& each) { return each.lock().get() == &stream; });
-  std::erase_if(orphans_, [](const auto& orphan) { return orphan.second->done(); });
-  if (stream.tail && !stream.tail->done()) orphans_.emplace_back(stream.blocking(), stream.tail);
+  std::lock_guard lock(mutex);
+  std::erase_if(created, [&](const std::weak_ptr<Stream>& each) { return each.lock().get() == &stream; });
+  std::erase_if(orphans, [](const auto& orphan) { return orphan.second->done(); });
+  if (stream.tail && !stream.tail->done()) orphans.emplace_back(stream.blocking(), stream.tail);
 }
 
 // The mutex is held.
@@ -76,13 +76,13 @@ void StreamSet::collectPredecessors(const Stream& stream, std::vector<TaskRef>& 
   };
   add(stream.tail);
   if (!stream.blocking()) return;
-  if (stream.kind != Stream::Kind::legacy) return add(legacy_->tail);
-  for (const auto& [thread, each] : perThread_) add(each->tail);
-  for (const std::weak_ptr<Stream>& weak : created_) {
+  if (stream.kind != Stream::Kind::legacy) return add(legacy->tail);
+  for (const auto& [thread, each] : perThread) add(each->tail);
+  for (const std::weak_ptr<Stream>& weak : created) {
     std::shared_ptr<Stream> each = weak.lock();
     if (each && each->blocking()) add(each->tail);
   }
-  for (const auto& [blocking, task] : orphans_) {
+  for (const auto& [blocking, task] : orphans) {
     if (blocking) add(task);
   }
 }
@@ -90,30 +90,30 @@ void StreamSet::collectPredecessors(const Stream& stream, std::vector<TaskRef>& 
 TaskRef StreamSet::submit(Stream& stream, Operation operation, std::span<const TaskRef> after) {
   TaskRef task;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex);
     if (stream.capture) {
       recordOperation(stream, std::move(operation), nullptr, nullptr);
       return nullptr;
     }
     refuseImplicit(stream);
-    task = std::make_shared<Task>(context_, operation.weight, std::move(operation.action));
+    task = std::make_shared<Task>(context, operation.weight, std::move(operation.action));
     std::vector<TaskRef> before(after.begin(), after.end());
     collectPredecessors(stream, before);
-    scheduler_.tie(task, before);
+    scheduler.tie(task, before);
     stream.tail = task;
   }
-  scheduler_.start(task);
+  scheduler.start(task);
   return task;
 }
 
 TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members, TaskRef previous, const Graph& child) {
   std::vector<TaskRef> tasks;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex);
     if (stream.capture) {
       std::shared_ptr<Graph> copy;
       {
-        std::lock_guard graphs(context_.driver.graphMutex);
+        std::lock_guard graphs(context.driver.graphMutex);
         copy = child.clone();
       }
       recordOperation(stream, {.weight = Weight::light, .type = CU_GRAPH_NODE_TYPE_GRAPH}, nullptr, std::move(copy));
@@ -122,27 +122,27 @@ TaskRef StreamSet::submitGroup(Stream& stream, std::vector<GroupMember> members,
     refuseImplicit(stream);
     std::vector<TaskRef> entry{std::move(previous)};
     collectPredecessors(stream, entry);
-    auto end = std::make_shared<Task>(context_, Weight::light, Action{});
+    auto end = std::make_shared<Task>(context, Weight::light, Action{});
     for (GroupMember& member : members) {
-      auto task = std::make_shared<Task>(context_, member.operation.weight, std::move(member.operation.action));
+      auto task = std::make_shared<Task>(context, member.operation.weight, std::move(member.operation.action));
       std::vector<TaskRef> before = member.before.empty() ? entry : std::vector<TaskRef>{};
       for (size_t each : member.before) before.push_back(tasks[each]);
       if (member.after) before.push_back(member.after);
-      scheduler_.tie(task, before);
+      scheduler.tie(task, before);
       if (member.event) member.event->replace(member.recorded, task);
       tasks.push_back(std::move(task));
     }
-    scheduler_.tie(end, entry);
-    scheduler_.tie(end, tasks);
+    scheduler.tie(end, entry);
+    scheduler.tie(end, tasks);
     tasks.push_back(end);
     stream.tail = end;
   }
-  for (const TaskRef& task : tasks) scheduler_.start(task);
+  for (const TaskRef& task : tasks) scheduler.start(task);
   return tasks.back();
 }
 
 std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::vector<TaskRef> before;
   collectPredecessors(stream, before);
   // What orders later work of a stream behind the default stream is no part of the stream itself.
@@ -153,31 +153,31 @@ std::vector<TaskRef> StreamSet::pending(const Stream& stream) {
 
 // The mutex is held.
 std::vector<TaskRef> StreamSet::tails() {
-  std::vector<TaskRef> all{legacy_->tail};
-  for (const auto& [thread, each] : perThread_) all.push_back(each->tail);
-  for (const std::weak_ptr<Stream>& weak : created_) {
+  std::vector<TaskRef> all{legacy->tail};
+  for (const auto& [thread, each] : perThread) all.push_back(each->tail);
+  for (const std::weak_ptr<Stream>& weak : created) {
     if (std::shared_ptr<Stream> each = weak.lock()) all.push_back(each->tail);
   }
-  for (const auto& [blocking, task] : orphans_) all.push_back(task);
+  for (const auto& [blocking, task] : orphans) all.push_back(task);
   std::erase_if(all, [](const TaskRef& task) { return !task || task->done(); });
   return all;
 }
 
 void StreamSet::afterAll(Action action) {
-  auto task = std::make_shared<Task>(context_, Weight::light, std::move(action));
+  auto task = std::make_shared<Task>(context, Weight::light, std::move(action));
   {
-    std::lock_guard lock(mutex_);
-    scheduler_.tie(task, tails());
-    std::erase_if(orphans_, [](const auto& orphan) { return orphan.second->done(); });
-    orphans_.emplace_back(false, task);  // so that the context does not end before it
+    std::lock_guard lock(mutex);
+    scheduler.tie(task, tails());
+    std::erase_if(orphans, [](const auto& orphan) { return orphan.second->done(); });
+    orphans.emplace_back(false, task);  // so that the context does not end before it
   }
-  scheduler_.start(task);
+  scheduler.start(task);
 }
 
 void StreamSet::waitForAll() {
   std::vector<TaskRef> all;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex);
     all = tails();
   }
   for (const TaskRef& task : all) task->wait();

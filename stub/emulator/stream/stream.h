@@ -67,7 +67,7 @@ struct Stream {
   CaptureState captureState();
   void changeTail(const std::vector<GraphNode*>& nodes, bool replace);
 
-  TaskRef tail;  // this and what follows: guarded by StreamSet::mutex_
+  TaskRef tail;  // this and what follows: guarded by StreamSet::mutex
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode*> captureTail;  // what the next node comes behind
 };
@@ -117,26 +117,26 @@ class StreamSet {
   void collectPredecessors(const Stream&, std::vector<TaskRef>&);
   std::vector<TaskRef> tails();
 
-  std::mutex mutex_;
-  Context& context_;
-  Scheduler& scheduler_;
-  std::shared_ptr<Stream> legacy_;
-  std::map<std::thread::id, std::shared_ptr<Stream>> perThread_;
-  std::vector<std::weak_ptr<Stream>> created_;
+  std::mutex mutex;
+  Context& context;
+  Scheduler& scheduler;
+  std::shared_ptr<Stream> legacy;
+  std::map<std::thread::id, std::shared_ptr<Stream>> perThread;
+  std::vector<std::weak_ptr<Stream>> created;
   // Last tasks of destroyed streams, and whether those were blocking; what comes after all work.
-  std::vector<std::pair<bool, TaskRef>> orphans_;
+  std::vector<std::pair<bool, TaskRef>> orphans;
 };
 
 // While one lives, the null stream means the per-thread default stream to its thread: the `_ptsz` and `_ptds` entries.
 class PerThreadDefault {
  public:
-  PerThreadDefault() : previous_(active_) { active_ = true; }
-  ~PerThreadDefault() { active_ = previous_; }
-  static bool active() { return active_; }
+  PerThreadDefault() : previous(isActive) { isActive = true; }
+  ~PerThreadDefault() { isActive = previous; }
+  static bool active() { return isActive; }
 
  private:
-  static thread_local bool active_;
-  bool previous_;
+  static thread_local bool isActive;
+  bool previous;
 };
 
 }  // namespace vgpu::emulator::api

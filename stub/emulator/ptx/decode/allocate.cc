@@ -11,7 +11,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t kMostBits = uint64_t{1} << 28;  // of liveness sets; larger functions get a place for each register
+constexpr uint64_t mostBits = uint64_t{1} << 28;  // of liveness sets; larger functions get a place for each register
 
 struct Interval {
   int begin = -1, end = -1;
@@ -24,15 +24,15 @@ struct Interval {
 class Liveness {
  public:
   Liveness(const Ir& ir, const std::vector<BasicBlock>& blocks)
-      : ir_(ir), blocks_(blocks), intervals(ir.registers.size()) {
+      : ir(ir), blocks(blocks), intervals(ir.registers.size()) {
     findGlobals();
     local();
-    if (!globals_.empty()) acrossBlocks();
+    if (!globals.empty()) acrossBlocks();
   }
 
  private:
-  const Ir& ir_;
-  const std::vector<BasicBlock>& blocks_;
+  const Ir& ir;
+  const std::vector<BasicBlock>& blocks;
 
  public:
   std::vector<Interval> intervals;
@@ -41,16 +41,16 @@ class Liveness {
  private:
   // Registers that some block reads before it writes them: only these live across blocks.
   void findGlobals() {
-    dense_.assign(ir_.registers.size(), -1);
-    std::vector<int> writtenIn(ir_.registers.size(), -1);
-    for (size_t b = 0; b < blocks_.size(); ++b)
-      for (int i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-        const IrInst& inst = ir_.code[i];
+    dense.assign(ir.registers.size(), -1);
+    std::vector<int> writtenIn(ir.registers.size(), -1);
+    for (size_t b = 0; b < blocks.size(); ++b)
+      for (int i = blocks[b].begin; i < blocks[b].end; ++i) {
+        const IrInst& inst = ir.code[i];
         const auto exposed = [&](const Value& value) {
-          if (value.kind != Value::Kind::reg || writtenIn[value.id] == static_cast<int>(b) || dense_[value.id] >= 0)
+          if (value.kind != Value::Kind::reg || writtenIn[value.id] == static_cast<int>(b) || dense[value.id] >= 0)
             return;
-          dense_[value.id] = static_cast<int>(globals_.size());
-          globals_.push_back(value.id);
+          dense[value.id] = static_cast<int>(globals.size());
+          globals.push_back(value.id);
         };
         forOperands(inst, exposed, [&](const Value& value) {
           if (inst.guarded) exposed(value);
@@ -60,28 +60,28 @@ class Liveness {
   }
 
   void local() {
-    for (size_t i = 0; i < ir_.code.size(); ++i) {
+    for (size_t i = 0; i < ir.code.size(); ++i) {
       const auto touch = [&](const Value& value) {
         if (value.kind == Value::Kind::reg) intervals[value.id].extend(static_cast<int>(i));
       };
-      forOperands(ir_.code[i], touch, touch);
+      forOperands(ir.code[i], touch, touch);
     }
   }
 
   void acrossBlocks() {
-    const size_t words = (globals_.size() + 63) / 64;
-    if (uint64_t{words} * 64 * blocks_.size() > kMostBits) {
+    const size_t words = (globals.size() + 63) / 64;
+    if (uint64_t{words} * 64 * blocks.size() > mostBits) {
       feasible = false;
       return;
     }
-    std::vector<uint64_t> in(words * blocks_.size()), kill(words * blocks_.size());
+    std::vector<uint64_t> in(words * blocks.size()), kill(words * blocks.size());
     const auto set = [words](std::vector<uint64_t>& bits, size_t block, int id) {
       bits[block * words + id / 64] |= uint64_t{1} << (id % 64);
     };
-    for (size_t b = 0; b < blocks_.size(); ++b)
-      for (int i = blocks_[b].end - 1; i >= blocks_[b].begin; --i) {
-        const IrInst& inst = ir_.code[i];
-        const auto global = [&](const Value& value) { return value.kind == Value::Kind::reg ? dense_[value.id] : -1; };
+    for (size_t b = 0; b < blocks.size(); ++b)
+      for (int i = blocks[b].end - 1; i >= blocks[b].begin; --i) {
+        const IrInst& inst = ir.code[i];
+        const auto global = [&](const Value& value) { return value.kind == Value::Kind::reg ? dense[value.id] : -1; };
         const auto nothing = [](const Value&) {};
         forOperands(inst, nothing, [&](const Value& value) {
           const int id = global(value);
@@ -97,17 +97,17 @@ class Liveness {
         });
       }
     solve(in, kill, words);
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      extendAll(in, b, words, blocks_[b].begin);
-      for (const int n : blocks_[b].next) extendAll(in, static_cast<size_t>(n), words, blocks_[b].end - 1);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      extendAll(in, b, words, blocks[b].begin);
+      for (const int n : blocks[b].next) extendAll(in, static_cast<size_t>(n), words, blocks[b].end - 1);
     }
   }
 
   void solve(std::vector<uint64_t>& in, const std::vector<uint64_t>& kill, size_t words) const {
     for (bool changed = true; changed;) {
       changed = false;
-      for (size_t b = blocks_.size(); b-- > 0;)
-        for (const int n : blocks_[b].next)
+      for (size_t b = blocks.size(); b-- > 0;)
+        for (const int n : blocks[b].next)
           for (size_t w = 0; w < words; ++w) {
             const uint64_t more = in[n * words + w] & ~kill[b * words + w] & ~in[b * words + w];
             in[b * words + w] |= more;
@@ -119,11 +119,11 @@ class Liveness {
   void extendAll(const std::vector<uint64_t>& in, size_t block, size_t words, int at) {
     for (size_t w = 0; w < words; ++w)
       for (uint64_t bits = in [block * words + w]; bits; bits &= bits - 1)
-        intervals[globals_[w * 64 + static_cast<size_t>(__builtin_ctzll(bits))]].extend(at);
+        intervals[globals[w * 64 + static_cast<size_t>(__builtin_ctzll(bits))]].extend(at);
   }
 
-  std::vector<int> dense_;  // register -> its number among globals_
-  std::vector<int> globals_;
+  std::vector<int> dense;  // register -> its number among globals
+  std::vector<int> globals;
 };
 
 }  // namespace
@@ -155,7 +155,7 @@ uint32_t allocateRegisters(const Ir& ir, const std::vector<BasicBlock>& blocks, 
     auto& spare = free[ir.registers[r]];
     if (spare.empty()) {
       offsets[r] = static_cast<int32_t>(top);
-      top += ir.registers[r] * uint32_t{kLanes};
+      top += ir.registers[r] * uint32_t{laneCount};
       if (top > (1u << 30))
         throw PtxError(PtxError::Kind::unsupported, 0, "a function of more than 8 million live registers");
     } else {

@@ -120,7 +120,7 @@ void video(Decoder& decoder, const Statement& statement) {
                {parts, decoder.source(statement.operands[3], 4)});
 }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"vadd4", video<4>},
     {"vsub4", video<4>},
     {"vavrg4", video<4>},
@@ -152,6 +152,6 @@ constexpr DecodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const DecodeRow> arithmeticDecodes() { return kRows; }
+std::span<const DecodeRow> arithmeticDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

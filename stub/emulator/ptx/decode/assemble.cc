@@ -11,13 +11,13 @@ using Flow = IrInst::Flow;
 
 class Assembler {
  public:
-  Assembler(Ir& ir, Function& function) : ir_(ir), function_(function) {}
+  Assembler(Ir& ir, Function& function) : ir(ir), function(function) {}
 
   void run() {
-    if (ir_.code.empty() || ir_.code.back().flow < Flow::jump || ir_.code.back().flow == Flow::jumpIf) closeOpenEnd();
+    if (ir.code.empty() || ir.code.back().flow < Flow::jump || ir.code.back().flow == Flow::jumpIf) closeOpenEnd();
     checkLabels();
-    blocks_ = findBlocks(ir_);
-    const uint32_t registerBytes = allocateRegisters(ir_, blocks_, offsets_, function_.registers);
+    blocks = findBlocks(ir);
+    const uint32_t registerBytes = allocateRegisters(ir, blocks, offsets, function.registers);
     layOutFrame(registerBytes);
     place();
     emit();
@@ -26,52 +26,52 @@ class Assembler {
  private:
   // Text after the last ret, or a body without one.
   void closeOpenEnd() {
-    IrInst& inst = ir_.code.emplace_back();
+    IrInst& inst = ir.code.emplace_back();
     inst.whole = inst.masked = offTheEnd;
     inst.flow = Flow::end;
-    if (ir_.code.size() > 1) inst.line = ir_.code[ir_.code.size() - 2].line;
+    if (ir.code.size() > 1) inst.line = ir.code[ir.code.size() - 2].line;
   }
 
   void checkLabels() {
-    for (int& at : ir_.labels)
-      if (at >= static_cast<int>(ir_.code.size())) {
+    for (int& at : ir.labels)
+      if (at >= static_cast<int>(ir.code.size())) {
         closeOpenEnd();
         break;
       }
   }
 
   void layOutFrame(uint32_t registerBytes) {
-    if (ir_.constants.size() > (1u << 20))
-      throw PtxError(PtxError::Kind::unsupported, 0, "'" + function_.name + "' has more than a million constants");
+    if (ir.constants.size() > (1u << 20))
+      throw PtxError(PtxError::Kind::unsupported, 0, "'" + function.name + "' has more than a million constants");
     uint32_t at = 0;
-    for (FrameConstant& constant : ir_.constants) {
+    for (FrameConstant& constant : ir.constants) {
       constant.offset = static_cast<int32_t>(at);
-      at += constant.bytes * kLanes;
+      at += constant.bytes * laneCount;
     }
-    function_.constants = ir_.constants;
-    fixedBase_ = static_cast<int32_t>(at);
-    at += ir_.fixedBytes;
-    registerBase_ = static_cast<int32_t>(at);
+    function.constants = ir.constants;
+    fixedBase = static_cast<int32_t>(at);
+    at += ir.fixedBytes;
+    registerBase = static_cast<int32_t>(at);
     if (uint64_t{at} + registerBytes > (1u << 30))
       throw PtxError(PtxError::Kind::unsupported, 0,
-                     "'" + function_.name + "' needs more than 1 GiB for the registers of a warp");
-    function_.frameBytes = at + registerBytes;
-    for (Slot& slot : function_.parameters) slot.offset += fixedBase_;
-    for (Slot& slot : function_.results) slot.offset += fixedBase_;
-    for (auto& site : function_.calls) {
-      for (Slot& slot : site->arguments) slot.offset += fixedBase_;
-      for (Slot& slot : site->results) slot.offset += fixedBase_;
+                     "'" + function.name + "' needs more than 1 GiB for the registers of a warp");
+    function.frameBytes = at + registerBytes;
+    for (Slot& slot : function.parameters) slot.offset += fixedBase;
+    for (Slot& slot : function.results) slot.offset += fixedBase;
+    for (auto& site : function.calls) {
+      for (Slot& slot : site->arguments) slot.offset += fixedBase;
+      for (Slot& slot : site->results) slot.offset += fixedBase;
     }
   }
 
   int32_t offsetOf(const Value& value) const {
     switch (value.kind) {
       case Value::Kind::reg:
-        return registerBase_ + offsets_[value.id];
+        return registerBase + offsets[value.id];
       case Value::Kind::constant:
-        return ir_.constants[value.id].offset;
+        return ir.constants[value.id].offset;
       case Value::Kind::fixed:
-        return fixedBase_ + value.id;
+        return fixedBase + value.id;
       default:
         return 0;
     }
@@ -80,32 +80,32 @@ class Assembler {
   // Where each block's first instruction will stand: a join has one more.
   void place() {
     size_t at = 0;
-    for (const BasicBlock& block : blocks_) {
-      starts_.push_back(at);
+    for (const BasicBlock& block : blocks) {
+      starts.push_back(at);
       at += static_cast<size_t>(block.end - block.begin) + block.isJoin;
     }
-    function_.code.resize(at);
-    function_.lines.resize(at);
-    blockOf_.assign(ir_.code.size(), -1);
-    for (size_t b = 0; b < blocks_.size(); ++b) blockOf_[blocks_[b].begin] = static_cast<int>(b);
+    function.code.resize(at);
+    function.lines.resize(at);
+    blockOf.assign(ir.code.size(), -1);
+    for (size_t b = 0; b < blocks.size(); ++b) blockOf[blocks[b].begin] = static_cast<int>(b);
   }
 
-  const Inst* startOf(int block) const { return function_.code.data() + starts_[block]; }
-  const Inst* targetOf(int label) const { return startOf(blockOf_[ir_.labels[label]]); }
+  const Inst* startOf(int block) const { return function.code.data() + starts[block]; }
+  const Inst* targetOf(int label) const { return startOf(blockOf[ir.labels[label]]); }
 
   void emit() {
     size_t at = 0;
-    for (const BasicBlock& block : blocks_) {
+    for (const BasicBlock& block : blocks) {
       if (block.isJoin) {
-        Inst& join = function_.code[at];
+        Inst& join = function.code[at];
         join = {};
         join.run[0] = joinWhole;
         join.run[1] = joinMasked;
-        function_.lines[at++] = ir_.code[block.begin].line;
+        function.lines[at++] = ir.code[block.begin].line;
       }
       for (int i = block.begin; i < block.end; ++i, ++at) {
-        function_.code[at] = make(ir_.code[i], block);
-        function_.lines[at] = ir_.code[i].line;
+        function.code[at] = make(ir.code[i], block);
+        function.lines[at] = ir.code[i].line;
       }
     }
   }
@@ -125,7 +125,7 @@ class Assembler {
       inst.aux = operands.get();
       inst.op[0] = from.raw0;
       inst.op[1] = from.raw1;
-      function_.wideOperands.push_back(std::move(operands));
+      function.wideOperands.push_back(std::move(operands));
     }
     const Inst* join = block.join >= 0 ? startOf(block.join) : nullptr;
     switch (from.flow) {
@@ -141,10 +141,10 @@ class Assembler {
         break;
       case Flow::jumpIndexed: {
         auto targets = std::make_unique<IndexedTargets>();
-        for (const int label : ir_.tables[from.table]) targets->targets.push_back(targetOf(label));
+        for (const int label : ir.tables[from.table]) targets->targets.push_back(targetOf(label));
         inst.aux = targets.get();
         inst.target = join;
-        function_.tables.push_back(std::move(targets));
+        function.tables.push_back(std::move(targets));
         break;
       }
       default:
@@ -156,18 +156,18 @@ class Assembler {
   }
 
   CallSite* findSite(const void* aux) const {
-    for (const auto& site : function_.calls)
+    for (const auto& site : function.calls)
       if (site.get() == aux) return site.get();
     return nullptr;
   }
 
-  Ir& ir_;
-  Function& function_;
-  std::vector<BasicBlock> blocks_;
-  std::vector<int32_t> offsets_;
-  std::vector<size_t> starts_;
-  std::vector<int> blockOf_;
-  int32_t fixedBase_ = 0, registerBase_ = 0;
+  Ir& ir;
+  Function& function;
+  std::vector<BasicBlock> blocks;
+  std::vector<int32_t> offsets;
+  std::vector<size_t> starts;
+  std::vector<int> blockOf;
+  int32_t fixedBase = 0, registerBase = 0;
 };
 
 }  // namespace

@@ -135,11 +135,11 @@ void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.build().move(decoder.target(statement.operands[0], 4), decoder.build().constant(4, 0));
 }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}};
 
 }  // namespace
 
-std::span<const DecodeRow> asyncDecodes() { return kRows; }
+std::span<const DecodeRow> asyncDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

@@ -4,55 +4,55 @@
 namespace vgpu::emulator {
 
 Value Builder::reg(uint32_t bytes) {
-  ir_.registers.push_back(static_cast<uint8_t>(bytes));
-  return {Value::Kind::reg, static_cast<uint8_t>(bytes), static_cast<int32_t>(ir_.registers.size() - 1)};
+  ir.registers.push_back(static_cast<uint8_t>(bytes));
+  return {Value::Kind::reg, static_cast<uint8_t>(bytes), static_cast<int32_t>(ir.registers.size() - 1)};
 }
 
 Value Builder::constant(uint32_t bytes, uint64_t lo, uint64_t hi) {
   if (bytes == 4) lo &= 0xffffffff;
-  const auto [entry, added] = known_.emplace(std::make_tuple(bytes, lo, hi), static_cast<int>(ir_.constants.size()));
-  if (added) ir_.constants.push_back({0, bytes, lo, hi});
+  const auto [entry, added] = known.emplace(std::make_tuple(bytes, lo, hi), static_cast<int>(ir.constants.size()));
+  if (added) ir.constants.push_back({0, bytes, lo, hi});
   return {Value::Kind::constant, static_cast<uint8_t>(bytes), entry->second};
 }
 
 Value Builder::dynamicShared(uint32_t bytes, uint64_t addend) {
   const auto [entry, added] =
-      knownDynamic_.emplace(std::make_pair(bytes, addend), static_cast<int>(ir_.constants.size()));
+      knownDynamic.emplace(std::make_pair(bytes, addend), static_cast<int>(ir.constants.size()));
   if (added) {
-    ir_.dynamicShared.push_back(static_cast<int>(ir_.constants.size()));
-    ir_.constants.push_back({0, bytes, addend, 0});
+    ir.dynamicShared.push_back(static_cast<int>(ir.constants.size()));
+    ir.constants.push_back({0, bytes, addend, 0});
   }
   return {Value::Kind::constant, static_cast<uint8_t>(bytes), entry->second};
 }
 
 uint32_t Builder::reserveFixed(uint32_t words) {
-  const uint32_t offset = fixedTop_;
-  fixedTop_ += words * 4 * kLanes;
-  ir_.fixedBytes = std::max(ir_.fixedBytes, fixedTop_);
-  if (fixedTop_ > (1u << 28))
+  const uint32_t offset = fixedTop;
+  fixedTop += words * 4 * laneCount;
+  ir.fixedBytes = std::max(ir.fixedBytes, fixedTop);
+  if (fixedTop > (1u << 28))
     throw PtxError(PtxError::Kind::unsupported, line.ptx, "more than 2 MiB of parameters of calls in one scope");
   return offset;
 }
 
 int Builder::newLabel() {
-  ir_.labels.push_back(-1);
-  return static_cast<int>(ir_.labels.size()) - 1;
+  ir.labels.push_back(-1);
+  return static_cast<int>(ir.labels.size()) - 1;
 }
 
 IrInst& Builder::push(Handler whole, Handler masked) {
-  if (guard_) {
-    IrInst& under = ir_.code.emplace_back();
+  if (guardPredicate) {
+    IrInst& under = ir.code.emplace_back();
     under.whole = under.masked = guard;
     under.flow = IrInst::Flow::guard;
     under.ops = 1;
-    under.op[0] = guard_;
-    under.raw1 = guardNegated_ ? -1 : 0;
+    under.op[0] = guardPredicate;
+    under.raw1 = guardNegated ? -1 : 0;
     under.line = line;
   }
-  IrInst& inst = ir_.code.emplace_back();
+  IrInst& inst = ir.code.emplace_back();
   inst.whole = whole;
   inst.masked = masked;
-  inst.guarded = static_cast<bool>(guard_);
+  inst.guarded = static_cast<bool>(guardPredicate);
   inst.line = line;
   return inst;
 }

@@ -144,10 +144,10 @@ void set(Decoder& decoder, const Statement& statement) {
   build.lane("pack.b32", decoder.target(statement.operands[0], 4), {lo, hi});
 }
 
-constexpr DecodeRow kRows[] = {{"setp", setPredicate}, {"set", set}};
+constexpr DecodeRow decodeRows[] = {{"setp", setPredicate}, {"set", set}};
 
 }  // namespace
 
-std::span<const DecodeRow> compareDecodes() { return kRows; }
+std::span<const DecodeRow> compareDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

@@ -78,7 +78,7 @@ std::vector<Slot> slotsOf(Decoder& decoder, const Operand* list) {
     const Symbol* symbol = operand.kind == Operand::Kind::name ? decoder.find(operand.name) : nullptr;
     if (!symbol || symbol->kind != Symbol::Kind::parameter)
       decoder.unsupported(operand.line, "a call whose arguments are not .param variables");
-    slots.push_back({static_cast<int32_t>(symbol->offset), (symbol->bytes + 3) / 4 * 4 * kLanes});
+    slots.push_back({static_cast<int32_t>(symbol->offset), (symbol->bytes + 3) / 4 * 4 * laneCount});
   }
   return slots;
 }
@@ -87,7 +87,7 @@ void checkShape(Decoder& decoder, const Statement& statement, const FunctionDecl
   const auto agree = [](const std::vector<ParameterDecl>& declared, const std::vector<Slot>& given) {
     if (declared.size() != given.size()) return false;
     for (size_t i = 0; i < given.size(); ++i)
-      if ((declared[i].bytes + 3) / 4 * 4 * kLanes != given[i].bytes) return false;
+      if ((declared[i].bytes + 3) / 4 * 4 * laneCount != given[i].bytes) return false;
     return true;
   };
   if (!agree(callee.parameters, site.arguments) || !agree(callee.results, site.results))
@@ -167,7 +167,7 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
   const Value count = counted ? decoder.source(operands[first + 1], 4) : build.constant(4, 0);
   Value predicate = build.constant(4, 0);
   uint64_t bits =
-      (counted ? kBarrierHasCount : 0) | (form.arrives ? kBarrierArrives : 0) | (form.reduces ? kBarrierReduces : 0);
+      (counted ? barrierHasCount : 0) | (form.arrives ? barrierArrives : 0) | (form.reduces ? barrierReduces : 0);
   if (form.reduces) predicate = decoder.predicate(operands.back());
   build.add(barrier, {}, {index, count, predicate}).imm = bits;
   if (!form.reduces) return;
@@ -179,7 +179,7 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
   build.add(result, {decoder.target(operands[0], 4)}, {index});
 }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},       {"exit", exitNow, true},
     {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true}, {"barrier", barrierOf, true},
     {"nanosleep", ignore}, {"pmevent", ignore},     {"setmaxnreg", ignore},   {"griddepcontrol", ignore},
@@ -187,7 +187,7 @@ constexpr DecodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const DecodeRow> controlDecodes() { return kRows; }
+std::span<const DecodeRow> controlDecodes() { return decodeRows; }
 
 // `bar.warp.sync` and `bar.sync` share a mnemonic.
 void decodeBlockBarrier(Decoder& decoder, const Statement& statement) { barrierOf(decoder, statement); }

@@ -49,88 +49,87 @@ std::string rowName(std::string_view rounding, std::string_view to, std::string_
 class Converter {
  public:
   Converter(Decoder& decoder, const Statement& statement)
-      : decoder_(decoder), statement_(statement), wanted_(parse(decoder, statement)) {}
+      : decoder(decoder), statement(statement), wanted(parse(decoder, statement)) {}
 
   void run() {
-    if (wanted_.to.ends_with("x2")) return pair();
-    decoder_.operandCount(statement_, 2, 2);
-    const Value result =
-        finish(convert(source(statement_.operands[1], wanted_.from), wanted_.to, wanted_.from), wanted_.to);
-    decoder_.build().move(decoder_.target(statement_.operands[0], result.bytes, wanted_.to.starts_with('s')), result);
+    if (wanted.to.ends_with("x2")) return pair();
+    decoder.operandCount(statement, 2, 2);
+    const Value result = finish(convert(source(statement.operands[1], wanted.from), wanted.to, wanted.from), wanted.to);
+    decoder.build().move(decoder.target(statement.operands[0], result.bytes, wanted.to.starts_with('s')), result);
   }
 
  private:
   // cvt.rn.f16x2.f32 d, a, b: a above b.
   void pair() {
-    decoder_.operandCount(statement_, 3, 3);
-    const std::string_view half = wanted_.to.substr(0, wanted_.to.size() - 2);
-    if (!isHalf(half) || wanted_.from != "f32") decoder_.unsupported(statement_);
-    const Value hi = finish(convert(source(statement_.operands[1], "f32"), half, "f32"), half);
-    const Value lo = finish(convert(source(statement_.operands[2], "f32"), half, "f32"), half);
-    decoder_.build().lane("pack.b32", decoder_.target(statement_.operands[0], 4), {lo, hi});
+    decoder.operandCount(statement, 3, 3);
+    const std::string_view half = wanted.to.substr(0, wanted.to.size() - 2);
+    if (!isHalf(half) || wanted.from != "f32") decoder.unsupported(statement);
+    const Value hi = finish(convert(source(statement.operands[1], "f32"), half, "f32"), half);
+    const Value lo = finish(convert(source(statement.operands[2], "f32"), half, "f32"), half);
+    decoder.build().lane("pack.b32", decoder.target(statement.operands[0], 4), {lo, hi});
   }
 
   Value source(const Operand& operand, std::string_view typeName) {
     const auto type = findType(typeName);
-    if (!type) decoder_.unsupported(statement_);
+    if (!type) decoder.unsupported(statement);
     const Literal literal = *type == Type::f32 ? Literal::f32 : *type == Type::f64 ? Literal::f64 : Literal::whole;
-    const Value value = decoder_.source(operand, registerBytes(*type), literal);
-    return wanted_.ftz && typeName == "f32" ? apply("flush.f32", value) : value;
+    const Value value = decoder.source(operand, registerBytes(*type), literal);
+    return wanted.ftz && typeName == "f32" ? apply("flush.f32", value) : value;
   }
 
   Value finish(Value value, std::string_view to) {
-    if (wanted_.ftz && to == "f32") value = apply("flush.result.f32", value);
-    if (wanted_.relu) value = apply("relu." + std::string(to), value);
-    if (wanted_.sat && !isWhole(to)) value = apply("saturate." + std::string(to), value);
+    if (wanted.ftz && to == "f32") value = apply("flush.result.f32", value);
+    if (wanted.relu) value = apply("relu." + std::string(to), value);
+    if (wanted.sat && !isWhole(to)) value = apply("saturate." + std::string(to), value);
     return value;
   }
 
   Value apply(const std::string& name, Value in) {
     const Row* row = registry().find(name);
-    if (!row) decoder_.unsupported(statement_);
-    const Value out = decoder_.build().reg(row->out.registerBytes);
-    decoder_.build().row(*row, out, &in);
+    if (!row) decoder.unsupported(statement);
+    const Value out = decoder.build().reg(row->out.registerBytes);
+    decoder.build().row(*row, out, &in);
     return out;
   }
 
   Value convert(Value value, std::string_view to, std::string_view from) {
     if (isWhole(to) && isWhole(from))
-      return apply((wanted_.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
-    if (isHalf(from) && from == to && wanted_.rounding.size() < 3) return value;  // cvt.sat.f16.f16 and the like
+      return apply((wanted.sat ? "cvt.sat." : "cvt.") + std::string(to) + "." + std::string(from), value);
+    if (isHalf(from) && from == to && wanted.rounding.size() < 3) return value;  // cvt.sat.f16.f16 and the like
     if (isHalf(from) && registry().find(rowName("", to, from))) return apply(rowName("", to, from), value);
     // Halves go through f32, which holds each of them.
     if (isHalf(from)) return convert(apply(rowName("", "f32", from), value), to, "f32");
-    if (isHalf(to) && wanted_.rounding.size() == 3) {
-      return apply(rowName("rn", to, "f32"), apply(rowName(wanted_.rounding, "f32", "f32"), value));
+    if (isHalf(to) && wanted.rounding.size() == 3) {
+      return apply(rowName("rn", to, "f32"), apply(rowName(wanted.rounding, "f32", "f32"), value));
     }
     if (isHalf(to) && isWhole(from)) return wholeToHalf(value, to, from);
-    for (const std::string_view rounding : {wanted_.rounding, std::string_view("rn"), std::string_view()}) {
+    for (const std::string_view rounding : {wanted.rounding, std::string_view("rn"), std::string_view()}) {
       // A conversion that is exact has no row for the other roundings.
       const bool exact = isWhole(from) ? sizeOf(*findType(from)) <= (to == "f64" ? 4u : 2u) : false;
-      if (rounding != wanted_.rounding && wanted_.rounding != "rn" && !exact) continue;
+      if (rounding != wanted.rounding && wanted.rounding != "rn" && !exact) continue;
       if (const Row* row = registry().find(rowName(rounding, to, from))) {
-        const Value out = decoder_.build().reg(row->out.registerBytes);
-        decoder_.build().row(*row, out, &value);
+        const Value out = decoder.build().reg(row->out.registerBytes);
+        decoder.build().row(*row, out, &value);
         return out;
       }
     }
-    decoder_.unsupported(statement_);
+    decoder.unsupported(statement);
   }
 
   // Every whole number of up to 32 bits is a double; the 64-bit ones have rows of their own.
   Value wholeToHalf(Value value, std::string_view to, std::string_view from) {
-    if (const Row* row = registry().find(rowName(wanted_.rounding, to, from))) {
-      const Value out = decoder_.build().reg(row->out.registerBytes);
-      decoder_.build().row(*row, out, &value);
+    if (const Row* row = registry().find(rowName(wanted.rounding, to, from))) {
+      const Value out = decoder.build().reg(row->out.registerBytes);
+      decoder.build().row(*row, out, &value);
       return out;
     }
-    if (sizeOf(*findType(from)) > 4) decoder_.unsupported(statement_);
-    return apply(rowName(wanted_.rounding, to, "f64"), apply(rowName("rn", "f64", from), value));
+    if (sizeOf(*findType(from)) > 4) decoder.unsupported(statement);
+    return apply(rowName(wanted.rounding, to, "f64"), apply(rowName("rn", "f64", from), value));
   }
 
-  Decoder& decoder_;
-  const Statement& statement_;
-  Conversion wanted_;
+  Decoder& decoder;
+  const Statement& statement;
+  Conversion wanted;
 };
 
 void convert(Decoder& decoder, const Statement& statement) {
@@ -143,10 +142,10 @@ void convert(Decoder& decoder, const Statement& statement) {
   Converter(decoder, statement).run();
 }
 
-constexpr DecodeRow kRows[] = {{"cvt", convert}};
+constexpr DecodeRow decodeRows[] = {{"cvt", convert}};
 
 }  // namespace
 
-std::span<const DecodeRow> convertDecodes() { return kRows; }
+std::span<const DecodeRow> convertDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

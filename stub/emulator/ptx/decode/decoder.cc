@@ -10,8 +10,8 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kDeepestScope = 200;
-constexpr uint64_t kMostInstructions = 1 << 24;  // of one function: a bound for hostile text
+constexpr int deepestScope = 200;
+constexpr uint64_t mostInstructions = 1 << 24;  // of one function: a bound for hostile text
 
 // Whether `name` is one of the operands, at any depth.
 bool mentions(const std::vector<Operand>& operands, std::string_view name) {
@@ -45,16 +45,16 @@ const DecodeRow* findDecode(std::string_view mnemonic) {
 }
 
 Decoder::Decoder(Linker& linker, const FunctionDecl& decl, Function& function)
-    : linker_(linker), decl_(decl), function_(function), builder_(ir_) {
-  ir_.isKernel = decl.isKernel;
+    : kernelLinker(linker), declaration(decl), made(function), builder(body) {
+  body.isKernel = decl.isKernel;
 }
 
 void Decoder::run() {
-  scopes_.push_back(std::make_unique<Scope>());
-  pendingLabels_.emplace_back();
-  builder_.line.ptx = decl_.bodyLine;
+  scopes.push_back(std::make_unique<Scope>());
+  pendingLabels.emplace_back();
+  builder.line.ptx = declaration.bodyLine;
   parameters();
-  Lexer lexer(decl_.body, decl_.bodyLine);
+  Lexer lexer(declaration.body, declaration.bodyLine);
   while (!lexer.atEnd()) item(lexer);
   finish();
 }
@@ -65,14 +65,14 @@ void Decoder::parameters() {
     Symbol symbol{Symbol::Kind::parameter, parameter.type};
     symbol.bytes = parameter.bytes;
     const uint32_t words = (parameter.bytes + 3) / 4;
-    symbol.offset = builder_.reserveFixed(words);
-    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * kLanes});
+    symbol.offset = builder.reserveFixed(words);
+    slots.push_back({static_cast<int32_t>(symbol.offset), words * 4 * laneCount});
     if (parameter.space == Space::reg)
-      unsupported(decl_.line, "parameter '" + std::string(parameter.name) + "' in a register");
+      unsupported(declaration.line, "parameter '" + std::string(parameter.name) + "' in a register");
     scope().symbols[parameter.name] = symbol;
   };
-  if (decl_.isKernel) {
-    for (const ParameterDecl& parameter : decl_.parameters) {
+  if (declaration.isKernel) {
+    for (const ParameterDecl& parameter : declaration.parameters) {
       Symbol symbol{Symbol::Kind::kernelParameter, parameter.type};
       symbol.offset = parameter.offset;
       symbol.bytes = parameter.bytes;
@@ -80,8 +80,8 @@ void Decoder::parameters() {
     }
     return;
   }
-  for (const ParameterDecl& parameter : decl_.parameters) add(parameter, function_.parameters);
-  for (const ParameterDecl& parameter : decl_.results) add(parameter, function_.results);
+  for (const ParameterDecl& parameter : declaration.parameters) add(parameter, made.parameters);
+  for (const ParameterDecl& parameter : declaration.results) add(parameter, made.results);
 }
 
 void Decoder::item(Lexer& lexer) {
@@ -98,35 +98,35 @@ void Decoder::item(Lexer& lexer) {
   }
   if (labelled(lexer)) return;
   statement(parseStatement(lexer));
-  if (ir_.code.size() > kMostInstructions) invalid(token.line, "a function of more than 16 million instructions");
+  if (body.code.size() > mostInstructions) invalid(token.line, "a function of more than 16 million instructions");
 }
 
 void Decoder::block(Lexer& lexer) {
   const int line = lexer.expect("{").line;
-  if (++depth_ > kDeepestScope) invalid(line, "blocks nested too deep");
-  scopes_.push_back(std::make_unique<Scope>());
-  pendingLabels_.emplace_back();
-  scope().fixedMark = builder_.fixedMark();
+  if (++depth > deepestScope) invalid(line, "blocks nested too deep");
+  scopes.push_back(std::make_unique<Scope>());
+  pendingLabels.emplace_back();
+  scope().fixedMark = builder.fixedMark();
   while (!lexer.accept("}")) {
     if (lexer.atEnd()) invalid(line, "the block that begins here has no end");
     item(lexer);
   }
-  builder_.releaseFixed(scope().fixedMark);
+  builder.releaseFixed(scope().fixedMark);
   closeScope();
-  --depth_;
+  --depth;
 }
 
 // Labels that were used and not defined in this scope may be defined further out.
 void Decoder::closeScope() {
-  auto pending = std::move(pendingLabels_.back());
-  pendingLabels_.pop_back();
-  const auto closed = std::move(scopes_.back());
-  scopes_.pop_back();
+  auto pending = std::move(pendingLabels.back());
+  pendingLabels.pop_back();
+  const auto closed = std::move(scopes.back());
+  scopes.pop_back();
   for (auto& [name, use] : pending) {
-    if (ir_.labels[use.label] >= 0) continue;
-    if (scopes_.empty()) {
+    if (body.labels[use.label] >= 0) continue;
+    if (scopes.empty()) {
       placeMerged();
-      if (ir_.labels[use.label] >= 0) continue;
+      if (body.labels[use.label] >= 0) continue;
       invalid(use.line, "there is no label '" + std::string(name) + "'");
     }
     const auto outer = scope().symbols.find(name);
@@ -137,7 +137,7 @@ void Decoder::closeScope() {
       symbol.label = use.label;
       scope().symbols[name] = symbol;
     }
-    pendingLabels_.back().push_back({name, use});
+    pendingLabels.back().push_back({name, use});
   }
 }
 
@@ -177,7 +177,7 @@ void Decoder::registers(Lexer& lexer) {
       lexer.expect(">");
     } else {
       Symbol symbol{Symbol::Kind::reg, type};
-      symbol.value = builder_.reg(registerBytes(type));
+      symbol.value = builder.reg(registerBytes(type));
       scope().symbols[name.text] = symbol;
     }
   } while (lexer.accept(","));
@@ -191,21 +191,21 @@ void Decoder::variables(Lexer& lexer, Space space, int line) {
     std::string_view name;
     if (space == Space::local) {
       symbol.kind = Symbol::Kind::local;
-      const uint64_t at = (uint64_t{localTop_} + decl.align - 1) / decl.align * decl.align;
+      const uint64_t at = (uint64_t{localTop} + decl.align - 1) / decl.align * decl.align;
       if (at + decl.bytes > 512 * 1024) invalid(line, "more than 512 KiB of local variables");
       symbol.offset = at;
-      localTop_ = static_cast<uint32_t>(at + decl.bytes);
+      localTop = static_cast<uint32_t>(at + decl.bytes);
     } else if (space == Space::shared) {
       symbol.kind = decl.unsizedArray ? Symbol::Kind::dynamicShared : Symbol::Kind::shared;
       if (decl.unsizedArray)
-        linker_.noteDynamicShared(decl.align);
+        kernelLinker.noteDynamicShared(decl.align);
       else
-        symbol.offset = linker_.sharedOffset(decl_.name + "::" + decl.name, decl.bytes, decl.align);
+        symbol.offset = kernelLinker.sharedOffset(declaration.name + "::" + decl.name, decl.bytes, decl.align);
     } else {
-      symbol.offset = linker_.staticAddress(decl_, decl.name);
+      symbol.offset = kernelLinker.staticAddress(declaration, decl.name);
     }
-    names_.push_back(decl.name);
-    name = names_.back();
+    names.push_back(decl.name);
+    name = names.back();
     scope().symbols[name] = symbol;
   }
 }
@@ -216,9 +216,9 @@ void Decoder::localParameter(Lexer& lexer, int line) {
     if (decl.bytes > 32764) invalid(line, "a parameter of too many bytes");
     Symbol symbol{Symbol::Kind::parameter, decl.type};
     symbol.bytes = static_cast<uint32_t>(decl.bytes);
-    symbol.offset = builder_.reserveFixed((symbol.bytes + 3) / 4);
-    names_.push_back(decl.name);
-    scope().symbols[names_.back()] = symbol;
+    symbol.offset = builder.reserveFixed((symbol.bytes + 3) / 4);
+    names.push_back(decl.name);
+    scope().symbols[names.back()] = symbol;
   }
 }
 
@@ -228,7 +228,7 @@ void Decoder::location(Lexer& lexer, const Token& token) {
   std::from_chars(file.text.data(), file.text.data() + file.text.size(), number);
   std::from_chars(line.text.data(), line.text.data() + line.text.size(), at);
   // Line 0 says "no line": the last one stands.
-  if (at) builder_.line.file = number, builder_.line.line = at;
+  if (at) builder.line.file = number, builder.line.line = at;
   lexer.skipLine(token);
 }
 
@@ -243,8 +243,8 @@ bool Decoder::labelled(Lexer& lexer) {
     return true;
   }
   const int label = labelOf(name.text, name.line, true);
-  if (ir_.labels[label] >= 0) invalid(name.line, "label '" + std::string(name.text) + "' is defined twice");
-  builder_.place(label);
+  if (body.labels[label] >= 0) invalid(name.line, "label '" + std::string(name.text) + "' is defined twice");
+  builder.place(label);
   return true;
 }
 
@@ -269,48 +269,48 @@ int Decoder::labelOf(std::string_view name, int line, bool defines) {
   const auto here = scope().symbols.find(name);
   if (here != scope().symbols.end() && here->second.kind == Symbol::Kind::label) return here->second.label;
   if (!defines)
-    for (auto outer = scopes_.rbegin() + 1; outer != scopes_.rend(); ++outer) {
+    for (auto outer = scopes.rbegin() + 1; outer != scopes.rend(); ++outer) {
       const auto found = (*outer)->symbols.find(name);
       if (found != (*outer)->symbols.end() && found->second.kind == Symbol::Kind::label &&
-          ir_.labels[found->second.label] >= 0)
+          body.labels[found->second.label] >= 0)
         return found->second.label;
     }
   Symbol symbol{Symbol::Kind::label};
-  symbol.label = builder_.newLabel();
+  symbol.label = builder.newLabel();
   scope().symbols[name] = symbol;
-  pendingLabels_.back().push_back({name, {symbol.label, line, name}});
+  pendingLabels.back().push_back({name, {symbol.label, line, name}});
   return symbol.label;
 }
 
 // Two labels of one name, the inner scope's being the outer's: they are given one place once it is known.
 void Decoder::mergeLabel(int inner, int outer) {
-  if (inner != outer) merged_.push_back({inner, outer});
+  if (inner != outer) merged.push_back({inner, outer});
 }
 
 void Decoder::placeMerged() {
-  for (auto merge = merged_.rbegin(); merge != merged_.rend(); ++merge)
-    if (ir_.labels[merge->first] < 0) ir_.labels[merge->first] = ir_.labels[merge->second];
+  for (auto merge = merged.rbegin(); merge != merged.rend(); ++merge)
+    if (body.labels[merge->first] < 0) body.labels[merge->first] = body.labels[merge->second];
 }
 
 int Decoder::epilogue() {
-  if (epilogue_ < 0) epilogue_ = builder_.newLabel();
-  return epilogue_;
+  if (epilogueLabel < 0) epilogueLabel = builder.newLabel();
+  return epilogueLabel;
 }
 
 void Decoder::finish() {
-  const int used = epilogue_;
-  while (!scopes_.empty()) closeScope();
+  const int used = epilogueLabel;
+  while (!scopes.empty()) closeScope();
   if (used >= 0) {
-    builder_.place(used);
-    IrInst& inst = builder_.add(returnCall, {}, {});
+    builder.place(used);
+    IrInst& inst = builder.add(returnCall, {}, {});
     inst.flow = IrInst::Flow::end;
   }
-  function_.localBytes = (localTop_ + 15) / 16 * 16;
-  assemble(ir_, function_);
+  made.localBytes = (localTop + 15) / 16 * 16;
+  assemble(body, made);
 }
 
 const Symbol* Decoder::find(std::string_view name) {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
     const auto found = (*scope)->symbols.find(name);
     if (found != (*scope)->symbols.end()) return &found->second;
     const auto numbered = (*scope)->ranges.empty() ? std::nullopt : splitNumbered(name);
@@ -318,7 +318,7 @@ const Symbol* Decoder::find(std::string_view name) {
     for (const Range& range : (*scope)->ranges) {
       if (range.prefix != numbered->first || numbered->second >= range.count) continue;
       Symbol symbol{Symbol::Kind::reg, range.type};
-      symbol.value = builder_.reg(registerBytes(range.type));
+      symbol.value = builder.reg(registerBytes(range.type));
       return &((*scope)->symbols[name] = symbol);
     }
   }
@@ -326,7 +326,7 @@ const Symbol* Decoder::find(std::string_view name) {
 }
 
 void Decoder::statement(const Statement& statement) {
-  builder_.line.ptx = statement.line;
+  builder.line.ptx = statement.line;
   const DecodeRow* row = findDecode(statement.parts[0]);
   int skip = -1;
   if (!statement.guard.empty()) {
@@ -335,41 +335,41 @@ void Decoder::statement(const Statement& statement) {
       invalid(statement.line, "'" + std::string(statement.guard) + "' is no predicate");
     Value predicate = guard->value;
     if (row && row->isControl) {
-      guard_ = predicate;
-      guardNegated_ = statement.guardNegated;
+      guardPredicate = predicate;
+      guardNegated = statement.guardNegated;
       if (statement.parts[0] != "bra") {
-        skip = builder_.newLabel();
-        builder_.jumpIf(predicate, !statement.guardNegated, skip);
+        skip = builder.newLabel();
+        builder.jumpIf(predicate, !statement.guardNegated, skip);
       }
     } else {
       // A statement that writes its own guard goes by the guard's value before, in all its parts.
       if (mentions(statement.operands, statement.guard)) {
-        predicate = builder_.reg(4);
-        builder_.move(predicate, guard->value);
+        predicate = builder.reg(4);
+        builder.move(predicate, guard->value);
       }
-      builder_.setGuard(predicate, statement.guardNegated);
+      builder.setGuard(predicate, statement.guardNegated);
     }
   }
-  extensions_.clear();
+  extensions.clear();
   if (row)
     row->decode(*this, statement);
   else if (!decodeLane(*this, statement))
     unsupported(statement);
-  for (const Extension& extension : extensions_) extend(extension);
-  builder_.clearGuard();
-  guard_ = {};
-  if (skip >= 0) builder_.place(skip);
+  for (const Extension& extension : extensions) extend(extension);
+  builder.clearGuard();
+  guardPredicate = {};
+  if (skip >= 0) builder.place(skip);
 }
 
 void Decoder::invalid(int line, const std::string& what) const {
-  throw PtxError(PtxError::Kind::invalid, line, "in '" + decl_.name + "': " + what);
+  throw PtxError(PtxError::Kind::invalid, line, "in '" + declaration.name + "': " + what);
 }
 void Decoder::unsupported(const Statement& statement) const {
   unsupported(statement.line, "instruction '" + std::string(statement.opcode) + "'");
 }
 void Decoder::unsupported(int line, const std::string& what) const {
   throw PtxError(PtxError::Kind::unsupported, line,
-                 "in '" + decl_.name + "': " + what + " is not known to the emulated device");
+                 "in '" + declaration.name + "': " + what + " is not known to the emulated device");
 }
 
 }  // namespace vgpu::emulator

@@ -46,11 +46,11 @@ class Decoder {
   void run();
 
   // ---- for the families
-  Builder& build() { return builder_; }
-  Linker& linker() { return linker_; }
-  Ir& ir() { return ir_; }
-  Function& function() { return function_; }
-  const FunctionDecl& decl() const { return decl_; }
+  Builder& build() { return builder; }
+  Linker& linker() { return kernelLinker; }
+  Ir& ir() { return body; }
+  Function& function() { return made; }
+  const FunctionDecl& decl() const { return declaration; }
 
   // The lanes that an operand names or stands for, `bytes` wide. Literals are read as `literal` says.
   Value source(const Operand&, uint32_t bytes, Literal literal = Literal::whole);
@@ -77,10 +77,10 @@ class Decoder {
   uint32_t operandCount(const Statement&, size_t least, size_t most);
   int epilogue();
   // The carry flag that .cc instructions write and addc, subc and madc read: a hidden register of the function.
-  Value carry() { return carry_ ? carry_ : carry_ = builder_.reg(4); }
+  Value carry() { return carryFlag ? carryFlag : carryFlag = builder.reg(4); }
 
-  Value controlGuard() const { return guard_; }
-  bool controlGuardNegated() const { return guardNegated_; }
+  Value controlGuard() const { return guardPredicate; }
+  bool controlGuardNegated() const { return guardNegated; }
 
   [[noreturn]] void invalid(int line, const std::string& what) const;
   [[noreturn]] void unsupported(const Statement&) const;
@@ -116,7 +116,7 @@ class Decoder {
   Value literalValue(const Operand&, uint32_t bytes, Literal literal);
   Value addressOf(const Symbol&, int64_t offset, uint32_t bytes, int line);
   Value fit(Value, uint32_t bytes, int line);
-  Scope& scope() { return *scopes_.back(); }
+  Scope& scope() { return *scopes.back(); }
 
   struct LabelUse {
     int label;
@@ -124,27 +124,27 @@ class Decoder {
     std::string_view name;
   };
 
-  Linker& linker_;
-  const FunctionDecl& decl_;
-  Function& function_;
-  Ir ir_;
-  Builder builder_;
-  std::vector<std::unique_ptr<Scope>> scopes_;
-  std::vector<std::vector<std::pair<std::string_view, LabelUse>>> pendingLabels_;  // of each open scope
+  Linker& kernelLinker;
+  const FunctionDecl& declaration;
+  Function& made;
+  Ir body;
+  Builder builder;
+  std::vector<std::unique_ptr<Scope>> scopes;
+  std::vector<std::vector<std::pair<std::string_view, LabelUse>>> pendingLabels;  // of each open scope
   struct Extension {
     Value to, from;
     bool isSigned;
   };
-  std::vector<Extension> extensions_;
+  std::vector<Extension> extensions;
   void extend(const Extension&);
-  std::deque<std::string> names_;  // of variables declared in the body, whose declarations are gone
-  Value guard_;                    // of the control statement being decoded
-  bool guardNegated_ = false;
-  uint32_t localTop_ = 0;
-  std::vector<std::pair<int, int>> merged_;
-  int epilogue_ = -1;
-  Value carry_;
-  int depth_ = 0;
+  std::deque<std::string> names;  // of variables declared in the body, whose declarations are gone
+  Value guardPredicate;           // of the control statement being decoded
+  bool guardNegated = false;
+  uint32_t localTop = 0;
+  std::vector<std::pair<int, int>> merged;
+  int epilogueLabel = -1;
+  Value carryFlag;
+  int depth = 0;
 };
 
 // A family's decoder; the statement's guard is set on the builder, but for control families.

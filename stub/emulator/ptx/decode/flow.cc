@@ -26,23 +26,23 @@ class PostDominators {
  public:
   // `isExit` says at which blocks the function ends; the virtual exit has the number blocks.size().
   PostDominators(size_t count, const std::vector<std::vector<int>>& next, const std::vector<bool>& isExit)
-      : exit_(static_cast<int>(count)), next_(next), isExit_(isExit), number_(count + 1, -1), parent_(count + 1, -1) {
+      : exit(static_cast<int>(count)), next(next), isExit(isExit), number(count + 1, -1), parent(count + 1, -1) {
     std::vector<std::vector<int>> previous(count + 1);
     for (size_t b = 0; b < count; ++b) {
       for (const int n : next[b]) previous[n].push_back(static_cast<int>(b));
-      if (isExit[b]) previous[exit_].push_back(static_cast<int>(b));
+      if (isExit[b]) previous[exit].push_back(static_cast<int>(b));
     }
     order(previous);
     solve();
   }
   // -1 where the block is followed by nothing in common.
-  int of(int block) const { return parent_[block] == exit_ ? -1 : parent_[block]; }
+  int of(int block) const { return parent[block] == exit ? -1 : parent[block]; }
 
  private:
   void order(const std::vector<std::vector<int>>& previous) {
-    std::vector<std::pair<int, size_t>> stack{{exit_, 0}};
-    std::vector<bool> seen(exit_ + 1);
-    seen[exit_] = true;
+    std::vector<std::pair<int, size_t>> stack{{exit, 0}};
+    std::vector<bool> seen(exit + 1);
+    seen[exit] = true;
     while (!stack.empty()) {
       auto& [block, at] = stack.back();
       if (at < previous[block].size()) {
@@ -52,8 +52,8 @@ class PostDominators {
           stack.push_back({following, 0});
         }
       } else {
-        number_[block] = static_cast<int>(postorder_.size());
-        postorder_.push_back(block);
+        number[block] = static_cast<int>(postorder.size());
+        postorder.push_back(block);
         stack.pop_back();
       }
     }
@@ -61,33 +61,33 @@ class PostDominators {
 
   int intersect(int a, int b) const {
     while (a != b) {
-      while (number_[a] < number_[b]) a = parent_[a];
-      while (number_[b] < number_[a]) b = parent_[b];
+      while (number[a] < number[b]) a = parent[a];
+      while (number[b] < number[a]) b = parent[b];
     }
     return a;
   }
 
   void solve() {
-    parent_[exit_] = exit_;
+    parent[exit] = exit;
     for (bool changed = true; changed;) {
       changed = false;
-      for (auto block = postorder_.rbegin(); block != postorder_.rend(); ++block) {
-        if (*block == exit_) continue;
-        int found = isExit_[*block] ? exit_ : -1;
-        for (const int n : next_[*block])
-          if (parent_[n] >= 0) found = found < 0 ? n : intersect(n, found);
-        if (found != parent_[*block]) {
-          parent_[*block] = found;
+      for (auto block = postorder.rbegin(); block != postorder.rend(); ++block) {
+        if (*block == exit) continue;
+        int found = isExit[*block] ? exit : -1;
+        for (const int n : next[*block])
+          if (parent[n] >= 0) found = found < 0 ? n : intersect(n, found);
+        if (found != parent[*block]) {
+          parent[*block] = found;
           changed = true;
         }
       }
     }
   }
 
-  int exit_;
-  const std::vector<std::vector<int>>& next_;
-  const std::vector<bool>& isExit_;
-  std::vector<int> number_, parent_, postorder_;
+  int exit;
+  const std::vector<std::vector<int>>& next;
+  const std::vector<bool>& isExit;
+  std::vector<int> number, parent, postorder;
 };
 
 bool isExitBlock(const Ir& ir, const BasicBlock& block) { return ir.code[block.end - 1].flow == Flow::exit; }

@@ -33,7 +33,7 @@ struct IrInst {
   bool guarded = false;    // the instruction before it is its guard: its outputs may keep what they held
   bool joinAfter = false;  // lanes may part here and come together at the next instruction
   uint8_t outs = 0, ops = 0;
-  std::array<Value, kMostOperands> op{};
+  std::array<Value, mostOperands> op{};
   std::vector<Value> wideOuts, wideIns;  // of an instruction with WideOperands
   int32_t form = 0;                      // op[7] where it is not a value: an AccessForm
   int32_t raw0 = 0;                      // op[0] and op[1] of an instruction with WideOperands
@@ -85,7 +85,7 @@ void assemble(Ir&, Function&);
 // Emits into an Ir.
 class Builder {
  public:
-  explicit Builder(Ir& ir) : ir_(ir) {}
+  explicit Builder(Ir& ir) : ir(ir) {}
 
   Value reg(uint32_t bytes);
   Value constant(uint32_t bytes, uint64_t lo, uint64_t hi = 0);
@@ -95,11 +95,11 @@ class Builder {
   }
   // Room for `words` 4-byte lanes in the parameter area; returns its offset.
   uint32_t reserveFixed(uint32_t words);
-  void releaseFixed(uint32_t mark) { fixedTop_ = mark; }
-  uint32_t fixedMark() const { return fixedTop_; }
+  void releaseFixed(uint32_t mark) { fixedTop = mark; }
+  uint32_t fixedMark() const { return fixedTop; }
 
   int newLabel();
-  void place(int label) { ir_.labels[label] = static_cast<int>(ir_.code.size()); }
+  void place(int label) { ir.labels[label] = static_cast<int>(ir.code.size()); }
 
   // An instruction with one handler, or one that is a row of the registry.
   IrInst& add(Handler handler, std::initializer_list<Value> outs, std::initializer_list<Value> ins);
@@ -112,20 +112,20 @@ class Builder {
   void jumpIf(Value predicate, bool negated, int label);
 
   // Until cleared, everything is emitted under this predicate.
-  void setGuard(Value predicate, bool negated) { guard_ = predicate, guardNegated_ = negated; }
-  void clearGuard() { guard_ = {}; }
+  void setGuard(Value predicate, bool negated) { guardPredicate = predicate, guardNegated = negated; }
+  void clearGuard() { guardPredicate = {}; }
 
   SourceLine line;
 
  private:
   IrInst& push(Handler whole, Handler masked);
 
-  Ir& ir_;
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, int> known_;
-  std::map<std::pair<uint32_t, uint64_t>, int> knownDynamic_;
-  Value guard_;
-  bool guardNegated_ = false;
-  uint32_t fixedTop_ = 0;
+  Ir& ir;
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, int> known;
+  std::map<std::pair<uint32_t, uint64_t>, int> knownDynamic;
+  Value guardPredicate;
+  bool guardNegated = false;
+  uint32_t fixedTop = 0;
 };
 
 }  // namespace vgpu::emulator

@@ -23,38 +23,38 @@ class Linker {
   uint64_t staticAddress(const FunctionDecl&, std::string_view name) const;
   // The place of a shared variable in this kernel's blocks; extern ones begin where the others end.
   uint64_t sharedOffset(const std::string& uniqueName, uint64_t bytes, uint32_t align);
-  void noteDynamicShared(uint32_t align) { dynamicAlign_ = std::max(dynamicAlign_, align); }
-  void noteIndirectCall() { callsIndirectly_ = true; }
-  const Declarations& declarations() const { return declarations_; }
-  const Kernel& kernel() const { return *kernel_; }
-  int architecture() const { return architecture_; }
+  void noteDynamicShared(uint32_t align) { dynamicAlign = std::max(dynamicAlign, align); }
+  void noteIndirectCall() { callsIndirectly = true; }
+  const Declarations& declarations() const { return moduleDeclarations; }
+  const Kernel& kernel() const { return *linked; }
+  int architecture() const { return deviceArchitecture; }
 
  private:
   void decodePending();
   void addIndirectCandidates();
   void finishShared();
 
-  const Declarations& declarations_;
-  const Image& image_;
-  int architecture_;
-  std::unique_ptr<Kernel> kernel_;
+  const Declarations& moduleDeclarations;
+  const Image& image;
+  int deviceArchitecture;
+  std::unique_ptr<Kernel> linked;
   struct Pending {
     const FunctionDecl* decl;
     Function* function;
     bool optional;  // reached through an address alone: refused when called, not now
   };
-  std::deque<Pending> pending_;
-  std::unordered_map<const FunctionDecl*, Function*> functions_;
-  std::unordered_map<std::string, uint64_t> shared_;
+  std::deque<Pending> pending;
+  std::unordered_map<const FunctionDecl*, Function*> functions;
+  std::unordered_map<std::string, uint64_t> shared;
   struct DynamicUse {
     Function* function;
     std::vector<int> constants;
   };
-  std::vector<DynamicUse> dynamicUses_;
-  uint64_t sharedTop_ = 0;
-  uint32_t dynamicAlign_ = 0;
-  bool callsIndirectly_ = false;
-  bool optional_ = false;
+  std::vector<DynamicUse> dynamicUses;
+  uint64_t sharedTop = 0;
+  uint32_t dynamicAlign = 0;
+  bool callsIndirectly = false;
+  bool optional = false;
 };
 
 }  // namespace vgpu::emulator

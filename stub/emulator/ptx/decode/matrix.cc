@@ -70,14 +70,14 @@ void appendSources(Decoder& decoder, const Operand& operand, Element e, std::vec
 uint8_t narrow(int value) { return static_cast<uint8_t>(value); }
 
 MatrixForm formOf(const MatrixText& text) {
-  const uint8_t flags = (text.saturate ? kSaturate : 0) | (text.differ ? kXor : 0);
+  const uint8_t flags = (text.saturate ? saturateFlag : 0) | (text.differ ? xorFlag : 0);
   return {narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
           text.elements[2], text.elements[3], text.elements[0], flags};
 }
 
 // What can be multiplied with what, into what. Single bits are combined and counted, nothing else is.
 bool fits(const MatrixForm& form, const MatrixText& text) {
-  if (text.k > kMostDepth || (form.k > 64 && form.a != Element::b1)) return false;
+  if (text.k > mostDepth || (form.k > 64 && form.a != Element::b1)) return false;
   if ((form.a == Element::b1) != text.counts || (text.differ && !text.counts)) return false;
   const auto isWhole = [](Element e) {
     return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4 || e == Element::b1;
@@ -108,17 +108,17 @@ void mma(Decoder& decoder, const Statement& statement) {
   for (int i = 0; i < 3; ++i) {
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
-    if ((ins.size() - before) * perRegister(of[i]) * kLanes != sizes[i])
+    if ((ins.size() - before) * perRegister(of[i]) * laneCount != sizes[i])
       decoder.invalid(statement.line, "a fragment with another number of registers");
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
-  if (outs.size() * perRegister(form.d) * kLanes != sizes[2])
+  if (outs.size() * perRegister(form.d) * laneCount != sizes[2])
     decoder.invalid(statement.line, "a fragment with another number of registers");
   decoder.build().wide(multiplyMatrices, outs, ins).imm = bitsOf(form);
 }
 
 bool holds(size_t registers, Element e, int elements) {
-  return registers * perRegister(e) * kLanes >= static_cast<size_t>(elements);
+  return registers * perRegister(e) * laneCount >= static_cast<size_t>(elements);
 }
 
 void wmmaMultiply(Decoder& decoder, const Statement& statement) {
@@ -160,7 +160,7 @@ void wmmaAccess(Decoder& decoder, const Statement& statement, bool store) {
   if (text.elements.size() != 1 || text.layouts.size() != 1 || matrix.size() != 1) decoder.unsupported(statement);
   const int rows = matrix == "b" ? text.k : text.m, columns = matrix == "a" ? text.k : text.n;
   const Element e = text.elements[0];
-  if (rows > kMostDepth || columns > kMostDepth || (bitsOf(e) < 8 && store)) decoder.unsupported(statement);
+  if (rows > mostDepth || columns > mostDepth || (bitsOf(e) < 8 && store)) decoder.unsupported(statement);
   const bool byColumn = text.layouts[0] == "col";
   const MatrixForm form{narrow(rows),
                         narrow(columns),
@@ -169,7 +169,7 @@ void wmmaAccess(Decoder& decoder, const Statement& statement, bool store) {
                         Element::none,
                         Element::none,
                         Element::none,
-                        byColumn ? kColumnMajor : uint8_t{0}};
+                        byColumn ? columnMajorFlag : uint8_t{0}};
   const Operand &memory = statement.operands[store ? 0 : 1], &fragment = statement.operands[store ? 1 : 0];
   const Value address = addressValue(decoder, statement, memory);
   const Value stride = statement.operands.size() > 2
@@ -209,7 +209,7 @@ void matrixRows(Decoder& decoder, const Statement& statement) {
                         Element::none,
                         Element::none,
                         Element::none,
-                        statement.has("trans") ? kTransposed : uint8_t{0}};
+                        statement.has("trans") ? transposedFlag : uint8_t{0}};
   std::vector<Value> ins{addressValue(decoder, statement, memory)};
   if (Store) {
     appendSources(decoder, fragment, Element::f16, ins);
@@ -227,7 +227,7 @@ void movmatrix(Decoder& decoder, const Statement& statement) {
   decoder.build().wide(transposeMatrix, targets(decoder, statement.operands[0], Element::f16), ins);
 }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"mma", mma, true},
     {"wmma", wmma, true},
     {"ldmatrix", matrixRows<false>, true},
@@ -237,6 +237,6 @@ constexpr DecodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const DecodeRow> matrixDecodes() { return kRows; }
+std::span<const DecodeRow> matrixDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

@@ -233,7 +233,7 @@ void ignore(Decoder&, const Statement&) {}
 
 void orders(Decoder& decoder, const Statement&) { decoder.build().add(fence, {}, {}); }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"ld", load},         {"ldu", load},         {"st", store},       {"atom", atomic<true>},    {"red", atomic<false>},
     {"prefetch", ignore}, {"prefetchu", ignore}, {"discard", ignore}, {"applypriority", ignore}, {"membar", orders},
     {"fence", orders},
@@ -241,6 +241,6 @@ constexpr DecodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const DecodeRow> memoryDecodes() { return kRows; }
+std::span<const DecodeRow> memoryDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

@@ -115,9 +115,9 @@ void selectBySign(Decoder& decoder, const Statement& statement) {
 }
 
 uint64_t windowFor(std::string_view space) {
-  if (space.starts_with("shared")) return kSharedWindow;
-  if (space == "local") return kLocalWindow;
-  if (space.starts_with("param")) return kParamWindow;
+  if (space.starts_with("shared")) return sharedWindow;
+  if (space == "local") return localWindow;
+  if (space.starts_with("param")) return paramWindow;
   return 0;
 }
 
@@ -133,7 +133,7 @@ void convertAddress(Decoder& decoder, const Statement& statement) {
   if (window == 0)
     decoder.build().move(to, from);
   else if (toSpace)
-    decoder.build().lane("and.b64", to, {from, decoder.build().constant(8, (uint64_t{1} << kWindowShift) - 1)});
+    decoder.build().lane("and.b64", to, {from, decoder.build().constant(8, (uint64_t{1} << windowShift) - 1)});
   else
     decoder.build().lane("or.b64", to, {from, decoder.build().constant(8, window)});
 }
@@ -179,13 +179,13 @@ void stackRestore(Decoder& decoder, const Statement& statement) {
   decoder.build().add(restoreStack, {}, {decoder.source(statement.operands[0], 8)});
 }
 
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"mov", move},         {"selp", select},     {"slct", selectBySign},   {"cvta", convertAddress},
     {"isspacep", isSpace}, {"alloca", allocate}, {"stacksave", stackSave}, {"stackrestore", stackRestore},
 };
 
 }  // namespace
 
-std::span<const DecodeRow> moveDecodes() { return kRows; }
+std::span<const DecodeRow> moveDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

@@ -26,35 +26,35 @@ Value Decoder::fit(Value value, uint32_t bytes, int line) {
   if (value.bytes < bytes)
     invalid(line, "a register of " + std::to_string(value.bytes * 8) + " bits where " + std::to_string(bytes * 8) +
                       " are needed");
-  const Value narrow = builder_.reg(value.bytes / 2);
-  builder_.lane(value.bytes == 16 ? "lo.b128" : "lo.b64", narrow, {value});
+  const Value narrow = builder.reg(value.bytes / 2);
+  builder.lane(value.bytes == 16 ? "lo.b128" : "lo.b64", narrow, {value});
   return fit(narrow, bytes, line);
 }
 
 Value Decoder::literalValue(const Operand& operand, uint32_t bytes, Literal literal) {
-  if (literal == Literal::predicate) return builder_.constant(4, operand.whole ? ~uint64_t{0} : 0);
+  if (literal == Literal::predicate) return builder.constant(4, operand.whole ? ~uint64_t{0} : 0);
   if (operand.isFloat) {
     const bool asDouble = bytes == 8;
-    if (asDouble) return builder_.constant(8, doubleBits(operand.token) ^ (uint64_t{operand.minus} << 63));
-    return builder_.constant(bytes, floatBits(operand.token) ^ (uint32_t{operand.minus} << 31));
+    if (asDouble) return builder.constant(8, doubleBits(operand.token) ^ (uint64_t{operand.minus} << 63));
+    return builder.constant(bytes, floatBits(operand.token) ^ (uint32_t{operand.minus} << 31));
   }
   // A whole number for a float operand is its value.
   if (literal == Literal::f32)
-    return builder_.constant(4, __builtin_bit_cast(uint32_t, static_cast<float>(static_cast<int64_t>(operand.whole))));
+    return builder.constant(4, __builtin_bit_cast(uint32_t, static_cast<float>(static_cast<int64_t>(operand.whole))));
   if (literal == Literal::f64)
-    return builder_.constant(8, __builtin_bit_cast(uint64_t, static_cast<double>(static_cast<int64_t>(operand.whole))));
-  return builder_.constant(bytes, operand.whole,
-                           bytes == 16 && static_cast<int64_t>(operand.whole) < 0 ? ~uint64_t{0} : 0);
+    return builder.constant(8, __builtin_bit_cast(uint64_t, static_cast<double>(static_cast<int64_t>(operand.whole))));
+  return builder.constant(bytes, operand.whole,
+                          bytes == 16 && static_cast<int64_t>(operand.whole) < 0 ? ~uint64_t{0} : 0);
 }
 
 Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
   if (operand.kind == Operand::Kind::number) return literalValue(operand, bytes, literal);
   if (operand.kind != Operand::Kind::name) invalid(operand.line, "an operand of another kind is needed here");
   if (operand.negated) {
-    const Value negated = builder_.reg(4);
+    const Value negated = builder.reg(4);
     Operand plain = operand;
     plain.negated = false;
-    builder_.lane("not.b32", negated, {source(plain, 4, literal)});
+    builder.lane("not.b32", negated, {source(plain, 4, literal)});
     return negated;
   }
   if (const Symbol* symbol = find(operand.name)) {
@@ -72,26 +72,26 @@ Value Decoder::source(const Operand& operand, uint32_t bytes, Literal literal) {
 
 // Module-level names: variables and functions.
 std::optional<Symbol> Decoder::findGlobal(std::string_view name) {
-  if (const VariableDecl* variable = linker_.findVariable(name)) {
+  if (const VariableDecl* variable = kernelLinker.findVariable(name)) {
     Symbol symbol{Symbol::Kind::address, variable->type};
     symbol.space = variable->space;
     if (variable->space == Space::shared) {
       symbol.kind = variable->unsizedArray || variable->isExtern ? Symbol::Kind::dynamicShared : Symbol::Kind::shared;
       if (symbol.kind == Symbol::Kind::dynamicShared)
-        linker_.noteDynamicShared(variable->align);
+        kernelLinker.noteDynamicShared(variable->align);
       else
-        symbol.offset = linker_.sharedOffset(variable->name, variable->bytes, variable->align);
+        symbol.offset = kernelLinker.sharedOffset(variable->name, variable->bytes, variable->align);
     } else if (variable->space == Space::global || variable->space == Space::constant) {
-      symbol.offset = linker_.variableAddress(name);
+      symbol.offset = kernelLinker.variableAddress(name);
     } else {
       return std::nullopt;
     }
     return symbol;
   }
-  if (const FunctionDecl* function = linker_.findFunction(name)) {
+  if (const FunctionDecl* function = kernelLinker.findFunction(name)) {
     if (!function->hasBody) return std::nullopt;
     Symbol symbol{Symbol::Kind::function};
-    symbol.offset = linker_.functionAddress(*function);
+    symbol.offset = kernelLinker.functionAddress(*function);
     return symbol;
   }
   return std::nullopt;
@@ -104,12 +104,12 @@ Value Decoder::addressOf(const Symbol& symbol, int64_t offset, uint32_t bytes, i
     case Symbol::Kind::address:
     case Symbol::Kind::function:
     case Symbol::Kind::kernelParameter:
-      return builder_.constant(bytes, plus);
+      return builder.constant(bytes, plus);
     case Symbol::Kind::dynamicShared:
-      return builder_.dynamicShared(bytes, plus);
+      return builder.dynamicShared(bytes, plus);
     case Symbol::Kind::local: {
-      const Value address = builder_.reg(8);
-      builder_.add(localAddress, {address}, {}).imm = plus;
+      const Value address = builder.reg(8);
+      builder.add(localAddress, {address}, {}).imm = plus;
       return fit(address, bytes, line);
     }
     default:
@@ -119,7 +119,7 @@ Value Decoder::addressOf(const Symbol& symbol, int64_t offset, uint32_t bytes, i
 
 Decoder::Address Decoder::address(const Operand& operand) {
   if (operand.kind != Operand::Kind::memory) invalid(operand.line, "an address in brackets is needed here");
-  if (operand.name.empty()) return {builder_.constant(8, static_cast<uint64_t>(operand.offset)), 0};
+  if (operand.name.empty()) return {builder.constant(8, static_cast<uint64_t>(operand.offset)), 0};
   Operand base = operand;
   base.kind = Operand::Kind::name;
   base.offset = 0;
@@ -130,15 +130,15 @@ Decoder::Address Decoder::address(const Operand& operand) {
 Value Decoder::genericAddress(const Operand& operand, bool shared) {
   auto [base, offset] = address(operand);
   if (base.bytes == 4) {
-    const Value wide = builder_.reg(8);
-    builder_.lane("extend.u32", wide, {base});
+    const Value wide = builder.reg(8);
+    builder.lane("extend.u32", wide, {base});
     base = wide;
   }
-  const Value sum = builder_.reg(8);
-  builder_.lane("add.u64", sum, {base, builder_.constant(8, offset)});
+  const Value sum = builder.reg(8);
+  builder.lane("add.u64", sum, {base, builder.constant(8, offset)});
   if (!shared) return sum;
-  const Value generic = builder_.reg(8);
-  builder_.lane("or.b64", generic, {sum, builder_.constant(8, kSharedWindow)});
+  const Value generic = builder.reg(8);
+  builder.lane("or.b64", generic, {sum, builder.constant(8, sharedWindow)});
   return generic;
 }
 
@@ -146,26 +146,26 @@ Value Decoder::predicate(const Operand& operand) { return source(operand, 4, Lit
 
 Value Decoder::target(const Operand& operand, uint32_t bytes, bool isSigned) {
   if (operand.kind != Operand::Kind::name) invalid(operand.line, "a register is needed here");
-  if (operand.name == "_") return builder_.reg(bytes);
+  if (operand.name == "_") return builder.reg(bytes);
   const Symbol* symbol = findRegister(operand);
   if (!symbol) invalid(operand.line, "'" + std::string(operand.name) + "' is no register");
   if (symbol->value.bytes == bytes) return symbol->value;
   if (symbol->value.bytes < bytes)
     invalid(operand.line,
             "'" + std::string(operand.name) + "' is too narrow for a result of " + std::to_string(bytes * 8) + " bits");
-  const Value narrow = builder_.reg(bytes);
-  extensions_.push_back({symbol->value, narrow, isSigned});
+  const Value narrow = builder.reg(bytes);
+  extensions.push_back({symbol->value, narrow, isSigned});
   return narrow;
 }
 
 void Decoder::extend(const Extension& extension) {
   Value from = extension.from;
   if (from.bytes == 4) {
-    const Value wide = extension.to.bytes == 8 ? extension.to : builder_.reg(8);
-    builder_.lane(extension.isSigned ? "extend.s32" : "extend.u32", wide, {from});
+    const Value wide = extension.to.bytes == 8 ? extension.to : builder.reg(8);
+    builder.lane(extension.isSigned ? "extend.s32" : "extend.u32", wide, {from});
     from = wide;
   }
-  if (extension.to.bytes == 16) builder_.lane("pack.b128", extension.to, {from, builder_.constant(8, 0)});
+  if (extension.to.bytes == 16) builder.lane("pack.b128", extension.to, {from, builder.constant(8, 0)});
 }
 
 }  // namespace vgpu::emulator

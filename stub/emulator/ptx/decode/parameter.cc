@@ -5,7 +5,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint32_t kRow = 4 * kLanes;
+constexpr uint32_t rowBytes = 4 * laneCount;
 
 uint32_t checked(Decoder& decoder, const Statement& statement, const Symbol& symbol, Type type, int64_t offset) {
   const uint32_t size = sizeOf(type);
@@ -17,7 +17,7 @@ uint32_t checked(Decoder& decoder, const Statement& statement, const Symbol& sym
 }
 
 Value word(Decoder& decoder, const Symbol& symbol, uint32_t offset) {
-  return decoder.build().fixed(static_cast<uint32_t>(symbol.offset) + offset / 4 * kRow, 4);
+  return decoder.build().fixed(static_cast<uint32_t>(symbol.offset) + offset / 4 * rowBytes, 4);
 }
 
 }  // namespace

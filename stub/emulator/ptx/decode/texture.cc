@@ -12,13 +12,13 @@ struct GeometryRow {
   std::string_view name;
   Geometry geometry;
 };
-constexpr GeometryRow kGeometries[] = {
+constexpr GeometryRow geometryRows[] = {
     {"1d", {1, false, false}}, {"2d", {2, false, false}},  {"3d", {3, false, false}},  {"a1d", {1, true, false}},
     {"a2d", {2, true, false}}, {"cube", {3, false, true}}, {"acube", {3, true, true}},
 };
 
 bool setGeometry(Geometry& geometry, std::string_view part) {
-  for (const GeometryRow& row : kGeometries)
+  for (const GeometryRow& row : geometryRows)
     if (row.name == part) return geometry = row.geometry, true;
   return false;
 }
@@ -175,10 +175,10 @@ void surfaceStore(Decoder& decoder, const Statement& statement) {
   decoder.build().wide(storeSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
 }
 
-constexpr DecodeRow kRows[] = {{"tex", texture}, {"tld4", texture}, {"suld", surfaceLoad}, {"sust", surfaceStore}};
+constexpr DecodeRow decodeRows[] = {{"tex", texture}, {"tld4", texture}, {"suld", surfaceLoad}, {"sust", surfaceStore}};
 
 }  // namespace
 
-std::span<const DecodeRow> textureDecodes() { return kRows; }
+std::span<const DecodeRow> textureDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

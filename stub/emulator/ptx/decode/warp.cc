@@ -92,13 +92,13 @@ void bar(Decoder& decoder, const Statement& statement) {
 }
 
 // Guarded collectives wait, so a guard branches around them.
-constexpr DecodeRow kRows[] = {
+constexpr DecodeRow decodeRows[] = {
     {"shfl", shfl, true}, {"vote", vote, true},      {"match", match, true},     {"redux", redux, true},
     {"bar", bar, true},   {"elect", electOne, true}, {"activemask", activemask},
 };
 
 }  // namespace
 
-std::span<const DecodeRow> warpDecodes() { return kRows; }
+std::span<const DecodeRow> warpDecodes() { return decodeRows; }
 
 }  // namespace vgpu::emulator

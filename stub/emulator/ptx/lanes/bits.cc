@@ -138,12 +138,12 @@ uint32_t prmt(uint32_t a, uint32_t b, uint32_t c) {
   return result;
 }
 // The named modes pick bytes by the low two bits of c (PTX ISA, prmt, the table of modes).
-constexpr uint16_t kForward4[4] = {0x3210, 0x4321, 0x5432, 0x6543};
-constexpr uint16_t kBackward4[4] = {0x5670, 0x6701, 0x7012, 0x0123};
-constexpr uint16_t kReplicate8[4] = {0x0000, 0x1111, 0x2222, 0x3333};
-constexpr uint16_t kEdgeLeft[4] = {0x3210, 0x3211, 0x3222, 0x3333};
-constexpr uint16_t kEdgeRight[4] = {0x0000, 0x1110, 0x2210, 0x3210};
-constexpr uint16_t kReplicate16[4] = {0x1010, 0x3232, 0x1010, 0x3232};
+constexpr uint16_t forward4[4] = {0x3210, 0x4321, 0x5432, 0x6543};
+constexpr uint16_t backward4[4] = {0x5670, 0x6701, 0x7012, 0x0123};
+constexpr uint16_t replicate8[4] = {0x0000, 0x1111, 0x2222, 0x3333};
+constexpr uint16_t edgeLeft[4] = {0x3210, 0x3211, 0x3222, 0x3333};
+constexpr uint16_t edgeRight[4] = {0x0000, 0x1110, 0x2210, 0x3210};
+constexpr uint16_t replicate16[4] = {0x1010, 0x3232, 0x1010, 0x3232};
 template <const uint16_t (&Mode)[4]>
 uint32_t prmtMode(uint32_t a, uint32_t b, uint32_t c) {
   return prmt(a, b, Mode[c & 3]);
@@ -231,12 +231,12 @@ void addBitOps(Registry& r) {
   r.add("szext.wrap", "s32", row<szext<int32_t, true>>());
   r.add("fns", "b32", row<fns>());
   r.add("prmt", "b32", row<prmt>());
-  r.add("prmt.b32", "f4e", row<prmtMode<kForward4>>());
-  r.add("prmt.b32", "b4e", row<prmtMode<kBackward4>>());
-  r.add("prmt.b32", "rc8", row<prmtMode<kReplicate8>>());
-  r.add("prmt.b32", "ecl", row<prmtMode<kEdgeLeft>>());
-  r.add("prmt.b32", "ecr", row<prmtMode<kEdgeRight>>());
-  r.add("prmt.b32", "rc16", row<prmtMode<kReplicate16>>());
+  r.add("prmt.b32", "f4e", row<prmtMode<forward4>>());
+  r.add("prmt.b32", "b4e", row<prmtMode<backward4>>());
+  r.add("prmt.b32", "rc8", row<prmtMode<replicate8>>());
+  r.add("prmt.b32", "ecl", row<prmtMode<edgeLeft>>());
+  r.add("prmt.b32", "ecr", row<prmtMode<edgeRight>>());
+  r.add("prmt.b32", "rc16", row<prmtMode<replicate16>>());
   r.add("lop3", "b32", row<lop3>());
   r.add("pack", "b16", row<pack8>());
   r.add("pack", "b32", row<pack16>());

@@ -10,13 +10,13 @@ To convert(From a) {
 }
 
 template <class To>
-constexpr __int128 kLeast = std::is_signed_v<To> ? -(__int128{1} << (sizeof(To) * 8 - 1)) : __int128{0};
+constexpr __int128 leastValue = std::is_signed_v<To> ? -(__int128{1} << (sizeof(To) * 8 - 1)) : __int128{0};
 template <class To>
-constexpr __int128 kMost = (__int128{1} << (sizeof(To) * 8 - (std::is_signed_v<To> ? 1 : 0))) - 1;
+constexpr __int128 mostValue = (__int128{1} << (sizeof(To) * 8 - (std::is_signed_v<To> ? 1 : 0))) - 1;
 template <class To, class From>
 To saturate(From a) {
   const __int128 wide = a;
-  return static_cast<To>(wide < kLeast<To> ? kLeast<To> : wide > kMost<To> ? kMost<To> : wide);
+  return static_cast<To>(wide < leastValue<To> ? leastValue<To> : wide > mostValue<To> ? mostValue<To> : wide);
 }
 
 template <class To, class From>

@@ -31,26 +31,26 @@ float toWhole(float a) {
 
 // The range of To as powers of two, which every float format holds exactly.
 template <class To>
-constexpr double kLimit = std::is_signed_v<To> ? static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1))
-                                               : 2.0 * static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1));
+constexpr double limit = std::is_signed_v<To> ? static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1))
+                                              : 2.0 * static_cast<double>(uint64_t{1} << (sizeof(To) * 8 - 1));
 template <class To>
-constexpr To kMost = static_cast<To>(~(std::is_signed_v<To> ? std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1)
-                                                            : std::make_unsigned_t<To>{0}));
+constexpr To mostValue = static_cast<To>(~(std::is_signed_v<To> ? std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1)
+                                                                : std::make_unsigned_t<To>{0}));
 template <class To>
-constexpr To kLeast = std::is_signed_v<To> ? static_cast<To>(-kMost<To> - 1) : To{0};
+constexpr To leastValue = std::is_signed_v<To> ? static_cast<To>(-mostValue<To> - 1) : To{0};
 // A NaN becomes 0 in 32 bits and fewer from f32; the most negative (or highest bit) otherwise, as the hardware does.
 template <class To, class From>
-constexpr To kFromNan = sizeof(To) == 8 || sizeof(From) == 8
-                            ? static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1))
-                            : To{0};
+constexpr To fromNan = sizeof(To) == 8 || sizeof(From) == 8
+                           ? static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1))
+                           : To{0};
 
 // Values out of range become the nearest in range.
 template <Whole Mode, class To, class From>
 To toInteger(From a) {
   const From whole = toWhole<Mode>(a);
-  if (isNan(a)) return kFromNan<To, From>;
-  if (whole >= static_cast<From>(kLimit<To>)) return kMost<To>;
-  if (whole < static_cast<From>(kLeast<To>)) return kLeast<To>;
+  if (isNan(a)) return fromNan<To, From>;
+  if (whole >= static_cast<From>(limit<To>)) return mostValue<To>;
+  if (whole < static_cast<From>(leastValue<To>)) return leastValue<To>;
   return static_cast<To>(whole);
 }
 

@@ -12,18 +12,18 @@ float fmaFlushed(float a, float b, float c) { return flush(fma(flush(a), flush(b
 // A NaN becomes the canonical one in f32 and stays what it is in f64, as the hardware's additions have it.
 template <class T>
 T flip(T a) {
-  return fromBits<T>(bitsOf(a) ^ BitsOf<T>::kSign);
+  return fromBits<T>(bitsOf(a) ^ BitsOf<T>::signBit);
 }
 template <class T>
 T magnitude(T a) {
-  return fromBits<T>(bitsOf(a) & ~BitsOf<T>::kSign);
+  return fromBits<T>(bitsOf(a) & ~BitsOf<T>::signBit);
 }
 float negFloat(float a) { return canonical(flip(a)); }
 double negDouble(double a) { return isNan(a) ? a + a : flip(a); }
 float absFloat(float a) { return canonical(magnitude(a)); }
 template <class T>
 T copysign(T a, T b) {
-  return fromBits<T>((bitsOf(b) & ~BitsOf<T>::kSign) | (bitsOf(a) & BitsOf<T>::kSign));
+  return fromBits<T>((bitsOf(b) & ~BitsOf<T>::signBit) | (bitsOf(a) & BitsOf<T>::signBit));
 }
 
 // Flushing alone, as cvt.ftz does to its operand, is an addition on the hardware: NaNs become canonical.
@@ -69,10 +69,10 @@ bool number(T a) {
   return !isNan(a);
 }
 template <class T>
-constexpr T kLeastNormal = sizeof(T) == 8 ? static_cast<T>(0x1p-1022) : static_cast<T>(0x1p-126);
+constexpr T leastNormal = sizeof(T) == 8 ? static_cast<T>(0x1p-1022) : static_cast<T>(0x1p-126);
 template <class T>
 bool subnormal(T a) {
-  return a != 0 && magnitude(a) < kLeastNormal<T>;
+  return a != 0 && magnitude(a) < leastNormal<T>;
 }
 template <class T>
 bool normal(T a) {

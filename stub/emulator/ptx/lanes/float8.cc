@@ -5,31 +5,31 @@ namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
 struct E4m3 {
-  static constexpr int kMantissa = 3, kLeastExponent = -6;
-  static constexpr uint32_t kMost = 0x7e;  // 448
+  static constexpr int mantissaBits = 3, leastExponent = -6;
+  static constexpr uint32_t mostValue = 0x7e;  // 448
 };
 struct E5m2 {
-  static constexpr int kMantissa = 2, kLeastExponent = -14;
-  static constexpr uint32_t kMost = 0x7b;  // 57344
+  static constexpr int mantissaBits = 2, leastExponent = -14;
+  static constexpr uint32_t mostValue = 0x7b;  // 57344
 };
-constexpr uint32_t kNan8 = 0x7f;
+constexpr uint32_t nan8 = 0x7f;
 
 // Rounded to nearest even; what is too large becomes the largest finite value, a NaN the canonical one.
 template <class F, bool Relu>
 uint32_t narrowed(float value) {
-  if (isNan(value)) return kNan8;
+  if (isNan(value)) return nan8;
   if (Relu && signOf(value)) return 0;
   const uint32_t sign = signOf(value) ? 0x80 : 0;
-  const double size = fromBits<double>(bitsOf(double{value}) & ~BitsOf<double>::kSign);
+  const double size = fromBits<double>(bitsOf(double{value}) & ~BitsOf<double>::signBit);
   const int own = static_cast<int>(bitsOf(size) >> 52) - 1023;
-  if (own > 15) return sign | F::kMost;
-  const int exponent = own < F::kLeastExponent ? F::kLeastExponent : own;
+  if (own > 15) return sign | F::mostValue;
+  const int exponent = own < F::leastExponent ? F::leastExponent : own;
   // In units of the last place, exact before the rounding. A subnormal's exponent field is 0 and has no hidden bit, so
   // the hidden bit of the others counts as one step of the exponent.
-  const double unit = fromBits<double>(static_cast<uint64_t>(1023 + F::kMantissa - exponent) << 52);
+  const double unit = fromBits<double>(static_cast<uint64_t>(1023 + F::mantissaBits - exponent) << 52);
   const auto places = static_cast<uint32_t>(__builtin_rint(size * unit));
-  const uint32_t code = (static_cast<uint32_t>(exponent - F::kLeastExponent) << F::kMantissa) + places;
-  return sign | (code > F::kMost ? F::kMost : code);
+  const uint32_t code = (static_cast<uint32_t>(exponent - F::leastExponent) << F::mantissaBits) + places;
+  return sign | (code > F::mostValue ? F::mostValue : code);
 }
 
 // Every value of either format is a half.
@@ -37,9 +37,9 @@ template <class F, bool Relu>
 uint16_t widened(uint32_t code) {
   const uint32_t size = code & 0x7f;
   const bool negative = (code & 0x80) != 0;
-  if (size > (F::kMantissa == 3 ? 0x7eu : 0x7cu)) return 0x7fff;
+  if (size > (F::mantissaBits == 3 ? 0x7eu : 0x7cu)) return 0x7fff;
   if (Relu && negative) return 0;
-  if (F::kMantissa == 2) return static_cast<uint16_t>(code << 8);
+  if (F::mantissaBits == 2) return static_cast<uint16_t>(code << 8);
   const double value =
       size < 8 ? size * 0x1p-9
                : fromBits<double>(static_cast<uint64_t>((size >> 3) - 7 + 1023) << 52) * (1 + (size & 7) * 0.125);

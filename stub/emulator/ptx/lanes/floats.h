@@ -10,12 +10,12 @@ struct BitsOf;
 template <>
 struct BitsOf<float> {
   using Type = uint32_t;
-  static constexpr Type kNan = 0x7fffffff, kSign = 0x80000000, kQuiet = 0x00400000;
+  static constexpr Type nanBits = 0x7fffffff, signBit = 0x80000000, quietBit = 0x00400000;
 };
 template <>
 struct BitsOf<double> {
   using Type = uint64_t;
-  static constexpr Type kNan = 0x7fffffffffffffff, kSign = 0x8000000000000000, kQuiet = 0x0008000000000000;
+  static constexpr Type nanBits = 0x7fffffffffffffff, signBit = 0x8000000000000000, quietBit = 0x0008000000000000;
 };
 
 template <class T>
@@ -32,11 +32,11 @@ inline bool isNan(T value) {
 }
 template <class T>
 inline T nan() {
-  return fromBits<T>(BitsOf<T>::kNan);
+  return fromBits<T>(BitsOf<T>::nanBits);
 }
 template <class T>
 inline bool signOf(T value) {
-  return (bitsOf(value) & BitsOf<T>::kSign) != 0;
+  return (bitsOf(value) & BitsOf<T>::signBit) != 0;
 }
 
 inline float canonical(float value) { return isNan(value) ? nan<float>() : value; }
@@ -70,28 +70,28 @@ enum class Rounding { nearest, zero, down, up };
 // Rounds a double, seen as exact, to a float format of `Mantissa` explicit bits and `Exponent` exponent bits.
 template <int Mantissa, int Exponent, Rounding Mode>
 inline uint16_t narrow(double value) {
-  constexpr int kBias = (1 << (Exponent - 1)) - 1;
-  constexpr uint16_t kInfinity = static_cast<uint16_t>(((1 << Exponent) - 1) << Mantissa);
+  constexpr int bias = (1 << (Exponent - 1)) - 1;
+  constexpr uint16_t infinity = static_cast<uint16_t>(((1 << Exponent) - 1) << Mantissa);
   const uint64_t bits = bitsOf(value);
   const auto sign = static_cast<uint16_t>(bits >> 48 & 0x8000);
   if (isNan(value)) return 0x7fff;
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
   const bool away = Mode == Rounding::down ? sign != 0 : Mode == Rounding::up ? sign == 0 : false;
-  if (exponent == 1024) return static_cast<uint16_t>(sign | kInfinity);
+  if (exponent == 1024) return static_cast<uint16_t>(sign | infinity);
   if ((bits << 1) == 0) return sign;
   const uint64_t significand = (bits & 0xfffffffffffff) | uint64_t{exponent != -1023} << 52;
   // Bits dropped below the target's last place, more for its subnormals.
-  const int shortfall = exponent < 1 - kBias ? 1 - kBias - exponent : 0;
+  const int shortfall = exponent < 1 - bias ? 1 - bias - exponent : 0;
   const int drop = 52 - Mantissa + shortfall;
   if (drop > 60) return static_cast<uint16_t>(sign | (away ? 1 : 0));
   const uint64_t kept = significand >> drop, rest = significand & ((uint64_t{1} << drop) - 1),
                  half = uint64_t{1} << (drop - 1);
   const bool up = Mode == Rounding::nearest ? rest > half || (rest == half && (kept & 1)) : away && rest != 0;
   // A carry out of the significand moves into the exponent field, which is what is wanted.
-  const uint64_t field = (shortfall ? 0 : static_cast<uint64_t>(exponent + kBias - 1) << Mantissa) + kept + up;
-  if (field >= kInfinity) {
+  const uint64_t field = (shortfall ? 0 : static_cast<uint64_t>(exponent + bias - 1) << Mantissa) + kept + up;
+  if (field >= infinity) {
     const bool toInfinity = Mode == Rounding::nearest || away;
-    return static_cast<uint16_t>(sign | (toInfinity ? kInfinity : kInfinity - 1));
+    return static_cast<uint16_t>(sign | (toInfinity ? infinity : infinity - 1));
   }
   return static_cast<uint16_t>(sign | field);
 }

@@ -8,13 +8,13 @@ namespace {
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
-constexpr bool kSigned = std::is_signed_v<T>;
+constexpr bool signedType = std::is_signed_v<T>;
 template <class T>
-constexpr int kBits = sizeof(T) * 8;
+constexpr int bitCount = sizeof(T) * 8;
 template <class T>
-constexpr T kLeast = kSigned<T> ? static_cast<T>(Unsigned<T>{1} << (kBits<T> - 1)) : T{0};
+constexpr T leastValue = signedType<T> ? static_cast<T>(Unsigned<T>{1} << (bitCount<T> - 1)) : T{0};
 template <class T>
-constexpr T kMost = static_cast<T>(~kLeast<T>);
+constexpr T mostValue = static_cast<T>(~leastValue<T>);
 
 template <size_t Bytes>
 struct WideOf;
@@ -39,7 +39,7 @@ struct WideOf<8> {
   using U = unsigned __int128;
 };
 template <class T>
-using Double = std::conditional_t<kSigned<T>, typename WideOf<sizeof(T)>::S, typename WideOf<sizeof(T)>::U>;
+using Double = std::conditional_t<signedType<T>, typename WideOf<sizeof(T)>::S, typename WideOf<sizeof(T)>::U>;
 
 template <class T>
 T sub(T a, T b) {
@@ -51,7 +51,7 @@ T mulLo(T a, T b) {
 }
 template <class T>
 T mulHi(T a, T b) {
-  return static_cast<T>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> kBits<T>);
+  return static_cast<T>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> bitCount<T>);
 }
 template <class T>
 Double<T> mulWide(T a, T b) {
@@ -74,14 +74,14 @@ Double<T> madWide(T a, T b, Double<T> c) {
 template <class T>
 T div(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
-  if constexpr (kSigned<T>)
+  if constexpr (signedType<T>)
     if (b == -1) return sub<T>(0, a);
   return static_cast<T>(a / b);
 }
 template <class T>
 T rem(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
-  if constexpr (kSigned<T>)
+  if constexpr (signedType<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);
 }
@@ -108,9 +108,9 @@ T sad(T a, T b, T c) {
 }
 
 int32_t clampTo32(int64_t value) {
-  return static_cast<int32_t>(value > kMost<int32_t>    ? kMost<int32_t>
-                              : value < kLeast<int32_t> ? kLeast<int32_t>
-                                                        : value);
+  return static_cast<int32_t>(value > mostValue<int32_t>    ? mostValue<int32_t>
+                              : value < leastValue<int32_t> ? leastValue<int32_t>
+                                                            : value);
 }
 int32_t addSat(int32_t a, int32_t b) { return clampTo32(int64_t{a} + b); }
 int32_t subSat(int32_t a, int32_t b) { return clampTo32(int64_t{a} - b); }
@@ -119,7 +119,7 @@ int32_t madHiSat(int32_t a, int32_t b, int32_t c) { return clampTo32(((int64_t{a
 // The 24-bit forms multiply the operands' low 24 bits; lo and hi take bits 31..0 and 47..16 of the 48-bit product.
 template <class T>
 int64_t product24(T a, T b) {
-  if constexpr (kSigned<T>)
+  if constexpr (signedType<T>)
     return int64_t{static_cast<int32_t>(static_cast<uint32_t>(a) << 8) >> 8} *
            (static_cast<int32_t>(static_cast<uint32_t>(b) << 8) >> 8);
   else
@@ -194,7 +194,7 @@ void arithmetic(Registry& r, const char* t) {
   r.add("max", t, row<most<T>>());
   r.add("sad", t, row<sad<T>>());
   r.add("neg", t, row<neg<T>>());
-  if constexpr (kSigned<T>) r.add("abs", t, row<abs<T>>());
+  if constexpr (signedType<T>) r.add("abs", t, row<abs<T>>());
   if constexpr (sizeof(T) < 8) {
     r.add("mul.wide", t, row<mulWide<T>>());
     r.add("mad.wide", t, row<madWide<T>>());
@@ -219,7 +219,7 @@ void multiply24(Registry& r, const char* t) {
 
 template <class A, class B, class C>
 void dotProducts(Registry& r, const char* t) {
-  using A16 = std::conditional_t<kSigned<A>, int16_t, uint16_t>;
+  using A16 = std::conditional_t<signedType<A>, int16_t, uint16_t>;
   r.add("dp4a", t, row<dp4a<A, B, C>>());
   r.add("dp2a.lo", t, row<dp2a<A16, B, C, 0>>());
   r.add("dp2a.hi", t, row<dp2a<A16, B, C, 16>>());

@@ -18,9 +18,9 @@
 
 // The lanes of an operation are independent, even where the output's register is an input's.
 #if defined(__clang__)
-#define VGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (int lane = 0; lane < kLanes; ++lane)
+#define VGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (int lane = 0; lane < laneCount; ++lane)
 #else
-#define VGPU_LANES _Pragma("GCC ivdep") for (int lane = 0; lane < kLanes; ++lane)
+#define VGPU_LANES _Pragma("GCC ivdep") for (int lane = 0; lane < laneCount; ++lane)
 #endif
 
 namespace vgpu::emulator {

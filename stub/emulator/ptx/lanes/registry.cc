@@ -36,12 +36,12 @@ namespace vgpu::emulator {
 void Registry::add(const char* family, const char* type, const Row& row) {
   std::string name = family;
   if (*type) (name += '.') += type;
-  if (!rows_.emplace(name, row).second) throw std::logic_error("two lane operations are named " + name);
+  if (!rows.emplace(name, row).second) throw std::logic_error("two lane operations are named " + name);
 }
 
 const Row* Registry::find(std::string_view name) const {
-  const auto found = rows_.find(name);
-  return found == rows_.end() ? nullptr : &found->second;
+  const auto found = rows.find(name);
+  return found == rows.end() ? nullptr : &found->second;
 }
 
 const Registry& registry() {

@@ -38,7 +38,7 @@ class Registry {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::unordered_map<std::string, Row, Hash, std::equal_to<>> rows_;
+  std::unordered_map<std::string, Row, Hash, std::equal_to<>> rows;
 };
 
 const Registry& registry();

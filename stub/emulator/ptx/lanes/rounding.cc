@@ -10,7 +10,7 @@ To convert(From a) {
 }
 float narrowToFloat(double a) { return static_cast<float>(a); }
 
-constexpr uint32_t kRoundingBits = 0x6000;  // MXCSR
+constexpr uint32_t roundingBits = 0x6000;  // MXCSR
 constexpr uint32_t bitsFor(Rounding mode) {
   return mode == Rounding::zero ? 0x6000 : mode == Rounding::up ? 0x4000 : 0x2000;
 }
@@ -21,7 +21,7 @@ struct Rounded {
   static const Inst* run(Warp& warp, const Inst* inst) {
     uint32_t before;
     __asm__ volatile("stmxcsr %0" : "=m"(before)::"memory");
-    const uint32_t wanted = (before & ~kRoundingBits) | bitsFor(Mode);
+    const uint32_t wanted = (before & ~roundingBits) | bitsFor(Mode);
     __asm__ volatile("ldmxcsr %0" ::"m"(wanted) : "memory");
     const Handler volatile loop = LaneOp<F>::run;
     const Inst* following = loop(warp, inst);

@@ -7,15 +7,15 @@ namespace {
 
 // Addresses of the active lanes, made generic; the lowest and highest, and all their bits or'ed.
 struct Addresses {
-  uint64_t at[kLanes];
+  uint64_t at[laneCount];
   uint64_t low = ~uint64_t{0}, high = 0, bits = 0;
 };
 
 template <class T>
 void collect(Warp& warp, const T* from, uint64_t plus, uint64_t mask, uint64_t window, Addresses& found) {
   if (warp.active == ~0u) {
-    for (int lane = 0; lane < kLanes; ++lane) found.at[lane] = ((from[lane] + plus) & mask) | window;
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for (int lane = 0; lane < laneCount; ++lane) found.at[lane] = ((from[lane] + plus) & mask) | window;
+    for (int lane = 0; lane < laneCount; ++lane) {
       found.low = std::min(found.low, found.at[lane]);
       found.high = std::max(found.high, found.at[lane]);
       found.bits |= found.at[lane];
@@ -33,45 +33,45 @@ void collect(Warp& warp, const T* from, uint64_t plus, uint64_t mask, uint64_t w
 }
 
 void collect(Warp& warp, const Inst* inst, AccessForm form, Addresses& found) {
-  constexpr uint64_t kOffset = (uint64_t{1} << kWindowShift) - 1;
+  constexpr uint64_t offsetBits = (uint64_t{1} << windowShift) - 1;
   const int32_t slot = inst->op[form.address];
   switch (form.kind) {
     case AddressKind::generic:
       return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, ~uint64_t{0}, 0, found);
     case AddressKind::shared:
-      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kSharedWindow, found);
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, offsetBits, sharedWindow, found);
     case AddressKind::shared32:
-      return collect(warp, warp.lanes<uint32_t>(slot), inst->imm, 0xffffffff, kSharedWindow, found);
+      return collect(warp, warp.lanes<uint32_t>(slot), inst->imm, 0xffffffff, sharedWindow, found);
     case AddressKind::local:
-      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kLocalWindow, found);
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, offsetBits, localWindow, found);
     case AddressKind::param:
-      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, kOffset, kParamWindow, found);
+      return collect(warp, warp.lanes<uint64_t>(slot), inst->imm, offsetBits, paramWindow, found);
   }
 }
 
 bool contiguous(const Addresses& addresses, uint32_t bytes) {
-  if (addresses.high - addresses.low != uint64_t{bytes} * (kLanes - 1)) return false;
+  if (addresses.high - addresses.low != uint64_t{bytes} * (laneCount - 1)) return false;
   uint64_t different = 0;
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < laneCount; ++lane)
     different |= addresses.at[lane] ^ (addresses.low + static_cast<uint64_t>(lane) * bytes);
   return different == 0;
 }
 
 Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, bool write,
-                   std::byte* (&host)[kLanes]) {
+                   std::byte* (&host)[laneCount]) {
   Addresses addresses;
   collect(warp, inst, form, addresses);
   const bool aligned = (addresses.bits & (bytes - 1)) == 0;
-  if (aligned && windowOf(addresses.low) != kLocalWindow) {
+  if (aligned && windowOf(addresses.low) != localWindow) {
     const uint64_t extent = addresses.high - addresses.low + bytes;
-    if (const Warp::Span* span = extent >> kWindowShift ? nullptr : warp.findSpan(addresses.low, extent, write)) {
+    if (const Warp::Span* span = extent >> windowShift ? nullptr : warp.findSpan(addresses.low, extent, write)) {
       std::byte* const base = span->host + (addresses.low - span->base);
       if (warp.active == ~0u) {
         if (contiguous(addresses, bytes)) {
           host[0] = base;
           return Pattern::contiguous;
         }
-        for (int lane = 0; lane < kLanes; ++lane) host[lane] = base + (addresses.at[lane] - addresses.low);
+        for (int lane = 0; lane < laneCount; ++lane) host[lane] = base + (addresses.at[lane] - addresses.low);
         return Pattern::scattered;
       }
       for (uint32_t left = warp.active; left; left &= left - 1) {
@@ -90,7 +90,7 @@ Pattern findPlaces(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes
 }
 
 bool checked(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, uint32_t bytes, Access access,
-             std::byte* const (&host)[kLanes]) {
+             std::byte* const (&host)[laneCount]) {
   if (form.orders) warp.block().check()->ordered();
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
@@ -103,7 +103,7 @@ bool checked(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, uin
 }  // namespace
 
 Pattern resolve(Warp& warp, const Inst* inst, AccessForm form, uint32_t bytes, Access access,
-                std::byte* (&host)[kLanes]) {
+                std::byte* (&host)[laneCount]) {
   const Pattern pattern = findPlaces(warp, inst, form, bytes, writes(access), host);
   if (!warp.block().check() || access == Access::write || pattern == Pattern::failed) return pattern;
   return checked(warp, inst, form, pattern, bytes, access, host) ? pattern : Pattern::failed;

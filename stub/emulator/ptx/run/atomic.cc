@@ -58,7 +58,7 @@ T apply(std::byte* host, T b) {
 // Calls each(lane, place) for the active lanes, in order, with where each one's `bytes` lie.
 template <class F>
 const Inst* atPlaces(Warp& warp, const Inst* inst, uint32_t bytes, F each) {
-  std::byte* host[kLanes];
+  std::byte* host[laneCount];
   const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), bytes, Access::update, host);
   if (pattern == Pattern::failed) return nullptr;
   spinning(warp);
@@ -130,7 +130,7 @@ constexpr AtomicRow row(std::string_view name) {
   return {name, sizeof(T), 1, atomic<T, F>};
 }
 
-constexpr AtomicRow kAtomics[] = {
+constexpr AtomicRow atomicRows[] = {
     row<uint32_t, add<uint32_t>>("add.u32"),
     row<uint32_t, add<uint32_t>>("add.s32"),
     row<uint64_t, add<uint64_t>>("add.u64"),
@@ -169,7 +169,7 @@ constexpr AtomicRow kAtomics[] = {
 }  // namespace
 
 const AtomicRow* findAtomic(std::string_view name) {
-  for (const AtomicRow& each : kAtomics)
+  for (const AtomicRow& each : atomicRows)
     if (each.name == name) return &each;
   return nullptr;
 }

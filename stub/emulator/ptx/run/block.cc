@@ -11,59 +11,59 @@ void Grid::report(Fault what) {
 }
 
 void Block::begin(Grid& grid, uint64_t index) {
-  grid_ = &grid;
-  linear_ = index;
+  launchGrid = &grid;
+  number = index;
   const Launch& launch = grid.launch;
-  index_ = {static_cast<uint32_t>(index % launch.grid[0]),
-            static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
-            static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
-  threads_ = living_ = launch.block[0] * launch.block[1] * launch.block[2];
+  position = {static_cast<uint32_t>(index % launch.grid[0]),
+              static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
+              static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
+  threadCount = living = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, at the alignment that any type needs.
-  sharedBytes_ = kernel().sharedBytes(launch.dynamicSharedBytes);
-  shared_.assign(sharedBytes_, std::byte{0});
-  check_ = nullptr;
-  if (launch.checks && sharedBytes_) {
-    if (!ownCheck_) ownCheck_ = std::make_unique<SharedCheck>();
-    check_ = ownCheck_.get();
-    check_->begin(launch.checks, sharedBytes_, threads_);
+  sharedSize = kernel().sharedBytes(launch.dynamicSharedBytes);
+  sharedMemory.assign(sharedSize, std::byte{0});
+  activeCheck = nullptr;
+  if (launch.checks && sharedSize) {
+    if (!ownCheck) ownCheck = std::make_unique<SharedCheck>();
+    activeCheck = ownCheck.get();
+    activeCheck->begin(launch.checks, sharedSize, threadCount);
   }
-  barriers_.fill({});
+  barriers.fill({});
   output.clear();
-  warpCount_ = (threads_ + kLanes - 1) / kLanes;
-  while (warps_.size() < warpCount_) warps_.push_back(std::make_unique<Warp>());
-  for (size_t i = 0; i < warpCount_; ++i) warps_[i]->reset(*this, static_cast<uint32_t>(i));
-  order_.resize(warpCount_);
-  std::iota(order_.begin(), order_.end(), 0);
-  if (launch.schedule) std::shuffle(order_.begin(), order_.end(), std::mt19937_64(launch.schedule ^ index));
+  warpCount = (threadCount + laneCount - 1) / laneCount;
+  while (warps.size() < warpCount) warps.push_back(std::make_unique<Warp>());
+  for (size_t i = 0; i < warpCount; ++i) warps[i]->reset(*this, static_cast<uint32_t>(i));
+  order.resize(warpCount);
+  std::iota(order.begin(), order.end(), 0);
+  if (launch.schedule) std::shuffle(order.begin(), order.end(), std::mt19937_64(launch.schedule ^ index));
 }
 
 Block::Outcome Block::run() {
   while (true) {
-    progress_ = false;
+    progress = false;
     bool ran = false, left = false;
-    for (const uint32_t which : order_) {
-      Warp& warp = *warps_[which];
+    for (const uint32_t which : order) {
+      Warp& warp = *warps[which];
       if (warp.finished()) continue;
       left = true;
       if (!warp.ready()) continue;
       ran = true;
       warp.run();
-      if (grid_->stopped.load(std::memory_order_relaxed)) return Outcome::faulted;
+      if (launchGrid->stopped.load(std::memory_order_relaxed)) return Outcome::faulted;
     }
     if (!left) return Outcome::done;
     if (!ran) return stuck();
-    if (!progress_) return Outcome::yielded;
+    if (!progress) return Outcome::yielded;
   }
 }
 
 bool Block::arrive(int index, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits) {
-  Barrier& barrier = barriers_[index];
+  Barrier& barrier = barriers[index];
   barrier.expected = expected;
   barrier.arrived += threads;
   barrier.count += trueThreads;
   if (waits) barrier.waiting += threads;
-  if (barrier.arrived < (expected ? expected : living_)) {
-    progress_ = true;
+  if (barrier.arrived < (expected ? expected : living)) {
+    progress = true;
     return false;
   }
   complete(index);
@@ -71,30 +71,30 @@ bool Block::arrive(int index, uint32_t expected, uint32_t threads, uint32_t true
 }
 
 void Block::complete(int index) {
-  Barrier& barrier = barriers_[index];
+  Barrier& barrier = barriers[index];
   barrier.all = barrier.count == barrier.arrived ? ~0u : 0;
   barrier.any = barrier.count ? ~0u : 0;
-  results_[index] = barrier;
+  results[index] = barrier;
   barrier = {};
-  if (check_) check_->ordered();
-  for (size_t i = 0; i < warpCount_; ++i) warps_[i]->releaseBarrier(index);
-  progress_ = true;
+  if (activeCheck) activeCheck->ordered();
+  for (size_t i = 0; i < warpCount; ++i) warps[i]->releaseBarrier(index);
+  progress = true;
 }
 
 void Block::threadsExited(uint32_t count) {
-  living_ -= count;
-  progress_ = true;
-  for (int i = 0; i < kBarriers; ++i) {
-    const Barrier& barrier = barriers_[i];
-    if (barrier.arrived && barrier.expected == 0 && barrier.arrived >= living_) complete(i);
+  living -= count;
+  progress = true;
+  for (int i = 0; i < blockBarriers; ++i) {
+    const Barrier& barrier = barriers[i];
+    if (barrier.arrived && barrier.expected == 0 && barrier.arrived >= living) complete(i);
   }
 }
 
 // No thread can go on: every one that lives waits at a barrier that the others will not reach.
 Block::Outcome Block::stuck() {
-  for (size_t i = 0; i < warpCount_; ++i) {
-    if (warps_[i]->finished()) continue;
-    warps_[i]->reportStuck(living_);
+  for (size_t i = 0; i < warpCount; ++i) {
+    if (warps[i]->finished()) continue;
+    warps[i]->reportStuck(living);
     break;
   }
   return Outcome::faulted;

@@ -34,7 +34,7 @@ struct Grid {
 };
 
 // The sixteen that programs name, and one for the cluster of this one block.
-constexpr int kClusterBarrier = 16, kBarriers = 17;
+constexpr int clusterBarrierIndex = 16, blockBarriers = 17;
 
 struct Barrier {
   uint32_t arrived = 0;                    // threads
@@ -52,20 +52,20 @@ class Block {
   // Runs until the block is done, faults, or only spins: then others should run before it continues.
   Outcome run();
 
-  Grid& grid() { return *grid_; }
-  const Launch& launch() const { return grid_->launch; }
-  const Kernel& kernel() const { return *grid_->launch.kernel; }
-  std::array<uint32_t, 3> index() const { return index_; }
-  uint64_t linear() const { return linear_; }
-  std::byte* shared() { return shared_.data(); }
-  uint64_t sharedBytes() const { return sharedBytes_; }
-  uint32_t threads() const { return threads_; }
-  SharedCheck* check() { return check_; }  // nullptr where the launch asks for none
+  Grid& grid() { return *launchGrid; }
+  const Launch& launch() const { return launchGrid->launch; }
+  const Kernel& kernel() const { return *launchGrid->launch.kernel; }
+  std::array<uint32_t, 3> index() const { return position; }
+  uint64_t linear() const { return number; }
+  std::byte* shared() { return sharedMemory.data(); }
+  uint64_t sharedBytes() const { return sharedSize; }
+  uint32_t threads() const { return threadCount; }
+  SharedCheck* check() { return activeCheck; }  // nullptr where the launch asks for none
 
   // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true where that
   // completed the barrier: results are in red(), and those who waited are ready.
   bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
-  const Barrier& red(int barrier) const { return results_[barrier]; }
+  const Barrier& red(int barrier) const { return results[barrier]; }
   void threadsExited(uint32_t count);
 
   std::string output;  // printf
@@ -74,19 +74,19 @@ class Block {
   void complete(int barrier);
   Outcome stuck();
 
-  Grid* grid_ = nullptr;
-  std::array<uint32_t, 3> index_{};
-  uint64_t linear_ = 0;
-  uint32_t threads_ = 0, living_ = 0;
-  std::vector<std::unique_ptr<Warp>> warps_;
-  std::vector<uint32_t> order_;
-  size_t warpCount_ = 0;
-  std::vector<std::byte> shared_;
-  uint64_t sharedBytes_ = 0;
-  SharedCheck* check_ = nullptr;
-  std::unique_ptr<SharedCheck> ownCheck_;
-  std::array<Barrier, kBarriers> barriers_, results_;
-  bool progress_ = false;
+  Grid* launchGrid = nullptr;
+  std::array<uint32_t, 3> position{};
+  uint64_t number = 0;
+  uint32_t threadCount = 0, living = 0;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<uint32_t> order;
+  size_t warpCount = 0;
+  std::vector<std::byte> sharedMemory;
+  uint64_t sharedSize = 0;
+  SharedCheck* activeCheck = nullptr;
+  std::unique_ptr<SharedCheck> ownCheck;
+  std::array<Barrier, blockBarriers> barriers, results;
+  bool progress = false;
 };
 
 }  // namespace vgpu::emulator

@@ -13,25 +13,25 @@ namespace {
 
 // A parameter is rows of 4-byte lanes.
 uint32_t word(Warp& warp, const Slot& slot, int lane, int index = 0) {
-  return warp.lanes<uint32_t>(slot.offset)[index * kLanes + lane];
+  return warp.lanes<uint32_t>(slot.offset)[index * laneCount + lane];
 }
 uint64_t argument64(Warp& warp, const CallSite& site, size_t index, int lane) {
   const Slot& slot = site.arguments[index];
-  return word(warp, slot, lane) | (slot.bytes > 4 * kLanes ? uint64_t{word(warp, slot, lane, 1)} << 32 : 0);
+  return word(warp, slot, lane) | (slot.bytes > 4 * laneCount ? uint64_t{word(warp, slot, lane, 1)} << 32 : 0);
 }
 void result64(Warp& warp, const CallSite& site, int lane, uint64_t value) {
   uint32_t* rows = warp.lanes<uint32_t>(site.results[0].offset);
   rows[lane] = static_cast<uint32_t>(value);
-  if (site.results[0].bytes > 4 * kLanes) rows[kLanes + lane] = static_cast<uint32_t>(value >> 32);
+  if (site.results[0].bytes > 4 * laneCount) rows[laneCount + lane] = static_cast<uint32_t>(value >> 32);
 }
 
 const CallSite& siteOf(const Inst* inst) { return *static_cast<const CallSite*>(inst->aux); }
 
 // A string in device memory; nothing, after a fault, where it cannot be read.
 std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t charBytes = 1) {
-  constexpr size_t kLongest = 1 << 16;
+  constexpr size_t longestText = 1 << 16;
   std::string text;
-  while (text.size() < kLongest) {
+  while (text.size() < longestText) {
     const std::byte* at = warp.locate(inst, lane, address + text.size() * charBytes, 1, 1, false);
     if (!at) return std::nullopt;
     if (*at == std::byte{0}) break;
@@ -43,30 +43,30 @@ std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint
 class LaneArguments : public FormatArguments {
  public:
   LaneArguments(Warp& warp, const Inst* inst, int lane, uint64_t address)
-      : warp_(warp), inst_(inst), lane_(lane), address_(address) {}
+      : warp(warp), inst(inst), lane(lane), position(address) {}
   uint64_t next(uint32_t bytes) override {
-    address_ = (address_ + bytes - 1) / bytes * bytes;
+    position = (position + bytes - 1) / bytes * bytes;
     uint64_t value = 0;
-    if (const std::byte* at = failed ? nullptr : warp_.locate(inst_, lane_, address_, bytes, 1, false))
+    if (const std::byte* at = failed ? nullptr : warp.locate(inst, lane, position, bytes, 1, false))
       std::memcpy(&value, at, bytes);
     else
       failed = true;
-    address_ += bytes;
+    position += bytes;
     return value;
   }
   std::string text(uint64_t address) override {
     if (address == 0) return "(null)";
-    const auto found = failed ? std::nullopt : readText(warp_, inst_, lane_, address);
+    const auto found = failed ? std::nullopt : readText(warp, inst, lane, address);
     failed |= !found;
     return found.value_or("");
   }
   bool failed = false;
 
  private:
-  Warp& warp_;
-  const Inst* inst_;
-  int lane_;
-  uint64_t address_;
+  Warp& warp;
+  const Inst* inst;
+  int lane;
+  uint64_t position;
 };
 
 const Inst* print(Warp& warp, const Inst* inst) {
@@ -134,7 +134,7 @@ struct BuiltinRow {
   Handler handler;
 };
 
-constexpr BuiltinRow kBuiltins[] = {
+constexpr BuiltinRow builtinRows[] = {
     {"vprintf", 2, 1, print},
     {"malloc", 1, 1, allocate},
     {"free", 1, 0, release},
@@ -144,12 +144,12 @@ constexpr BuiltinRow kBuiltins[] = {
 }  // namespace
 
 bool isBuiltin(std::string_view name) {
-  return std::any_of(std::begin(kBuiltins), std::end(kBuiltins),
+  return std::any_of(std::begin(builtinRows), std::end(builtinRows),
                      [&](const BuiltinRow& row) { return row.name == name; });
 }
 
 Handler findBuiltin(std::string_view name, size_t arguments, size_t results) {
-  for (const BuiltinRow& row : kBuiltins)
+  for (const BuiltinRow& row : builtinRows)
     if (row.name == name && row.arguments == arguments && row.results == results) return row.handler;
   return nullptr;
 }

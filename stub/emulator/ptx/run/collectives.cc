@@ -7,7 +7,7 @@
 namespace vgpu::emulator {
 namespace {
 
-enum Kind : uint32_t { kShuffle, kVote, kMatch, kRedux, kElect, kBarrier };
+enum Kind : uint32_t { shuffleKind, voteKind, matchKind, reduxKind, electKind, barrierKind };
 
 // Active lanes that name the same members.
 struct Group {
@@ -15,7 +15,7 @@ struct Group {
 };
 
 // The groups of the active lanes by the masks at `members`; returns their number.
-int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[kLanes]) {
+int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[laneCount]) {
   int count = 0;
   for (uint32_t left = warp.active; left; left &= ~groups[count++].lanes) {
     const uint32_t mask = members[__builtin_ctz(left)];
@@ -30,8 +30,8 @@ int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[kLanes]) {
 // Groups of lanes stand at one instruction, each group for itself. Where all are complete, one takes part after the
 // other; else they part, and each waits for its own.
 const Inst* syncGroups(Warp& warp, const Inst* inst, const WarpSync& sync, const Group* groups, int count) {
-  const Inst* again[kLanes];
-  uint32_t masks[kLanes];
+  const Inst* again[laneCount];
+  uint32_t masks[laneCount];
   bool complete = true;
   for (int i = 0; i < count; ++i) {
     again[i] = inst;
@@ -55,9 +55,10 @@ const Inst* collective(Warp& warp, const Inst* inst) {
   const uint32_t* members = warp.lanes<uint32_t>(inst->op[Members]);
   const uint32_t first = members[warp.firstActive()];
   uint32_t different = 0;
-  for (int lane = 0; lane < kLanes; ++lane) different |= (members[lane] ^ first) & (0u - ((warp.active >> lane) & 1));
+  for (int lane = 0; lane < laneCount; ++lane)
+    different |= (members[lane] ^ first) & (0u - ((warp.active >> lane) & 1));
   if (different == 0) return warp.warpSync(inst, Sync, K, first | warp.active);
-  Group groups[kLanes];
+  Group groups[laneCount];
   const int count = findGroups(warp, members, groups);
   return syncGroups(warp, inst, Sync, groups, count);
 }
@@ -71,7 +72,7 @@ template <int Operand>
 void leave32(Warp& warp, const Inst* inst) {
   const uint32_t* value = warp.lanes<uint32_t>(inst->op[Operand]);
   if (warp.active == ~0u)
-    for (int lane = 0; lane < kLanes; ++lane) warp.exchange[lane] = value[lane];
+    for (int lane = 0; lane < laneCount; ++lane) warp.exchange[lane] = value[lane];
   else
     forActive(warp, [&](int lane) { warp.exchange[lane] = value[lane]; });
 }
@@ -116,11 +117,11 @@ void takeShuffle(Warp& warp, const Inst* inst, uint32_t) {
     p[lane] = source.inRange ? ~0u : 0;
   });
 }
-constexpr WarpSync kShuffleSync{leave32<2>, takeShuffle};
+constexpr WarpSync shuffleSync{leave32<2>, takeShuffle};
 
 // ---- vote
 void leaveVote(Warp& warp, const Inst* inst) {
-  const uint32_t mask = maskOf(warp.lanes<uint32_t>(inst->op[1])) ^ (inst->imm & kVoteNegated ? ~0u : 0);
+  const uint32_t mask = maskOf(warp.lanes<uint32_t>(inst->op[1])) ^ (inst->imm & voteNegated ? ~0u : 0);
   forActive(warp, [&](int lane) { warp.exchange[lane] = (mask >> lane) & 1; });
 }
 uint32_t ballot(Warp& warp, uint32_t members) {
@@ -132,17 +133,17 @@ uint32_t ballot(Warp& warp, uint32_t members) {
 void writeAll(Warp& warp, const Inst* inst, uint32_t value) {
   writeLanes<uint32_t>(warp, inst->op[0], [value](int) { return value; });
 }
-constexpr WarpSync kVoteAll{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-                              writeAll(warp, inst, ballot(warp, members) == (members & warp.live()) ? ~0u : 0);
-                            }};
-constexpr WarpSync kVoteAny{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-                              writeAll(warp, inst, ballot(warp, members) ? ~0u : 0);
-                            }};
-constexpr WarpSync kVoteUniform{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
-                                  const uint32_t votes = ballot(warp, members);
-                                  writeAll(warp, inst, votes == 0 || votes == (members & warp.live()) ? ~0u : 0);
-                                }};
-constexpr WarpSync kVoteBallot{
+constexpr WarpSync voteAllSync{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+                                 writeAll(warp, inst, ballot(warp, members) == (members & warp.live()) ? ~0u : 0);
+                               }};
+constexpr WarpSync voteAnySync{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+                                 writeAll(warp, inst, ballot(warp, members) ? ~0u : 0);
+                               }};
+constexpr WarpSync voteUniformSync{leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) {
+                                     const uint32_t votes = ballot(warp, members);
+                                     writeAll(warp, inst, votes == 0 || votes == (members & warp.live()) ? ~0u : 0);
+                                   }};
+constexpr WarpSync voteBallotSync{
     leaveVote, [](Warp& warp, const Inst* inst, uint32_t members) { writeAll(warp, inst, ballot(warp, members)); }};
 
 // ---- match
@@ -158,17 +159,17 @@ uint32_t equalTo(Warp& warp, uint64_t value, uint32_t members) {
     if (warp.exchange[__builtin_ctz(left)] == value) equal |= 1u << __builtin_ctz(left);
   return equal;
 }
-constexpr WarpSync kMatchAny{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
-                               uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
-                               forActive(warp,
-                                         [&](int lane) { d[lane] = equalTo(warp, warp.exchange[lane], members); });
-                             }};
-constexpr WarpSync kMatchAll{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
-                               const uint32_t all = members & warp.live();
-                               const bool same = equalTo(warp, warp.exchange[__builtin_ctz(all)], members) == all;
-                               writeAll(warp, inst, same ? all : 0);
-                               writeLanes<uint32_t>(warp, inst->op[1], [same](int) { return same ? ~0u : 0; });
-                             }};
+constexpr WarpSync matchAnySync{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
+                                  uint32_t* d = warp.lanes<uint32_t>(inst->op[0]);
+                                  forActive(warp,
+                                            [&](int lane) { d[lane] = equalTo(warp, warp.exchange[lane], members); });
+                                }};
+constexpr WarpSync matchAllSync{leaveMatch, [](Warp& warp, const Inst* inst, uint32_t members) {
+                                  const uint32_t all = members & warp.live();
+                                  const bool same = equalTo(warp, warp.exchange[__builtin_ctz(all)], members) == all;
+                                  writeAll(warp, inst, same ? all : 0);
+                                  writeLanes<uint32_t>(warp, inst->op[1], [same](int) { return same ? ~0u : 0; });
+                                }};
 
 // ---- redux
 template <class T, T (*F)(T, T)>
@@ -180,15 +181,15 @@ void takeRedux(Warp& warp, const Inst* inst, uint32_t members) {
 }
 template <class T, T (*F)(T, T)>
 const Inst* redux(Warp& warp, const Inst* inst) {
-  static constexpr WarpSync kSync{leave32<1>, takeRedux<T, F>};
-  return collective<kSync, kRedux, 2>(warp, inst);
+  static constexpr WarpSync collectiveSync{leave32<1>, takeRedux<T, F>};
+  return collective<collectiveSync, reduxKind, 2>(warp, inst);
 }
 
 struct ReduxRow {
   std::string_view name;
   Handler handler;
 };
-constexpr ReduxRow kReduxRows[] = {
+constexpr ReduxRow reduxRows[] = {
     {"add.u32", redux<uint32_t, add<uint32_t>>},    {"add.s32", redux<int32_t, add<int32_t>>},
     {"min.u32", redux<uint32_t, least<uint32_t>>},  {"min.s32", redux<int32_t, least<int32_t>>},
     {"max.u32", redux<uint32_t, most<uint32_t>>},   {"max.s32", redux<int32_t, most<int32_t>>},
@@ -198,35 +199,35 @@ constexpr ReduxRow kReduxRows[] = {
 
 // ---- elect, bar.warp.sync
 void leaveNothing(Warp&, const Inst*) {}
-constexpr WarpSync kElectSync{leaveNothing, [](Warp& warp, const Inst* inst, uint32_t members) {
-                                const auto leader = static_cast<uint32_t>(__builtin_ctz(members & warp.live()));
-                                writeAll(warp, inst, leader);
-                                writeLanes<uint32_t>(warp, inst->op[1], [leader](int lane) {
-                                  return static_cast<uint32_t>(lane) == leader ? ~0u : 0;
-                                });
-                              }};
-constexpr WarpSync kBarrierSync{leaveNothing, [](Warp& warp, const Inst*, uint32_t) {
-                                  if (SharedCheck* check = warp.block().check()) check->orderedInWarp(warp.index());
-                                }};
+constexpr WarpSync electSync{leaveNothing, [](Warp& warp, const Inst* inst, uint32_t members) {
+                               const auto leader = static_cast<uint32_t>(__builtin_ctz(members & warp.live()));
+                               writeAll(warp, inst, leader);
+                               writeLanes<uint32_t>(warp, inst->op[1], [leader](int lane) {
+                                 return static_cast<uint32_t>(lane) == leader ? ~0u : 0;
+                               });
+                             }};
+constexpr WarpSync barrierSync{leaveNothing, [](Warp& warp, const Inst*, uint32_t) {
+                                 if (SharedCheck* check = warp.block().check()) check->orderedInWarp(warp.index());
+                               }};
 
 }  // namespace
 
-const Handler shuffle = collective<kShuffleSync, kShuffle, 5>;
-const Handler voteAll = collective<kVoteAll, kVote, 2>;
-const Handler voteAny = collective<kVoteAny, kVote, 2>;
-const Handler voteUniform = collective<kVoteUniform, kVote, 2>;
-const Handler voteBallot = collective<kVoteBallot, kVote, 2>;
-const Handler matchAny = collective<kMatchAny, kMatch, 3>;
-const Handler matchAll = collective<kMatchAll, kMatch, 3>;
-const Handler elect = collective<kElectSync, kElect, 2>;
-const Handler warpBarrier = collective<kBarrierSync, kBarrier, 0>;
+const Handler shuffle = collective<shuffleSync, shuffleKind, 5>;
+const Handler voteAll = collective<voteAllSync, voteKind, 2>;
+const Handler voteAny = collective<voteAnySync, voteKind, 2>;
+const Handler voteUniform = collective<voteUniformSync, voteKind, 2>;
+const Handler voteBallot = collective<voteBallotSync, voteKind, 2>;
+const Handler matchAny = collective<matchAnySync, matchKind, 3>;
+const Handler matchAll = collective<matchAllSync, matchKind, 3>;
+const Handler elect = collective<electSync, electKind, 2>;
+const Handler warpBarrier = collective<barrierSync, barrierKind, 0>;
 const Inst* activeMask(Warp& warp, const Inst* inst) {
   writeAll(warp, inst, warp.active);
   return inst + 1;
 }
 
 Handler findRedux(std::string_view name) {
-  for (const ReduxRow& each : kReduxRows)
+  for (const ReduxRow& each : reduxRows)
     if (each.name == name) return each.handler;
   return nullptr;
 }

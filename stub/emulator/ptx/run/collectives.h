@@ -8,8 +8,8 @@ namespace vgpu::emulator {
 enum class ShuffleMode : uint8_t { up, down, bfly, idx };
 // shfl: op d, p, a, b, c, members; imm: ShuffleMode
 extern const Handler shuffle;
-// vote: op d, predicate, members; imm: kVoteNegated
-constexpr uint64_t kVoteNegated = 1;
+// vote: op d, predicate, members; imm: voteNegated
+constexpr uint64_t voteNegated = 1;
 extern const Handler voteAll;
 extern const Handler voteAny;
 extern const Handler voteUniform;

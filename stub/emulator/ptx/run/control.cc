@@ -15,11 +15,11 @@ const Inst* masked(Warp& warp, const Inst* inst) {
     std::byte bytes[Bytes];
   };
   std::byte* const out = warp.frame + inst->op[0];
-  Cell before[kLanes], after[kLanes];
+  Cell before[laneCount], after[laneCount];
   std::memcpy(before, out, sizeof before);
   inst->run[0](warp, inst);
   std::memcpy(after, out, sizeof after);
-  for (int lane = 0; lane < kLanes; ++lane) after[lane] = warp.laneMask[lane] ? after[lane] : before[lane];
+  for (int lane = 0; lane < laneCount; ++lane) after[lane] = warp.laneMask[lane] ? after[lane] : before[lane];
   std::memcpy(out, after, sizeof after);
   return inst + 1;
 }
@@ -27,10 +27,10 @@ const Inst* masked(Warp& warp, const Inst* inst) {
 template <class T>
 const Inst* maskedWord(Warp& warp, const Inst* inst) {
   T* const out = warp.lanes<T>(inst->op[0]);
-  T before[kLanes];
+  T before[laneCount];
   std::memcpy(before, out, sizeof before);
   inst->run[0](warp, inst);
-  for (int lane = 0; lane < kLanes; ++lane) out[lane] = warp.laneMask[lane] ? out[lane] : before[lane];
+  for (int lane = 0; lane < laneCount; ++lane) out[lane] = warp.laneMask[lane] ? out[lane] : before[lane];
   return inst + 1;
 }
 
@@ -44,7 +44,7 @@ const Inst* masked16(Warp& warp, const Inst* inst) { return masked<16>(warp, ins
 
 uint32_t maskOf(const uint32_t* predicate) {
   uint32_t mask = 0;
-  for (int k = 0; k < kLanes; k += 4) {
+  for (int k = 0; k < laneCount; k += 4) {
     __m128i four;
     std::memcpy(&four, predicate + k, sizeof four);
     mask |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(four))) << k;
@@ -53,7 +53,7 @@ uint32_t maskOf(const uint32_t* predicate) {
 }
 
 void spread(uint32_t* out, uint32_t mask, uint32_t writeMask) {
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < laneCount; ++lane) {
     const uint32_t value = 0u - ((mask >> lane) & 1);
     out[lane] = (writeMask >> lane) & 1 ? value : out[lane];
   }
@@ -80,8 +80,8 @@ const Inst* branchIf(Warp& warp, const Inst* inst) {
 const Inst* branchIndexed(Warp& warp, const Inst* inst) {
   const auto& table = static_cast<const IndexedTargets*>(inst->aux)->targets;
   const uint32_t* index = warp.lanes<uint32_t>(inst->op[0]);
-  const Inst* targets[kLanes];
-  uint32_t masks[kLanes];
+  const Inst* targets[laneCount];
+  uint32_t masks[laneCount];
   int count = 0;
   for (uint32_t left = warp.active; left;) {
     const int lane = __builtin_ctz(left);
@@ -177,18 +177,18 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
   if (index > 15)
     return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                       "barrier " + std::to_string(index) + "; there are 16");
-  const bool waits = !(inst->imm & kBarrierArrives);
+  const bool waits = !(inst->imm & barrierArrives);
   uint32_t threads = static_cast<uint32_t>(__builtin_popcount(warp.active)), expected = 0, truths = 0;
-  if (inst->imm & kBarrierHasCount) {
+  if (inst->imm & barrierHasCount) {
     // A count is of whole warps, so the last warp of a block counts as 32 though fewer of it live.
     expected = warp.lanes<uint32_t>(inst->op[1])[lane];
-    if (expected % kLanes)
+    if (expected % laneCount)
       return warp.fault(Fault::Kind::illegalInstruction, inst, lane,
                         "a barrier for " + std::to_string(expected) + " threads: not a multiple of 32");
-    if (warp.active == warp.live()) threads = kLanes;
+    if (warp.active == warp.live()) threads = laneCount;
   }
-  if (inst->imm & kBarrierReduces) {
-    const uint32_t negate = inst->imm & kBarrierNegated ? ~0u : 0;
+  if (inst->imm & barrierReduces) {
+    const uint32_t negate = inst->imm & barrierNegated ? ~0u : 0;
     const uint32_t mask = (maskOf(warp.lanes<uint32_t>(inst->op[2])) ^ negate) & warp.active;
     truths = static_cast<uint32_t>(__builtin_popcount(mask));
     // Threads that never lived must not make `and` false: count() compares with the threads that arrived.
@@ -200,8 +200,8 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
 
 const Inst* clusterBarrier(Warp& warp, const Inst* inst) {
   const auto threads = static_cast<uint32_t>(__builtin_popcount(warp.active));
-  if (warp.block().arrive(kClusterBarrier, 0, threads, 0, true)) return inst + 1;
-  return warp.waitAtBarrier(inst + 1, kClusterBarrier);
+  if (warp.block().arrive(clusterBarrierIndex, 0, threads, 0, true)) return inst + 1;
+  return warp.waitAtBarrier(inst + 1, clusterBarrierIndex);
 }
 
 const Inst* barrierCount(Warp& warp, const Inst* inst) {

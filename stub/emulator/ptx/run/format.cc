@@ -7,60 +7,60 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kWidest = 4096;  // of a field: hostile widths make no gigabytes
+constexpr int widestField = 4096;  // of a field: hostile widths make no gigabytes
 
 // One conversion, rebuilt for the host's snprintf with its width and precision as numbers.
 class Conversion {
  public:
-  Conversion(std::string_view text, FormatArguments& arguments) : text_(text), arguments_(arguments) {}
+  Conversion(std::string_view text, FormatArguments& arguments) : text(text), arguments(arguments) {}
 
   // Parses behind the '%'; returns the characters used, 0 where this is no conversion.
   size_t run(std::string& output, int& used) {
-    while (at_ < text_.size() && std::string_view("-+ #0").find(text_[at_]) != std::string_view::npos)
-      spec_ += text_[at_++];
+    while (at < text.size() && std::string_view("-+ #0").find(text[at]) != std::string_view::npos)
+      specification += text[at++];
     number(used);
-    if (at_ < text_.size() && text_[at_] == '.') {
-      spec_ += text_[at_++];
+    if (at < text.size() && text[at] == '.') {
+      specification += text[at++];
       number(used);
     }
     bool wide = false;
-    while (at_ < text_.size() && std::string_view("hlLjztq").find(text_[at_]) != std::string_view::npos) {
-      const char c = text_[at_++];
+    while (at < text.size() && std::string_view("hlLjztq").find(text[at]) != std::string_view::npos) {
+      const char c = text[at++];
       if (c == 'h')
-        narrow_ += 'h';
+        narrow += 'h';
       else
         wide = true;
     }
-    if (at_ >= text_.size()) return 0;
-    const char kind = text_[at_++];
+    if (at >= text.size()) return 0;
+    const char kind = text[at++];
     if (kind == '%') {
       output += '%';
-      return at_;
+      return at;
     }
     if (!emit(kind, wide, output)) return 0;
     ++used;
-    return at_;
+    return at;
   }
 
  private:
   void number(int& used) {
     int value = 0;
-    if (at_ < text_.size() && text_[at_] == '*') {
-      ++at_;
+    if (at < text.size() && text[at] == '*') {
+      ++at;
       ++used;
-      value = static_cast<int>(arguments_.next(4));
-      if (value < 0 && spec_.back() != '.') spec_ += '-', value = -value;
+      value = static_cast<int>(arguments.next(4));
+      if (value < 0 && specification.back() != '.') specification += '-', value = -value;
     } else {
-      if (at_ >= text_.size() || text_[at_] < '0' || text_[at_] > '9') return;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9')
-        value = std::min(value * 10 + (text_[at_++] - '0'), kWidest);
+      if (at >= text.size() || text[at] < '0' || text[at] > '9') return;
+      while (at < text.size() && text[at] >= '0' && text[at] <= '9')
+        value = std::min(value * 10 + (text[at++] - '0'), widestField);
     }
-    spec_ += std::to_string(std::clamp(value, 0, kWidest));
+    specification += std::to_string(std::clamp(value, 0, widestField));
   }
 
   template <class T>
   void put(const std::string& suffix, T value, std::string& output) {
-    const std::string spec = "%" + spec_ + suffix;
+    const std::string spec = "%" + specification + suffix;
     char small[128];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -80,18 +80,18 @@ class Conversion {
       case 'd':
       case 'i':
         if (wide)
-          put(std::string("ll") + kind, static_cast<long long>(arguments_.next(8)), output);
+          put(std::string("ll") + kind, static_cast<long long>(arguments.next(8)), output);
         else
-          put(narrow_ + kind, static_cast<int>(arguments_.next(4)), output);
+          put(narrow + kind, static_cast<int>(arguments.next(4)), output);
         return true;
       case 'u':
       case 'o':
       case 'x':
       case 'X':
         if (wide)
-          put(std::string("ll") + kind, static_cast<unsigned long long>(arguments_.next(8)), output);
+          put(std::string("ll") + kind, static_cast<unsigned long long>(arguments.next(8)), output);
         else
-          put(narrow_ + kind, static_cast<unsigned>(arguments_.next(4)), output);
+          put(narrow + kind, static_cast<unsigned>(arguments.next(4)), output);
         return true;
       case 'f':
       case 'F':
@@ -101,17 +101,17 @@ class Conversion {
       case 'G':
       case 'a':
       case 'A':
-        put(std::string(1, kind), std::bit_cast<double>(arguments_.next(8)), output);
+        put(std::string(1, kind), std::bit_cast<double>(arguments.next(8)), output);
         return true;
       case 'c':
-        put("c", static_cast<int>(arguments_.next(4)), output);
+        put("c", static_cast<int>(arguments.next(4)), output);
         return true;
       case 's':
-        put("s", arguments_.text(arguments_.next(8)).c_str(), output);
+        put("s", arguments.text(arguments.next(8)).c_str(), output);
         return true;
       case 'p': {
         char text[32];
-        std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(arguments_.next(8)));
+        std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(arguments.next(8)));
         put("s", static_cast<const char*>(text), output);
         return true;
       }
@@ -120,10 +120,10 @@ class Conversion {
     }
   }
 
-  std::string_view text_;
-  FormatArguments& arguments_;
-  size_t at_ = 0;
-  std::string spec_, narrow_;
+  std::string_view text;
+  FormatArguments& arguments;
+  size_t at = 0;
+  std::string specification, narrow;
 };
 
 }  // namespace

@@ -9,131 +9,131 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kPatience = 64;         // turns of a block that only spins before one more block is started beside it
-constexpr size_t kMostResident = 64;  // blocks that one worker runs in turn
-constexpr uint64_t kMostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
-constexpr size_t kMostOutput = 64 << 20;           // bytes of printf output that a launch keeps; its context keeps less
+constexpr int fullPatience = 64;     // turns of a block that only spins before one more block is started beside it
+constexpr size_t mostResident = 64;  // blocks that one worker runs in turn
+constexpr uint64_t mostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
+constexpr size_t mostOutput = 64 << 20;           // bytes of printf output that a launch keeps; its context keeps less
 
 // Gives out block numbers in order, or in an order shuffled by the launch's seed.
 class BlockSource {
  public:
-  explicit BlockSource(const Launch& launch) : count_(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]) {
-    if (!launch.schedule || count_ > kMostShuffled) return;
-    shuffled_.resize(count_);
-    std::iota(shuffled_.begin(), shuffled_.end(), 0);
-    std::shuffle(shuffled_.begin(), shuffled_.end(), std::mt19937_64(launch.schedule));
+  explicit BlockSource(const Launch& launch) : blocks(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]) {
+    if (!launch.schedule || blocks > mostShuffled) return;
+    shuffled.resize(blocks);
+    std::iota(shuffled.begin(), shuffled.end(), 0);
+    std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(launch.schedule));
   }
   std::optional<uint64_t> next() {
-    const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= count_) return std::nullopt;
-    return shuffled_.empty() ? index : shuffled_[index];
+    const uint64_t index = nextIndex.fetch_add(1, std::memory_order_relaxed);
+    if (index >= blocks) return std::nullopt;
+    return shuffled.empty() ? index : shuffled[index];
   }
-  uint64_t count() const { return count_; }
+  uint64_t count() const { return blocks; }
 
  private:
-  static constexpr uint64_t kMostShuffled = 1 << 22;
-  uint64_t count_;
-  std::atomic<uint64_t> next_{0};
-  std::vector<uint32_t> shuffled_;
+  static constexpr uint64_t mostShuffled = 1 << 22;
+  uint64_t blocks;
+  std::atomic<uint64_t> nextIndex{0};
+  std::vector<uint32_t> shuffled;
 };
 
 // What one worker needs for blocks, kept by its thread for the next launch.
 class BlockStore {
  public:
   std::unique_ptr<Block> take() {
-    if (spare_.empty()) return std::make_unique<Block>();
-    auto block = std::move(spare_.back());
-    spare_.pop_back();
+    if (spare.empty()) return std::make_unique<Block>();
+    auto block = std::move(spare.back());
+    spare.pop_back();
     return block;
   }
   void giveBack(std::unique_ptr<Block> block) {
-    if (spare_.size() < kKept) spare_.push_back(std::move(block));
+    if (spare.size() < mostKept) spare.push_back(std::move(block));
   }
 
  private:
-  static constexpr size_t kKept = 2;
-  std::vector<std::unique_ptr<Block>> spare_;
+  static constexpr size_t mostKept = 2;
+  std::vector<std::unique_ptr<Block>> spare;
 };
 
 class OutputOrder {
  public:
   void add(uint64_t block, std::string text) {
-    const std::lock_guard lock(mutex_);
-    bytes_ += text.size();
-    texts_.emplace(block, std::move(text));
-    while (bytes_ > kMostOutput && texts_.size() > 1) {
-      bytes_ -= texts_.begin()->second.size();
-      texts_.erase(texts_.begin());
+    const std::lock_guard lock(mutex);
+    bytes += text.size();
+    texts.emplace(block, std::move(text));
+    while (bytes > mostOutput && texts.size() > 1) {
+      bytes -= texts.begin()->second.size();
+      texts.erase(texts.begin());
     }
   }
   void append(std::string& output) {
-    for (const auto& [block, text] : texts_) output += text;
+    for (const auto& [block, text] : texts) output += text;
   }
 
  private:
-  std::mutex mutex_;
-  size_t bytes_ = 0;
-  std::map<uint64_t, std::string> texts_;
+  std::mutex mutex;
+  size_t bytes = 0;
+  std::map<uint64_t, std::string> texts;
 };
 
 class Worker {
  public:
-  Worker(Grid& grid, BlockSource& source, OutputOrder& output) : grid_(grid), source_(source), output_(output) {}
+  Worker(Grid& grid, BlockSource& source, OutputOrder& output) : grid(grid), source(source), output(output) {}
 
   // Blocks that spin for others take turns, and more are started beside them: a grid whose blocks wait for each other
   // comes to its end as on hardware that holds them all.
   void run(size_t residentAtOnce) {
     thread_local BlockStore store;
     size_t turn = 0;
-    int patience = kPatience;
-    while (!grid_.stopped.load(std::memory_order_relaxed)) {
-      while (resident_.size() < residentAtOnce && startOne(store)) {
+    int patience = fullPatience;
+    while (!grid.stopped.load(std::memory_order_relaxed)) {
+      while (resident.size() < residentAtOnce && startOne(store)) {
       }
-      if (resident_.empty()) break;
-      turn = turn % resident_.size();
-      const Block::Outcome outcome = resident_[turn]->run();
+      if (resident.empty()) break;
+      turn = turn % resident.size();
+      const Block::Outcome outcome = resident[turn]->run();
       if (outcome == Block::Outcome::yielded) {
         ++turn;
-        if (--patience <= 0 && resident_.size() < kMostResident) {
+        if (--patience <= 0 && resident.size() < mostResident) {
           startOne(store);
-          patience = kPatience;
+          patience = fullPatience;
         }
         continue;
       }
       finish(store, turn);
     }
-    for (auto& block : resident_) {
-      if (!block->output.empty()) output_.add(block->linear(), std::move(block->output));
+    for (auto& block : resident) {
+      if (!block->output.empty()) output.add(block->linear(), std::move(block->output));
       store.giveBack(std::move(block));
     }
   }
 
  private:
   bool startOne(BlockStore& store) {
-    const auto index = source_.next();
+    const auto index = source.next();
     if (!index) return false;
     auto block = store.take();
-    block->begin(grid_, *index);
-    resident_.push_back(std::move(block));
+    block->begin(grid, *index);
+    resident.push_back(std::move(block));
     return true;
   }
 
   void finish(BlockStore& store, size_t turn) {
-    std::unique_ptr<Block> block = std::move(resident_[turn]);
-    if (!block->output.empty()) output_.add(block->linear(), std::move(block->output));
-    resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(turn));
-    if (const auto index = resident_.empty() ? source_.next() : std::nullopt) {
-      block->begin(grid_, *index);
-      resident_.push_back(std::move(block));
+    std::unique_ptr<Block> block = std::move(resident[turn]);
+    if (!block->output.empty()) output.add(block->linear(), std::move(block->output));
+    resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
+    if (const auto index = resident.empty() ? source.next() : std::nullopt) {
+      block->begin(grid, *index);
+      resident.push_back(std::move(block));
     } else {
       store.giveBack(std::move(block));
     }
   }
 
-  Grid& grid_;
-  BlockSource& source_;
-  OutputOrder& output_;
-  std::vector<std::unique_ptr<Block>> resident_;
+  Grid& grid;
+  BlockSource& source;
+  OutputOrder& output;
+  std::vector<std::unique_ptr<Block>> resident;
 };
 
 std::optional<Fault> refuse(const Launch& launch) {
@@ -144,8 +144,8 @@ std::optional<Fault> refuse(const Launch& launch) {
   if (threads == 0 || threads > 1024)
     return fault("blocks of " + std::to_string(threads) + " threads; 1 to 1024 are possible");
   const uint64_t shared = launch.kernel->sharedBytes(launch.dynamicSharedBytes);
-  if (shared > kMostSharedBytes)
-    return fault(std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kMostSharedBytes));
+  if (shared > mostSharedBytes)
+    return fault(std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(mostSharedBytes));
   if (launch.parameters.size() < launch.kernel->parameterBytes)
     return fault(std::to_string(launch.parameters.size()) + " bytes of parameters, " +
                  std::to_string(launch.kernel->parameterBytes) + " are needed");

@@ -28,7 +28,7 @@ const Inst* fence(Warp&, const Inst*);
 const Inst* offTheEnd(Warp&, const Inst*);
 
 // ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: bits below
-constexpr uint64_t kBarrierHasCount = 1, kBarrierArrives = 2, kBarrierReduces = 4, kBarrierNegated = 8;
+constexpr uint64_t barrierHasCount = 1, barrierArrives = 2, barrierReduces = 4, barrierNegated = 8;
 const Inst* barrier(Warp&, const Inst*);
 const Inst* clusterBarrier(Warp&, const Inst*);
 const Inst* barrierCount(Warp&, const Inst*);  // op[0] output, op[1] barrier
@@ -44,7 +44,7 @@ template <class T, class F>
 void writeLanes(Warp& warp, int32_t slot, F value) {
   T* out = warp.lanes<T>(slot);
   if (warp.active == ~0u) {
-    for (int lane = 0; lane < kLanes; ++lane) out[lane] = value(lane);
+    for (int lane = 0; lane < laneCount; ++lane) out[lane] = value(lane);
     return;
   }
   for (uint32_t left = warp.active; left; left &= left - 1) {

@@ -5,7 +5,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t kUsed = 0x75736564;  // another value is a header that the program overwrote
+constexpr uint64_t usedMark = 0x75736564;  // another value is a header that the program overwrote
 
 std::mutex& heapMutex() {
   static std::mutex mutex;
@@ -14,17 +14,17 @@ std::mutex& heapMutex() {
 
 }  // namespace
 
-Heap::Header* Heap::at(uint64_t offset) const { return static_cast<Header*>(static_cast<void*>(memory_ + offset)); }
+Heap::Header* Heap::at(uint64_t offset) const { return static_cast<Header*>(static_cast<void*>(memory + offset)); }
 
 uint64_t Heap::allocate(uint64_t bytes) {
-  if (bytes == 0 || bytes > bytes_) return 0;
+  if (bytes == 0 || bytes > capacity) return 0;
   const uint64_t wanted = (bytes + sizeof(Header) + 15) / 16 * 16;
   const std::lock_guard lock(heapMutex());
   for (uint64_t offset = 0; offset + wanted <= usable();) {
     Header* block = at(offset);
     const uint64_t size = block->bytes;
     if (size == 0) {
-      *block = {wanted, kUsed};
+      *block = {wanted, usedMark};
       *at(offset + wanted) = {0, 0};
       return offset + sizeof(Header);
     }
@@ -34,7 +34,7 @@ uint64_t Heap::allocate(uint64_t bytes) {
         *at(offset + wanted) = {size - wanted, 0};
         block->bytes = wanted;
       }
-      block->state = kUsed;
+      block->state = usedMark;
       return offset + sizeof(Header);
     }
     // A free block takes in the free one behind it.
@@ -53,7 +53,7 @@ bool Heap::release(uint64_t offset) {
   if (offset < sizeof(Header) || offset % 16 || offset >= usable()) return false;
   const std::lock_guard lock(heapMutex());
   Header* block = at(offset - sizeof(Header));
-  if (block->state != kUsed) return false;
+  if (block->state != usedMark) return false;
   block->state = 0;
   return true;
 }

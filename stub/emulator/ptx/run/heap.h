@@ -9,7 +9,7 @@ namespace vgpu::emulator {
 
 class Heap {
  public:
-  Heap(std::byte* memory, uint64_t bytes) : memory_(memory), bytes_(bytes) {}
+  Heap(std::byte* memory, uint64_t bytes) : memory(memory), capacity(bytes) {}
   // Offset of `bytes` new bytes, aligned to 16; 0 where there is no room. Any thread may call.
   uint64_t allocate(uint64_t bytes);
   // False where `offset` is not one that allocate() gave and that is still in use.
@@ -22,10 +22,10 @@ class Heap {
     uint64_t state;
   };
   Header* at(uint64_t offset) const;
-  uint64_t usable() const { return bytes_ < 2 * sizeof(Header) ? 0 : bytes_ - sizeof(Header); }
+  uint64_t usable() const { return capacity < 2 * sizeof(Header) ? 0 : capacity - sizeof(Header); }
 
-  std::byte* memory_;
-  uint64_t bytes_;
+  std::byte* memory;
+  uint64_t capacity;
 };
 
 }  // namespace vgpu::emulator

@@ -30,8 +30,8 @@ class Memory {
 };
 
 // Launch::checks
-constexpr uint32_t kCheckUninitialized = 1;  // bytes of shared memory that are read before they are written
-constexpr uint32_t kCheckRaces = 2;          // accesses to shared memory that nothing orders
+constexpr uint32_t checkUninitialized = 1;  // bytes of shared memory that are read before they are written
+constexpr uint32_t checkRaces = 2;          // accesses to shared memory that nothing orders
 
 struct Launch {
   const Kernel* kernel;

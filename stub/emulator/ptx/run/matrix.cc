@@ -9,7 +9,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint32_t kWarpMatrix = 6;  // a kind of WarpSync, after those of collectives.cc
+constexpr uint32_t matrixKind = 6;  // a kind of WarpSync, after those of collectives.cc
 
 MatrixForm formOf(const Inst* inst) { return std::bit_cast<MatrixForm>(inst->imm); }
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
@@ -75,13 +75,13 @@ uint64_t encode(Element e, double value, bool saturate) {
 // The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products
 // are exact here, and sums are those of doubles, rounded once at the end.
 struct Matrices {
-  double a[32][kMostDepth], b[kMostDepth][32], c[32][32];
+  double a[32][mostDepth], b[mostDepth][32], c[32][32];
   void multiply(const MatrixForm& form) {
     for (int i = 0; i < form.m; ++i)
       for (int j = 0; j < form.n; ++j) {
         double sum = c[i][j];
         for (int k = 0; k < form.k; ++k)
-          sum = form.flags & kXor ? sum + (a[i][k] != b[k][j]) : std::fma(a[i][k], b[k][j], sum);
+          sum = form.flags & xorFlag ? sum + (a[i][k] != b[k][j]) : std::fma(a[i][k], b[k][j], sum);
         c[i][j] = sum;
       }
   }
@@ -115,7 +115,7 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   const uint32_t aRegisters = form.m * form.k / (32 * perA), bRegisters = form.n * form.k / (32 * perB),
                  accumulators = form.m * form.n / 32;
   const Registers registers = split(inst, aRegisters, bRegisters);
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < laneCount; ++lane) {
     const uint32_t group = lane / 4, member = lane % 4;
     for (uint32_t i = 0; i < aRegisters * perA; ++i) {
       const uint32_t r = i / perA, row = group + 8 * (r % halves),
@@ -130,17 +130,17 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
           decode(form.c, rawElement(warp, registers.c, form.c, lane, i));
   }
   matrices.multiply(form);
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t i = 0; i < accumulators; ++i)
       putRaw(warp, registers.d, form.d, lane, i,
-             encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & kSaturate));
+             encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & saturateFlag));
 }
 
 // ---- wmma
 template <class F>
 void forFragment(uint32_t rows, uint32_t columns, F each) {
-  const uint32_t count = rows * columns / kLanes;
-  for (uint32_t lane = 0; lane < kLanes; ++lane)
+  const uint32_t count = rows * columns / laneCount;
+  for (uint32_t lane = 0; lane < laneCount; ++lane)
     for (uint32_t e = 0; e < count; ++e) {
       const uint32_t number = lane * count + e;
       each(static_cast<int>(lane), e, number / columns, number % columns);
@@ -164,7 +164,7 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   });
   matrices.multiply(form);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    putRaw(warp, registers.d, form.d, lane, e, encode(form.d, matrices.c[row][column], form.flags & kSaturate));
+    putRaw(warp, registers.d, form.d, lane, e, encode(form.d, matrices.c[row][column], form.flags & saturateFlag));
   });
 }
 
@@ -179,7 +179,8 @@ ElementPlace fragmentAt(Warp& warp, const Inst* inst, int lane, const MatrixForm
   const WideOperands& operands = operandsOf(inst);
   const uint64_t base = warp.lanes<uint64_t>(operands.ins[0])[lane];
   const uint32_t stride = warp.lanes<uint32_t>(operands.ins[1])[lane], bits = bitsOf(form.a);
-  const uint64_t index = form.flags & kColumnMajor ? uint64_t{column} * stride + row : uint64_t{row} * stride + column;
+  const uint64_t index =
+      form.flags & columnMajorFlag ? uint64_t{column} * stride + row : uint64_t{row} * stride + column;
   const uint32_t bytes = std::max(bits / 8, 1u);
   return {warp.access(inst, lane, base + index * bits / 8, bytes, bytes, access), bytes,
           static_cast<uint32_t>(index * bits % 8)};
@@ -195,15 +196,15 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
     const ElementPlace from = fragmentAt(warp, inst, lane, form, row, column, Access::read);
     if (!from.byte) return;
-    uint64_t& value = values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e];
+    uint64_t& value = values[static_cast<uint32_t>(lane) * form.m * form.n / laneCount + e];
     std::memcpy(&value, from.byte, from.bytes);
     value >>= from.shift;  // putRaw() takes the bits that count
   });
   if (form.a != Element::f64)
-    for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * kLanes);
+    for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * laneCount);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t, uint32_t) {
     putRaw(warp, operands.outs.data(), form.a, lane, e,
-           values[static_cast<uint32_t>(lane) * form.m * form.n / kLanes + e]);
+           values[static_cast<uint32_t>(lane) * form.m * form.n / laneCount + e]);
   });
 }
 
@@ -233,9 +234,9 @@ void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
       if (!places[i][r]) return;
       if (!store) std::memcpy(rows[i][r], places[i][r], 16);
     }
-  const bool transposed = form.flags & kTransposed;
+  const bool transposed = form.flags & transposedFlag;
   for (int i = 0; i < form.k; ++i)
-    for (int lane = 0; lane < kLanes; ++lane)
+    for (int lane = 0; lane < laneCount; ++lane)
       for (int h = 0; h < 2; ++h) {
         const int row = transposed ? lane % 4 * 2 + h : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + h;
         if (store)
@@ -254,11 +255,11 @@ void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
   if (!wholeWarp(warp, inst)) return;
   const WideOperands& operands = operandsOf(inst);
   uint16_t matrix[8][8];
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t h = 0; h < 2; ++h)
       matrix[lane / 4][lane % 4 * 2 + h] =
           static_cast<uint16_t>(rawElement(warp, operands.ins.data(), Element::f16, lane, h));
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t h = 0; h < 2; ++h)
       putRaw(warp, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
 }
@@ -266,8 +267,8 @@ void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
 // Lanes that parted on the way come together before the instruction is executed.
 template <void (*Take)(Warp&, const Inst*, uint32_t)>
 const Inst* together(Warp& warp, const Inst* inst) {
-  static constexpr WarpSync kSync{[](Warp&, const Inst*) {}, Take};
-  const Inst* next = warp.warpSync(inst, kSync, kWarpMatrix, ~0u);
+  static constexpr WarpSync collectiveSync{[](Warp&, const Inst*) {}, Take};
+  const Inst* next = warp.warpSync(inst, collectiveSync, matrixKind, ~0u);
   return warp.block().grid().stopped ? nullptr : next;
 }
 
@@ -275,17 +276,17 @@ struct ElementRow {
   std::string_view name;
   uint32_t bits;
 };
-constexpr ElementRow kElements[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
-                                    {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}, {"b1", 1}};
+constexpr ElementRow elementRows[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
+                                      {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}, {"b1", 1}};
 
 }  // namespace
 
 std::optional<Element> findElement(std::string_view name) {
-  for (size_t i = 1; i < std::size(kElements); ++i)
-    if (kElements[i].name == name) return static_cast<Element>(i);
+  for (size_t i = 1; i < std::size(elementRows); ++i)
+    if (elementRows[i].name == name) return static_cast<Element>(i);
   return std::nullopt;
 }
-uint32_t bitsOf(Element e) { return kElements[static_cast<size_t>(e)].bits; }
+uint32_t bitsOf(Element e) { return elementRows[static_cast<size_t>(e)].bits; }
 
 const Inst* multiplyMatrices(Warp& warp, const Inst* inst) { return together<takeMma>(warp, inst); }
 const Inst* multiplyFragments(Warp& warp, const Inst* inst) { return together<takeWmma>(warp, inst); }

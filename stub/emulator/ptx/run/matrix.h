@@ -15,14 +15,15 @@ uint32_t bitsOf(Element);
 // Elements that one register of a fragment holds.
 inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
 
-constexpr int kMostDepth = 128;  // k
+constexpr int mostDepth = 128;  // k
 
 struct MatrixForm {
   uint8_t m, n, k;
   Element a, b, c, d;
   uint8_t flags;  // below
 };
-constexpr uint8_t kSaturate = 1, kColumnMajor = 2, kTransposed = 2, kXor = 4;  // kXor: of b1, else its product
+constexpr uint8_t saturateFlag = 1, columnMajorFlag = 2, transposedFlag = 2,
+                  xorFlag = 4;  // xorFlag: of b1, else its product
 inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); }
 
 // mma.sync: outs D; ins A, B, C, in PTX's own layout.

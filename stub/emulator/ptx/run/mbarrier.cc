@@ -13,18 +13,18 @@ struct Word {
   uint32_t pending = 0, count = 0;
   bool phase = false;
 
-  static constexpr uint64_t kTransactionBits = 22, kCountBits = 20;
+  static constexpr uint64_t transactionBits = 22, countBits = 20;
   static Word of(uint64_t bits) {
-    constexpr uint64_t counts = (1 << kCountBits) - 1;
-    return {static_cast<uint32_t>(bits & ((1 << kTransactionBits) - 1)), static_cast<uint32_t>(bits >> 22 & counts),
+    constexpr uint64_t counts = (1 << countBits) - 1;
+    return {static_cast<uint32_t>(bits & ((1 << transactionBits) - 1)), static_cast<uint32_t>(bits >> 22 & counts),
             static_cast<uint32_t>(bits >> 42 & counts), (bits >> 62 & 1) != 0};
   }
   uint64_t bits() const {
-    return (transactions & ((1 << kTransactionBits) - 1)) | uint64_t{pending} << 22 | uint64_t{count} << 42 |
+    return (transactions & ((1 << transactionBits) - 1)) | uint64_t{pending} << 22 | uint64_t{count} << 42 |
            uint64_t{phase} << 62;
   }
   void finishPhase() {
-    if (pending != 0 || (transactions & ((1 << kTransactionBits) - 1)) != 0) return;
+    if (pending != 0 || (transactions & ((1 << transactionBits) - 1)) != 0) return;
     phase = !phase;
     pending = count;
   }
@@ -33,7 +33,7 @@ struct Word {
 // Applies `change(word, operand)` lane after lane; its result goes to the output.
 template <class Out, class Operand, class F>
 const Inst* onBarrier(Warp& warp, const Inst* inst, F change) {
-  std::byte* host[kLanes];
+  std::byte* host[laneCount];
   const Pattern pattern = resolve(warp, inst, AccessForm::of(inst), 8, Access::orderedWrite, host);
   if (pattern == Pattern::failed) return nullptr;
   auto* const out = warp.lanes<Out>(inst->op[0]);

@@ -48,7 +48,7 @@ void writeOrdered(std::byte* to, T value) {
 template <class T, class Reg, bool Ordered>
 const Inst* load(Warp& warp, const Inst* inst) {
   const AccessForm form = AccessForm::of(inst);
-  std::byte* host[kLanes];
+  std::byte* host[laneCount];
   const Pattern pattern =
       resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedRead : Access::read, host);
   if (pattern == Pattern::failed) return nullptr;
@@ -62,12 +62,12 @@ const Inst* load(Warp& warp, const Inst* inst) {
     };
     if (pattern == Pattern::contiguous) {
       if (!Ordered && form.elements == 1) {
-        for (int lane = 0; lane < kLanes; ++lane) out[lane] = widen<Reg>(read<T>(host[0] + sizeof(T) * lane));
+        for (int lane = 0; lane < laneCount; ++lane) out[lane] = widen<Reg>(read<T>(host[0] + sizeof(T) * lane));
       } else {
-        for (int lane = 0; lane < kLanes; ++lane) out[lane] = value(host[0] + size_t{step} * lane);
+        for (int lane = 0; lane < laneCount; ++lane) out[lane] = value(host[0] + size_t{step} * lane);
       }
     } else if (warp.active == ~0u) {
-      for (int lane = 0; lane < kLanes; ++lane) out[lane] = value(host[lane]);
+      for (int lane = 0; lane < laneCount; ++lane) out[lane] = value(host[lane]);
     } else {
       for (uint32_t left = warp.active; left; left &= left - 1)
         out[__builtin_ctz(left)] = value(host[__builtin_ctz(left)]);
@@ -79,7 +79,7 @@ const Inst* load(Warp& warp, const Inst* inst) {
 // The checks of a plain write, lane after lane with the write itself: who writes what is there already races with
 // nobody.
 template <class T, class Reg>
-bool checkWrites(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, std::byte* const (&host)[kLanes]) {
+bool checkWrites(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern, std::byte* const (&host)[laneCount]) {
   const auto count = static_cast<size_t>(form.elements);
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
@@ -97,7 +97,7 @@ bool checkWrites(Warp& warp, const Inst* inst, AccessForm form, Pattern pattern,
 template <class T, class Reg, bool Ordered>
 const Inst* store(Warp& warp, const Inst* inst) {
   const AccessForm form = AccessForm::of(inst);
-  std::byte* host[kLanes];
+  std::byte* host[laneCount];
   const Pattern pattern =
       resolve(warp, inst, form, sizeof(T) * form.elements, Ordered ? Access::orderedWrite : Access::write, host);
   if (pattern == Pattern::failed) return nullptr;
@@ -116,9 +116,9 @@ const Inst* store(Warp& warp, const Inst* inst) {
     if (pattern == Pattern::contiguous) {
       if (!Ordered && form.elements == 1) {
         std::byte* const to = host[0];
-        for (int lane = 0; lane < kLanes; ++lane) put(to + sizeof(T) * lane, in[lane]);
+        for (int lane = 0; lane < laneCount; ++lane) put(to + sizeof(T) * lane, in[lane]);
       } else {
-        for (int lane = 0; lane < kLanes; ++lane) put(host[0] + size_t{step} * lane, in[lane]);
+        for (int lane = 0; lane < laneCount; ++lane) put(host[0] + size_t{step} * lane, in[lane]);
       }
     } else {
       for (uint32_t left = warp.active; left; left &= left - 1) put(host[__builtin_ctz(left)], in[__builtin_ctz(left)]);

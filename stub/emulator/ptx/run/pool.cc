@@ -13,27 +13,27 @@ class Pool {
  public:
   ~Pool() {
     {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
+      const std::lock_guard lock(mutex);
+      ending = true;
     }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
   }
 
   void run(int workers, const std::function<void(int)>& work) {
     Round round{&work, workers - 1};
     {
-      const std::lock_guard lock(mutex_);
-      for (int i = 1; i < workers; ++i) tasks_.push_back({&round, i});
-      while (idle_ + static_cast<int>(starting_) < static_cast<int>(tasks_.size())) {
-        ++starting_;
-        threads_.emplace_back([this] { serve(); });
+      const std::lock_guard lock(mutex);
+      for (int i = 1; i < workers; ++i) tasks.push_back({&round, i});
+      while (idle + static_cast<int>(starting) < static_cast<int>(tasks.size())) {
+        ++starting;
+        threads.emplace_back([this] { serve(); });
       }
     }
-    wake_.notify_all();
+    wake.notify_all();
     work(0);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return round.left == 0; });
+    std::unique_lock lock(mutex);
+    done.wait(lock, [&] { return round.left == 0; });
   }
 
  private:
@@ -47,28 +47,28 @@ class Pool {
   };
 
   void serve() {
-    std::unique_lock lock(mutex_);
-    --starting_;
+    std::unique_lock lock(mutex);
+    --starting;
     while (true) {
-      ++idle_;
-      wake_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
-      --idle_;
-      if (tasks_.empty()) return;
-      const Task task = tasks_.front();
-      tasks_.pop_front();
+      ++idle;
+      wake.wait(lock, [&] { return ending || !tasks.empty(); });
+      --idle;
+      if (tasks.empty()) return;
+      const Task task = tasks.front();
+      tasks.pop_front();
       lock.unlock();
       (*task.round->work)(task.index);
       lock.lock();
-      if (--task.round->left == 0) done_.notify_all();
+      if (--task.round->left == 0) done.notify_all();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  std::deque<Task> tasks_;
-  std::vector<std::thread> threads_;
-  int idle_ = 0, starting_ = 0;
-  bool ending_ = false;
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  std::deque<Task> tasks;
+  std::vector<std::thread> threads;
+  int idle = 0, starting = 0;
+  bool ending = false;
 };
 
 }  // namespace

@@ -6,10 +6,10 @@ namespace vgpu::emulator {
 
 void Function::spreadConstants() {
   size_t bytes = 0;
-  for (const FrameConstant& constant : constants) bytes += size_t{constant.bytes} * kLanes;
+  for (const FrameConstant& constant : constants) bytes += size_t{constant.bytes} * laneCount;
   constantLanes.resize(bytes);
   for (const FrameConstant& constant : constants)
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for (int lane = 0; lane < laneCount; ++lane) {
       std::byte* cell = constantLanes.data() + constant.offset + size_t{constant.bytes} * lane;
       std::memcpy(cell, &constant.lo, std::min(constant.bytes, 8u));
       if (constant.bytes == 16) std::memcpy(cell + 8, &constant.hi, 8);

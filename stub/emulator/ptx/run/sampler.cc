@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ElementFormat::Kind;
 
-constexpr int kOne = 256;  // a weight of one
+constexpr int weightOne = 256;  // a weight of one
 
 // ---- values
 
@@ -89,7 +89,7 @@ struct Axis {
 };
 
 // What no element is: the border.
-constexpr int64_t kBorder = -1;
+constexpr int64_t borderElement = -1;
 
 int64_t addressed(int64_t index, int64_t count, Addressing mode) {
   switch (mode) {
@@ -100,7 +100,7 @@ int64_t addressed(int64_t index, int64_t count, Addressing mode) {
       return std::min(within, 2 * count - 1 - within);
     }
     case Addressing::border:
-      return index >= 0 && index < count ? index : kBorder;
+      return index >= 0 && index < count ? index : borderElement;
     case Addressing::clamp:
       break;
   }
@@ -116,17 +116,17 @@ Addressing modeOf(const ImageView& image, int axis) {
 
 // The coordinate in elements.
 double scaled(const ImageView& image, Addressing mode, double at, uint32_t count) {
-  constexpr double kFraction = 1 << 21, kFar = 1 << 24;
+  constexpr double fractionScale = 1 << 21, farthest = 1 << 24;
   if (std::isnan(at)) return 0;
-  if (!image.normalized) return std::clamp(at, -kFar, kFar);
+  if (!image.normalized) return std::clamp(at, -farthest, farthest);
   if (mode == Addressing::wrap || mode == Addressing::mirror) at = std::isinf(at) ? 0 : std::fmod(at, 2);
-  return std::clamp(std::floor(at * kFraction) / kFraction * count, -kFar, kFar);
+  return std::clamp(std::floor(at * fractionScale) / fractionScale * count, -farthest, farthest);
 }
 
 Axis axisAt(const ImageView& image, bool linear, Addressing mode, double at, uint32_t count) {
   const double place = scaled(image, mode, at, count);
   if (!linear) return {static_cast<int64_t>(std::floor(place)), 0};
-  const auto fixed = static_cast<int64_t>(std::floor(place * kOne + 0.5)) - kOne / 2;
+  const auto fixed = static_cast<int64_t>(std::floor(place * weightOne + 0.5)) - weightOne / 2;
   return {fixed >> 8, static_cast<int>(fixed & 255)};
 }
 
@@ -144,11 +144,11 @@ int round256(int product) { return (product + 128) >> 8; }
 // Weights of the 2^count corners; bit k of the index says that the corner is on the far side of axis k.
 std::array<int, 8> weightsOf(const Box& box) {
   const int x = box.axes[0].far, y = box.axes[1].far, z = box.axes[2].far;
-  if (box.count == 1) return {kOne - x, x};
+  if (box.count == 1) return {weightOne - x, x};
   const int xy = round256(x * y);
-  if (box.count == 2) return {kOne - x - y + xy, x - xy, y - xy, xy};
+  if (box.count == 2) return {weightOne - x - y + xy, x - xy, y - xy, xy};
   const int xz = round256(x * z), yz = round256(y * z), xyz = round256(xy * z);
-  return {kOne - x - y - z + xy + xz + yz - xyz,
+  return {weightOne - x - y - z + xy + xz + yz - xyz,
           x - xy - xz + xyz,
           y - xy - yz + xyz,
           xy - xyz,
@@ -161,30 +161,30 @@ std::array<int, 8> weightsOf(const Box& box) {
 class Sampler {
  public:
   Sampler(const ImageView& image, ElementReader& reader, const ElementGrid& grid)
-      : image_(image), reader_(reader), grid_(grid) {}
+      : image(image), reader(reader), grid(grid) {}
 
   // The element at a corner; nullptr where that is the border, or not mapped.
   const std::byte* corner(const Box& box, int corner) const {
-    const uint32_t counts[] = {grid_.width, grid_.height, grid_.slices};
+    const uint32_t counts[] = {grid.width, grid.height, grid.slices};
     int64_t index[3] = {0, 0, box.slice};
     for (int axis = 0; axis < box.count; ++axis) {
       index[axis] = addressed(box.axes[axis].near + (corner >> axis & 1), counts[axis], box.modes[axis]);
-      if (index[axis] == kBorder) return nullptr;
+      if (index[axis] == borderElement) return nullptr;
     }
     return element(index[0], index[1], index[2]);
   }
 
   const std::byte* element(int64_t x, int64_t y, int64_t z) const {
-    const uint32_t bytes = image_.format.bytes();
-    const uint64_t address = grid_.address + static_cast<uint64_t>(z) * grid_.slicePitch +
-                             static_cast<uint64_t>(y) * grid_.pitch + static_cast<uint64_t>(x) * bytes;
-    const std::byte* const found = reader_.at(address, bytes);
-    if (!found) reader_.failed = address;
+    const uint32_t bytes = image.format.bytes();
+    const uint64_t address = grid.address + static_cast<uint64_t>(z) * grid.slicePitch +
+                             static_cast<uint64_t>(y) * grid.pitch + static_cast<uint64_t>(x) * bytes;
+    const std::byte* const found = reader.at(address, bytes);
+    if (!found) reader.failed = address;
     return found;
   }
 
   double channelAt(const std::byte* element, int channel) const {
-    return element ? valueOf(image_, rawChannel(image_.format, element, channel), channel) : borderOf(image_, channel);
+    return element ? valueOf(image, rawChannel(image.format, element, channel), channel) : borderOf(image, channel);
   }
 
   void filter(const Box& box, double (&values)[4]) const {
@@ -192,30 +192,30 @@ class Sampler {
     for (int c = 0; c < 1 << box.count; ++c) {
       if (weights[c] == 0) continue;
       const std::byte* const from = corner(box, c);
-      for (int channel = 0; channel < image_.format.channels; ++channel)
-        values[channel] += weights[c] * channelAt(from, channel) / kOne;
+      for (int channel = 0; channel < image.format.channels; ++channel)
+        values[channel] += weights[c] * channelAt(from, channel) / weightOne;
     }
   }
 
   Channels nearest(const Box& box) const {
     Channels out{};
     const std::byte* const from = corner(box, 0);
-    for (int channel = 0; channel < image_.format.channels; ++channel) {
-      if (readsFloats(image_)) {
+    for (int channel = 0; channel < image.format.channels; ++channel) {
+      if (readsFloats(image)) {
         out[channel] = std::bit_cast<uint32_t>(static_cast<float>(channelAt(from, channel)));
       } else if (from) {
-        out[channel] = rawChannel(image_.format, from, channel);
+        out[channel] = rawChannel(image.format, from, channel);
       } else {
-        out[channel] = std::bit_cast<uint32_t>(image_.border[channel]);
+        out[channel] = std::bit_cast<uint32_t>(image.border[channel]);
       }
     }
     return out;
   }
 
  private:
-  const ImageView& image_;
-  ElementReader& reader_;
-  const ElementGrid& grid_;
+  const ImageView& image;
+  ElementReader& reader;
+  const ElementGrid& grid;
 };
 
 // The face that a direction points to, and where on it, from 0 to 1 (CUDA Programming Guide, "Cubemap Textures").
@@ -252,7 +252,7 @@ Box boxAt(const ImageView& image, const ElementGrid& grid, const Place& place, b
   // A line is the first row of an image for the filter, also where the row before it is the border.
   if (place.axes == 1 && linear && image.addressing[1] == Addressing::border) {
     box.count = 2;
-    box.axes[1] = {-1, kOne / 2};
+    box.axes[1] = {-1, weightOne / 2};
     box.modes[1] = Addressing::border;
   }
   box.slice = std::min<int64_t>(place.layer, grid.slices - 1);
@@ -264,7 +264,7 @@ void sampleLevel(const ImageView& image, ElementReader& reader, size_t level, co
   Sampler(image, reader, grid).filter(boxAt(image, grid, place, image.linear), values);
 }
 
-double cutTo256ths(double value) { return std::floor(value * kOne) / kOne; }
+double cutTo256ths(double value) { return std::floor(value * weightOne) / weightOne; }
 
 double clampedLevel(const ImageView& image, std::optional<float> level) {
   double wanted = 0;
@@ -296,7 +296,7 @@ Channels sample(const ImageView& image, ElementReader& reader, const Place& aske
   const double wanted = clampedLevel(image, level);
   const bool between = image.linearMipmap && image.levels.size() > 1;
   const auto base = static_cast<size_t>(between ? std::floor(wanted) : std::floor(wanted + 0.5));
-  const int far = between ? static_cast<int>(std::floor((wanted - static_cast<double>(base)) * kOne)) : 0;
+  const int far = between ? static_cast<int>(std::floor((wanted - static_cast<double>(base)) * weightOne)) : 0;
   const bool linear = image.linear && !place.whole;
   if (!linear && far == 0) {
     const ElementGrid& grid = image.levels[base];
@@ -307,7 +307,7 @@ Channels sample(const ImageView& image, ElementReader& reader, const Place& aske
   if (far != 0) {
     sampleLevel(image, reader, base + 1, place, next);
     for (int channel = 0; channel < 4; ++channel)
-      values[channel] = (values[channel] * (kOne - far) + next[channel] * far) / kOne;
+      values[channel] = (values[channel] * (weightOne - far) + next[channel] * far) / weightOne;
   }
   return asFloats(image, values);
 }
@@ -318,9 +318,9 @@ Channels gather(const ImageView& image, ElementReader& reader, const Place& plac
   const Box box = boxAt(image, grid, place, true);
   Channels out{};
   if (component >= image.format.channels) return out;
-  constexpr int kOrder[] = {2, 3, 1, 0};
+  constexpr int cornerOrder[] = {2, 3, 1, 0};
   for (int i = 0; i < 4; ++i) {
-    const std::byte* const from = sampler.corner(box, kOrder[i]);
+    const std::byte* const from = sampler.corner(box, cornerOrder[i]);
     if (readsFloats(image))
       out[i] = std::bit_cast<uint32_t>(static_cast<float>(sampler.channelAt(from, component)));
     else

@@ -5,36 +5,36 @@
 namespace vgpu::emulator {
 
 void SharedCheck::begin(uint32_t checks, uint64_t bytes, uint32_t threads) {
-  checks_ = checks;
-  interval_ = 1;
-  phases_.assign((threads + kLanes - 1) / kLanes, 0);
-  bytes_.assign(bytes, {});
+  enabledChecks = checks;
+  interval = 1;
+  phases.assign((threads + laneCount - 1) / laneCount, 0);
+  byteStates.assign(bytes, {});
 }
 
 SharedCheck::Moment SharedCheck::now(uint32_t thread) const {
-  return {interval_, phases_[thread / kLanes], static_cast<uint16_t>(thread)};
+  return {interval, phases[thread / laneCount], static_cast<uint16_t>(thread)};
 }
 
 // Whether nothing orders what happened at `earlier` before what `thread` does now. With `maybeOthers`, threads of the
 // same warp besides the one that is named did it too.
 bool SharedCheck::meets(const Moment& earlier, uint32_t thread, bool maybeOthers) const {
-  if (earlier.interval != interval_ || (earlier.thread == thread && !maybeOthers)) return false;
-  return earlier.thread / kLanes != thread / kLanes || earlier.phase == phases_[thread / kLanes];
+  if (earlier.interval != interval || (earlier.thread == thread && !maybeOthers)) return false;
+  return earlier.thread / laneCount != thread / laneCount || earlier.phase == phases[thread / laneCount];
 }
 
 bool SharedCheck::meetsReaders(const Byte& byte, uint32_t thread) const {
-  if (byte.readers == Readers::ofMany) return byte.read.interval == interval_;
+  if (byte.readers == Readers::ofMany) return byte.read.interval == interval;
   return meets(byte.read, thread, byte.readers == Readers::ofOneWarp);
 }
 
 void SharedCheck::noteRead(Byte& byte, uint32_t thread) const {
-  if (byte.read.interval != interval_) {
+  if (byte.read.interval != interval) {
     byte.readers = Readers::one;
-  } else if (byte.read.thread / kLanes != thread / kLanes) {
+  } else if (byte.read.thread / laneCount != thread / laneCount) {
     byte.readers = Readers::ofMany;
   } else if (byte.readers != Readers::ofMany) {
     // Readers of an earlier phase are ordered before this one.
-    const bool same = byte.read.phase == phases_[thread / kLanes];
+    const bool same = byte.read.phase == phases[thread / laneCount];
     if (!same) byte.readers = Readers::one;
     if (same && byte.read.thread != thread) byte.readers = Readers::ofOneWarp;
   }
@@ -49,13 +49,13 @@ std::optional<SharedCheck::Finding> SharedCheck::touch(Access access, uint32_t t
     return std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of shared memory";
   };
   for (uint64_t at = offset; at < offset + bytes; ++at) {
-    Byte& byte = bytes_[at];
+    Byte& byte = byteStates[at];
     const bool reads = access != Access::write && access != Access::orderedWrite;
-    if (reads && !byte.written && (checks_ & kCheckUninitialized))
+    if (reads && !byte.written && (enabledChecks & checkUninitialized))
       return Finding{Fault::Kind::uninitializedShared,
                      where() + " are read, and no thread of the block has written byte " + std::to_string(at),
                      {}};
-    if (checks_ & kCheckRaces && !isOrdered) {
+    if (enabledChecks & checkRaces && !isOrdered) {
       const bool bothAtomic = access == Access::update && byte.byAtomic;
       if (!bothAtomic && !changesNothing && meets(byte.write, thread))
         return Finding{Fault::Kind::sharedRace,

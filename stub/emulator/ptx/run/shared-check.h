@@ -35,8 +35,8 @@ class SharedCheck {
   // Thread `thread` touches [offset, offset + bytes). A write that `changesNothing` is of the value that is there.
   std::optional<Finding> touch(Access, uint32_t thread, uint64_t offset, uint32_t bytes, bool changesNothing = false);
   // Everything before is ordered before everything after: in the block, or among the threads of one warp.
-  void ordered() { ++interval_; }
-  void orderedInWarp(uint32_t warp) { ++phases_[warp]; }
+  void ordered() { ++interval; }
+  void orderedInWarp(uint32_t warp) { ++phases[warp]; }
 
  private:
   // When, and by whom: `phase` is of the thread's warp.
@@ -56,9 +56,9 @@ class SharedCheck {
   void noteRead(Byte&, uint32_t thread) const;
   Moment now(uint32_t thread) const;
 
-  uint32_t checks_ = 0, interval_ = 1;
-  std::vector<uint32_t> phases_;  // of each warp
-  std::vector<Byte> bytes_;
+  uint32_t enabledChecks = 0, interval = 1;
+  std::vector<uint32_t> phases;  // of each warp
+  std::vector<Byte> byteStates;
 };
 
 }  // namespace vgpu::emulator

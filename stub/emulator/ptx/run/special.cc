@@ -7,7 +7,7 @@
 namespace vgpu::emulator {
 namespace {
 
-uint32_t linearThread(Warp& warp, int lane) { return warp.index() * kLanes + static_cast<uint32_t>(lane); }
+uint32_t linearThread(Warp& warp, int lane) { return warp.index() * laneCount + static_cast<uint32_t>(lane); }
 
 template <int Axis>
 const Inst* threadIndex(Warp& warp, const Inst* inst) {
@@ -60,7 +60,7 @@ uint32_t smIndex(Warp& warp) {
 }
 uint32_t smCount(Warp& warp) { return warp.block().launch().smCount; }
 uint64_t gridId(Warp& warp) { return warp.block().grid().serial; }
-uint64_t workspace(Warp& warp) { return warp.block().launch().cooperative ? kWorkspaceWindow : 0; }
+uint64_t workspace(Warp& warp) { return warp.block().launch().cooperative ? workspaceWindow : 0; }
 uint32_t workspaceHigh(Warp& warp) { return static_cast<uint32_t>(workspace(warp) >> 32); }
 uint32_t workspaceLow(Warp& warp) { return static_cast<uint32_t>(workspace(warp)); }
 uint64_t clock(Warp&) {
@@ -88,7 +88,7 @@ uint32_t maskLe(uint32_t lane) { return maskLt(lane) | 1u << lane; }
 uint32_t maskGe(uint32_t lane) { return ~maskLt(lane); }
 uint32_t maskGt(uint32_t lane) { return ~maskLe(lane); }
 
-constexpr SpecialRow kSpecials[] = {
+constexpr SpecialRow specialRows[] = {
     {"%tid.x", 4, threadIndex<0>},
     {"%tid.y", 4, threadIndex<1>},
     {"%tid.z", 4, threadIndex<2>},
@@ -153,7 +153,7 @@ bool inConstants(Warp& warp, uint64_t address) {
 }
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
-  return (window == 0 || window == kWorkspaceWindow) && !inConstants(warp, address);
+  return (window == 0 || window == workspaceWindow) && !inConstants(warp, address);
 }
 template <uint64_t Window>
 bool inWindow(Warp&, uint64_t address) {
@@ -163,7 +163,7 @@ bool inWindow(Warp&, uint64_t address) {
 }  // namespace
 
 const SpecialRow* findSpecial(std::string_view name) {
-  for (const SpecialRow& row : kSpecials)
+  for (const SpecialRow& row : specialRows)
     if (row.name == name) return &row;
   return nullptr;
 }
@@ -175,9 +175,9 @@ const Inst* localAddress(Warp& warp, const Inst* inst) {
 }
 
 const Inst* isGlobal(Warp& warp, const Inst* inst) { return testAddress<inGlobal>(warp, inst); }
-const Inst* isShared(Warp& warp, const Inst* inst) { return testAddress<inWindow<kSharedWindow>>(warp, inst); }
-const Inst* isLocal(Warp& warp, const Inst* inst) { return testAddress<inWindow<kLocalWindow>>(warp, inst); }
-const Inst* isParam(Warp& warp, const Inst* inst) { return testAddress<inWindow<kParamWindow>>(warp, inst); }
+const Inst* isShared(Warp& warp, const Inst* inst) { return testAddress<inWindow<sharedWindow>>(warp, inst); }
+const Inst* isLocal(Warp& warp, const Inst* inst) { return testAddress<inWindow<localWindow>>(warp, inst); }
+const Inst* isParam(Warp& warp, const Inst* inst) { return testAddress<inWindow<paramWindow>>(warp, inst); }
 const Inst* isConstant(Warp& warp, const Inst* inst) { return testAddress<inConstants>(warp, inst); }
 
 // The stack grows by the most that any lane asks for, so that all lanes of an activation share its top.

@@ -7,73 +7,73 @@ namespace vgpu::emulator {
 void Warp::setActive(uint32_t mask) {
   active = mask;
   mode = 1;
-  for (int lane = 0; lane < kLanes; ++lane) laneMask[lane] = 0u - ((mask >> lane) & 1);
+  for (int lane = 0; lane < laneCount; ++lane) laneMask[lane] = 0u - ((mask >> lane) & 1);
 }
 
 void Warp::setMode(uint32_t mask) {
-  if (mask != live_) return setActive(mask);
+  if (mask != living) return setActive(mask);
   active = mask;
   mode = 0;
-  if (current_ >= 0 && splits_[current_].join >= 0) dropJoins();
+  if (current >= 0 && splits[current].join >= 0) dropJoins();
 }
 
-void Warp::restoreActive() { setMode(splits_[current_].mask); }
+void Warp::restoreActive() { setMode(splits[current].mask); }
 
 void Warp::load(int split) {
-  current_ = split;
-  activation_ = splits_[split].activation;
-  frame = registerBase_ + activations_[activation_].frame;
-  setMode(splits_[split].mask);
+  current = split;
+  currentActivation = splits[split].activation;
+  frame = registerBase + activations[currentActivation].frame;
+  setMode(splits[split].mask);
 }
 
 void Warp::save(const Inst* pc) {
-  splits_[current_].pc = pc;
-  splits_[current_].state = SplitState::ready;
+  splits[current].pc = pc;
+  splits[current].state = SplitState::ready;
 }
 
 int Warp::newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation) {
   int index = 0;
-  while (splits_[index].state != SplitState::unused) ++index;  // at most one for each lane, and one in the making
-  splits_[index] = {SplitState::ready, pc, mask, join, activation};
+  while (splits[index].state != SplitState::unused) ++index;  // at most one for each lane, and one in the making
+  splits[index] = {SplitState::ready, pc, mask, join, activation};
   retain(activation);
   return index;
 }
 
 void Warp::freeSplit(int split) {
-  release(splits_[split].activation);
-  splits_[split].state = SplitState::unused;
-  if (split == current_) current_ = -1;
+  release(splits[split].activation);
+  splits[split].state = SplitState::unused;
+  if (split == current) current = -1;
 }
 
 int Warp::newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation) {
   int index = 0;
-  while (joins_[index].at) ++index;  // each is expected by fewer lanes than its parent: fewer than 64 in all
-  joins_[index] = {at, expected, 0, parent, activation};
+  while (joins[index].at) ++index;  // each is expected by fewer lanes than its parent: fewer than 64 in all
+  joins[index] = {at, expected, 0, parent, activation};
   retain(activation);
   return index;
 }
 
 // With every living thread in the current split nobody is left to wait for.
 void Warp::dropJoins() {
-  for (Join& join : joins_)
+  for (Join& join : joins)
     if (join.at) {
       join.at = nullptr;
       release(join.activation);
     }
-  splits_[current_].join = -1;
+  splits[current].join = -1;
 }
 
 const Inst* Warp::pickNext() {
   do {
-    static_assert((2 * kLanes & (2 * kLanes - 1)) == 0);
-    for (int k = 1; k <= 2 * kLanes; ++k) {
-      const int index = (last_ + k) & (2 * kLanes - 1);
-      if (splits_[index].state != SplitState::ready) continue;
-      last_ = index;
+    static_assert((2 * laneCount & (2 * laneCount - 1)) == 0);
+    for (int k = 1; k <= 2 * laneCount; ++k) {
+      const int index = (last + k) & (2 * laneCount - 1);
+      if (splits[index].state != SplitState::ready) continue;
+      last = index;
       load(index);
-      return splits_[index].pc;
+      return splits[index].pc;
     }
-    current_ = -1;
+    current = -1;
   } while (completeWarpSyncs() || releaseJoined());
   return nullptr;
 }
@@ -85,17 +85,17 @@ const Inst* Warp::diverge(const Inst* branch, const Inst* taken, uint32_t takenM
 }
 
 const Inst* Warp::divergeMany(const Inst* joinAt, const Inst* const* targets, const uint32_t* masks, int count) {
-  const int32_t activation = activation_;
-  int32_t join = splits_[current_].join;
-  if (joinAt && (join < 0 || joins_[join].at != joinAt || joins_[join].activation != activation))
+  const int32_t activation = currentActivation;
+  int32_t join = splits[current].join;
+  if (joinAt && (join < 0 || joins[join].at != joinAt || joins[join].activation != activation))
     join = newJoin(joinAt, active, join, activation);
   retain(activation);  // while no split may be left
-  freeSplit(current_);
+  freeSplit(current);
   const Inst* next = nullptr;
   int first = -1;
   for (int i = 0; i < count; ++i) {
     if (joinAt && targets[i] == joinAt) {
-      joins_[join].arrived |= masks[i];
+      joins[join].arrived |= masks[i];
     } else {
       const int split = newSplit(targets[i], masks[i], join, activation);
       if (first < 0) first = split;
@@ -106,24 +106,24 @@ const Inst* Warp::divergeMany(const Inst* joinAt, const Inst* const* targets, co
     shrinkJoins(0);
     return pickNext();
   }
-  last_ = first;
+  last = first;
   load(first);
-  next = splits_[first].pc;
+  next = splits[first].pc;
   return next;
 }
 
 const Inst* Warp::arrive(const Inst* joinInst) {
-  const int32_t index = splits_[current_].join;
+  const int32_t index = splits[current].join;
   if (index < 0) return joinInst + 1;
-  Join& join = joins_[index];
-  if (join.at != joinInst || join.activation != activation_) return joinInst + 1;
+  Join& join = joins[index];
+  if (join.at != joinInst || join.activation != currentActivation) return joinInst + 1;
   join.arrived |= active;
   if (join.arrived != join.expected) {
-    freeSplit(current_);
+    freeSplit(current);
     return pickNext();
   }
   // The last to arrive carries the others on; the outer join may be here as well, so the instruction is executed again.
-  Split& split = splits_[current_];
+  Split& split = splits[current];
   split.mask = join.arrived;
   split.join = join.parent;
   join.at = nullptr;
@@ -134,7 +134,7 @@ const Inst* Warp::arrive(const Inst* joinInst) {
 
 // Threads that ended are expected nowhere; joins that waited for them alone go on.
 void Warp::shrinkJoins(uint32_t gone) {
-  for (Join& join : joins_) {
+  for (Join& join : joins) {
     if (!join.at) continue;
     join.expected &= ~gone;
     join.arrived &= ~gone;
@@ -147,7 +147,7 @@ void Warp::shrinkJoins(uint32_t gone) {
 
 bool Warp::releaseJoined() {
   bool released = false;
-  for (Join& join : joins_) {
+  for (Join& join : joins) {
     if (!join.at || !join.arrived) continue;
     newSplit(join.at + 1, join.arrived, join.parent, join.activation);
     join.expected &= ~join.arrived;
@@ -158,21 +158,21 @@ bool Warp::releaseJoined() {
 }
 
 const Inst* Warp::exitLanes(uint32_t mask, const Inst* following) {
-  live_ &= ~mask;
-  splits_[current_].mask &= ~mask;
-  block_->threadsExited(static_cast<uint32_t>(__builtin_popcount(mask)));
-  if (splits_[current_].mask == 0) {
-    freeSplit(current_);
+  living &= ~mask;
+  splits[current].mask &= ~mask;
+  owner->threadsExited(static_cast<uint32_t>(__builtin_popcount(mask)));
+  if (splits[current].mask == 0) {
+    freeSplit(current);
     shrinkJoins(mask);
     return pickNext();
   }
   shrinkJoins(mask);
-  setMode(splits_[current_].mask);
+  setMode(splits[current].mask);
   return following;
 }
 
 const Inst* Warp::waitAtBarrier(const Inst* following, int barrier) {
-  Split& split = splits_[current_];
+  Split& split = splits[current];
   split.pc = following;
   split.state = SplitState::atBarrier;
   split.barrier = barrier;
@@ -180,35 +180,35 @@ const Inst* Warp::waitAtBarrier(const Inst* following, int barrier) {
 }
 
 void Warp::releaseBarrier(int barrier) {
-  for (Split& split : splits_)
+  for (Split& split : splits)
     if (split.state == SplitState::atBarrier && split.barrier == barrier) split.state = SplitState::ready;
 }
 
 const Inst* Warp::warpSync(const Inst* inst, const WarpSync& sync, uint32_t kind, uint32_t members) {
   sync.leave(*this, inst);
-  if (((members & live_) & ~active) == 0) {
+  if (((members & living) & ~active) == 0) {
     sync.take(*this, inst, members);
     return inst + 1;
   }
-  Split& split = splits_[current_];
+  Split& split = splits[current];
   split.pc = inst;
   split.state = SplitState::atWarpSync;
   split.syncKey = uint64_t{kind} << 32 | members;
   split.syncMask = members;
   split.sync = &sync;
-  current_ = -1;
+  current = -1;
   completeWarpSyncs();
   return pickNext();
 }
 
 bool Warp::completeWarpSyncs() {
   bool completed = false;
-  for (const Split& split : splits_) {
+  for (const Split& split : splits) {
     if (split.state != SplitState::atWarpSync) continue;
     uint32_t present = 0;
-    for (const Split& other : splits_)
+    for (const Split& other : splits)
       if (other.state == SplitState::atWarpSync && other.syncKey == split.syncKey) present |= other.mask;
-    if ((split.syncMask & live_) & ~present) continue;
+    if ((split.syncMask & living) & ~present) continue;
     deliver(split.syncKey, split.syncMask);
     completed = true;
   }
@@ -219,22 +219,22 @@ bool Warp::completeWarpSyncs() {
 bool Warp::merge(uint64_t key) {
   int first = -1;
   const auto waits = [&](const Split& split) { return split.state == SplitState::atWarpSync && split.syncKey == key; };
-  for (int i = 0; i < 2 * kLanes; ++i) {
-    if (!waits(splits_[i])) continue;
+  for (int i = 0; i < 2 * laneCount; ++i) {
+    if (!waits(splits[i])) continue;
     if (first < 0) first = i;
-    if (splits_[i].pc != splits_[first].pc || splits_[i].activation != splits_[first].activation) return false;
+    if (splits[i].pc != splits[first].pc || splits[i].activation != splits[first].activation) return false;
   }
-  Split& merged = splits_[first];
-  for (int i = first + 1; i < 2 * kLanes; ++i) {
-    if (!waits(splits_[i])) continue;
+  Split& merged = splits[first];
+  for (int i = first + 1; i < 2 * laneCount; ++i) {
+    if (!waits(splits[i])) continue;
     // They meet again at the innermost join that all of them are on the way to.
     int32_t common = merged.join;
-    const auto expects = [&](int32_t join) { return (joins_[join].expected & splits_[i].mask) == splits_[i].mask; };
-    while (common >= 0 && !expects(common)) common = joins_[common].parent;
+    const auto expects = [&](int32_t join) { return (joins[join].expected & splits[i].mask) == splits[i].mask; };
+    while (common >= 0 && !expects(common)) common = joins[common].parent;
     leaveJoins(merged.join, common, merged.mask);
-    leaveJoins(splits_[i].join, common, splits_[i].mask);
+    leaveJoins(splits[i].join, common, splits[i].mask);
     merged.join = common;
-    merged.mask |= splits_[i].mask;
+    merged.mask |= splits[i].mask;
     freeSplit(i);
   }
   merged.state = SplitState::ready;
@@ -244,20 +244,20 @@ bool Warp::merge(uint64_t key) {
 
 // The lanes of `mask` will not come to the joins from `from` up to `until`.
 void Warp::leaveJoins(int32_t from, int32_t until, uint32_t mask) {
-  for (int32_t join = from; join >= 0 && join != until; join = joins_[join].parent) joins_[join].expected &= ~mask;
+  for (int32_t join = from; join >= 0 && join != until; join = joins[join].parent) joins[join].expected &= ~mask;
 }
 
 void Warp::deliver(uint64_t key, uint32_t members) {
   if (merge(key)) return;
-  for (int i = 0; i < 2 * kLanes; ++i) {
-    Split& split = splits_[i];
+  for (int i = 0; i < 2 * laneCount; ++i) {
+    Split& split = splits[i];
     if (split.state != SplitState::atWarpSync || split.syncKey != key) continue;
     load(i);
     split.sync->take(*this, split.pc, members);
     ++split.pc;
     split.state = SplitState::ready;
   }
-  current_ = -1;
+  current = -1;
 }
 
 }  // namespace vgpu::emulator

@@ -26,19 +26,19 @@ const ImageView* imageOf(Warp& warp, const Inst* inst, int lane, uint64_t handle
 
 class WarpReader : public ElementReader {
  public:
-  explicit WarpReader(Warp& warp) : warp_(warp) {}
+  explicit WarpReader(Warp& warp) : warp(warp) {}
   const std::byte* at(uint64_t address, uint32_t bytes) override {
-    if (address - span_.base < span_.bytes && bytes <= span_.bytes - (address - span_.base))
-      return span_.host + (address - span_.base);
-    const Warp::Span* const found = warp_.findSpan(address, bytes, false);
+    if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base))
+      return span.host + (address - span.base);
+    const Warp::Span* const found = warp.findSpan(address, bytes, false);
     if (!found) return nullptr;
-    span_ = *found;
-    return span_.host + (address - span_.base);
+    span = *found;
+    return span.host + (address - span.base);
   }
 
  private:
-  Warp& warp_;
-  Warp::Span span_;
+  Warp& warp;
+  Warp::Span span;
 };
 
 // A lane's operands, one after the other.
@@ -171,7 +171,7 @@ const Inst* fetchTexture(Warp& warp, const Inst* inst) {
   WarpReader reader(warp);
   const ImageView* image = nullptr;
   uint64_t handle = 0;
-  std::array<Channels, kLanes> results;
+  std::array<Channels, laneCount> results;
   for (uint32_t left = warp.active; left; left &= left - 1) {
     LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
     const uint64_t wanted = in.wide();
@@ -189,7 +189,7 @@ const Inst* fetchTexture(Warp& warp, const Inst* inst) {
 const Inst* loadSurface(Warp& warp, const Inst* inst) {
   const auto form = std::bit_cast<SurfaceForm>(inst->imm);
   const WideOperands& operands = operandsOf(inst);
-  std::array<std::array<std::byte, 16>, kLanes> values{};
+  std::array<std::array<std::byte, 16>, laneCount> values{};
   for (uint32_t left = warp.active; left; left &= left - 1) {
     LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
     std::byte* host = nullptr;

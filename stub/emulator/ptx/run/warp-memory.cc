@@ -14,34 +14,34 @@ std::string list(const std::array<uint32_t, 3>& v) {
 
 std::string describeWindow(Block& block, uint64_t address) {
   const uint64_t window = windowOf(address);
-  if (window == kSharedWindow)
+  if (window == sharedWindow)
     return "shared memory offset " + hex(offsetIn(address)) + " of " + std::to_string(block.sharedBytes()) + " bytes";
-  if (window == kLocalWindow) return "local memory offset " + hex(offsetIn(address));
-  if (window == kParamWindow) return "parameter offset " + hex(offsetIn(address));
+  if (window == localWindow) return "local memory offset " + hex(offsetIn(address));
+  if (window == paramWindow) return "parameter offset " + hex(offsetIn(address));
   return block.launch().memory->describe(address);
 }
 
 }  // namespace
 
 const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
-  for (const Span& span : spans_)
+  for (const Span& span : spans)
     if (address - span.base < span.bytes && bytes <= span.bytes - (address - span.base) && (span.writable || !write))
       return &span;
   Span found;
-  Grid& grid = block_->grid();
+  Grid& grid = owner->grid();
   const uint64_t window = windowOf(address);
-  if (window == kSharedWindow) {
-    found = {kSharedWindow, block_->sharedBytes(), block_->shared(), true};
-  } else if (window == kParamWindow) {
-    found = {kParamWindow, grid.parameters.size(), grid.parameters.data(), false};
-  } else if (window == kWorkspaceWindow) {
-    found = {kWorkspaceWindow, grid.workspace.size(), grid.workspace.data(), true};
+  if (window == sharedWindow) {
+    found = {sharedWindow, owner->sharedBytes(), owner->shared(), true};
+  } else if (window == paramWindow) {
+    found = {paramWindow, grid.parameters.size(), grid.parameters.data(), false};
+  } else if (window == workspaceWindow) {
+    found = {workspaceWindow, grid.workspace.size(), grid.workspace.data(), true};
   } else if (const auto region = grid.launch.memory->find(address)) {
     found = {region->base, region->bytes, region->host, region->writable};
   }
   if (address - found.base >= found.bytes || bytes > found.bytes - (address - found.base) || (write && !found.writable))
     return nullptr;
-  Span& slot = spans_[nextSpan_++ % spans_.size()];
+  Span& slot = spans[nextSpan++ % spans.size()];
   slot = found;
   return &slot;
 }
@@ -50,14 +50,14 @@ std::byte* Warp::locate(const Inst* inst, int lane, uint64_t address, uint32_t b
   const auto refuse = [&](Fault::Kind kind, const char* what) {
     fault(kind, inst, lane,
           std::string(what) + " of " + std::to_string(bytes) + " bytes " + (write ? "to " : "from ") + hex(address) +
-              ": " + describeWindow(*block_, address));
+              ": " + describeWindow(*owner, address));
     return nullptr;
   };
   if (address & (align - 1))
     return refuse(Fault::Kind::misalignedAddress, write ? "a misaligned write" : "a misaligned read");
-  if (windowOf(address) == kLocalWindow) {
+  if (windowOf(address) == localWindow) {
     const uint64_t offset = offsetIn(address);
-    if (offset < localStride_ && bytes <= localStride_ - offset) return local(lane) + offset;
+    if (offset < localStride && bytes <= localStride - offset) return local(lane) + offset;
   } else if (const Span* span = findSpan(address, bytes, write)) {
     return span->host + (address - span->base);
   }
@@ -66,16 +66,16 @@ std::byte* Warp::locate(const Inst* inst, int lane, uint64_t address, uint32_t b
 
 std::byte* Warp::access(const Inst* inst, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access access) {
   std::byte* const place = locate(inst, lane, address, bytes, align, writes(access));
-  return place && block_->check() && !check(inst, lane, place, bytes, access) ? nullptr : place;
+  return place && owner->check() && !check(inst, lane, place, bytes, access) ? nullptr : place;
 }
 
 bool Warp::check(const Inst* inst, int lane, const std::byte* place, uint32_t bytes, Access access,
                  const void* written) {
-  const auto offset = static_cast<uint64_t>(place - block_->shared());
-  if (place < block_->shared() || offset >= block_->sharedBytes()) return true;
-  const uint32_t thread = index_ * kLanes + static_cast<uint32_t>(lane);
+  const auto offset = static_cast<uint64_t>(place - owner->shared());
+  if (place < owner->shared() || offset >= owner->sharedBytes()) return true;
+  const uint32_t thread = number * laneCount + static_cast<uint32_t>(lane);
   const bool changesNothing = written && std::memcmp(place, written, bytes) == 0;
-  const auto found = block_->check()->touch(access, thread, offset, bytes, changesNothing);
+  const auto found = owner->check()->touch(access, thread, offset, bytes, changesNothing);
   if (!found) return true;
   std::string what = found->what;
   if (found->other) what += ": thread " + list(threadAt(*found->other));
@@ -84,7 +84,7 @@ bool Warp::check(const Inst* inst, int lane, const std::byte* place, uint32_t by
 }
 
 void Warp::reportStuck(uint32_t livingThreads) {
-  for (const Split& split : splits_) {
+  for (const Split& split : splits) {
     if (split.state == SplitState::unused) continue;
     const bool atBarrier = split.state == SplitState::atBarrier;
     const std::string place = atBarrier ? "barrier " + std::to_string(split.barrier)
@@ -98,19 +98,19 @@ void Warp::reportStuck(uint32_t livingThreads) {
 
 const Inst* Warp::fault(Fault::Kind kind, const Inst* inst, int lane, std::string what) {
   const Function* function = nullptr;
-  for (const auto& each : block_->kernel().functions)
+  for (const auto& each : owner->kernel().functions)
     if (!each->code.empty() && inst >= each->code.data() && inst < each->code.data() + each->code.size())
       function = each.get();
-  std::string report = "kernel " + block_->kernel().name + ", block " + list(block_->index()) + ", thread " +
-                       list(threadAt(index_ * kLanes + static_cast<uint32_t>(lane))) + ": " + what;
+  std::string report = "kernel " + owner->kernel().name + ", block " + list(owner->index()) + ", thread " +
+                       list(threadAt(number * laneCount + static_cast<uint32_t>(lane))) + ": " + what;
   if (function) {
     const SourceLine& line = function->lines[static_cast<size_t>(inst - function->code.data())];
     report += "; in " + function->name + ", PTX line " + std::to_string(line.ptx);
-    const auto file = block_->kernel().files.find(line.file);
-    if (line.line && file != block_->kernel().files.end())
+    const auto file = owner->kernel().files.find(line.file);
+    if (line.line && file != owner->kernel().files.end())
       report += ", " + file->second + ":" + std::to_string(line.line);
   }
-  block_->grid().report({kind, std::move(report)});
+  owner->grid().report({kind, std::move(report)});
   return nullptr;
 }
 

@@ -63,15 +63,15 @@ struct WarpSync {
 class Warp : public LaneFrame {
  public:
   // ---- what handlers read and write at every instruction
-  uint32_t mode = 0;                                    // index into Inst::run: 1 where some living lane is not active
-  uint32_t active = 0;                                  // lanes that execute now
-  int64_t budget = 0;                                   // instructions left in this slice
-  alignas(64) std::array<uint32_t, kLanes> laneMask{};  // `active`, spread: valid in mode 1
+  uint32_t mode = 0;    // index into Inst::run: 1 where some living lane is not active
+  uint32_t active = 0;  // lanes that execute now
+  int64_t budget = 0;   // instructions left in this slice
+  alignas(64) std::array<uint32_t, laneCount> laneMask{};  // `active`, spread: valid in mode 1
 
   void reset(Block& block, uint32_t index);
   // Runs until every split waits, ends, or the slice is used up.
   void run();
-  bool finished() const { return live_ == 0; }
+  bool finished() const { return living == 0; }
   bool ready() const;
 
   // ---- control flow
@@ -89,7 +89,7 @@ class Warp : public LaneFrame {
   const Inst* warpSync(const Inst*, const WarpSync&, uint32_t kind, uint32_t members);
   const Inst* waitAtBarrier(const Inst* following, int barrier);
   void releaseBarrier(int barrier);
-  uint32_t live() const { return live_; }
+  uint32_t live() const { return living; }
 
   // ---- memory
   struct Span {
@@ -106,8 +106,8 @@ class Warp : public LaneFrame {
   // Tells the block's check that `lane` touches `bytes` at `place`, if that is shared memory. False after a fault.
   bool check(const Inst*, int lane, const std::byte* place, uint32_t bytes, Access, const void* written = nullptr);
   // The host address of a lane's local memory; grows it up to the stack's limit.
-  std::byte* local(int lane) { return localMemory_.data() + size_t{localStride_} * lane; }
-  uint32_t localBytes() const { return localStride_; }
+  std::byte* local(int lane) { return localMemory.data() + size_t{localStride} * lane; }
+  uint32_t localBytes() const { return localStride; }
   bool growLocal(uint64_t bytes);
 
   // ---- reports
@@ -118,14 +118,14 @@ class Warp : public LaneFrame {
   T* lanes(int32_t offset) {
     return static_cast<T*>(static_cast<void*>(frame + offset));
   }
-  Activation& activation() { return activations_[activation_]; }
-  Block& block() { return *block_; }
-  uint32_t index() const { return index_; }
+  Activation& activation() { return activations[currentActivation]; }
+  Block& block() { return *owner; }
+  uint32_t index() const { return number; }
   int firstActive() const { return __builtin_ctz(active); }
   std::array<uint32_t, 3> threadAt(uint32_t linear) const;
 
-  std::array<uint64_t, kLanes> exchange{};  // what WarpSync::leave left
-  std::array<uint32_t, kLanes> exchangeFlags{};
+  std::array<uint64_t, laneCount> exchange{};  // what WarpSync::leave left
+  std::array<uint32_t, laneCount> exchangeFlags{};
 
  private:
   void load(int split);
@@ -140,7 +140,7 @@ class Warp : public LaneFrame {
   int newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation);
   void freeSplit(int split);
   int newActivation();
-  void retain(int32_t activation) { ++activations_[activation].references; }
+  void retain(int32_t activation) { ++activations[activation].references; }
   void release(int32_t activation);
   void dropJoins();
   void shrinkJoins(uint32_t gone);
@@ -148,24 +148,24 @@ class Warp : public LaneFrame {
   void enterFrame(const Function&, uint32_t frameOffset);
   void growRegisters(size_t bytes);
 
-  Block* block_ = nullptr;
-  uint32_t index_ = 0;
-  uint32_t live_ = 0;
-  int32_t current_ = -1;
-  int32_t last_ = -1;  // the split that ran last: the others come first
-  int32_t activation_ = -1;
-  uint64_t executed_ = 0;
-  std::array<Split, 2 * kLanes> splits_;
-  std::array<Join, 2 * kLanes> joins_;
-  std::vector<Activation> activations_;
-  std::vector<int32_t> freeActivations_;
-  std::vector<std::byte> registers_;
-  std::byte* registerBase_ = nullptr;
-  uint64_t launchSerial_ = 0;  // the launch whose constants lie in the outermost frame
-  std::vector<std::byte> localMemory_;
-  uint32_t localStride_ = 0;
-  std::array<Span, 4> spans_;
-  uint32_t nextSpan_ = 0;
+  Block* owner = nullptr;
+  uint32_t number = 0;
+  uint32_t living = 0;
+  int32_t current = -1;
+  int32_t last = -1;  // the split that ran last: the others come first
+  int32_t currentActivation = -1;
+  uint64_t executed = 0;
+  std::array<Split, 2 * laneCount> splits;
+  std::array<Join, 2 * laneCount> joins;
+  std::vector<Activation> activations;
+  std::vector<int32_t> freeActivations;
+  std::vector<std::byte> registers;
+  std::byte* registerBase = nullptr;
+  uint64_t launchSerial = 0;  // the launch whose constants lie in the outermost frame
+  std::vector<std::byte> localMemory;
+  uint32_t localStride = 0;
+  std::array<Span, 4> spans;
+  uint32_t nextSpan = 0;
 };
 
 }  // namespace vgpu::emulator

@@ -6,7 +6,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kDeepest = 64;  // hostile text nests parentheses without end
+constexpr int deepestNesting = 64;  // hostile text nests parentheses without end
 
 struct Operator {
   std::string_view text;
@@ -16,7 +16,7 @@ struct Operator {
 
 int64_t asSigned(uint64_t value) { return static_cast<int64_t>(value); }
 
-const Operator kOperators[] = {
+const Operator operators[] = {
     {"*", 10, [](uint64_t a, uint64_t b) { return a * b; }},
     {"/", 10, [](uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }},
     {"%", 10, [](uint64_t a, uint64_t b) { return b == 0 ? 0 : a % b; }},
@@ -38,7 +38,7 @@ const Operator kOperators[] = {
 
 const Operator* findOperator(const Token& token) {
   if (token.kind != Token::Kind::punctuation) return nullptr;
-  for (const Operator& each : kOperators)
+  for (const Operator& each : operators)
     if (each.text == token.text) return &each;
   return nullptr;
 }
@@ -47,7 +47,8 @@ uint64_t parseBinary(Lexer& lexer, int precedence, int depth);
 
 uint64_t parseUnary(Lexer& lexer, int depth) {
   const Token token = lexer.next();
-  if (depth > kDeepest) throw PtxError(PtxError::Kind::invalid, token.line, "a constant expression nested too deep");
+  if (depth > deepestNesting)
+    throw PtxError(PtxError::Kind::invalid, token.line, "a constant expression nested too deep");
   if (token.is("-")) return -parseUnary(lexer, depth + 1);
   if (token.is("+")) return parseUnary(lexer, depth + 1);
   if (token.is("~")) return ~parseUnary(lexer, depth + 1);

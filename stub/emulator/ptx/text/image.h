@@ -16,14 +16,14 @@ class Image {
   // Lays out. Throws PtxError where a variable or an initialiser names what the module does not define.
   explicit Image(const Declarations&);
 
-  const std::vector<Variable>& variables() const { return variables_; }
-  std::span<const Section> sections() const { return sections_; }
-  uint64_t constantBytes() const { return constants_ ? sections_[*constants_].bytes : 0; }
+  const std::vector<Variable>& variables() const { return moduleVariables; }
+  std::span<const Section> sections() const { return imageSections; }
+  uint64_t constantBytes() const { return constants ? imageSections[*constants].bytes : 0; }
 
   // Puts section i at places[i] and writes the initial values. Addresses are known from then on.
   void place(std::span<const SectionPlace> places);
-  bool isPlaced() const { return placed_; }
-  uint64_t addressOf(const Variable& variable) const { return places_[variable.section].base + variable.offset; }
+  bool isPlaced() const { return placed; }
+  uint64_t addressOf(const Variable& variable) const { return placedAt[variable.section].base + variable.offset; }
   uint64_t variableAddress(std::string_view name) const;
   std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;  // its address
   // A small number, as on hardware: nothing lies there.
@@ -40,21 +40,21 @@ class Image {
   Layout layOut(const VariableDecl&);
   void layOutVariables(Space);
   uint32_t addSection();
-  uint64_t addressAt(const Layout& layout) const { return places_[layout.section].base + layout.offset; }
+  uint64_t addressAt(const Layout& layout) const { return placedAt[layout.section].base + layout.offset; }
   uint64_t addressOf(const Relocation&) const;
   void requireTarget(const Relocation&) const;
   const FunctionDecl* findFunction(std::string_view name) const;
 
-  const Declarations& declarations_;
-  std::vector<Section> sections_;
-  std::optional<uint32_t> constants_, managed_;
-  std::vector<SectionPlace> places_;
-  bool placed_ = false;
-  uint64_t bytes_ = 0;
-  std::vector<Layout> layouts_;
-  std::vector<Variable> variables_;
-  std::unordered_map<std::string_view, Layout> named_;
-  std::map<std::pair<const FunctionDecl*, std::string_view>, Layout> statics_;
+  const Declarations& declarations;
+  std::vector<Section> imageSections;
+  std::optional<uint32_t> constants, managed;
+  std::vector<SectionPlace> placedAt;
+  bool placed = false;
+  uint64_t bytes = 0;
+  std::vector<Layout> layouts;
+  std::vector<Variable> moduleVariables;
+  std::unordered_map<std::string_view, Layout> named;
+  std::map<std::pair<const FunctionDecl*, std::string_view>, Layout> statics;
 };
 
 }  // namespace vgpu::emulator

@@ -5,21 +5,21 @@
 namespace vgpu::emulator {
 namespace {
 
-enum CharClass : uint8_t { kOther, kSpace, kLetter, kDigit };
+enum CharClass : uint8_t { otherChar, spaceChar, letterChar, digitChar };
 
 constexpr std::array<uint8_t, 256> makeClasses() {
   std::array<uint8_t, 256> table{};
-  for (char c : {' ', '\t', '\r', '\n', '\f', '\v', '\0'}) table[static_cast<uint8_t>(c)] = kSpace;
-  for (int c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = kLetter;
-  for (char c : {'_', '$', '%'}) table[static_cast<uint8_t>(c)] = kLetter;
-  for (int c = '0'; c <= '9'; ++c) table[c] = kDigit;
+  for (char c : {' ', '\t', '\r', '\n', '\f', '\v', '\0'}) table[static_cast<uint8_t>(c)] = spaceChar;
+  for (int c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = letterChar;
+  for (char c : {'_', '$', '%'}) table[static_cast<uint8_t>(c)] = letterChar;
+  for (int c = '0'; c <= '9'; ++c) table[c] = digitChar;
   return table;
 }
 
-constexpr auto kClasses = makeClasses();
+constexpr auto charClasses = makeClasses();
 
-uint8_t classOf(char c) { return kClasses[static_cast<uint8_t>(c)]; }
-bool isWordChar(char c) { return classOf(c) >= kLetter; }
+uint8_t classOf(char c) { return charClasses[static_cast<uint8_t>(c)]; }
+bool isWordChar(char c) { return classOf(c) >= letterChar; }
 
 [[noreturn]] void unterminated(int line, std::string_view what) {
   throw PtxError(PtxError::Kind::invalid, line, "the " + std::string(what) + " that begins here has no end");
@@ -28,20 +28,20 @@ bool isWordChar(char c) { return classOf(c) >= kLetter; }
 }  // namespace
 
 void Lexer::skipSpace() {
-  const size_t size = text_.size();
-  while (at_ < size) {
-    const char c = text_[at_];
-    if (c == '\n') ++line_;
-    if (classOf(c) == kSpace) {
-      ++at_;
-    } else if (c == '/' && at_ + 1 < size && text_[at_ + 1] == '/') {
-      at_ = std::min(text_.find('\n', at_), size);
-    } else if (c == '/' && at_ + 1 < size && text_[at_ + 1] == '*') {
-      const size_t end = text_.find("*/", at_ + 2);
-      if (end == std::string_view::npos) unterminated(line_, "comment");
-      for (; at_ < end + 2; ++at_) line_ += text_[at_] == '\n';
+  const size_t size = text.size();
+  while (at < size) {
+    const char c = text[at];
+    if (c == '\n') ++currentLine;
+    if (classOf(c) == spaceChar) {
+      ++at;
+    } else if (c == '/' && at + 1 < size && text[at + 1] == '/') {
+      at = std::min(text.find('\n', at), size);
+    } else if (c == '/' && at + 1 < size && text[at + 1] == '*') {
+      const size_t end = text.find("*/", at + 2);
+      if (end == std::string_view::npos) unterminated(currentLine, "comment");
+      for (; at < end + 2; ++at) currentLine += text[at] == '\n';
     } else if (c == '#') {
-      at_ = std::min(text_.find('\n', at_), size);
+      at = std::min(text.find('\n', at), size);
     } else {
       return;
     }
@@ -49,13 +49,13 @@ void Lexer::skipSpace() {
 }
 
 size_t Lexer::endOfWord() const {
-  const bool modifier = text_[at_] == '.';
-  size_t end = at_ + 1;
-  while (end < text_.size()) {
-    const char c = text_[end];
+  const bool modifier = text[at] == '.';
+  size_t end = at + 1;
+  while (end < text.size()) {
+    const char c = text[end];
     if (isWordChar(c) || (c == '.' && !modifier)) {
       ++end;
-    } else if (c == ':' && text_.substr(end, 2) == "::") {
+    } else if (c == ':' && text.substr(end, 2) == "::") {
       end += 2;
     } else {
       break;
@@ -67,38 +67,38 @@ size_t Lexer::endOfWord() const {
 Token Lexer::next() {
   skipSpace();
   Token token;
-  token.line = line_;
-  if (at_ >= text_.size()) return token;
-  const char c = text_[at_];
-  size_t end = at_ + 1;
-  if (classOf(c) == kLetter || (c == '.' && at_ + 1 < text_.size() && classOf(text_[at_ + 1]) == kLetter)) {
+  token.line = currentLine;
+  if (at >= text.size()) return token;
+  const char c = text[at];
+  size_t end = at + 1;
+  if (classOf(c) == letterChar || (c == '.' && at + 1 < text.size() && classOf(text[at + 1]) == letterChar)) {
     token.kind = Token::Kind::word;
     end = endOfWord();
-  } else if (classOf(c) == kDigit || c == '.') {
+  } else if (classOf(c) == digitChar || c == '.') {
     token.kind = Token::Kind::number;
     const bool hexadecimal =
-        c == '0' && end < text_.size() && std::string_view("xXfFdD").find(text_[end]) != std::string_view::npos;
-    while (end < text_.size()) {
-      const char d = text_[end], before = text_[end - 1];
+        c == '0' && end < text.size() && std::string_view("xXfFdD").find(text[end]) != std::string_view::npos;
+    while (end < text.size()) {
+      const char d = text[end], before = text[end - 1];
       const bool exponentSign = !hexadecimal && (d == '-' || d == '+') && (before == 'e' || before == 'E');
       if (!isWordChar(d) && d != '.' && !exponentSign) break;
       ++end;
     }
   } else if (c == '"') {
     token.kind = Token::Kind::string;
-    while (end < text_.size() && text_[end] != '"' && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
-    if (end >= text_.size() || text_[end] != '"') unterminated(line_, "string");
-    token.text = text_.substr(at_ + 1, end - at_ - 1);
-    at_ = end + 1;
+    while (end < text.size() && text[end] != '"' && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+    if (end >= text.size() || text[end] != '"') unterminated(currentLine, "string");
+    token.text = text.substr(at + 1, end - at - 1);
+    at = end + 1;
     return token;
   } else {
     token.kind = Token::Kind::punctuation;
-    const std::string_view pair = text_.substr(at_, 2);
+    const std::string_view pair = text.substr(at, 2);
     for (std::string_view two : {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"})
-      if (pair == two) end = at_ + 2;
+      if (pair == two) end = at + 2;
   }
-  token.text = text_.substr(at_, end - at_);
-  at_ = end;
+  token.text = text.substr(at, end - at);
+  at = end;
   return token;
 }
 
@@ -139,27 +139,27 @@ void Lexer::skipLine(const Token& token) {
 }
 
 std::string_view Lexer::skipBlock() {
-  const size_t begin = at_;
-  const int beginLine = line_;
-  for (int depth = 1; at_ < text_.size(); ++at_) {
-    switch (text_[at_]) {
+  const size_t begin = at;
+  const int beginLine = currentLine;
+  for (int depth = 1; at < text.size(); ++at) {
+    switch (text[at]) {
       case '\n':
-        ++line_;
+        ++currentLine;
         break;
       case '{':
         ++depth;
         break;
       case '}':
-        if (--depth == 0) return text_.substr(begin, at_++ - begin);
+        if (--depth == 0) return text.substr(begin, at++ - begin);
         break;
       case '/':
       case '#':
         skipSpace();
-        if (at_ < text_.size() && text_[at_] != '/' && text_[at_] != '#') --at_;
+        if (at < text.size() && text[at] != '/' && text[at] != '#') --at;
         break;
       case '"':
         next();
-        --at_;
+        --at;
         break;
       default:
         break;

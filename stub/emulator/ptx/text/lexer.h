@@ -21,7 +21,7 @@ struct Token {
 // begins with a dot, one directive or modifier (`.reg`).
 class Lexer {
  public:
-  explicit Lexer(std::string_view text, int line = 1) : text_(text), line_(line) {}
+  explicit Lexer(std::string_view text, int line = 1) : text(text), currentLine(line) {}
 
   Token next();
   Token peek() const;
@@ -35,16 +35,16 @@ class Lexer {
   // The text up to the brace that closes the block whose `{` was just read; the closing brace is consumed.
   std::string_view skipBlock();
 
-  int line() const { return line_; }
-  size_t position() const { return at_; }
+  int line() const { return currentLine; }
+  size_t position() const { return at; }
 
  private:
   void skipSpace();
   size_t endOfWord() const;
 
-  std::string_view text_;
-  size_t at_ = 0;
-  int line_;
+  std::string_view text;
+  size_t at = 0;
+  int currentLine;
 };
 
 }  // namespace vgpu::emulator

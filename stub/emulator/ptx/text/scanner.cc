@@ -17,13 +17,13 @@ int parseDecimal(std::string_view text, int line) {
 
 class Scanner {
  public:
-  explicit Scanner(std::string_view text) : lexer_(text) {}
+  explicit Scanner(std::string_view text) : lexer(text) {}
 
   Declarations run() {
-    for (Token token = lexer_.next(); token.kind != Token::Kind::end; token = lexer_.next()) directive(token);
-    if (found_.version == 0) throw PtxError(PtxError::Kind::invalid, 1, "no .version: this is not PTX");
+    for (Token token = lexer.next(); token.kind != Token::Kind::end; token = lexer.next()) directive(token);
+    if (found.version == 0) throw PtxError(PtxError::Kind::invalid, 1, "no .version: this is not PTX");
     index();
-    return std::move(found_);
+    return std::move(found);
   }
 
  private:
@@ -31,11 +31,11 @@ class Scanner {
     if (token.is(".version")) return version();
     if (token.is(".target")) return target();
     if (token.is(".file")) return file(token);
-    if (token.is(".loc")) return lexer_.skipLine(token);
+    if (token.is(".loc")) return lexer.skipLine(token);
     if (token.is(".section")) return section();
     if (token.is(".alias")) return alias();
     if (token.is(".address_size")) {
-      const Token size = lexer_.next();
+      const Token size = lexer.next();
       if (!size.is("64"))
         throw PtxError(PtxError::Kind::unsupported, size.line,
                        ".address_size " + std::string(size.text) + ": only 64 is known");
@@ -47,44 +47,44 @@ class Scanner {
   }
 
   void version() {
-    const Token number = lexer_.next();
+    const Token number = lexer.next();
     const size_t point = number.text.find('.');
     if (point == std::string_view::npos)
       throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
     if (number.text.size() > 8) throw PtxError(PtxError::Kind::invalid, number.line, "expected a version such as 9.0");
-    found_.version = parseDecimal(number.text.substr(0, point), number.line) * 10 +
-                     parseDecimal(number.text.substr(point + 1), number.line);
+    found.version = parseDecimal(number.text.substr(0, point), number.line) * 10 +
+                    parseDecimal(number.text.substr(point + 1), number.line);
   }
 
   void target() {
-    const Token name = lexer_.expectWord("a target");
+    const Token name = lexer.expectWord("a target");
     if (!name.text.starts_with("sm_"))
       throw PtxError(PtxError::Kind::invalid, name.line, "unknown target '" + std::string(name.text) + "'");
-    found_.target = parseDecimal(name.text.substr(3), name.line);
-    while (lexer_.accept(",")) lexer_.expectWord("a target option");
+    found.target = parseDecimal(name.text.substr(3), name.line);
+    while (lexer.accept(",")) lexer.expectWord("a target option");
   }
 
   void file(const Token& token) {
-    const int number = parseDecimal(lexer_.next().text, token.line);
-    found_.files[number] = lexer_.next().text;
-    lexer_.skipLine(token);
+    const int number = parseDecimal(lexer.next().text, token.line);
+    found.files[number] = lexer.next().text;
+    lexer.skipLine(token);
   }
 
   void section() {
-    lexer_.next();
-    lexer_.expect("{");
-    lexer_.skipBlock();
+    lexer.next();
+    lexer.expect("{");
+    lexer.skipBlock();
   }
 
   void alias() {
-    const std::string_view name = lexer_.expectWord("a name").text;
-    lexer_.expect(",");
-    found_.aliases[name] = lexer_.expectWord("a name").text;
-    lexer_.expect(";");
+    const std::string_view name = lexer.expectWord("a name").text;
+    lexer.expect(",");
+    found.aliases[name] = lexer.expectWord("a name").text;
+    lexer.expect(";");
   }
 
   void skipStatement() {
-    for (Token token = lexer_.next(); !token.is(";"); token = lexer_.next())
+    for (Token token = lexer.next(); !token.is(";"); token = lexer.next())
       if (token.kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, token.line, "expected ';'");
   }
 
@@ -99,18 +99,18 @@ class Scanner {
       linkage.isExtern |= token.is(".extern");
       linkage.isWeak |= token.is(".weak") || token.is(".common");
       linkage.isVisible |= token.is(".visible");
-      token = lexer_.next();
+      token = lexer.next();
     }
     if (token.is(".func") || token.is(".entry")) return function(token.is(".entry"), linkage, line);
     const auto space = findSpace(token.text);
     if (!space || *space == Space::reg || *space == Space::param)
       throw PtxError(PtxError::Kind::invalid, token.line,
                      "unexpected '" + std::string(token.text) + "' outside a function");
-    for (VariableDecl& variable : parseVariables(lexer_, *space, line)) {
+    for (VariableDecl& variable : parseVariables(lexer, *space, line)) {
       variable.isExtern = linkage.isExtern;
       variable.isWeak = linkage.isWeak;
       variable.isVisible = linkage.isVisible;
-      found_.variables.push_back(std::move(variable));
+      found.variables.push_back(std::move(variable));
     }
   }
 
@@ -121,33 +121,32 @@ class Scanner {
     decl.isWeak = linkage.isWeak;
     decl.isVisible = linkage.isVisible;
     decl.line = line;
-    while (lexer_.peek().is(".attribute")) skipAttribute();
-    if (!isKernel && lexer_.accept("(")) decl.results = parameters();
-    decl.name = lexer_.expectWord("a function's name").text;
-    if (lexer_.accept("(")) decl.parameters = parameters();
-    while (!lexer_.peek().is("{") && !lexer_.peek().is(";")) performanceDirective(decl);
-    if (lexer_.next().is("{")) {
+    while (lexer.peek().is(".attribute")) skipAttribute();
+    if (!isKernel && lexer.accept("(")) decl.results = parameters();
+    decl.name = lexer.expectWord("a function's name").text;
+    if (lexer.accept("(")) decl.parameters = parameters();
+    while (!lexer.peek().is("{") && !lexer.peek().is(";")) performanceDirective(decl);
+    if (lexer.next().is("{")) {
       decl.hasBody = true;
-      decl.bodyLine = lexer_.line();
-      decl.body = lexer_.skipBlock();
+      decl.bodyLine = lexer.line();
+      decl.body = lexer.skipBlock();
       statics(decl);
     }
-    found_.functions.push_back(std::move(decl));
+    found.functions.push_back(std::move(decl));
   }
 
   void skipAttribute() {
-    lexer_.next();
-    lexer_.expect("(");
-    while (!lexer_.accept(")"))
-      if (lexer_.next().kind == Token::Kind::end)
-        throw PtxError(PtxError::Kind::invalid, lexer_.line(), "expected ')'");
+    lexer.next();
+    lexer.expect("(");
+    while (!lexer.accept(")"))
+      if (lexer.next().kind == Token::Kind::end) throw PtxError(PtxError::Kind::invalid, lexer.line(), "expected ')'");
   }
 
   std::vector<ParameterDecl> parameters() {
     std::vector<ParameterDecl> list;
     uint32_t offset = 0;
-    while (!lexer_.accept(")")) {
-      const Token token = lexer_.next();
+    while (!lexer.accept(")")) {
+      const Token token = lexer.next();
       const auto space = findSpace(token.text);
       if (space != Space::param && space != Space::reg)
         throw PtxError(PtxError::Kind::invalid, token.line,
@@ -155,11 +154,11 @@ class Scanner {
       ParameterDecl parameter = this->parameter(*space);
       offset = (offset + parameter.align - 1) / parameter.align * parameter.align;
       parameter.offset = offset;
-      if (parameter.bytes > kMostParameterBytes - offset)
+      if (parameter.bytes > mostParameterBytes - offset)
         throw PtxError(PtxError::Kind::invalid, token.line, "more than 32764 bytes of parameters");
       offset += parameter.bytes;
       list.push_back(parameter);
-      if (!lexer_.accept(",") && !lexer_.peek().is(")")) lexer_.expect(",");
+      if (!lexer.accept(",") && !lexer.peek().is(")")) lexer.expect(",");
     }
     return list;
   }
@@ -167,10 +166,10 @@ class Scanner {
   ParameterDecl parameter(Space space) {
     ParameterDecl parameter;
     parameter.space = space;
-    Token token = lexer_.next();
-    for (; token.kind == Token::Kind::word && token.text[0] == '.'; token = lexer_.next()) {
+    Token token = lexer.next();
+    for (; token.kind == Token::Kind::word && token.text[0] == '.'; token = lexer.next()) {
       if (token.is(".align")) {
-        const uint64_t align = parseConstant(lexer_);
+        const uint64_t align = parseConstant(lexer);
         if (parameter.type == Type::none) parameter.align = checkedAlign(align, token.line);
       } else if (const auto type = findType(token.text.substr(1))) {
         parameter.type = *type;
@@ -181,11 +180,11 @@ class Scanner {
       throw PtxError(PtxError::Kind::invalid, token.line, "expected a parameter's type and name");
     parameter.name = token.text;
     parameter.align = std::max(parameter.align, std::max(parameter.bytes, 1u));
-    if (lexer_.accept("[")) {
-      const uint64_t count = lexer_.peek().is("]") ? 0 : parseConstant(lexer_);
-      if (count > kMostParameterBytes)
+    if (lexer.accept("[")) {
+      const uint64_t count = lexer.peek().is("]") ? 0 : parseConstant(lexer);
+      if (count > mostParameterBytes)
         throw PtxError(PtxError::Kind::invalid, token.line, "a parameter of too many bytes");
-      lexer_.expect("]");
+      lexer.expect("]");
       parameter.bytes *= static_cast<uint32_t>(count);
     }
     return parameter;
@@ -199,12 +198,12 @@ class Scanner {
   }
 
   void performanceDirective(FunctionDecl& decl) {
-    const Token token = lexer_.next();
+    const Token token = lexer.next();
     if (token.kind == Token::Kind::end)
       throw PtxError(PtxError::Kind::invalid, token.line, "expected a function's body");
     if (token.is(".maxntid") || token.is(".reqntid")) {
-      uint64_t threads = parseConstant(lexer_);
-      while (lexer_.accept(",")) threads *= parseConstant(lexer_);
+      uint64_t threads = parseConstant(lexer);
+      while (lexer.accept(",")) threads *= parseConstant(lexer);
       decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
     }
     // The others (.minnctapersm, .maxnreg, .noreturn, …) advise a compiler and change nothing that can be observed.
@@ -231,14 +230,14 @@ class Scanner {
 
   // Definitions win over declarations of the same name, strong ones over weak ones.
   void index() {
-    for (size_t i = 0; i < found_.variables.size(); ++i) {
-      auto [entry, added] = found_.variableIndex.emplace(found_.variables[i].name, i);
-      const VariableDecl &first = found_.variables[entry->second], &other = found_.variables[i];
+    for (size_t i = 0; i < found.variables.size(); ++i) {
+      auto [entry, added] = found.variableIndex.emplace(found.variables[i].name, i);
+      const VariableDecl &first = found.variables[entry->second], &other = found.variables[i];
       if (!added && (first.isExtern || (first.isWeak && !other.isWeak && !other.isExtern))) entry->second = i;
     }
-    for (size_t i = 0; i < found_.functions.size(); ++i) {
-      auto [entry, added] = found_.functionIndex.emplace(found_.functions[i].name, i);
-      const FunctionDecl &first = found_.functions[entry->second], &other = found_.functions[i];
+    for (size_t i = 0; i < found.functions.size(); ++i) {
+      auto [entry, added] = found.functionIndex.emplace(found.functions[i].name, i);
+      const FunctionDecl &first = found.functions[entry->second], &other = found.functions[i];
       if (added || !other.hasBody || (first.hasBody && other.isWeak)) continue;
       if (first.hasBody && !first.isWeak)
         throw PtxError(PtxError::Kind::invalid, other.line, "'" + first.name + "' is defined twice");
@@ -246,19 +245,19 @@ class Scanner {
     }
   }
 
-  static constexpr uint32_t kMostParameterBytes = 32764;  // PTX ISA, "Kernel Function Parameter"
+  static constexpr uint32_t mostParameterBytes = 32764;  // PTX ISA, "Kernel Function Parameter"
 
-  Lexer lexer_;
-  Declarations found_;
+  Lexer lexer;
+  Declarations found;
 };
 
 }  // namespace
 
 std::optional<Space> findSpace(std::string_view word) {
-  constexpr std::pair<std::string_view, Space> kSpaces[] = {{".reg", Space::reg},        {".global", Space::global},
-                                                            {".const", Space::constant}, {".shared", Space::shared},
-                                                            {".local", Space::local},    {".param", Space::param}};
-  for (const auto& [name, space] : kSpaces)
+  constexpr std::pair<std::string_view, Space> spaceNames[] = {{".reg", Space::reg},        {".global", Space::global},
+                                                               {".const", Space::constant}, {".shared", Space::shared},
+                                                               {".local", Space::local},    {".param", Space::param}};
+  for (const auto& [name, space] : spaceNames)
     if (name == word) return space;
   return std::nullopt;
 }

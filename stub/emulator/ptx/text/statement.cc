@@ -6,24 +6,24 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr int kDeepest = 8;
+constexpr int deepestNesting = 8;
 
 class OperandParser {
  public:
-  explicit OperandParser(Lexer& lexer) : lexer_(lexer) {}
+  explicit OperandParser(Lexer& lexer) : lexer(lexer) {}
 
   Operand parse(int depth = 0) {
-    const Token token = lexer_.peek();
-    if (depth > kDeepest) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
+    const Token token = lexer.peek();
+    if (depth > deepestNesting) throw PtxError(PtxError::Kind::invalid, token.line, "operands nested too deep");
     Operand operand;
     operand.line = token.line;
     if (token.is("[")) return memory(depth);
     if (token.is("{")) {
       operand = group(Operand::Kind::vector, "{", "}", depth);
-      return lexer_.accept("|") ? paired(operand) : operand;
+      return lexer.accept("|") ? paired(operand) : operand;
     }
     if (token.is("!")) {
-      lexer_.next();
+      lexer.next();
       operand = parse(depth + 1);
       operand.negated = true;
       return operand;
@@ -35,7 +35,7 @@ class OperandParser {
 
  private:
   bool startsExpression() const {
-    Lexer ahead = lexer_;
+    Lexer ahead = lexer;
     ahead.next();
     const Token token = ahead.next();
     return token.kind == Token::Kind::number || token.is("-") || token.is("(");
@@ -44,37 +44,37 @@ class OperandParser {
   Operand group(Operand::Kind kind, std::string_view open, std::string_view close, int depth) {
     Operand operand;
     operand.kind = kind;
-    operand.line = lexer_.expect(open).line;
-    while (!lexer_.accept(close)) {
+    operand.line = lexer.expect(open).line;
+    while (!lexer.accept(close)) {
       operand.parts.push_back(parse(depth + 1));
-      if (!lexer_.accept(",") && !lexer_.peek().is(close)) lexer_.expect(close);
+      if (!lexer.accept(",") && !lexer.peek().is(close)) lexer.expect(close);
     }
     return operand;
   }
 
   int64_t offset() {
-    if (lexer_.accept("+")) return static_cast<int64_t>(parseConstant(lexer_));
-    if (lexer_.peek().is("-")) return static_cast<int64_t>(parseConstant(lexer_));
+    if (lexer.accept("+")) return static_cast<int64_t>(parseConstant(lexer));
+    if (lexer.peek().is("-")) return static_cast<int64_t>(parseConstant(lexer));
     return 0;
   }
 
   Operand memory(int depth) {
     Operand operand;
     operand.kind = Operand::Kind::memory;
-    operand.line = lexer_.expect("[").line;
-    const Token base = lexer_.peek();
+    operand.line = lexer.expect("[").line;
+    const Token base = lexer.peek();
     if (base.kind == Token::Kind::word) {
-      operand.name = lexer_.next().text;
-      if (lexer_.accept("[")) {
-        operand.offset = static_cast<int64_t>(parseConstant(lexer_));
-        lexer_.expect("]");
+      operand.name = lexer.next().text;
+      if (lexer.accept("[")) {
+        operand.offset = static_cast<int64_t>(parseConstant(lexer));
+        lexer.expect("]");
       }
       operand.offset += offset();
     } else {
-      operand.offset = static_cast<int64_t>(parseConstant(lexer_));
+      operand.offset = static_cast<int64_t>(parseConstant(lexer));
     }
-    while (lexer_.accept(",")) operand.parts.push_back(parse(depth + 1));
-    lexer_.expect("]");
+    while (lexer.accept(",")) operand.parts.push_back(parse(depth + 1));
+    lexer.expect("]");
     return operand;
   }
 
@@ -84,19 +84,19 @@ class OperandParser {
     pair.kind = Operand::Kind::pair;
     pair.line = first.line;
     Operand second;
-    second.line = lexer_.peek().line;
-    second.negated = lexer_.accept("!");
-    second.name = lexer_.expectWord("a register").text;
+    second.line = lexer.peek().line;
+    second.negated = lexer.accept("!");
+    second.name = lexer.expectWord("a register").text;
     pair.parts = {first, second};
     return pair;
   }
 
   Operand name() {
     Operand operand;
-    const Token token = lexer_.next();
+    const Token token = lexer.next();
     operand.line = token.line;
     operand.name = token.text;
-    if (lexer_.accept("|")) return paired(operand);
+    if (lexer.accept("|")) return paired(operand);
     operand.offset = offset();
     return operand;
   }
@@ -104,23 +104,23 @@ class OperandParser {
   Operand number() {
     Operand operand;
     operand.kind = Operand::Kind::number;
-    operand.line = lexer_.peek().line;
-    Lexer ahead = lexer_;
+    operand.line = lexer.peek().line;
+    Lexer ahead = lexer;
     operand.minus = ahead.accept("-");
     const Token token = ahead.next();
     if (isFloatNumber(token)) {
       operand.isFloat = true;
       operand.token = token;
       parseFloat(token);  // refuses what is malformed
-      lexer_ = ahead;
+      lexer = ahead;
     } else {
       operand.minus = false;
-      operand.whole = parseConstant(lexer_);
+      operand.whole = parseConstant(lexer);
     }
     return operand;
   }
 
-  Lexer& lexer_;
+  Lexer& lexer;
 };
 
 std::vector<std::string_view> split(std::string_view opcode) {

@@ -11,20 +11,20 @@ struct TypeRow {
 };
 
 // In the order of Type.
-constexpr std::array<TypeRow, 25> kTypes{{
+constexpr std::array<TypeRow, 25> typeRows{{
     {"", 0},     {"pred", 0},   {"b8", 1},         {"b16", 2},     {"b32", 4},    {"b64", 8}, {"b128", 16},
     {"u8", 1},   {"u16", 2},    {"u32", 4},        {"u64", 8},     {"s8", 1},     {"s16", 2}, {"s32", 4},
     {"s64", 8},  {"f16", 2},    {"f16x2", 4},      {"bf16", 2},    {"bf16x2", 4}, {"f32", 4}, {"f64", 8},
     {"tf32", 4}, {"texref", 8}, {"samplerref", 8}, {"surfref", 8},
 }};
 
-const TypeRow& rowOf(Type type) { return kTypes[static_cast<size_t>(type)]; }
+const TypeRow& rowOf(Type type) { return typeRows[static_cast<size_t>(type)]; }
 
 }  // namespace
 
 std::optional<Type> findType(std::string_view name) {
-  for (size_t i = 1; i < kTypes.size(); ++i)
-    if (kTypes[i].name == name) return static_cast<Type>(i);
+  for (size_t i = 1; i < typeRows.size(); ++i)
+    if (typeRows[i].name == name) return static_cast<Type>(i);
   return std::nullopt;
 }
 

@@ -9,8 +9,8 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 40;
-constexpr uint64_t kMostInitialBytes = uint64_t{1} << 30;
+constexpr uint64_t mostBytes = uint64_t{1} << 40;
+constexpr uint64_t mostInitialBytes = uint64_t{1} << 30;
 
 [[noreturn]] void invalid(int line, const std::string& what) { throw PtxError(PtxError::Kind::invalid, line, what); }
 
@@ -49,51 +49,51 @@ DeclarationType parseType(Lexer& lexer) {
 class ElementParser {
  public:
   ElementParser(Lexer& lexer, VariableDecl& variable)
-      : lexer_(lexer), variable_(variable), width_(sizeOf(variable.type)) {}
+      : lexer(lexer), variable(variable), width(sizeOf(variable.type)) {}
 
   void parseList() {
-    if (++depth_ > 16) invalid(lexer_.line(), "an initialiser nested too deep");
-    while (!lexer_.accept("}")) {
-      if (lexer_.accept("{"))
+    if (++depth > 16) invalid(lexer.line(), "an initialiser nested too deep");
+    while (!lexer.accept("}")) {
+      if (lexer.accept("{"))
         parseList();
       else
         parseElement();
-      if (!lexer_.accept(",") && !lexer_.peek().is("}")) lexer_.expect(",");
+      if (!lexer.accept(",") && !lexer.peek().is("}")) lexer.expect(",");
     }
-    --depth_;
+    --depth;
   }
 
-  uint64_t offset() const { return offset_; }
+  uint64_t offset() const { return filled; }
 
   void parseElement() {
-    if (offset_ + width_ > variable_.bytes)
-      invalid(lexer_.line(), "'" + variable_.name + "' has more initial values than elements");
-    Lexer ahead = lexer_;
+    if (filled + width > variable.bytes)
+      invalid(lexer.line(), "'" + variable.name + "' has more initial values than elements");
+    Lexer ahead = lexer;
     const Token token = ahead.next();
     const Token following = ahead.peek();
     if (token.kind == Token::Kind::word) return parseAddress(0);
     if (token.kind == Token::Kind::number && following.is("(")) {
-      lexer_.next();
-      lexer_.expect("(");
+      lexer.next();
+      lexer.expect("(");
       parseAddress(parseWhole(token));
-      lexer_.expect(")");
+      lexer.expect(")");
       return;
     }
     const bool negative = token.is("-");
     if (isFloatNumber(negative ? following : token)) {
-      if (negative) lexer_.next();
-      return storeFloat(lexer_.next(), negative);
+      if (negative) lexer.next();
+      return storeFloat(lexer.next(), negative);
     }
-    storeWhole(parseConstant(lexer_));
+    storeWhole(parseConstant(lexer));
   }
 
  private:
   // A whole number may initialise a float: it is that number, not its bits.
   void storeWhole(uint64_t value) {
     const auto number = static_cast<double>(static_cast<int64_t>(value));
-    if (variable_.type == Type::f64)
+    if (variable.type == Type::f64)
       store(std::bit_cast<uint64_t>(number));
-    else if (variable_.type == Type::f32)
+    else if (variable.type == Type::f32)
       store(std::bit_cast<uint32_t>(static_cast<float>(number)));
     else
       store(value);
@@ -101,46 +101,46 @@ class ElementParser {
 
   // `mask` selects one byte of the address (PTX 7.1's 0xFF00(name)); 0: all of it.
   void parseAddress(uint64_t mask) {
-    const Token token = lexer_.next();
+    const Token token = lexer.next();
     std::string_view name = token.text;
     if (token.is("generic")) {
-      lexer_.expect("(");
-      name = lexer_.expectWord("a name").text;
-      lexer_.expect(")");
+      lexer.expect("(");
+      name = lexer.expectWord("a name").text;
+      lexer.expect(")");
     }
     int64_t addend = 0;
-    if (lexer_.accept("+"))
-      addend = static_cast<int64_t>(parseConstant(lexer_));
-    else if (lexer_.peek().is("-"))
-      addend = static_cast<int64_t>(parseConstant(lexer_));
-    if (lexer_.accept("[")) {
-      addend += static_cast<int64_t>(parseConstant(lexer_) * width_);
-      lexer_.expect("]");
+    if (lexer.accept("+"))
+      addend = static_cast<int64_t>(parseConstant(lexer));
+    else if (lexer.peek().is("-"))
+      addend = static_cast<int64_t>(parseConstant(lexer));
+    if (lexer.accept("[")) {
+      addend += static_cast<int64_t>(parseConstant(lexer) * width);
+      lexer.expect("]");
     }
     const uint32_t shift = mask ? static_cast<uint32_t>(std::countr_zero(mask)) / 8 * 8 : 0;
-    variable_.relocations.push_back({offset_, std::string(name), addend, width_, shift, token.line});
-    offset_ += width_;
+    variable.relocations.push_back({filled, std::string(name), addend, width, shift, token.line});
+    filled += width;
   }
 
   void storeFloat(const Token& token, bool negative) {
-    if (variable_.type == Type::f64 || width_ == 8)
+    if (variable.type == Type::f64 || width == 8)
       store(doubleBits(token) ^ (uint64_t{negative} << 63));
     else
       store(floatBits(token) ^ (uint32_t{negative} << 31));
   }
 
   void store(uint64_t bits) {
-    if (offset_ + width_ > kMostInitialBytes) invalid(lexer_.line(), "an initialiser of more than 1 GiB");
-    if (variable_.initial.size() < offset_ + width_) variable_.initial.resize(offset_ + width_);
-    std::memcpy(&variable_.initial[offset_], &bits, std::min(width_, 8u));
-    offset_ += width_;
+    if (filled + width > mostInitialBytes) invalid(lexer.line(), "an initialiser of more than 1 GiB");
+    if (variable.initial.size() < filled + width) variable.initial.resize(filled + width);
+    std::memcpy(&variable.initial[filled], &bits, std::min(width, 8u));
+    filled += width;
   }
 
-  Lexer& lexer_;
-  VariableDecl& variable_;
-  uint32_t width_;
-  uint64_t offset_ = 0;
-  int depth_ = 0;
+  Lexer& lexer;
+  VariableDecl& variable;
+  uint32_t width;
+  uint64_t filled = 0;
+  int depth = 0;
 };
 
 // `[4][3]` or `[]`; the count of elements, 0 for an array without a size.
@@ -153,7 +153,7 @@ uint64_t parseDimensions(Lexer& lexer, VariableDecl& variable) {
     }
     const uint64_t dimension = parseConstant(lexer);
     lexer.expect("]");
-    if (dimension > kMostBytes || count * dimension > kMostBytes)
+    if (dimension > mostBytes || count * dimension > mostBytes)
       invalid(variable.line, "'" + variable.name + "' is too large");
     count *= dimension;
   }
@@ -165,7 +165,7 @@ uint64_t parseDimensions(Lexer& lexer, VariableDecl& variable) {
 void parseInitializer(Lexer& lexer, VariableDecl& variable) {
   if (variable.unsizedArray && variable.bytes == 0) {
     // The size is the count of initial values: parse with room for all of them, then trim.
-    variable.bytes = kMostInitialBytes;
+    variable.bytes = mostInitialBytes;
     lexer.expect("{");
     ElementParser elements(lexer, variable);
     elements.parseList();
@@ -194,7 +194,7 @@ std::vector<VariableDecl> parseVariables(Lexer& lexer, Space space, int line) {
     const uint64_t element = uint64_t{sizeOf(declared.type)} * declared.vector;
     variable.align = declared.align ? declared.align : static_cast<uint32_t>(std::max<uint64_t>(element, 1));
     variable.bytes = parseDimensions(lexer, variable) * element;
-    if (variable.bytes > kMostBytes) invalid(name.line, "'" + variable.name + "' is too large");
+    if (variable.bytes > mostBytes) invalid(name.line, "'" + variable.name + "' is too large");
     if (lexer.accept("=")) parseInitializer(lexer, variable);
     list.push_back(std::move(variable));
   } while (lexer.accept(","));
