@@ -1,5 +1,5 @@
 // The bytes of arrays, whose layout is the device's own: copied row by row into the order that a program sees, element
-// after element. And the numbers of texture and surface objects. Used on the quiet working thread.
+// after element. And the numbers of texture and surface objects. Used on the working thread, quiesced.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // What of a session lies on its devices and cannot be rebuilt by calls: the bytes of live allocations, of module
-// variables and of arrays. Used on the quiet working thread.
+// variables and of arrays. Used on the working thread, quiesced.
 #pragma once
 
 #include <functional>

@@ -20,9 +20,9 @@ constexpr const char* unfinishedManifest = "manifest.json.new";
 constexpr const char* objectsFile = "objects";
 constexpr const char* blobsFile = "blobs";
 constexpr const char* bytesFile = "bytes";
-constexpr const char* tailFile = "tail";
+constexpr const char* pendingCallsFile = "pending-calls";
 constexpr const char* outputFile = "output";
-constexpr const char* dataFiles[] = {objectsFile, blobsFile, bytesFile, tailFile, outputFile};
+constexpr const char* dataFiles[] = {objectsFile, blobsFile, bytesFile, pendingCallsFile, outputFile};
 
 // XXH3, 128 bits, as 32 hexadecimal digits.
 std::string checksumOf(std::span<const std::byte> bytes);
@@ -138,7 +138,7 @@ class FileReader {
   [[noreturn]] void refuse(const std::string& check) const;
 
  private:
-  friend class OldDirectory;
+  friend class SnapshotReader;
   FileReader(kj::AutoCloseFd file, std::string directory, std::string name, FileSum sum);
   kj::AutoCloseFd file;
   std::string directory, name;
@@ -148,10 +148,10 @@ class FileReader {
 };
 
 // A snapshot that is there.
-class OldDirectory {
+class SnapshotReader {
  public:
   // Throws kj::Exception where `path` is no directory that we may read.
-  explicit OldDirectory(const std::string& path);
+  explicit SnapshotReader(const std::string& path);
 
   // The manifest's bytes, whatever they are; at most `mostBytes`.
   std::string readManifest(uint64_t mostBytes) const;

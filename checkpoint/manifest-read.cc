@@ -17,7 +17,7 @@ constexpr size_t maxText = 64 * 1024;
 
 // Looks at untrusted JSON: every value is of the type asked for, or the manifest is refused by the field's name.
 struct Fields {
-  const OldDirectory& directory;
+  const SnapshotReader& directory;
 
   [[noreturn]] void refuse(const std::string& what) const { directory.refuse(manifestFile, what); }
   void require(bool holds, const char* name) const {
@@ -147,7 +147,7 @@ void readFiles(const Fields& fields, const Json& json, Manifest& manifest) {
 namespace {
 
 // The manifest's text as `keep` wants it, of a format and version that we read.
-Json parse(const Fields& fields, const OldDirectory& directory, const Json::parser_callback_t& keep) {
+Json parse(const Fields& fields, const SnapshotReader& directory, const Json::parser_callback_t& keep) {
   Json json = Json::parse(unseal(fields, directory.readManifest(maxManifestBytes)), keep, false);
   if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
   uint64_t version = fields.numberIn(json, "version");
@@ -161,7 +161,7 @@ Json parse(const Fields& fields, const OldDirectory& directory, const Json::pars
 
 }  // namespace
 
-Identity readIdentity(const OldDirectory& directory) {
+Identity readIdentity(const SnapshotReader& directory) {
   Fields fields{directory};
   auto isWanted = [](int depth, Json::parse_event_t event, Json& parsed) {
     if (event != Json::parse_event_t::key || depth != 1) return true;
@@ -172,7 +172,7 @@ Identity readIdentity(const OldDirectory& directory) {
   return manifest.identity;
 }
 
-Manifest readManifest(const OldDirectory& directory) {
+Manifest readManifest(const SnapshotReader& directory) {
   Fields fields{directory};
   Json json = parse(fields, directory, nullptr);
   Manifest manifest;

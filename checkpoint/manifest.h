@@ -12,7 +12,7 @@
 
 namespace vgpu::checkpoint {
 
-constexpr uint64_t snapshotVersion = 4;
+constexpr uint64_t snapshotVersion = 5;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Device {
@@ -79,10 +79,10 @@ struct Manifest {
 std::string encodeManifest(const Manifest& manifest);
 
 // Who the snapshot in `directory` is of. Throws as readManifest() does, and keeps nothing else in memory: a daemon asks.
-Identity readIdentity(const OldDirectory& directory);
+Identity readIdentity(const SnapshotReader& directory);
 
 // The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field.
-Manifest readManifest(const OldDirectory& directory);
+Manifest readManifest(const SnapshotReader& directory);
 
 // A JSON text with the line that seals it.
 std::string sealManifest(const std::string& json);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/fillers.h"
+#include "checkpoint/placeholder-modules.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
@@ -56,8 +56,8 @@ class Placement {
 
   void load(const Placed& module) {
     const RecordedFrame& frame = module.record->recipe.front();
-    stub::Answer answer;
-    CUresult result = on.execute(frame.method, frame.device, frame.words, frame.position, 0, answer);
+    stub::Reply reply;
+    CUresult result = on.execute(frame.method, frame.device, frame.words, frame.position, 0, reply);
     if (result != CUDA_SUCCESS)
       fail(fmt::format("the module {:#x} cannot be loaded again on this device: {}", module.record->id.handle,
                        stub::nameOf(on.driver, result)));
@@ -83,15 +83,15 @@ class Placement {
                        [&](auto* variable) { return find(module, *variable).bytes == variable->bytes; });
   }
   // With nothing loaded. Whether each lies in place now.
-  bool loadAmongFillers(const std::vector<Placed>& modules) {
-    Fillers fillers(on);
+  bool loadAmongPlaceholders(const std::vector<Placed>& modules) {
+    PlaceholderModules placeholders(on);
     std::map<uint64_t, unsigned> chunks;
     for (auto& module : modules)
       for (auto& run : runsOf(module))
         for (uint64_t at = run.begin / variableChunk * variableChunk; at < run.end; at += variableChunk)
           chunks[at] = module.device();
-    fillers.fill(chunks);
-    return std::all_of(modules.begin(), modules.end(), [&](auto& module) { return loadInPlace(fillers, module); });
+    placeholders.fill(chunks);
+    return std::all_of(modules.begin(), modules.end(), [&](auto& module) { return loadInPlace(placeholders, module); });
   }
 
  private:
@@ -109,9 +109,9 @@ class Placement {
     return found;
   }
   uint64_t addressOf(const Placed& module, const SavedVariable& variable) { return find(module, variable).address; }
-  bool loadInPlace(Fillers& fillers, const Placed& module);
+  bool loadInPlace(PlaceholderModules& placeholders, const Placed& module);
   Variables inOrder(const Placed& module);
-  bool widen(const Fillers& fillers, const Placed& module, const Variables& variables, std::vector<Run>& runs,
+  bool widen(const PlaceholderModules& placeholders, const Placed& module, const Variables& variables, std::vector<Run>& runs,
              bool mayReorder);
 
   stub::Execution& on;
@@ -120,25 +120,25 @@ class Placement {
 
 // The gaps that the module found are known but for their size and age, which only matter where it found several. They
 // begin as large as what it put there, and grow by what the driver does with them.
-bool Placement::loadInPlace(Fillers& fillers, const Placed& module) {
+bool Placement::loadInPlace(PlaceholderModules& placeholders, const Placed& module) {
   auto runs = runsOf(module);
-  std::erase_if(runs, [&](auto& run) { return !fillers.cover(run.begin, run.end); });  // not in this memory: managed
+  std::erase_if(runs, [&](auto& run) { return !placeholders.cover(run.begin, run.end); });  // not in this memory: managed
   auto order = runs.size() > 1 ? inOrder(module) : module.variables;
   for (int attempt = 0; attempt < mostAttempts; ++attempt) {
     for (auto& run : runs)
-      if (!fillers.cut(module.device(), run.begin, run.end)) return false;
-    for (auto& run : runs) fillers.open(run.begin, run.end);
+      if (!placeholders.cut(module.device(), run.begin, run.end)) return false;
+    for (auto& run : runs) placeholders.open(run.begin, run.end);
     load(module);
     bool inPlace = isInPlace(module);
     auto wider = runs;
     if (!inPlace) {
-      if (!widen(fillers, module, order, wider, attempt < mostAttempts / 2)) return false;
+      if (!widen(placeholders, module, order, wider, attempt < mostAttempts / 2)) return false;
       unload(module);
     }
-    for (bool wholeChunks : {false, true})  // these are closed when no gap is left to take their fillers
+    for (bool wholeChunks : {false, true})  // these are closed when no gap is left to take their placeholder modules
       for (auto& run : runs)
         if (run.isWholeChunks() == wholeChunks &&
-            !fillers.close(module.device(), inPlace ? run.used : run.begin, run.end))
+            !placeholders.close(module.device(), inPlace ? run.used : run.begin, run.end))
           return false;
     if (inPlace) return true;
     runs = wider;
@@ -159,7 +159,8 @@ Variables Placement::inOrder(const Placed& module) {
 
 // The first variable to go astray went into the gap `taken`, where the smaller one is preferred, or else the older, and
 // not into its own: so that gap was larger, or younger. False where nothing more can be learned.
-bool Placement::widen(const Fillers& fillers, const Placed& module, const Variables& variables, std::vector<Run>& runs,
+bool Placement::widen(const PlaceholderModules& placeholders, const Placed& module, const Variables& variables,
+                      std::vector<Run>& runs,
                       bool mayReorder) {
   auto holding = [&](uint64_t address) {
     return std::find_if(runs.begin(), runs.end(), [&](auto& run) { return address >= run.begin && address < run.end; });
@@ -176,11 +177,11 @@ bool Placement::widen(const Fillers& fillers, const Placed& module, const Variab
     return true;
   }
   uint64_t end = std::max(taken->end, at + left) + variableGranule, limit = roundUp(taken->begin + 1, variableChunk);
-  // A filler stays, or the chunk goes. Where the gap would be the whole chunk, there was none yet.
+  // A placeholder module stays, or the chunk goes. Where the gap would be the whole chunk, there was none yet.
   if (end >= limit) end = taken->begin % variableChunk == 0 ? limit : limit - variableGranule;
   for (auto& run : runs)  // another gap
     if (run.begin > taken->begin && end >= run.begin) return false;
-  if (end <= taken->end || !fillers.cover(taken->end, end)) return false;
+  if (end <= taken->end || !placeholders.cover(taken->end, end)) return false;
   taken->end = end;
   return true;
 }
@@ -212,7 +213,7 @@ void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
   if (std::all_of(modules.begin(), modules.end(), inPlace)) return;
   if (!std::all_of(modules.begin(), modules.end(), hasVariables)) return;
   placement.unloadAll();
-  if (placement.loadAmongFillers(modules)) return;
+  if (placement.loadAmongPlaceholders(modules)) return;
   // As they were at first, so that what is said of them is the driver's doing and not ours.
   placement.unloadAll();
   for (auto& module : modules) placement.load(module);

@@ -3,7 +3,7 @@
 // Where a variable lies is the driver's decision, and it decides by what is loaded at that moment: the same loads give
 // the same places. A program that has unloaded modules has left gaps that later ones filled or did not, and nobody
 // keeps that history. So the modules are loaded as they were; where that puts one elsewhere, the memory is filled
-// (fillers.h), and each module is loaded again with nothing open but the places of its own variables.
+// (placeholder modules.h), and each module is loaded again with nothing open but the places of its own variables.
 //
 // Used by the working thread during a restore. Driver calls only that any program can make.
 #pragma once

@@ -14,8 +14,8 @@ class Phase {
   void advance(uint64_t amount) {
     done += amount;
     auto now = std::chrono::steady_clock::now();
-    if (!progress || (done < total && now - told < std::chrono::milliseconds(100))) return;
-    told = now;
+    if (!progress || (done < total && now - reported < std::chrono::milliseconds(100))) return;
+    reported = now;
     progress(name, done, total);
   }
 
@@ -23,7 +23,7 @@ class Phase {
   const Progress& progress;
   const char* name;
   uint64_t done = 0, total;
-  std::chrono::steady_clock::time_point told;
+  std::chrono::steady_clock::time_point reported;
 };
 
 }  // namespace vgpu::checkpoint

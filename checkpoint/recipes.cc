@@ -61,7 +61,7 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, cons
   std::map<uint64_t, Step> steps;
   for (auto& record : records)
     for (auto& frame : record.recipe) steps.emplace(frame.position, Step{&record, &frame});
-  stub::Answer answer;
+  stub::Reply reply;
   bool modulesPlaced = false;
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
@@ -74,8 +74,8 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, cons
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
     KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", position);
-    answer.reset();
-    CUresult result = on.execute(frame->method, frame->device, frame->words, position, 0, answer);
+    reply.reset();
+    CUresult result = on.execute(frame->method, frame->device, frame->words, position, 0, reply);
     if (result != CUDA_SUCCESS)
       fail(fmt::format("the {} {:#x} cannot be made again on this device: {} of position {} answers {}",
                        kindName(record->id.kind), record->id.handle, api::infoOf(frame->method).name, position,

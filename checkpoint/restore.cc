@@ -11,7 +11,7 @@
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
-#include "checkpoint/tail.h"
+#include "checkpoint/pending-calls.h"
 #include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
@@ -20,7 +20,7 @@ namespace {
 
 // What a decoder says of a whole file, with the file's name.
 template <typename Decode>
-auto decoded(const OldDirectory& directory, const char* name, Decode decode) {
+auto decoded(const SnapshotReader& directory, const char* name, Decode decode) {
   decltype(decode()) result;
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { result = decode(); })) {
     directory.refuse(name, exception->getDescription().cStr());
@@ -28,7 +28,7 @@ auto decoded(const OldDirectory& directory, const char* name, Decode decode) {
   return result;
 }
 
-std::vector<ObjectRecord> loadRecords(const OldDirectory& directory, const Manifest& manifest) {
+std::vector<ObjectRecord> loadRecords(const SnapshotReader& directory, const Manifest& manifest) {
   auto bytes = directory.readWhole(objectsFile, manifest.files.at(objectsFile), maxObjectsBytes);
   auto records = decoded(directory, objectsFile, [&] { return decodeRecords(bytes, manifest.barrier); });
   if (records.size() != manifest.objectCount)
@@ -37,13 +37,13 @@ std::vector<ObjectRecord> loadRecords(const OldDirectory& directory, const Manif
   return records;
 }
 
-Tail loadTail(const OldDirectory& directory, const Manifest& manifest) {
-  auto bytes = directory.readWhole(tailFile, manifest.files.at(tailFile), maxTailBytes);
-  Tail tail = decoded(directory, tailFile, [&] { return decodeTail(bytes); });
-  if (tail.barrier != manifest.barrier || tail.head != manifest.head)
-    directory.refuse(tailFile, fmt::format("position: {} to {} is expected, {} to {} is found", manifest.barrier,
-                                           manifest.head, tail.barrier, tail.head));
-  return tail;
+PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& manifest) {
+  auto bytes = directory.readWhole(pendingCallsFile, manifest.files.at(pendingCallsFile), maxPendingCallsBytes);
+  PendingCalls pending = decoded(directory, pendingCallsFile, [&] { return decodePendingCalls(bytes); });
+  if (pending.barrier != manifest.barrier || pending.head != manifest.head)
+    directory.refuse(pendingCallsFile, fmt::format("position: {} to {} is expected, {} to {} is found", manifest.barrier,
+                                           manifest.head, pending.barrier, pending.head));
+  return pending;
 }
 
 // The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
@@ -90,23 +90,23 @@ void loadEventTimes(stub::Execution& on, const Manifest& manifest) {
   }
 }
 
-void requireSameArenas(const OldDirectory& directory, const Manifest& manifest) {
+void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest) {
   if (manifest.arenas == arenasOfThisBuild()) return;
   directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
 }
 
-Restored restoreQuiet(stub::Execution& on, const std::string& path, const Progress& progress) {
+Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
-  OldDirectory directory(path);
+  SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
   requireSameDevices(manifest.devices, devicesOf(on));
   FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));
   FileReader bytes = directory.open(bytesFile, manifest.files.at(bytesFile));
   auto records = loadRecords(directory, manifest);
-  Tail tail = loadTail(directory, manifest);
+  PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
-  requireSamePlace(tail, on.shared());
+  requireSamePlace(pending, on.shared());
 
   Pipeline pipeline(&on.driver);
   loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records), progress);
@@ -128,30 +128,30 @@ Restored restoreQuiet(stub::Execution& on, const std::string& path, const Progre
   std::string printed(output.size(), 0);
   std::ranges::transform(output, printed.begin(), [](std::byte byte) { return std::to_integer<char>(byte); });
   on.output.load(std::move(printed));
-  Report report{.deviceBytes = deviceBytes, .objects = records.size(), .tailFrames = tail.frameCount};
+  Report report{.deviceBytes = deviceBytes, .objects = records.size(), .pendingCalls = pending.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
-  return {report, std::move(tail)};
+  return {report, std::move(pending)};
 }
 
 }  // namespace
 
 Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
   Restored restored;
-  worker.runQuiet([&](stub::Execution& on) { restored = restoreQuiet(on, directory, progress); });
+  worker.runQuiesced([&](stub::Execution& on) { restored = restoreQuiesced(on, directory, progress); });
   return restored;
 }
 
 void proceed(stub::Worker& worker, const Restored& restored) {
-  worker.runQuiet([&](stub::Execution& on) {
-    putBack(restored.tail, on.shared());
+  worker.runQuiesced([&](stub::Execution& on) {
+    putBack(restored.pending, on.shared());
   });
   worker.proceed();
 }
 
-Identity readIdentity(const std::string& directory) { return readIdentity(OldDirectory(directory)); }
+Identity readIdentity(const std::string& directory) { return readIdentity(SnapshotReader(directory)); }
 
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
-  OldDirectory snapshot(directory);
+  SnapshotReader snapshot(directory);
   for (auto& record : loadRecords(snapshot, readManifest(snapshot))) visit(std::move(record));
 }
 

@@ -11,7 +11,7 @@
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
-#include "checkpoint/tail.h"
+#include "checkpoint/pending-calls.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 
@@ -45,15 +45,15 @@ std::map<uint64_t, double> eventTimesOf(stub::Execution& on) {
   return times;
 }
 
-Manifest describe(stub::Execution& on, const Identity& identity, const Tail& tail, size_t objectCount) {
+Manifest describe(stub::Execution& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
   Manifest manifest;
   manifest.software = VGPU_VERSION;
   manifest.created = time(nullptr);
   manifest.identity = identity;
   manifest.devices = devicesOf(on);
   manifest.arenas = arenasOfThisBuild();
-  manifest.barrier = tail.barrier;
-  manifest.head = tail.head;
+  manifest.barrier = pending.barrier;
+  manifest.head = pending.head;
   manifest.objectCount = objectCount;
   manifest.variables = variablesOf(on);
   manifest.memory = memoryOf(on, manifest.variables);
@@ -101,13 +101,13 @@ void requireSavable(const stub::Execution& on) {
   }
 }
 
-Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
+Report saveQuiesced(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                  const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
   requireSavable(on);
   auto records = recordsOf(objects, on.ringPosition);
-  Tail tail = captureTail(on.shared(), on.ringPosition);
-  Manifest manifest = describe(on, identity, tail, records.size());
+  PendingCalls pending = capturePendingCalls(on.shared(), on.ringPosition);
+  Manifest manifest = describe(on, identity, pending, records.size());
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
@@ -119,7 +119,7 @@ Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::stri
     phase.advance(bytes);
   });
   manifest.files[bytesFile] = file.finish();
-  manifest.files[tailFile] = directory.write(tailFile, encodeTail(tail));
+  manifest.files[pendingCallsFile] = directory.write(pendingCallsFile, encodePendingCalls(pending));
   manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(on.output.rest())));
   std::string text = encodeManifest(manifest);
   directory.publish(text);
@@ -127,7 +127,7 @@ Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::stri
   Report report{.deviceBytes = deviceBytes,
                 .storedBytes = text.size(),
                 .objects = records.size(),
-                .tailFrames = tail.frameCount};
+                .pendingCalls = pending.frameCount};
   for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
   return report;
 }
@@ -137,7 +137,7 @@ Report saveQuiet(stub::Execution& on, SnapshotWriter& directory, const std::stri
 Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
             const Progress& progress) {
   Report report;
-  worker.runQuiet([&](stub::Execution& on) { report = saveQuiet(on, writer, objects, identity, progress); });
+  worker.runQuiesced([&](stub::Execution& on) { report = saveQuiesced(on, writer, objects, identity, progress); });
   return report;
 }
 

@@ -1,6 +1,6 @@
 // A session on disk: save and restore of a snapshot directory (docs/snapshot.md is the format).
 //
-// Both run in the worker process, on a quiet worker, because the object list and the snapshot come from an untrusted
+// Both run in the worker process, on a quiesced worker, because the object list and the snapshot come from an untrusted
 // program: what they could harm is this session's worker only.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "checkpoint/directory.h"
-#include "checkpoint/tail.h"
+#include "checkpoint/pending-calls.h"
 #include "stub/worker/worker.h"
 #include "vgpu/objects/object-list.h"
 
@@ -22,7 +22,7 @@ struct Identity {
 };
 
 struct Report {
-  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, tailFrames = 0;
+  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
 };
 
 // Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.
@@ -46,7 +46,7 @@ void readObjects(const std::string& directory, const std::function<void(ObjectRe
 // A session rebuilt in a worker, and what the program's memory must have before the worker may consume.
 struct Restored {
   Report report;
-  Tail tail;
+  PendingCalls pending;
 };
 
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume

@@ -45,9 +45,9 @@ CUDA_ARRAY3D_DESCRIPTOR shapeOf(const ArrayLayout& layout) {
           layout.channels, layout.flags};
 }
 
-CUDA_ARRAY3D_DESCRIPTOR shapeOf(api::ArrayShape::Reader told) {
-  return {told.getWidth(),    told.getHeight(), told.getDepth(), static_cast<CUarray_format>(told.getFormat()),
-          told.getChannels(), told.getFlags()};
+CUDA_ARRAY3D_DESCRIPTOR shapeOf(api::ArrayShape::Reader reported) {
+  return {reported.getWidth(),    reported.getHeight(), reported.getDepth(), static_cast<CUarray_format>(reported.getFormat()),
+          reported.getChannels(), reported.getFlags()};
 }
 
 // Sends `frame`, which makes the reserved `handle`.

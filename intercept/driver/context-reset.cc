@@ -49,7 +49,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
 CUresult renewContext(Thread& thread, unsigned device) {
   Session& session = thread.session;
   CUresult result = CUDA_SUCCESS;
-  std::vector<std::pair<unsigned, uint64_t>> ended;  // device and stamp
+  std::vector<std::pair<unsigned, uint64_t>> ended;  // device and sequence number
   for (unsigned each = 0; each < session.devices.size(); ++each) {
     CUresult fault = session.fault(each);
     if (fault == CUDA_SUCCESS) continue;
@@ -58,17 +58,17 @@ CUresult renewContext(Thread& thread, unsigned device) {
     Call<api::Cuda::ContextResetParams> frame(thread, api::Method::contextReset);
     frame->setContext(each);
     session.resets[each].fault.store(fault, std::memory_order_relaxed);
-    session.resets[each].stamp.store(frame.stamp(), std::memory_order_release);
-    ended.push_back({each, frame.stamp()});
+    session.resets[each].sequence.store(frame.sequence(), std::memory_order_release);
+    ended.push_back({each, frame.sequence()});
     if (CUresult answer = frame.call()) result = answer;
   }
   // A fault of this worker's process. One that is left of the process before was answered with success.
   if (result != CUDA_SUCCESS && (session.lost.load() || !session.renewWorker())) return result;
-  for (auto [each, stamp] : ended) {
-    raise(session.progress[each].knownDone, stamp);
-    session.slabs.reclaim(each, stamp);
-    session.hostFunctions.drop(each, stamp);
-    session.eventLines.contextEnded(each, stamp);
+  for (auto [each, sequence] : ended) {
+    raise(session.progress[each].knownDone, sequence);
+    session.slabs.reclaim(each, sequence);
+    session.hostFunctions.drop(each, sequence);
+    session.completionWords.contextEnded(each, sequence);
   }
   session.segment.header().fault[device].store(CUDA_SUCCESS);
   session.takeError(device);  // told by the fault

@@ -1,4 +1,4 @@
-// Events: the GPU writes each record's position into the line of its stream, so asking and waiting need nobody else.
+// Events: the GPU writes each record's position into the completion word of its stream, so asking and waiting need nobody else.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -17,7 +17,7 @@ CUresult withEvent(CUevent event, Body&& body) {
 
 // What cuEventElapsedTime asks of each end before it looks at the clock.
 CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
-  if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().stamp == 0) return CUDA_ERROR_INVALID_HANDLE;
+  if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().sequence == 0) return CUDA_ERROR_INVALID_HANDLE;
   return queryEvent(thread, event);
 }
 
@@ -29,17 +29,17 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
       uint64_t event = toWire(i == 0 ? start : end);
       ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, event);
       if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-      records[i] = {event, entry->record.get().stamp};
+      records[i] = {event, entry->record.get().sequence};
       if (CUresult bad = checkTimed(thread, *entry)) return bad;
     }
-    ElapsedTimes& told = thread.session.elapsedTimes;
-    if (auto known = told.find(records[0], records[1])) return *milliseconds = *known, CUDA_SUCCESS;
+    ElapsedTimes& reported = thread.session.elapsedTimes;
+    if (auto known = reported.find(records[0], records[1])) return *milliseconds = *known, CUDA_SUCCESS;
     Call<api::Cuda::EventElapsedTimeParams> frame(thread, api::Method::eventElapsedTime);
     frame->setStart(toWire(start));
     frame->setEnd(toWire(end));
     if (CUresult error = frame.call()) return error;
     *milliseconds = frame.results<api::Cuda::EventElapsedTimeResults>().getMilliseconds();
-    told.add(records[0], records[1], *milliseconds);
+    reported.add(records[0], records[1], *milliseconds);
     return CUDA_SUCCESS;
   });
 }
@@ -73,14 +73,14 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
     Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);
-    StreamLine* streamLine = frame.streamLine();
-    if (streamLine == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    auto line = streamLine->take(thread.session.eventLines);
-    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
-    frame->setLine(*line);
-    streamLine->expect(frame.stamp());
+    StreamCompletion* streamCompletion = frame.streamCompletion();
+    if (streamCompletion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto completion = streamCompletion->take(thread.session.completionWords);
+    if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
+    frame->setLine(*completion);
+    streamCompletion->expect(frame.sequence());
     event.stream.store(stream, std::memory_order_relaxed);
-    event.record.set({frame.stamp(), *line});
+    event.record.set({frame.sequence(), *completion});
     return frame.post();
   });
 }

@@ -18,11 +18,11 @@ constexpr KnownReplies::Question allAttributes{api::Method::funcAttributes};
 
 // Keeps all that the driver has said of a function's attributes.
 template <typename Told>
-void keepAttributes(KnownReplies& replies, uint64_t generation, Told told) {
-  for (unsigned i = 0; i < told.getAttributes().size() && i < 64; ++i)
-    if (told.getKnown() >> i & 1)
+void keepAttributes(KnownReplies& replies, uint64_t generation, Told reported) {
+  for (unsigned i = 0; i < reported.getAttributes().size() && i < 64; ++i)
+    if (reported.getKnown() >> i & 1)
       replies.keep(generation, attributeQuestion(static_cast<CUfunction_attribute>(i)),
-                   static_cast<uint32_t>(told.getAttributes()[i]));
+                   static_cast<uint32_t>(reported.getAttributes()[i]));
   replies.keep(generation, allAttributes, 1);
 }
 
@@ -49,22 +49,22 @@ CUresult askAttribute(Thread& thread, CUfunction function, CUfunction_attribute 
 }
 
 std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const char* name,
-                                         api::Cuda::ModuleFunctionResults::Reader told) {
+                                         api::Cuda::ModuleFunctionResults::Reader reported) {
   auto layout = std::make_unique<FunctionLayout>(thread.session.functionChanges[handleDevice(module)]);
   layout->module = module;
   layout->name = name;
-  for (unsigned i = 0; i < told.getOffsets().size() && i < told.getSizes().size(); ++i) {
-    layout->parameters.push_back({told.getOffsets()[i], told.getSizes()[i]});
-    layout->parameterBytes = std::max(layout->parameterBytes, told.getOffsets()[i] + told.getSizes()[i]);
+  for (unsigned i = 0; i < reported.getOffsets().size() && i < reported.getSizes().size(); ++i) {
+    layout->parameters.push_back({reported.getOffsets()[i], reported.getSizes()[i]});
+    layout->parameterBytes = std::max(layout->parameterBytes, reported.getOffsets()[i] + reported.getSizes()[i]);
   }
   auto attribute = [&](CUfunction_attribute which) {
-    return static_cast<unsigned>(which) < told.getAttributes().size()
-               ? static_cast<uint32_t>(told.getAttributes()[static_cast<unsigned>(which)]) : 0;
+    return static_cast<unsigned>(which) < reported.getAttributes().size()
+               ? static_cast<uint32_t>(reported.getAttributes()[static_cast<unsigned>(which)]) : 0;
   };
   layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-  keepAttributes(layout->replies, layout->replies.generation(), told);
+  keepAttributes(layout->replies, layout->replies.generation(), reported);
   return layout;
 }
 

@@ -128,9 +128,9 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
     if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Call<api::Cuda::MemGetInfoParams> frame(thread, api::Method::memGetInfo);
     if (CUresult error = frame.call()) return error;
-    auto told = frame.results<api::Cuda::MemGetInfoResults>();
-    *free = told.getFree() + thread.session.memory.freeBytes(thread.device());
-    *total = told.getTotal();
+    auto reported = frame.results<api::Cuda::MemGetInfoResults>();
+    *free = reported.getFree() + thread.session.memory.freeBytes(thread.device());
+    *total = reported.getTotal();
     return CUDA_SUCCESS;
   });
 }

@@ -58,10 +58,10 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
     frame->setBlob(blob);
     result = frame.call();
     if (!frame.hasResults()) break;
-    auto told = frame.results<api::Cuda::ModuleLoadResults>();
-    missing = told.getMissing();
-    log.fill(told.getLog().cStr());  // a refused image's log comes with the refusal
-    if (result == CUDA_SUCCESS && told.getPrints()) session.output.expect();
+    auto reported = frame.results<api::Cuda::ModuleLoadResults>();
+    missing = reported.getMissing();
+    log.fill(reported.getLog().cStr());  // a refused image's log comes with the refusal
+    if (result == CUDA_SUCCESS && reported.getPrints()) session.output.expect();
   }
   if (result != CUDA_SUCCESS) {
     dropBlob(thread, blob);
@@ -146,9 +146,9 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* byt
         session.handles.destroy(variable.handle);
         return error;
       }
-      auto told = frame.results<api::Cuda::ModuleVariableResults>();
-      variable.address = told.getAddress();
-      variable.bytes = told.getBytes();
+      auto reported = frame.results<api::Cuda::ModuleVariableResults>();
+      variable.address = reported.getAddress();
+      variable.bytes = reported.getBytes();
       frame.describe(variable.address, variable.bytes);
       frame.record();
       session.variables.add(name, variable);

@@ -41,11 +41,11 @@ CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const s
     shared.set(i, blocks[i].sharedBytes);
   }
   if (CUresult error = frame.call()) return error;
-  auto told = frame.results<api::Cuda::OccupancyTableResults>();
+  auto reported = frame.results<api::Cuda::OccupancyTableResults>();
   for (unsigned i = 0; i < count; ++i)
-    if (told.getResults()[i] == CUDA_SUCCESS)
-      replies.keep(generation, questionOf(blocks[i]), static_cast<uint32_t>(told.getNumBlocks()[i]));
-  first = {static_cast<CUresult>(told.getResults()[0]), told.getNumBlocks()[0]};
+    if (reported.getResults()[i] == CUDA_SUCCESS)
+      replies.keep(generation, questionOf(blocks[i]), static_cast<uint32_t>(reported.getNumBlocks()[i]));
+  first = {static_cast<CUresult>(reported.getResults()[0]), reported.getNumBlocks()[0]};
   return CUDA_SUCCESS;
 }
 
@@ -78,10 +78,10 @@ CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& 
   std::vector<ResidentBlock> asked{block};
   for (int size : triedSizes(deviceOf(thread, function), static_cast<int>(layout->maxThreadsPerBlock)))
     if (size != block.size) asked.push_back({size, block.sharedBytes, block.flags});
-  Told told;
-  if (CUresult error = ask(thread, function, layout->replies, asked, told)) return error;
-  if (told.result == CUDA_SUCCESS) blocks = told.blocks;
-  return told.result;
+  Told reported;
+  if (CUresult error = ask(thread, function, layout->replies, asked, reported)) return error;
+  if (reported.result == CUDA_SUCCESS) blocks = reported.blocks;
+  return reported.result;
 }
 
 }  // namespace vgpu::client

@@ -136,7 +136,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_
     if (int* flag = switchOf(found, attr)) return *static_cast<int*>(value) = *flag, CUDA_SUCCESS;
     uint64_t* number = numberOf(found, attr);
     if (number == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!pools.hasCooling(found.device)) found.trim(found.releaseThreshold);
+    if (!pools.hasPendingFree(found.device)) found.trim(found.releaseThreshold);
     *static_cast<cuuint64_t*>(value) = *number;
     return CUDA_SUCCESS;
   });

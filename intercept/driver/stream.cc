@@ -20,12 +20,12 @@ CUresult runInStream(CUstream hStream, Function function) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    auto line = thread.session.eventLines.take();
-    if (!line) return CUDA_ERROR_OUT_OF_MEMORY;
+    auto completion = thread.session.completionWords.take();
+    if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
     Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
     frame.setStream(stream);
-    frame->setLine(*line);
-    thread.session.hostFunctions.add(*line, frame.device(), frame.stamp(), function);
+    frame->setLine(*completion);
+    thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), function);
     return frame.post();
   });
 }

@@ -35,7 +35,7 @@ CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* l
   if (!inside) pass.emplace(thread.session.gate, thread.mark);
   if (waiter == nullptr || waiter->hasSlot()) reservation = thread.session.ring.reserve(words, thread.session.lost);
   if (reservation) {
-    stampOf = reservation->stamp();
+    sequenceOf = reservation->sequence();
   } else {
     nowhere = kj::heapArray<capnp::word>(words);
     std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
@@ -47,10 +47,10 @@ kj::ArrayPtr<capnp::word> CallBase::space() {
   return kj::arrayPtr(reinterpret_cast<capnp::word*>(reservation->body()), words);
 }
 
-kj::ArrayPtr<const capnp::word> CallBase::answerWords() const {
+kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
   if (longReply != nullptr) return longReply;
-  const uint32_t answered = waiter->answerWords();
-  KJ_REQUIRE(answered * sizeof(capnp::word) <= answerBytes, "an answer larger than a slot", answered);
+  const uint32_t answered = waiter->replyWords();
+  KJ_REQUIRE(answered * sizeof(capnp::word) <= replyBytes, "an answer larger than a slot", answered);
   return kj::arrayPtr(reinterpret_cast<const capnp::word*>(waiter->answer()), answered);
 }
 
@@ -58,7 +58,7 @@ void CallBase::inStream(uint64_t stream) {
   executingDevice = thread.deviceOf(stream);
   workStream = stream;
   if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
-    raise(entry->lastWork, stampOf);
+    raise(entry->lastWork, sequenceOf);
     depth = &entry->depth;
   } else if (stream == 0) {
     depth = &thread.session.defaultStreamDepths[executingDevice];
@@ -69,7 +69,7 @@ void CallBase::publish() {
   auto& info = api::infoOf(method);
   Session& session = thread.session;
   if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
-  if (!info.noWork) raise(session.progress[executingDevice].lastWork, stampOf);
+  if (!info.noWork) raise(session.progress[executingDevice].lastWork, sequenceOf);
   const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // nobody looks at that of a posted frame
   session.ring.publish(*reservation, method, slot, static_cast<uint8_t>(executingDevice));
   reservation.reset();
@@ -96,14 +96,14 @@ CUresult CallBase::call() {
   CancellationOff untilAnswered;
   if (!reservation) return thread.session.lossResult();
   publish();
-  CUresult result = waiter->await(executingDevice, stampOf, Waiter::For::worker);
-  if (uint64_t words = waiter->answerWords(); words * sizeof(capnp::word) > answerBytes) [[unlikely]]
+  CUresult result = waiter->await(executingDevice, sequenceOf, Waiter::For::worker);
+  if (uint64_t words = waiter->replyWords(); words * sizeof(capnp::word) > replyBytes) [[unlikely]]
     if (CUresult error = fetchLongReply(words)) return error;
   if (result == CUDA_SUCCESS && !recordsLater) record();
   return result;
 }
 
-bool CallBase::hasResults() const { return waiter->hasSlot() && answerWords().size() != 0; }
+bool CallBase::hasResults() const { return waiter->hasSlot() && replyWords().size() != 0; }
 
 // Gathers a reply of which the slot holds the beginning. The thread stays inside the gate for it, because only the worker
 // that gave the reply has the rest.
@@ -111,8 +111,8 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
   KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
   auto whole = kj::heapArray<capnp::word>(words);
   auto bytes = whole.asBytes();
-  std::memcpy(bytes.begin(), waiter->answer(), answerBytes);
-  for (size_t have = answerBytes; have < bytes.size();) {
+  std::memcpy(bytes.begin(), waiter->answer(), replyBytes);
+  for (size_t have = replyBytes; have < bytes.size();) {
     Call<api::Cuda::ReplyPartParams> frame(thread, api::Method::replyPart, 0, waiter, true);
     frame->setOffset(static_cast<uint32_t>(have));
     if (CUresult error = frame.call()) return error;
@@ -135,7 +135,7 @@ CUresult CallBase::send() {
 CUresult CallBase::reach() {
   CancellationOff untilAnswered;
   if (CUresult error = send()) return error;
-  return waiter->await(executingDevice, stampOf);
+  return waiter->await(executingDevice, sequenceOf);
 }
 
 CUresult CallBase::signal() {
@@ -146,7 +146,7 @@ CUresult CallBase::signal() {
 void CallBase::record() {
   if (recipe.empty()) return;
   RecordedFrame& frame = recipe.back();
-  frame.position = stampOf - 1;
+  frame.position = sequenceOf - 1;
   frame.method = method;
   frame.device = static_cast<uint8_t>(executingDevice);
   frame.address = rangeAddress;

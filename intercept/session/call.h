@@ -34,7 +34,7 @@ class CallBase {
   CallBase& operator=(const CallBase&) = delete;
 
   kj::ArrayPtr<capnp::word> space();
-  kj::ArrayPtr<const capnp::word> answerWords() const;
+  kj::ArrayPtr<const capnp::word> replyWords() const;
 
  public:
   // Fire and forget; a thread that has filled a stream waits there. CUDA_SUCCESS, or the session's loss.
@@ -47,12 +47,12 @@ class CallBase {
   CUresult signal();
   // The same, and leaves the errors of earlier posted frames to somebody else.
   CUresult reach();
-  // The same without the wait: the other half is await(device(), stamp()) of the waiter that this frame was made with.
-  // Several frames of one stream may be on their way with one waiter; the answer of a failed one is the answer of those
+  // The same without the wait: the other half is await(device(), sequence number()) of the waiter that this frame was made
+  // with. Several frames of one stream may be on their way with one waiter; the answer of a failed one is the answer of those
   // behind it too.
   CUresult send();
 
-  uint64_t stamp() const { return stampOf; }
+  uint64_t sequence() const { return sequenceOf; }
 
   // The device that executes this frame: the current context's, unless it says otherwise.
   unsigned device() const { return executingDevice; }
@@ -61,7 +61,7 @@ class CallBase {
   // there.
   void inStream(uint64_t stream);
   // That stream's line; nullptr where the stream has been destroyed meanwhile.
-  StreamLine* streamLine() const { return depth == nullptr ? nullptr : &depth->line; }
+  StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
 
   // For the object list: the range of what this frame makes.
   void describe(uint64_t address, uint64_t bytes) {
@@ -87,7 +87,7 @@ class CallBase {
   Waiter* waiter;
   std::optional<Gate::Pass> pass;
   std::optional<Reservation> reservation;  // until it is published
-  uint64_t stampOf = 0;
+  uint64_t sequenceOf = 0;
   bool recordsLater = false;
   uint64_t workStream = 0;
   StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
@@ -123,14 +123,14 @@ class Call : public CallBase {
   // The answer's results, after a successful call(). What they point into is there as long as this object.
   template <typename Results>
   typename Results::Reader results() {
-    answerSegment = answerWords();
-    answer.emplace(kj::arrayPtr(&answerSegment, 1));
+    replySegment = replyWords();
+    answer.emplace(kj::arrayPtr(&replySegment, 1));
     return answer->template getRoot<Results>();
   }
 
  private:
   api::FrameBuilder<Params> params;
-  kj::ArrayPtr<const capnp::word> answerSegment;
+  kj::ArrayPtr<const capnp::word> replySegment;
   std::optional<capnp::SegmentArrayMessageReader> answer;
 };
 

@@ -16,7 +16,7 @@
 #include "intercept/session/control-messages.h"
 #include "intercept/session/event-descriptor.h"
 #include "intercept/session/opened-session.h"
-#include "intercept/session/quiet-thread.h"
+#include "intercept/session/background-thread.h"
 #include "intercept/session/renewal.h"
 #include "intercept/session/resume-offer.h"
 #include "vgpu/base/fail.h"
@@ -102,7 +102,7 @@ class ProgramControl final : public Control {
 
 void ProgramControl::serve(SessionControl& session) {
   served = &session;
-  SignalsOff whileStarting;  // the thread starts with all of them blocked, for the program's signals are the program's
+  SignalsBlocked whileStarting;  // the thread starts with all of them blocked, for the program's signals are the program's
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stackBytes);

@@ -33,7 +33,7 @@ class DeviceOutput {
  private:
   std::atomic<bool> expected{false};
   std::mutex mutex;
-  // By device: the work up to this stamp was known to be done when everything was taken.
+  // By device: the work up to this sequence number was known to be done when everything was taken.
   std::array<std::atomic<uint64_t>, maxDevices> taken{};
 };
 

@@ -5,7 +5,7 @@ namespace vgpu::client {
 std::optional<float> ElapsedTimes::find(const Record& start, const Record& end) const {
   std::lock_guard lock(mutex);
   auto found = ends.find(end.event);
-  if (found == ends.end() || found->second.stamp != end.stamp) return std::nullopt;
+  if (found == ends.end() || found->second.sequence != end.sequence) return std::nullopt;
   for (auto& known : found->second.known)
     if (known.start == start) return known.milliseconds;
   return std::nullopt;
@@ -14,7 +14,7 @@ std::optional<float> ElapsedTimes::find(const Record& start, const Record& end) 
 void ElapsedTimes::add(const Record& start, const Record& end, float milliseconds) {
   std::lock_guard lock(mutex);
   End& entry = ends[end.event];
-  if (entry.stamp != end.stamp) entry = {end.stamp, {}};  // recorded anew
+  if (entry.sequence != end.sequence) entry = {end.sequence, {}};  // recorded anew
   if (entry.known.size() == mostStarts) entry.known.pop_front();
   entry.known.push_back({start, milliseconds});
 }

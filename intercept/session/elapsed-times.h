@@ -15,9 +15,9 @@ namespace vgpu::client {
 
 class ElapsedTimes {
  public:
-  // One record of an event: its handle and the stamp of the frame that recorded it.
+  // One record of an event: its handle and the sequence number of the frame that recorded it.
   struct Record {
-    uint64_t event, stamp;
+    uint64_t event, sequence;
     bool operator==(const Record&) const = default;
   };
 
@@ -33,7 +33,7 @@ class ElapsedTimes {
     float milliseconds;
   };
   struct End {
-    uint64_t stamp = 0;
+    uint64_t sequence = 0;
     std::deque<Known> known;  // the oldest first
   };
 

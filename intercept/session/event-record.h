@@ -1,6 +1,6 @@
-// An event's latest record: its frame's stamp, and the line into which the GPU writes it (stream-line.h). Both in one word, so
-// that who asks has the two of one record, however many threads record the event meanwhile; the later place in the ring wins,
-// as it does in the worker. Any thread, without locks.
+// An event's latest record: its frame's sequence number, and the completion word into which the GPU writes it
+// (stream-completion.h). Both in one word, so that who asks has the two of one record, however many threads record the event
+// meanwhile; the later place in the ring wins, as it does in the worker. Any thread, without locks.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@ namespace vgpu::client {
 class EventRecord {
  public:
   struct Value {
-    uint64_t stamp = 0;  // 0: never recorded
-    uint32_t line = 0;
+    uint64_t sequence = 0;  // 0: never recorded
+    uint32_t completion = 0;
   };
 
   Value get() const {
     uint64_t word = latest.load(std::memory_order_acquire);
-    uint64_t unit = word >> lineBits;
-    return {unit == 0 ? 0 : (unit - 1) * frameUnit + 1, static_cast<uint32_t>(word % eventLineCount)};
+    uint64_t unit = word >> wordBits;
+    return {unit == 0 ? 0 : (unit - 1) * frameUnit + 1, static_cast<uint32_t>(word % completionWordCount)};
   }
   void set(Value record) {
-    uint64_t word = (record.stamp + frameUnit - 1) / frameUnit << lineBits | record.line;
+    uint64_t word = (record.sequence + frameUnit - 1) / frameUnit << wordBits | record.completion;
     uint64_t seen = latest.load(std::memory_order_relaxed);
     while (seen < word && !latest.compare_exchange_weak(seen, word, std::memory_order_release, std::memory_order_relaxed)) {
     }
@@ -31,10 +31,10 @@ class EventRecord {
   void reset() { latest.store(0, std::memory_order_relaxed); }
 
  private:
-  // A stamp is one more than a multiple of frameUnit (docs/ring.md): 49 bits for it are 32 PiB of frames, a year of ten million
-  // a second.
-  static constexpr unsigned lineBits = 15;
-  static_assert(eventLineCount == 1 << lineBits);
+  // A sequence number is one more than a multiple of frameUnit (docs/ring.md): 49 bits for it are 32 PiB of frames, a year of
+  // ten million a second.
+  static constexpr unsigned wordBits = 15;
+  static_assert(completionWordCount == 1 << wordBits);
 
   std::atomic<uint64_t> latest{0};
 };

@@ -1,7 +1,7 @@
 // The program's handles: which are alive, and what the client itself must know of each object.
 //
 // Owned by the session. Looking a handle up takes no lock: entries never move, and an entry that holds another handle
-// than the one asked for is another object. Making and dropping handles takes `mutex`; after it only that of EventLines is
+// than the one asked for is another object. Making and dropping handles takes `mutex`; after it only that of CompletionWords is
 // taken. All of it stays in the
 // program's process over a suspend.
 #pragma once
@@ -50,8 +50,8 @@ struct ArrayLayout {
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
   std::atomic<uint64_t> context{0};  // that it was made in and ends with; 0: it ends with another object
-  std::atomic<uint64_t> lastWork{0}; // of a stream: stamp of its last frame
-  std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this stamp has ended
+  std::atomic<uint64_t> lastWork{0}; // of a stream: sequence number of its last frame
+  std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this sequence number has ended
   std::atomic<uint64_t> stream{0};   // of an event: where it was last recorded
   uint32_t flags = 0;                // of a stream, event or context
   int32_t priority = 0;              // of a stream
@@ -99,8 +99,8 @@ class HandleTable {
     ObjectEntry& entry = (*chunk)[index % chunkEntries];
     return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
   }
-  // False where it is not alive: one of several callers is the one who has ended it. That one's `last` is called with the entry,
-  // under the lock, before it can be another object's.
+  // False where it is not alive: one of several callers is the one who has ended it. That one's `last` is called with the
+  // entry, under the lock, before it can be another object's.
   template <typename Last>
   bool destroy(uint64_t handle, Last&& last) {
     std::lock_guard lock(mutex);

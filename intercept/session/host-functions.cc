@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "intercept/session/quiet-thread.h"
+#include "intercept/session/background-thread.h"
 #include "vgpu/wire/futex.h"
 
 namespace vgpu::client {
@@ -11,19 +11,19 @@ namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that the program does not know of
 }
 
-void HostFunctions::add(uint32_t line, unsigned device, uint64_t stamp, std::function<void()> function) {
+void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function) {
   std::lock_guard lock(mutex);
-  if (!thread.joinable()) thread = startQuietThread("vgpu-callbacks", [this] { serve(); });
-  waiting.push_back({line, device, stamp, std::move(function)});
+  if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
+  waiting.push_back({completion, device, sequence, std::move(function)});
   changed.notify_all();
 }
 
-void HostFunctions::drop(unsigned device, uint64_t stamp) {
+void HostFunctions::drop(unsigned device, uint64_t sequence) {
   std::lock_guard lock(mutex);
   std::erase_if(waiting, [&](const Waiting& w) {
-    bool due = segment.eventLine(w.line).done.load(std::memory_order_acquire) >= w.stamp;
-    if (w.device != device || w.stamp >= stamp || due) return false;
-    lines.give(w.line);
+    bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
+    if (w.device != device || w.sequence >= sequence || due) return false;
+    completions.give(w.completion);
     return true;
   });
 }
@@ -31,11 +31,11 @@ void HostFunctions::drop(unsigned device, uint64_t stamp) {
 std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   std::lock_guard lock(mutex);
   auto due = std::partition(waiting.begin(), waiting.end(), [&](const Waiting& w) {
-    return segment.eventLine(w.line).done.load(std::memory_order_acquire) < w.stamp;
+    return segment.completionWord(w.completion).done.load(std::memory_order_acquire) < w.sequence;
   });
   std::vector<Waiting> taken(std::make_move_iterator(due), std::make_move_iterator(waiting.end()));
   waiting.erase(due, waiting.end());
-  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return a.stamp < b.stamp; });
+  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return a.sequence < b.sequence; });
   return taken;
 }
 
@@ -53,8 +53,8 @@ void HostFunctions::serve() {
     auto due = takeDue();
     for (auto& one : due) {
       one.function();
-      segment.eventLine(one.line).answered.store(one.stamp, std::memory_order_release);
-      lines.give(one.line);
+      segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
+      completions.give(one.completion);
     }
     if (!due.empty())
       backoff = Backoff(spinTime);

@@ -11,25 +11,25 @@
 #include <thread>
 #include <vector>
 
-#include "intercept/session/event-lines.h"
+#include "intercept/session/completion-words.h"
 
 namespace vgpu::client {
 
 class HostFunctions {
  public:
-  HostFunctions(const Segment& segment, EventLines& lines, const std::atomic<bool>& lost)
-      : segment(segment), lines(lines), lost(lost) {}
+  HostFunctions(const Segment& segment, CompletionWords& completions, const std::atomic<bool>& lost)
+      : segment(segment), completions(completions), lost(lost) {}
 
-  // `function` runs once the GPU of `device` has written `stamp` into `line`; the line is given back then.
-  void add(uint32_t line, unsigned device, uint64_t stamp, std::function<void()> function);
-  // Forgets those of frames before `stamp`, to which a GPU whose context has ended will not come.
-  void drop(unsigned device, uint64_t stamp);
+  // `function` runs once the GPU of `device` has written `sequence` into `completion`; the completion word is given back then.
+  void add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function);
+  // Forgets those of frames before `sequence`, to which a GPU whose context has ended will not come.
+  void drop(unsigned device, uint64_t sequence);
 
  private:
   struct Waiting {
-    uint32_t line;
+    uint32_t completion;
     unsigned device;
-    uint64_t stamp;
+    uint64_t sequence;
     std::function<void()> function;
   };
   void serve();
@@ -37,7 +37,7 @@ class HostFunctions {
   std::vector<Waiting> takeDue();
 
   const Segment& segment;
-  EventLines& lines;
+  CompletionWords& completions;
   const std::atomic<bool>& lost;
   std::mutex mutex;
   std::condition_variable changed;

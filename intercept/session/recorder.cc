@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "intercept/session/cancellation.h"
-#include "intercept/session/quiet-thread.h"
+#include "intercept/session/background-thread.h"
 
 namespace vgpu::client {
 
@@ -16,7 +16,7 @@ Recorder::Recorder(const std::string& directory, std::function<uint64_t()> execu
 
 Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<uint64_t()> executed)
     : list(kj::mv(opened)), executed(kj::mv(executed)) {
-  thread = startQuietThread("vgpu-recorder", [this] { write(); });
+  thread = startBackgroundThread("vgpu-recorder", [this] { write(); });
 }
 
 void Recorder::add(Queue& frames) {
@@ -77,7 +77,7 @@ void Recorder::write() {
 }
 
 void Recorder::tell(const kj::Exception& exception) {
-  if (std::exchange(hasTold, true)) return;
+  if (std::exchange(hasReported, true)) return;
   fprintf(stderr, "vgpu: this program goes on, but cannot be suspended while its object list cannot be written: %s\n",
           exception.getDescription().cStr());
 }

@@ -48,7 +48,7 @@ class Recorder {
   size_t queuedBytes = 0;
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit
-  bool hasTold = false;              // the program's user, that commits fail; the recorder's thread only
+  bool hasReported = false;              // the program's user, that commits fail; the recorder's thread only
   std::thread thread;
 };
 

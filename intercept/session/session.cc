@@ -70,10 +70,10 @@ Session::Session(std::unique_ptr<Control> opened)
     : control(std::move(opened)),
       segment(control->segment()),
       ring(segment),
-      memory(segment, eventLines, control->hostArena()),
+      memory(segment, completionWords, control->hostArena()),
       slabs(segment),
-      hostFunctions(segment, eventLines, lost),
-      copyCrew(std::make_unique<CopyCrew>()),
+      hostFunctions(segment, completionWords, lost),
+      copyThreads(std::make_unique<CopyThreadPool>()),
       hostArena(control->hostArena(), fromWire<void*>(hostArenaBase)) {
   KJ_REQUIRE(hostArena.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", hostArena.bytes());
 }
@@ -95,16 +95,16 @@ void Session::describeDevices() {
     auto results = frame.results<api::Cuda::DescribeResults>();
     count = std::min<unsigned>(results.getCount(), maxDevices);
     driverVersion = results.getDriverVersion();
-    auto told = results.getDevice();
+    auto reported = results.getDevice();
     DeviceInfo info;
-    info.name = told.getName().cStr();
-    info.pciBusId = told.getPciBusId().cStr();
-    auto uuid = told.getUuid();
+    info.name = reported.getName().cStr();
+    info.pciBusId = reported.getPciBusId().cStr();
+    auto uuid = reported.getUuid();
     std::copy_n(uuid.begin(), std::min(uuid.size(), sizeof info.uuid.bytes), info.uuid.bytes);
-    info.totalBytes = told.getTotalBytes();
-    for (int value : told.getAttributes()) info.attributes.push_back(value);
-    info.leastPriority = told.getLeastPriority();
-    info.greatestPriority = told.getGreatestPriority();
+    info.totalBytes = reported.getTotalBytes();
+    for (int value : reported.getAttributes()) info.attributes.push_back(value);
+    info.leastPriority = reported.getLeastPriority();
+    info.greatestPriority = reported.getGreatestPriority();
     info.limitToSession();
     devices.push_back(std::move(info));
   }
@@ -114,10 +114,10 @@ CUresult Session::fault(unsigned device) const {
   return static_cast<CUresult>(segment.header().fault[device].load(std::memory_order_relaxed));
 }
 
-CUresult Session::faultOf(unsigned device, uint64_t stamp) const {
+CUresult Session::faultOf(unsigned device, uint64_t sequence) const {
   if (CUresult now = fault(device)) return now;
   auto& last = resets[device];
-  if (last.stamp.load(std::memory_order_acquire) <= stamp) return CUDA_SUCCESS;
+  if (last.sequence.load(std::memory_order_acquire) <= sequence) return CUDA_SUCCESS;
   return static_cast<CUresult>(last.fault.load(std::memory_order_relaxed));
 }
 

@@ -4,8 +4,8 @@
 // to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would
 // share the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: DeviceOutput's, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
-// Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
+// Lock order: DeviceOutput's, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of
+// them held. Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
 #pragma once
 
 #include <cuda.h>
@@ -35,7 +35,7 @@
 
 namespace vgpu::client {
 
-class CopyCrew;
+class CopyThreadPool;
 
 class Session final : public SessionControl {
  private:
@@ -63,10 +63,10 @@ class Session final : public SessionControl {
   Textures textures;
   ElapsedTimes elapsedTimes;
   Slabs slabs;
-  EventLines eventLines{segment};
+  CompletionWords completionWords{segment};
   HostFunctions hostFunctions;
   DeviceOutput output;
-  const std::unique_ptr<CopyCrew> copyCrew;
+  const std::unique_ptr<CopyThreadPool> copyThreads;
   std::unique_ptr<Recorder> recorder;
   std::vector<DeviceInfo> devices;
   int driverVersion = 0;
@@ -75,7 +75,7 @@ class Session final : public SessionControl {
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
-  // Work on a device: the stamp of its last frame that leaves work on the GPU, and one up to which all is known done.
+  // Work on a device: the sequence number of its last frame that leaves work on the GPU, and one up to which all is known done.
   struct Progress {
     std::atomic<uint64_t> lastWork{0}, knownDone{0};
     bool isIdle() const {
@@ -89,15 +89,15 @@ class Session final : public SessionControl {
   CUresult takeError(unsigned device);
   CUresult fault(unsigned device) const;
 
-  // A device's context that a fault has ended is made anew by contextReset: the stamp of that frame, and the fault.
+  // A device's context that a fault has ended is made anew by contextReset: the sequence number of that frame, and the fault.
   // What was on its way before it is answered with that fault, also for a thread that looks only afterwards.
   struct Reset {
-    std::atomic<uint64_t> stamp{0};
+    std::atomic<uint64_t> sequence{0};
     std::atomic<int32_t> fault{CUDA_SUCCESS};
   };
   std::array<Reset, maxDevices> resets;
-  // What ended the context in which the frame of `stamp` was work; CUDA_SUCCESS where nothing has.
-  CUresult faultOf(unsigned device, uint64_t stamp) const;
+  // What ended the context in which the frame of `sequence` was work; CUDA_SUCCESS where nothing has.
+  CUresult faultOf(unsigned device, uint64_t sequence) const;
 
   // A new worker in the place of one whose process a fault has cost the GPU. Outside the gate. False where there is none.
   bool renewWorker();

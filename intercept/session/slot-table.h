@@ -29,9 +29,9 @@ class SlotTable {
   struct Range {
     uint32_t first, count;
   };
-  static constexpr Range forCalls{0, answerCount};
-  static constexpr Range forBytes{answerCount / 4, answerCount - answerCount / 4};
-  static constexpr Range forWaits{answerCount, slotCount - answerCount};
+  static constexpr Range forCalls{0, replyCount};
+  static constexpr Range forBytes{replyCount / 4, replyCount - replyCount / 4};
+  static constexpr Range forWaits{replyCount, slotCount - replyCount};
 
   // Any thread. `number` is the thread's, and says at which slot of the range it looks first.
   // Nothing where all of the range are taken.

@@ -38,17 +38,17 @@ CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
 // Whether the mark that is on its way has been passed, or never will be because its context has ended.
 bool StreamDepth::passMark(Thread& thread, unsigned device) {
   Session& session = thread.session;
-  uint64_t stamp = mark.load(std::memory_order_acquire);
-  if (stamp == 0) return false;
-  auto own = line.find();
-  bool isPassed = own && session.segment.eventLine(*own).done.load(std::memory_order_acquire) >= stamp;
-  if (!isPassed && session.faultOf(device, stamp) == CUDA_SUCCESS) return false;
-  if (mark.compare_exchange_strong(stamp, 0)) passed.fetch_add(1, std::memory_order_release);
+  uint64_t sequence = mark.load(std::memory_order_acquire);
+  if (sequence == 0) return false;
+  auto own = completion.find();
+  bool isPassed = own && session.segment.completionWord(*own).done.load(std::memory_order_acquire) >= sequence;
+  if (!isPassed && session.faultOf(device, sequence) == CUDA_SUCCESS) return false;
+  if (mark.compare_exchange_strong(sequence, 0)) passed.fetch_add(1, std::memory_order_release);
   return true;
 }
 
 CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
-  auto own = line.take(thread.session.eventLines);
+  auto own = completion.take(thread.session.completionWords);
   if (!own) {  // all are taken: nobody can know more of this stream, so it is not limited
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;
@@ -57,8 +57,8 @@ CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
   frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);  // not counted
   frame->setLine(*own);
-  line.expect(frame.stamp());
-  mark.store(frame.stamp(), std::memory_order_release);
+  completion.expect(frame.sequence());
+  mark.store(frame.sequence(), std::memory_order_release);
   return frame.post();
 }
 
@@ -69,7 +69,7 @@ void StreamDepth::reset() {
   nextMark.store(groupFrames, std::memory_order_relaxed);
   passed.store(0, std::memory_order_relaxed);
   mark.store(0, std::memory_order_relaxed);
-  line.reset();
+  completion.reset();
 }
 
 }  // namespace vgpu::client

@@ -3,10 +3,10 @@
 // The worker issues every frame when it comes to it, and a driver with no room for more in a stream blocks whoever issues:
 // natively the launching thread, here the worker, and with it every frame behind. What a stream waits for may be among
 // those. So the program counts each stream's posted frames and does natively's waiting itself: behind every `groupFrames`
-// of them it posts a mark, whose stamp the GPU writes into the stream's line, and a thread that has posted a frame
-// while two groups were on their way waits, outside the gate, until the older one's mark has been passed.
+// of them it posts a mark, whose sequence number the GPU writes into the stream's completion word, and a thread that has posted
+// a frame while two groups were on their way waits, outside the gate, until the older one's mark has been passed.
 //
-// Any thread, without locks; kept in the program over a suspend, as the line is.
+// Any thread, without locks; kept in the program over a suspend, as the completion word is.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "intercept/session/stream-line.h"
+#include "intercept/session/stream-completion.h"
 
 namespace vgpu::client {
 
@@ -42,7 +42,7 @@ class StreamDepth {
   CUresult await(Thread& thread, uint64_t stream, uint64_t frames);
 
   // The stream's, for whatever is written into it.
-  StreamLine line;
+  StreamCompletion completion;
 
   // For another stream.
   void reset();
@@ -57,7 +57,7 @@ class StreamDepth {
   std::atomic<uint64_t> owned{0}, shared{0};    // frames of the owner, and of all others
   std::atomic<uint64_t> nextMark{groupFrames};  // the frames behind which the next mark goes
   std::atomic<uint64_t> passed{0};              // marks
-  std::atomic<uint64_t> mark{0};                // stamp of the one on its way; 0: there is none. There is never a second
+  std::atomic<uint64_t> mark{0};                // sequence number of the one on its way; 0: none. Never a second
 };
 
 }  // namespace vgpu::client

@@ -12,9 +12,9 @@ CUresult awaitDevice(Thread& thread, unsigned device) {
   if (session.progress[device].isIdle()) return CUDA_SUCCESS;
   Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
   frame.onDevice(device);
-  uint64_t stamp = frame.stamp();
+  uint64_t sequence = frame.sequence();
   CUresult result = frame.reach();
-  if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, stamp);
+  if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, sequence);
   return result;
 }
 
@@ -54,12 +54,12 @@ namespace {
 CUresult awaitStream(Thread& thread, uint64_t stream) {
   if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.deviceOf(stream));
   Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
-  uint64_t stamp = frame.stamp();
+  uint64_t sequence = frame.sequence();
   frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);
   CUresult result = frame.signal();
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
-  if (result == CUDA_SUCCESS && entry != nullptr) raise(entry->knownDone, stamp);
+  if (result == CUDA_SUCCESS && entry != nullptr) raise(entry->knownDone, sequence);
   return result;
 }
 
@@ -75,14 +75,14 @@ namespace {
 CUresult queryRecord(Thread& thread, const ObjectEntry& event, EventRecord::Value wanted) {
   Session& session = thread.session;
   // The GPU's write into the line comes after everything the event stands for: its stream has come that far.
-  if (session.segment.eventLine(wanted.line).done.load(std::memory_order_acquire) >= wanted.stamp) {
+  if (session.segment.completionWord(wanted.completion).done.load(std::memory_order_acquire) >= wanted.sequence) {
     // Another thread may be recording the event in another stream.
     ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));
-    if (stream != nullptr && stream->depth.line.find() == wanted.line) raise(stream->knownDone, wanted.stamp);
+    if (stream != nullptr && stream->depth.completion.find() == wanted.completion) raise(stream->knownDone, wanted.sequence);
     return CUDA_SUCCESS;
   }
   if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-  if (CUresult fault = session.faultOf(event.device(), wanted.stamp)) return fault;
+  if (CUresult fault = session.faultOf(event.device(), wanted.sequence)) return fault;
   return CUDA_ERROR_NOT_READY;
 }
 

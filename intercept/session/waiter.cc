@@ -17,35 +17,35 @@ Waiter::Waiter(Thread& thread, uint16_t slot) : thread(thread), index(slot) { ex
 // The GPU itself writes no result.
 void Waiter::expectAnswer() {
   slot().result = CUDA_SUCCESS;
-  slot().answerWords = 0;
+  slot().replyWords = 0;
 }
 
 // Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
-CUresult Waiter::await(unsigned device, uint64_t stamp, For whom) {
+CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
   Session& session = thread.session;
   Slot& mine = slot();
   Backoff backoff;
-  while (mine.done.load(std::memory_order_acquire) < stamp) {
+  while (mine.done.load(std::memory_order_acquire) < sequence) {
     if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
     if (whom == For::gpu)
-      if (CUresult fault = session.faultOf(device, stamp)) {
-        awaitExecution(stamp);
+      if (CUresult fault = session.faultOf(device, sequence)) {
+        awaitExecution(sequence);
         return fault;
       }
     if (backoff.spin()) continue;
     uint32_t seen = mine.wakeups.load();
     mine.sleeping.store(1);
-    if (mine.done.load() < stamp) futexWait(mine.wakeups, seen, backoff.sleepNanoseconds());
+    if (mine.done.load() < sequence) futexWait(mine.wakeups, seen, backoff.sleepNanoseconds());
     mine.sleeping.store(0);
   }
   return static_cast<CUresult>(mine.result);
 }
 
 // A context that has ended writes nothing more, but the worker, when it comes to the frame, will say so in the slot.
-void Waiter::awaitExecution(uint64_t stamp) const {
+void Waiter::awaitExecution(uint64_t sequence) const {
   Session& session = thread.session;
   Backoff backoff;
-  while (session.segment.header().tail.load(std::memory_order_acquire) < stamp && !session.lost.load(std::memory_order_relaxed))
+  while (session.segment.header().tail.load(std::memory_order_acquire) < sequence && !session.lost.load(std::memory_order_relaxed))
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
 }
 

@@ -28,18 +28,18 @@ class Waiter {
   bool hasSlot() const { return index.has_value(); }
   uint16_t slotIndex() const { return *index; }
 
-  // Waits until the frame of `stamp`, sent with this slot, is complete. CUDA's answer of it, or the fault of `device`, which
+  // Waits until the frame of `sequence`, sent with this slot, is complete. CUDA's answer of it, or the fault of `device`, which
   // executes it, where the GPU is waited for.
   enum class For { worker, gpu };
-  CUresult await(unsigned device, uint64_t stamp, For whom = For::gpu);
+  CUresult await(unsigned device, uint64_t sequence, For whom = For::gpu);
 
   // What has come with the result, 0 and nothing until then; only slots for calls and for bytes have room for it.
-  uint32_t answerWords() const { return slot().answerWords; }
-  const std::byte* answer() const { return thread.session.segment.answer(*index); }
+  uint32_t replyWords() const { return slot().replyWords; }
+  const std::byte* answer() const { return thread.session.segment.reply(*index); }
 
  private:
   void expectAnswer();
-  void awaitExecution(uint64_t stamp) const;
+  void awaitExecution(uint64_t sequence) const;
   Slot& slot() const { return thread.session.segment.slot(*index); }
 
   Thread& thread;

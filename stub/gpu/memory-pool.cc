@@ -58,7 +58,7 @@ uint64_t availableMemory() {
 void populate(std::span<std::byte> memory) {
   constexpr size_t piece = 16 * MiB;
   size_t pieces = (memory.size() + piece - 1) / piece;
-  size_t crew = std::min<size_t>({pieces, std::max(1u, std::thread::hardware_concurrency() / 2), 8});
+  size_t threads = std::min<size_t>({pieces, std::max(1u, std::thread::hardware_concurrency() / 2), 8});
   std::atomic<size_t> next{0};
   auto work = [&] {
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) {
@@ -67,7 +67,7 @@ void populate(std::span<std::byte> memory) {
     }
   };
   std::vector<std::jthread> helpers;
-  while (helpers.size() + 1 < crew) helpers.emplace_back(work);
+  while (helpers.size() + 1 < threads) helpers.emplace_back(work);
   work();
 }
 

@@ -6,7 +6,7 @@
 namespace vgpu::stub {
 
 // `words`: the method's parameters, as the program sent them. Throws kj::Exception where they are no message.
-CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Answer& answer);
+CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Reply& reply);
 
 // A method that has no frame, or that this worker does not know: no honest client sends it.
 CUresult refuse(api::Method method);

@@ -77,14 +77,14 @@ void Execution::select(unsigned device) {
 }
 
 CUresult Execution::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words,
-                            uint64_t position, uint32_t slot, Answer& answer) try {
-  frameStamp = position + 1;
+                            uint64_t position, uint32_t slot, Reply& reply) try {
+  frameSequence = position + 1;
   frameSlot = slot;
   select(device);
   if (isEnded(device)) return progressOf[device]->fault();
   if (pool.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = pool.registerHost()) return error;
-  return dispatch(*this, method, words, answer);
+  return dispatch(*this, method, words, reply);
 } catch (const BadHandle& bad) {
   return codeOf(bad);
 }

@@ -17,7 +17,7 @@
 #include "cuda-methods.h"
 #include "stub/driver/driver.h"
 #include "stub/gpu/memory-pool.h"
-#include "stub/worker/answer.h"
+#include "stub/worker/reply.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/continuations.h"
 #include "stub/worker/device-output.h"
@@ -78,7 +78,7 @@ class Execution {
   bool prints = false;  // a module that may print has been loaded: see ImageFacts
   DeviceOutput output;
 
-  // The first frame of the ring that has not been executed. Valid while the worker is quiet; restore sets it.
+  // The first frame of the ring that has not been executed. Valid while the worker is quiesced; restore sets it.
   uint64_t ringPosition = 0;
 
   unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
@@ -94,10 +94,10 @@ class Execution {
   const MemoryFile& hostArenaFile() const { return hostArena; }
 
   // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client
-  // may not do, as with a bad handle, is an answer too. Throws kj::Exception on a message that is none, which no honest
+  // may not do, as with a bad handle, is a reply too. Throws kj::Exception on a message that is none, which no honest
   // program sends. Driver calls that only this session can break.
   CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
-                   uint32_t slot, Answer& answer);
+                   uint32_t slot, Reply& reply);
 
   // Lets go of everything on a device whose context a fault has ended. Nothing more can be done there; a snapshot has
   // nothing of it.
@@ -149,7 +149,7 @@ class Execution {
   CUresult query(unsigned device);
 
   // While a frame is executed: whose it is.
-  uint64_t stamp() const { return frameStamp; }
+  uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
 
   // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
@@ -199,7 +199,7 @@ class Execution {
   std::array<Launch, launchPlaces> launches;
   static constexpr uint32_t launchesPerCollect = 16;
   uint32_t launchesSinceCollect = 0;
-  uint64_t frameStamp = 0;
+  uint64_t frameSequence = 0;
   uint32_t frameSlot = 0;
 };
 

@@ -25,7 +25,7 @@ ArrayInfo infoOf(Execution& on, const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t m
 
 }  // namespace
 
-CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Answer&) {
+CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Reply&) {
   CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
   CUarray array = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -35,7 +35,7 @@ CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreat
   return CUDA_SUCCESS;
 }
 
-CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDestroyParams>& p, Answer&) {
+CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDestroyParams>& p, Reply&) {
   auto array = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
   if (on.arrays.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
   on.handles.remove(api::Kind::ARRAY, p.getArray());
@@ -43,7 +43,7 @@ CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDest
   return on.afterAllWork([&driver = on.driver, array] { return driver.cuArrayDestroy(array); });
 }
 
-CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Answer&) {
+CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Reply&) {
   CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
   CUmipmappedArray mipmap = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -52,7 +52,7 @@ CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCre
   return CUDA_SUCCESS;
 }
 
-CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLevelParams>& p, Answer& answer) {
+CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLevelParams>& p, Reply& reply) {
   auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
   CUarray level = nullptr;
   CUDA_ARRAY3D_DESCRIPTOR shape{};
@@ -60,17 +60,17 @@ CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLeve
   if (CUresult error = on.driver.cuArray3DGetDescriptor_v2(&shape, level)) return error;
   on.handles.add(api::Kind::ARRAY, p.getLevel(), toWire(level));
   on.arrays[p.getLevel()] = infoOf(on, shape, p.getMipmap());
-  auto told = answer.init<api::Cuda::MipmapLevelResults>().initShape();
-  told.setWidth(shape.Width);
-  told.setHeight(shape.Height);
-  told.setDepth(shape.Depth);
-  told.setFormat(shape.Format);
-  told.setChannels(shape.NumChannels);
-  told.setFlags(shape.Flags);
+  auto reported = reply.init<api::Cuda::MipmapLevelResults>().initShape();
+  reported.setWidth(shape.Width);
+  reported.setHeight(shape.Height);
+  reported.setDepth(shape.Depth);
+  reported.setFormat(shape.Format);
+  reported.setChannels(shape.NumChannels);
+  reported.setFlags(shape.Flags);
   return CUDA_SUCCESS;
 }
 
-CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDestroyParams>& p, Answer&) {
+CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDestroyParams>& p, Reply&) {
   uint64_t handle = p.getMipmap();
   auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, handle));
   on.handles.remove(api::Kind::MIPMAPPED_ARRAY, handle);

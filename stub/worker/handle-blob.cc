@@ -16,11 +16,11 @@ void count(std::atomic<uint64_t> ImageCounters::*which, const Images& images, ui
 
 // What is found is mapped, not copied, and the program sends nothing. The digest is the program's word: it gets what it
 // can name, as it could have sent it. What is not found may be sent: there is room for it within the session's limits.
-CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParams>& p, Answer& answer) {
+CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParams>& p, Reply& reply) {
   auto digest = p.getDigest();
   ImageDigest wanted;
   if (digest.size() != 0 && digest.size() != wanted.size()) return CUDA_ERROR_INVALID_VALUE;
-  auto results = answer.init<api::Cuda::BlobFindResults>();
+  auto results = reply.init<api::Cuda::BlobFindResults>();
   std::shared_ptr<const StoredImage> image;
   if (digest.size() != 0 && on.images.store != nullptr) {
     std::copy(digest.begin(), digest.end(), wanted.begin());
@@ -37,7 +37,7 @@ CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParam
 
 // Pieces come in order. Those of an image that was not announced here belong to a transfer that a suspend has cut in two:
 // the load that follows finds the image missing, and the program sends it again.
-CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWriteParams>& p, Answer&) {
+CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWriteParams>& p, Reply&) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
   uint64_t bytes = p.getBytes();
   if (Blob* blob = on.blobs.find(p.getBlob())) {
@@ -52,7 +52,7 @@ CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWritePar
   return CUDA_SUCCESS;
 }
 
-CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Answer&) {
+CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Reply&) {
   on.blobs.drop(p.getBlob());
   return CUDA_SUCCESS;
 }

@@ -74,7 +74,7 @@ bool setSlab(End end, CUDA_MEMCPY3D& copy, const Params& p) {
 
 }  // namespace
 
-CUresult copyBox(Execution& on, const api::FrameReader<api::Cuda::CopyBoxParams>& p, Answer&) {
+CUresult copyBox(Execution& on, const api::FrameReader<api::Cuda::CopyBoxParams>& p, Reply&) {
   CUDA_MEMCPY3D copy{};
   if (!setSize(copy, p.getWidthBytes(), p.getHeight(), p.getDepth())) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = setEnd(on, destinationOf(copy), p.getToArray(), p.getTo(), copy)) return bad;
@@ -82,7 +82,7 @@ CUresult copyBox(Execution& on, const api::FrameReader<api::Cuda::CopyBoxParams>
   return on.driver.cuMemcpy3DAsync_v2(&copy, on.stream(p.getStream()));
 }
 
-CUresult copyBoxFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyBoxFromSlabParams>& p, Answer&) {
+CUresult copyBoxFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyBoxFromSlabParams>& p, Reply&) {
   CUDA_MEMCPY3D copy{};
   if (!setSlab(sourceOf(copy), copy, p)) return CUDA_ERROR_INVALID_VALUE;
   copy.srcHost = on.shared().slab(p.getSlab());
@@ -94,15 +94,15 @@ CUresult copyBoxFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyBo
   return result;
 }
 
-CUresult copyBoxToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyBoxToSlabParams>& p, Answer& answer) {
+CUresult copyBoxToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyBoxToSlabParams>& p, Reply& reply) {
   CUDA_MEMCPY3D copy{};
   if (!setSlab(destinationOf(copy), copy, p)) return CUDA_ERROR_INVALID_VALUE;
   copy.dstHost = on.shared().slab(p.getSlab());
   CUstream stream = on.stream(p.getStream());
   if (CUresult bad = setEnd(on, sourceOf(copy), p.getFromArray(), p.getFrom(), copy)) return bad;
   if (CUresult error = on.driver.cuMemcpy3DAsync_v2(&copy, stream)) return error;
-  answer.leaveToGpu();
-  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
+  reply.leaveToGpu();
+  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.sequence());
 }
 
 }  // namespace vgpu::stub

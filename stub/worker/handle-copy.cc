@@ -4,13 +4,13 @@
 
 namespace vgpu::stub {
 
-CUresult copyInline(Execution& on, const api::FrameReader<api::Cuda::CopyInlineParams>& p, Answer&) {
+CUresult copyInline(Execution& on, const api::FrameReader<api::Cuda::CopyInlineParams>& p, Reply&) {
   auto data = p.getData();
   if (!on.ownsMemory(p.getDestination(), data.size())) return CUDA_ERROR_INVALID_VALUE;
   return on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), data.begin(), data.size(), on.stream(p.getStream()));
 }
 
-CUresult copyFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyFromSlabParams>& p, Answer&) {
+CUresult copyFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyFromSlabParams>& p, Reply&) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -21,33 +21,33 @@ CUresult copyFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyFromS
   return result;
 }
 
-CUresult copyToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyToSlabParams>& p, Answer& answer) {
+CUresult copyToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyToSlabParams>& p, Reply& reply) {
   if (p.getSlab() >= slabCount || p.getBytes() > slabBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
   auto* slab = on.shared().slab(p.getSlab());
   if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(slab, p.getSource(), p.getBytes(), stream)) return error;
-  answer.leaveToGpu();
-  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
+  reply.leaveToGpu();
+  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.sequence());
 }
 
-CUresult copyToSlot(Execution& on, const api::FrameReader<api::Cuda::CopyToSlotParams>& p, Answer& answer) {
-  if (on.slotIndex() >= answerCount || p.getBytes() > answerBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
+CUresult copyToSlot(Execution& on, const api::FrameReader<api::Cuda::CopyToSlotParams>& p, Reply& reply) {
+  if (on.slotIndex() >= replyCount || p.getBytes() > replyBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = on.stream(p.getStream());
-  std::byte* into = on.shared().answer(on.slotIndex());
+  std::byte* into = on.shared().reply(on.slotIndex());
   if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(into, p.getSource(), p.getBytes(), stream)) return error;
-  answer.leaveToGpu();
-  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.stamp());
+  reply.leaveToGpu();
+  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.sequence());
 }
 
-CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, Answer&) {
+CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, Reply&) {
   if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
     return CUDA_ERROR_INVALID_VALUE;
   return on.driver.cuMemcpyAsync(p.getDestination(), p.getSource(), p.getBytes(), on.stream(p.getStream()));
 }
 
-CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Answer&) {
+CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Reply&) {
   uint64_t element = p.getElementBytes(), width = p.getWidth(), height = p.getHeight(), pitch = p.getPitch();
   if (width > deviceArenaBytes || height > deviceArenaBytes || pitch > deviceArenaBytes || height == 0)
     return CUDA_ERROR_INVALID_VALUE;

@@ -35,8 +35,8 @@ void tellAttributes(Execution& on, CUfunction function, Results& results) {
 
 }  // namespace
 
-CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Answer& answer) {
-  auto results = answer.init<api::Cuda::ModuleLoadResults>();
+CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Reply& reply) {
+  auto results = reply.init<api::Cuda::ModuleLoadResults>();
   Blob* found = on.blobs.find(p.getBlob());
   results.setMissing(found == nullptr || !found->isWhole());
   if (results.getMissing()) return CUDA_ERROR_INVALID_IMAGE;
@@ -64,7 +64,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   return CUDA_SUCCESS;
 }
 
-CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnloadParams>& p, Answer&) {
+CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnloadParams>& p, Reply&) {
   uint64_t handle = p.getHmod();
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, handle));
   on.handles.remove(api::Kind::MODULE, handle);
@@ -81,12 +81,12 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
   return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
 }
 
-CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Answer& answer) {
+CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Reply& reply) {
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
   CUfunction function = nullptr;
   if (CUresult error = on.driver.cuModuleGetFunction(&function, module, p.getName().cStr())) return error;
 
-  auto results = answer.init<api::Cuda::ModuleFunctionResults>();
+  auto results = reply.init<api::Cuda::ModuleFunctionResults>();
   tellAttributes(on, function, results);
   std::vector<std::pair<size_t, size_t>> layout;
   size_t offset = 0, size = 0;
@@ -105,35 +105,35 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
   return CUDA_SUCCESS;
 }
 
-CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleVariableParams>& p, Answer& answer) {
+CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleVariableParams>& p, Reply& reply) {
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
   CUdeviceptr address = 0;
   size_t bytes = 0;
   if (CUresult error = on.driver.cuModuleGetGlobal_v2(&address, &bytes, module, p.getName().cStr())) return error;
   on.handles.add(api::Kind::VARIABLE, p.getVariable(), address);
   on.variables[p.getVariable()] = {p.getModule(), p.getName().cStr(), address, bytes};
-  auto results = answer.init<api::Cuda::ModuleVariableResults>();
+  auto results = reply.init<api::Cuda::ModuleVariableResults>();
   results.setAddress(address);
   results.setBytes(bytes);
   return CUDA_SUCCESS;
 }
 
-CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAttributesParams>& p, Answer& answer) {
+CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAttributesParams>& p, Reply& reply) {
   auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
-  auto results = answer.init<api::Cuda::FuncAttributesResults>();
+  auto results = reply.init<api::Cuda::FuncAttributesResults>();
   tellAttributes(on, function, results);
   return CUDA_SUCCESS;
 }
 
-CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::OccupancyTableParams>& p, Answer& answer) {
+CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::OccupancyTableParams>& p, Reply& reply) {
   constexpr unsigned most = 256;  // as many as a reply has room for, and more than a block has warps
   auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
   auto sizes = p.getBlockSizes();
   auto shared = p.getSharedBytes();
   if (sizes.size() != shared.size() || sizes.size() > most) return CUDA_ERROR_INVALID_VALUE;
-  auto told = answer.init<api::Cuda::OccupancyTableResults>();
-  auto results = told.initResults(sizes.size());
-  auto blocks = told.initNumBlocks(sizes.size());
+  auto reported = reply.init<api::Cuda::OccupancyTableResults>();
+  auto results = reported.initResults(sizes.size());
+  auto blocks = reported.initNumBlocks(sizes.size());
   for (unsigned i = 0; i < sizes.size(); ++i) {
     int count = 0;
     results.set(i, on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, function, sizes[i], shared[i],
@@ -143,7 +143,7 @@ CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::Occupan
   return CUDA_SUCCESS;
 }
 
-CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Answer&) {
+CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Reply&) {
   auto found = on.functions.find(p.getFunction());
   if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
   auto& function = found->second;

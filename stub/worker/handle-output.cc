@@ -9,15 +9,15 @@ namespace {
 
 // As much as fits into a slot with what Cap'n Proto puts around it.
 constexpr size_t partBytes = 7 * KiB;
-static_assert(partBytes + 64 <= answerBytes);
+static_assert(partBytes + 64 <= replyBytes);
 
 }  // namespace
 
 // What kernels that have ended had printed is in the reply, or waits for the next call: nobody waits for the GPU here.
-CUresult outputTake(Execution& on, const api::FrameReader<api::Cuda::OutputTakeParams>&, Answer& answer) {
+CUresult outputTake(Execution& on, const api::FrameReader<api::Cuda::OutputTakeParams>&, Reply& reply) {
   on.collectOutput();
   auto rest = on.output.rest().substr(0, partBytes);
-  auto results = answer.init<api::Cuda::OutputTakeResults>();
+  auto results = reply.init<api::Cuda::OutputTakeResults>();
   std::copy(rest.begin(), rest.end(), results.initText(static_cast<unsigned>(rest.size())).begin());
   on.output.drop(rest.size());
   results.setMore(!on.output.isEmpty());

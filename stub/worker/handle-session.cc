@@ -5,14 +5,14 @@
 
 namespace vgpu::stub {
 
-CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Answer& answer) {
+CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
   int device = static_cast<int>(p.getDevice());
   on.select(p.getDevice());
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
   CUuuid uuid{};
   size_t total = 0;
-  auto results = answer.init<api::Cuda::DescribeResults>();
+  auto results = reply.init<api::Cuda::DescribeResults>();
   auto described = results.initDevice();
   if (CUresult error = on.driver.cuDriverGetVersion(&version)) return error;
   results.setCount(on.deviceCount());
@@ -39,74 +39,74 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   return CUDA_SUCCESS;
 }
 
-CUresult nothing(Execution&, const api::FrameReader<api::Cuda::NothingParams>&, Answer&) { return CUDA_SUCCESS; }
+CUresult nothing(Execution&, const api::FrameReader<api::Cuda::NothingParams>&, Reply&) { return CUDA_SUCCESS; }
 
-CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartParams>& p, Answer& answer) {
-  constexpr size_t most = answerBytes - 8 * sizeof(capnp::word);  // the message around them
+CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartParams>& p, Reply& reply) {
+  constexpr size_t most = replyBytes - 8 * sizeof(capnp::word);  // the message around them
   auto kept = on.longReplies.find(on.slotIndex());
   if (kept == on.longReplies.end()) return CUDA_ERROR_INVALID_VALUE;
   auto bytes = kj::arrayPtr(kept->second.data(), kept->second.size()).asBytes();
   if (p.getOffset() >= bytes.size()) return CUDA_ERROR_INVALID_VALUE;
   auto part = bytes.slice(p.getOffset(), std::min<size_t>(p.getOffset() + most, bytes.size()));
-  answer.init<api::Cuda::ReplyPartResults>().setBytes(part);
+  reply.init<api::Cuda::ReplyPartResults>().setBytes(part);
   if (part.end() == bytes.end()) on.longReplies.erase(kept);
   return CUDA_SUCCESS;
 }
 
-CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Answer&) {
+CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Reply&) {
   return on.pool.lease(on.device(), p.getAddress(), p.getBytes());
 }
 
-CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParams>& p, Answer&) {
+CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParams>& p, Reply&) {
   return on.pool.endLease(p.getAddress());
 }
 
-CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Answer&) {
+CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Reply&) {
   return on.pool.hostLease(p.getAddress(), p.getBytes(), on.hostArenaFile());
 }
 
-CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Answer&) {
+CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Reply&) {
   return on.pool.endHostLease(p.getAddress(), on.hostArenaFile());
 }
 
-CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Answer&) {
+CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply&) {
   return on.pool.adopt(p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
 }
 
-CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Answer&) {
+CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Reply&) {
   return on.pool.release(p.getAddress(), on.hostArenaFile());
 }
 
-CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Answer& answer) {
+CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Reply& reply) {
   size_t free = 0, total = 0;
   if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
-  auto results = answer.init<api::Cuda::MemGetInfoResults>();
+  auto results = reply.init<api::Cuda::MemGetInfoResults>();
   results.setFree(free);
   results.setTotal(total);
   return CUDA_SUCCESS;
 }
 
-CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Answer&) {
+CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Reply&) {
   if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
   if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
   return CUDA_SUCCESS;
 }
 
-CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Answer&) {
+CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Reply&) {
   on.handles.get(api::Kind::MEMORY, p.getAddress());
   if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
   on.handles.remove(api::Kind::MEMORY, p.getAddress());
   return CUDA_SUCCESS;
 }
 
-CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Answer&) {
+CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {
   if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
   return CUDA_SUCCESS;
 }
 
-CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Answer&) {
+CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Reply&) {
   on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
   on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
   return CUDA_SUCCESS;

@@ -80,7 +80,7 @@ CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
 
 }  // namespace
 
-CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Answer& answer) {
+CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Reply& reply) {
   CUDA_RESOURCE_DESC resource{};
   if (CUresult bad = readResource(on, p, resource)) return bad;
   CUDA_TEXTURE_DESC sampling = readSampling(p.getSampling());
@@ -92,15 +92,15 @@ CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureC
         return on.driver.cuTexObjectCreate(&made, &resource, &sampling, p.getHasView() ? &view : nullptr);
       },
       value);
-  if (result == CUDA_SUCCESS) answer.init<api::Cuda::TextureCreateResults>().setValue(value);
+  if (result == CUDA_SUCCESS) reply.init<api::Cuda::TextureCreateResults>().setValue(value);
   return result;
 }
 
-CUresult textureDestroy(Execution& on, const api::FrameReader<api::Cuda::TextureDestroyParams>& p, Answer&) {
+CUresult textureDestroy(Execution& on, const api::FrameReader<api::Cuda::TextureDestroyParams>& p, Reply&) {
   return destroyLater(on, p.getTexture(), false);
 }
 
-CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceCreateParams>& p, Answer& answer) {
+CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceCreateParams>& p, Reply& reply) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
   resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
@@ -108,11 +108,11 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
   CUresult result = on.textures.make(
       p.getSurface(), true, on.device(),
       [&](CUsurfObject& made) { return on.driver.cuSurfObjectCreate(&made, &resource); }, value);
-  if (result == CUDA_SUCCESS) answer.init<api::Cuda::SurfaceCreateResults>().setValue(value);
+  if (result == CUDA_SUCCESS) reply.init<api::Cuda::SurfaceCreateResults>().setValue(value);
   return result;
 }
 
-CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::SurfaceDestroyParams>& p, Answer&) {
+CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::SurfaceDestroyParams>& p, Reply&) {
   return destroyLater(on, p.getSurface(), true);
 }
 

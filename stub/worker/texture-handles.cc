@@ -7,16 +7,16 @@ CUresult TextureHandles::destroyReal(const TextureHandle& object) {
 }
 
 CUresult TextureHandles::makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value) {
-  auto held = fillers.find({wanted.device, wanted.value});
-  if (held != fillers.end()) {
+  auto held = placeholders.find({wanted.device, wanted.value});
+  if (held != placeholders.end()) {
     destroyReal({held->second, wanted.device, wanted.value});
-    fillers.erase(held);
+    placeholders.erase(held);
   }
   for (;;) {
     if (CUresult error = create(value)) return error;
-    // Past it, or not by the rule above: no number of fillers would help.
+    // Past it, or not by the rule above: no number of placeholders would help.
     if (value >= wanted.value) return CUDA_SUCCESS;
-    fillers.emplace(Number{wanted.device, value}, wanted.surface);
+    placeholders.emplace(Number{wanted.device, value}, wanted.surface);
   }
 }
 
@@ -40,11 +40,11 @@ std::optional<TextureHandle> TextureHandles::take(uint64_t handle, bool surface)
 }
 
 void TextureHandles::finishRestore(const std::function<void(unsigned device)>& select) {
-  for (auto& [number, surface] : fillers) {
+  for (auto& [number, surface] : placeholders) {
     select(number.first);
     destroyReal({surface, number.first, number.second});
   }
-  fillers.clear();
+  placeholders.clear();
   expected.clear();
 }
 

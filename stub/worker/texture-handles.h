@@ -31,7 +31,7 @@ class TextureHandles {
 
   // Says which number each object that comes by this virtual handle shall have; until finishRestore().
   void expect(std::unordered_map<uint64_t, TextureHandle> wanted) { expected = std::move(wanted); }
-  // Destroys the fillers. The context of a device is made current by `select`.
+  // Destroys the placeholders. The context of a device is made current by `select`.
   void finishRestore(const std::function<void(unsigned device)>& select);
 
   // Makes an object on `device`, whose context is current, by `create`, and remembers it. CUDA's answer; an expected
@@ -54,7 +54,7 @@ class TextureHandles {
 
   const Driver& driver;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle
-  std::map<Number, bool> fillers;                                 // and whether it is a surface
+  std::map<Number, bool> placeholders;                         // and whether it is a surface
 };
 
 }  // namespace vgpu::stub

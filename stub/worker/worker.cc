@@ -27,15 +27,15 @@ namespace {
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
 // Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
-void complete(Execution& execution, const Frame& frame, CUresult result, std::span<const capnp::word> answer) {
+void complete(Execution& execution, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
   Slot& slot = execution.shared().slot(frame.slot);
   slot.result = result;
-  slot.answerWords = static_cast<uint32_t>(answer.size());
-  KJ_REQUIRE(answer.empty() || frame.slot < answerCount, "a call whose slot has no room for its answer", frame.slot);
-  if (!answer.empty())
-    std::memcpy(execution.shared().answer(frame.slot), answer.data(), std::min<size_t>(answer.size_bytes(), answerBytes));
-  if (answer.size_bytes() > answerBytes) [[unlikely]] execution.longReplies[frame.slot].assign(answer.begin(), answer.end());
-  slot.done.store(frame.stamp());  // seq_cst: must not sink below the load of `sleeping`
+  slot.replyWords = static_cast<uint32_t>(reply.size());
+  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call whose slot has no room for its answer", frame.slot);
+  if (!reply.empty())
+    std::memcpy(execution.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
+  if (reply.size_bytes() > replyBytes) [[unlikely]] execution.longReplies[frame.slot].assign(reply.begin(), reply.end());
+  slot.done.store(frame.sequence());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {
     slot.wakeups.fetch_add(1);
     futexWake(slot.wakeups, INT_MAX);
@@ -60,12 +60,12 @@ struct Worker::Impl {
   const Driver& driver;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> tasks;  // for the quiet working thread
+  std::deque<std::function<void()>> tasks;  // for the quiesced working thread
   bool running = false, ending = false;
   std::atomic<bool> stopRequested{false};
   std::unique_ptr<Execution> execution;  // made, used and destroyed on the working thread
   std::unique_ptr<RingReader> reader;    // set while attached; wake() is for any thread
-  Answer answer;
+  Reply reply;
   uint32_t busyDevices = 0;  // a bit a device with work that we have not seen to end
   std::thread thread;        // last: it uses all of the above
 
@@ -134,18 +134,18 @@ bool Worker::Impl::step(Backoff& backoff) {
 }
 
 void Worker::Impl::run(const Frame& frame) {
-  answer.reset();
+  reply.reset();
   auto& info = api::infoOf(frame.method);
   CUresult result =
-      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, answer);
+      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, reply);
   if (isSticky(result)) execution->noteFault(result);
   if (!info.noWork) busyDevices |= 1u << frame.device;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && execution->later.has(frame.device))
     return postpone(frame, {{frame.device, execution->progress(frame.device).lastMark()}});
   if (info.route == api::Route::POST) {
     if (result != CUDA_SUCCESS) execution->noteDeferred(frame.device, result);
-  } else if (!answer.isLeftToGpu() || result != CUDA_SUCCESS) {
-    complete(*execution, frame, result, answer.words());  // a refused module's log comes with the refusal
+  } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
+    complete(*execution, frame, result, reply.words());  // a refused module's log comes with the refusal
   }
 }
 
@@ -173,7 +173,7 @@ void Worker::Impl::watch() {
   }
 }
 
-// Runs `task` on the quiet working thread and waits; its exception comes out here.
+// Runs `task` on the working thread, quiesced and waits; its exception comes out here.
 void Worker::Impl::runTask(const std::function<void()>& task) {
   kj::Maybe<kj::Exception> failure;
   bool done = false;
@@ -199,7 +199,7 @@ Worker::Worker(const Driver& driver, const Images& images, int outputFile) : imp
 Worker::~Worker() = default;
 
 void Worker::attach(MemoryFile segment, MemoryFile hostArena) {
-  runQuiet([&](Execution& on) { on.attach(std::move(segment), std::move(hostArena)); });
+  runQuiesced([&](Execution& on) { on.attach(std::move(segment), std::move(hostArena)); });
 }
 
 SharedFiles Worker::sharedFiles() const {
@@ -212,7 +212,7 @@ void Worker::proceed() {
     impl->stopRequested = false;
     if (impl->running) return;
   }
-  runQuiet([&](Execution& on) {
+  runQuiesced([&](Execution& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     on.tellOutput();
@@ -235,7 +235,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     }
   }
   uint64_t position = 0;
-  runQuiet([&](Execution& on) {
+  runQuiesced([&](Execution& on) {
     // What continues now may give the GPU work again.
     do {
       CUresult result = on.awaitIdle(waiting);
@@ -249,7 +249,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
   return position;
 }
 
-void Worker::runQuiet(std::function<void(Execution&)> work) {
+void Worker::runQuiesced(std::function<void(Execution&)> work) {
   impl->runTask([&] { work(*impl->execution); });
 }
 

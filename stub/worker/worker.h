@@ -1,7 +1,7 @@
 // One session's calls on this host's GPUs: the consumer of its ring.
 //
 // Owns the mapped segment and host arena, the contexts, and the table from virtual to real handles. One working thread
-// consumes the ring and, while no frames come, looks after the GPU, so that a faulted context becomes an answer for every
+// consumes the ring and, while no frames come, looks after the GPU, so that a faulted context becomes a reply for every
 // waiter. The functions below are called from the control thread; each returns when the working thread has done what was asked.
 //
 // Of this, a suspend keeps nothing but the barrier position: the rest is rebuilt from recipes and bytes.
@@ -47,7 +47,7 @@ class Worker {
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
   // Runs `work` on the working thread while it does not consume: after quiesce(), or before the first proceed().
-  void runQuiet(std::function<void(Execution&)> work);
+  void runQuiesced(std::function<void(Execution&)> work);
 
  private:
   struct Impl;

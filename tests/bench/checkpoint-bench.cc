@@ -60,7 +60,7 @@ void restore(benchmark::State& state) {
     directory.publish("");
   }
   for (auto _ : state) {
-    FileReader file = OldDirectory(scratch.path + "/s").open(bytesFile, sum);
+    FileReader file = SnapshotReader(scratch.path + "/s").open(bytesFile, sum);
     readChunks(pipeline, file, ChunkPlan({bytes.size()}), [&](const Piece& piece, const std::byte* in) {
       if (in != nullptr) std::memcpy(bytes.data() + piece.offset, in, piece.bytes);
     });

@@ -58,7 +58,7 @@ def idle_descriptors(tree):
 
 
 class Round:
-    limit = 60  # seconds for each step, on a busy machine
+    limit = int(os.environ.get("VGPU_TIME_LIMIT", 60))  # seconds for each step, on a busy machine
     program_arguments = ()
     reattach_limit = 15  # seconds; for a vgpud to start and to resume on a busy machine
 

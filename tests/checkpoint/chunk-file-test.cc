@@ -43,7 +43,7 @@ FileSum write(const std::string& path, const Items& items) {
 }
 
 Items read(const std::string& path, const FileSum& sum, const Items& like) {
-  FileReader file = OldDirectory(path).open(bytesFile, sum);
+  FileReader file = SnapshotReader(path).open(bytesFile, sum);
   Items items;
   for (auto& item : like) items.emplace_back(item.size(), std::byte{0x55});
   readChunks(pipeline(), file, planOf(like), [&](const Piece& piece, const std::byte* bytes) {

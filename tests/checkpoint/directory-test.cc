@@ -34,7 +34,7 @@ TEST_CASE("a published snapshot is there, private to its owner") {
     CHECK_FALSE(std::filesystem::exists(path + "/" + manifestFile));
     directory.publish("the manifest");
   }
-  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "tail", "output", "manifest.json"});
+  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "pending-calls", "output", "manifest.json"});
   CHECK(readFile(path + "/manifest.json") == "the manifest");
   CHECK(modeOf(path) == 0700);
   CHECK(modeOf(path + "/objects") == 0600);
@@ -190,7 +190,7 @@ TEST_CASE("a disk that becomes full is an error that names the file, and nothing
 TEST_CASE("a file of another size or content is refused by name and check") {
   ScratchDirectory scratch;
   writeFile(scratch.path + "/objects", "hello");
-  OldDirectory directory(scratch.path);
+  SnapshotReader directory(scratch.path);
   auto whole = directory.readWhole(objectsFile, sumOf("hello"), 100);
   CHECK(whole.size() == 5);
   CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello!"), 100),
@@ -199,8 +199,8 @@ TEST_CASE("a file of another size or content is refused by name and check") {
                        doctest::Contains("file objects: checksum"), kj::Exception);
   CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 4), doctest::Contains("at most 4"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readWhole(tailFile, sumOf("hello"), 100),
-                       doctest::Contains("file tail: cannot be opened: No such file"), kj::Exception);
+  CHECK_THROWS_WITH_AS(directory.readWhole(pendingCallsFile, sumOf("hello"), 100),
+                       doctest::Contains("file pending-calls: cannot be opened: No such file"), kj::Exception);
 }
 
 TEST_CASE("a name that leads elsewhere is not followed") {
@@ -209,12 +209,12 @@ TEST_CASE("a name that leads elsewhere is not followed") {
   std::string path = scratch.path + "/snapshot";
   std::filesystem::create_directory(path);
   std::filesystem::create_symlink("../secret", path + "/objects");
-  std::filesystem::create_directory(path + "/tail");
+  std::filesystem::create_directory(path + "/pending-calls");
   REQUIRE(mkfifo((path + "/manifest.json").c_str(), 0600) == 0);
-  OldDirectory directory(path);
+  SnapshotReader directory(path);
   CHECK_THROWS_WITH_AS(directory.readWhole(objectsFile, sumOf("hello"), 100), doctest::Contains("cannot be opened"),
                        kj::Exception);
-  CHECK_THROWS_WITH_AS(directory.readWhole(tailFile, sumOf("hello"), 100), doctest::Contains("no plain file"),
+  CHECK_THROWS_WITH_AS(directory.readWhole(pendingCallsFile, sumOf("hello"), 100), doctest::Contains("no plain file"),
                        kj::Exception);
   CHECK_THROWS_WITH_AS(directory.readManifest(100), doctest::Contains("no plain file"), kj::Exception);
 }

@@ -34,7 +34,7 @@ Manifest sample() {
 
 Manifest readText(const ScratchDirectory& scratch, const std::string& text) {
   writeFile(scratch.path + "/manifest.json", text);
-  return readManifest(OldDirectory(scratch.path));
+  return readManifest(SnapshotReader(scratch.path));
 }
 
 // The sample with `change` applied to its JSON, sealed as a writer of ours would.
@@ -138,8 +138,8 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
                        doctest::Contains("field variables"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["variables"][0][3] = ~uint64_t{0} / 2; })),
                        doctest::Contains("field variables"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("tail"); })),
-                       doctest::Contains("field tail"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("pending-calls"); })),
+                       doctest::Contains("field pending-calls"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),
                        doctest::Contains("describes no snapshot"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,")), doctest::Contains("describes no snapshot"),

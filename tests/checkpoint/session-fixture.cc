@@ -213,8 +213,8 @@ uint64_t TestSession::post(RecordedFrame frame) {
 int32_t TestSession::call(RecordedFrame frame) {
   Slot& slot = mapped->slot(slotIndex);
   slot.result = CUDA_SUCCESS;  // the GPU writes none
-  uint64_t stamp = post(std::move(frame)) + 1;
-  while (slot.done.load() < stamp) {
+  uint64_t sequence = post(std::move(frame)) + 1;
+  while (slot.done.load() < sequence) {
     for (auto& fault : mapped->header().fault)
       if (fault.load() != 0) return fault.load();
     usleep(50);
@@ -247,7 +247,7 @@ uint32_t TestSession::readWord(uint64_t address) {
 }
 
 // The first word of results lies behind the root pointer.
-bool TestSession::firstResult() { return mapped->answer(slotIndex)[8] != std::byte{0}; }
+bool TestSession::firstResult() { return mapped->reply(slotIndex)[8] != std::byte{0}; }
 
 std::vector<std::byte> TestSession::program() const {
   std::byte* ring = mapped->base() + SegmentLayout::ring;
@@ -262,7 +262,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.require(moduleFunction(0, addFunction, module, "add"));
   session.require(moduleVariable(totalVariable, "total"));
   // The program remembers where it lies.
-  std::memcpy(session.segment().slab(noteSlab), session.segment().answer(slotIndex) + 8, sizeof(uint64_t));
+  std::memcpy(session.segment().slab(noteSlab), session.segment().reply(slotIndex) + 8, sizeof(uint64_t));
   session.require(moduleVariable(seenVariable, "seen"));
   session.require(lease());
   session.post(memAlloc(0, counters, 256));
@@ -282,7 +282,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.commit();
   worker.quiesce();
 
-  // The tail.
+  // The pending.
   session.post(add(counters, 7, stream));
   std::memset(session.segment().slab(2), 0x33, 64);
   session.segment().slabState(2).busy = 1;
@@ -309,8 +309,8 @@ void requireFinished(TestSession& session) {
   KJ_REQUIRE(
       words[0] == 0 && words[1] == 0x33333333 && words[2] == 0x5a5a5a5a && words[3] == 0x5a5a5a5a && words[4] == 0,
       words[0], words[1], words[2], words[3], words[4]);
-  KJ_REQUIRE(session.segment().slabState(2).busy == 0, "the tail's copy did not give its slab back");
-  // The variable lives on, and so do the function and the event; what the tail destroyed is gone.
+  KJ_REQUIRE(session.segment().slabState(2).busy == 0, "the pending copy did not give its slab back");
+  // The variable lives on, and so do the function and the event; what the pending destroyed is gone.
   session.post(add(counters, 1));
   session.require(synchronize());
   counter = session.readWord(counters);
@@ -321,7 +321,7 @@ void requireFinished(TestSession& session) {
     p.setEnd(event);
   }));
   // One word of results, behind the root pointer.
-  std::memcpy(&milliseconds, session.segment().answer(slotIndex) + 8, sizeof milliseconds);
+  std::memcpy(&milliseconds, session.segment().reply(slotIndex) + 8, sizeof milliseconds);
   KJ_REQUIRE(milliseconds == 0, milliseconds);
   session.post(memAlloc(0, gone, 512));
   session.require(synchronize());

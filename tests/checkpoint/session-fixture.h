@@ -81,7 +81,7 @@ RecordedFrame synchronize();
 // Makes all of `made`, runs a few kernels, fills `large`; then lets the worker be quiet and posts what it does not
 // consume any more: kernels, a copy, the end of a stream and of an allocation.
 void buildAndStop(TestSession& session, stub::Worker& worker);
-// What must hold once the tail is executed. Throws where it does not.
+// What must hold once the pending is executed. Throws where it does not.
 void requireFinished(TestSession& session);
 
 checkpoint::Identity someIdentity();

@@ -16,7 +16,7 @@ struct Saved {
   Saved() {
     CHECK(session.inWorker([&](stub::Worker& worker) {
       buildAndStop(session, worker);
-      worker.runQuiet([](stub::Execution& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
+      worker.runQuiesced([](stub::Execution& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
       save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
     }) == "");
     program = session.program();
@@ -54,7 +54,7 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE(
     "every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
   Saved saved;
-  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "tail", "output"}) {
+  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "pending-calls", "output"}) {
     CAPTURE(name);
     std::string file = saved.path + "/" + name, good = readFile(file);
     REQUIRE(good.size() > 40);
@@ -104,7 +104,7 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   contains(saved.refusal(), "file bytes: range");
   writeFile(saved.path + "/manifest.json", good);
   saved.forge([](auto& json) { json["ring"]["head"] = json["ring"]["head"].template get<uint64_t>() + 64; });
-  contains(saved.refusal(), "file tail: position");
+  contains(saved.refusal(), "file pending-calls: position");
   writeFile(saved.path + "/manifest.json", good);
   saved.finish();
 }

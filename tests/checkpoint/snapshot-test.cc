@@ -43,8 +43,8 @@ TEST_CASE(
       saved.phases++;
     });
   }) == "");
-  CHECK(namesIn(path) == std::set<std::string>{"manifest.json", "objects", "blobs", "bytes", "tail", "output"});
-  CHECK(saved.report.tailFrames == 4);
+  CHECK(namesIn(path) == std::set<std::string>{"manifest.json", "objects", "blobs", "bytes", "pending-calls", "output"});
+  CHECK(saved.report.pendingCalls == 4);
   CHECK(saved.report.objects == 10);
   CHECK(saved.report.deviceBytes >= made::largeBytes + 256 + 256 + 4);
   CHECK(saved.report.storedBytes < 100'000);  // mostly zeros and one value
@@ -68,7 +68,7 @@ TEST_CASE(
     proceed(worker, rebuilt);
     requireFinished(session);
   }) == "");
-  CHECK(restored.report.tailFrames == 4);
+  CHECK(restored.report.pendingCalls == 4);
   CHECK(restored.report.objects == 10);
 }
 

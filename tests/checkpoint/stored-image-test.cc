@@ -208,7 +208,7 @@ TEST_CASE("an image that a suspend finds on its way is not in the snapshot, is m
   CHECK(session.inWorker([&](stub::Worker& worker) {
     proceed(worker, restore(worker, path, nullptr));
     KJ_REQUIRE(session.call(moduleLoad(0, made::module, 1)) == CUDA_ERROR_INVALID_IMAGE && session.saysMissing());
-    KJ_REQUIRE(session.segment().header().deferred[0].load() == 0, "the piece in the tail failed");
+    KJ_REQUIRE(session.segment().header().deferred[0].load() == 0, "the piece in the pending failed");
     bringImage(session, 1, image);
     session.require(moduleLoad(0, made::module, 1));
     session.require(moduleFunction(0, made::addFunction, made::module, "add"));

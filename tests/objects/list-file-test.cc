@@ -165,9 +165,9 @@ TEST_CASE("a disk that is full refuses the commit, and the batch is there for th
   auto list = ObjectList::open(disk.scratch.path);
   list->apply(memAlloc(64, at(0)));
   list->commit();
-  std::string filler = disk.scratch.path + "/filler";
+  std::string placeholder = disk.scratch.path + "/filler";
   {
-    std::ofstream file(filler);
+    std::ofstream file(placeholder);
     std::string block(4096, 'x');
     while (file.write(block.data(), 4096).flush()) {
     }
@@ -177,7 +177,7 @@ TEST_CASE("a disk that is full refuses the commit, and the batch is there for th
     CHECK_THROWS_WITH_AS(list->commit(), doctest::Contains("No space left on device"), kj::Exception);
   pid_t reader = inChild([&] { return readAll(disk.scratch.path).size() == 1 ? 0 : 1; });
   CHECK(statusOf(reader) == 0);
-  std::filesystem::remove(filler);
+  std::filesystem::remove(placeholder);
   list->apply(memFree(1'000'000, at(5)));
   list->commit();
   list.reset();

@@ -12,7 +12,6 @@
 #include "cuda-methods.h"
 
 using namespace vgpu;
-using namespace vgpu::client;
 
 namespace {
 

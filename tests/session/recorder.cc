@@ -104,18 +104,18 @@ TEST_CASE("a program that makes objects faster than the disk takes them waits") 
 
 TEST_CASE("a program whose object list cannot be written is told once, and every flush") {
   Recording<FullList> recording;
-  size_t told;
+  size_t reported;
   {
     Captured captured;
     add(recording.recorder, frame(1));
     CHECK_FALSE(flushes(recording.recorder));
     add(recording.recorder, frame(2));
     CHECK_FALSE(flushes(recording.recorder));
-    told = captured.count("cannot be suspended while its object list cannot be written");
+    reported = captured.count("cannot be suspended while its object list cannot be written");
     recording.list.isFull = false;
     CHECK(flushes(recording.recorder));
   }
-  CHECK(told == 1);
+  CHECK(reported == 1);
 }
 
 }  // namespace vgpu::client

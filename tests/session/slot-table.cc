@@ -27,7 +27,7 @@ TEST_CASE("copies of few bytes leave slots to calls, and waits leave all of them
   auto slots = std::make_unique<SlotTable>();
   std::set<uint16_t> taken;
   for (uint32_t i = 0; auto slot = slots->tryTake(SlotTable::forWaits, i); ++i) taken.insert(*slot);
-  CHECK(taken.size() == slotCount - answerCount);
+  CHECK(taken.size() == slotCount - replyCount);
   for (uint32_t i = 0; auto slot = slots->tryTake(SlotTable::forBytes, i); ++i) taken.insert(*slot);
   CHECK(slots->tryTake(SlotTable::forCalls, 200) < SlotTable::forBytes.first);
   CHECK(!slots->take(SlotTable::forBytes, 0, lost));

@@ -268,9 +268,9 @@ TEST_CASE("a full store loses what was not used for longest, and what is mapped 
   std::vector<std::vector<std::byte>> images;
   for (unsigned i = 0; i < 11; ++i) images.push_back(someImage(imageBytes, i));
   {
-    auto filler = folder.open();
+    auto placeholder = folder.open();
     for (unsigned i = 0; i < 10; ++i) {
-      filler.add(digestOf(images[i]), images[i], {});
+      placeholder.add(digestOf(images[i]), images[i], {});
       setUse(folder.fileOf(images[i]), 1000 + i);
     }
   }

@@ -70,10 +70,10 @@ TEST_CASE("a node is named by its socket or its run directory, by option before 
 }
 
 TEST_CASE("--device names what workers are started with") {
-  CHECK(workerKinds("cuda").size() == 1);
-  CHECK(workerKinds("cuda")[0].device == "cuda");
+  CHECK(daemon::workerKinds("cuda").size() == 1);
+  CHECK(daemon::workerKinds("cuda")[0].device == "cuda");
   for (const char* wrong : {"", "gpu", "emulated:", "emulated:0", "emulated:65", "emulated:-1", "emulated:2x"}) {
-    CHECK(refusal([&] { workerKinds(wrong); }).find("--device") != std::string::npos);
+    CHECK(refusal([&] { daemon::workerKinds(wrong); }).find("--device") != std::string::npos);
   }
 }
 

@@ -60,7 +60,7 @@ void fillRing(const MemoryFile& file, unsigned long seed) {
     uint64_t bytes = random();
     std::memcpy(segment.ringAt(at), &bytes, sizeof bytes);
   }
-  // The first frame's stamp and size are right, so that the worker reads what lies behind.
+  // The first frame's sequence number and size are right, so that the worker reads what lies behind.
   RingWriter writer(segment);
   std::atomic<bool> abandoned{false};
   if (seed % 2 == 0) writer.publish(*writer.reserve(500, abandoned), api::Method::launchKernel, 3, 0);

@@ -42,7 +42,7 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   answered.exclusiveJoin(kj::mv(late))
       .catch_([&](kj::Exception&& exception) {
         if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
-        fail("who listens on " + address.controlSocket() + " has hung up: it is no vgpud, or one that is ending");
+        fail(address.controlSocket() + " closed the connection: not a vgpud, or one that is shutting down");
       })
       .wait(io.waitScope);
 }

@@ -24,13 +24,13 @@ std::string absolute(const std::string& path) { return std::filesystem::absolute
 json toJson(control::Report::Reader report) {
   return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
           {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
-          {"objects", report.getObjects()},         {"tailFrames", report.getTailFrames()}};
+          {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()}};
 }
 
 std::string summary(control::Report::Reader report) {
   return fmt::format("{} of device memory, {} on disk, {} objects, {} waiting calls, {:.3f} s",
                      humanBytes(report.getDeviceBytes()), humanBytes(report.getStoredBytes()), report.getObjects(),
-                     report.getTailFrames(), report.getSeconds());
+                     report.getPendingCalls(), report.getSeconds());
 }
 
 // How many module images the program had, and how many of them travelled: "1 of 3 sent".
@@ -102,7 +102,7 @@ int suspendSession(const NodeAddress& address, const std::string& session, const
     result["directory"] = target;
     printJson(result);
   } else {
-    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiet)\n", printable(session), target,
+    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiesced)\n", printable(session), target,
                summary(report), report.getGateSeconds());
   }
   return 0;

@@ -85,7 +85,7 @@ void print(const Manifest& manifest, const std::string& path) {
 
 int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();
-  Manifest manifest = checkpoint::readManifest(checkpoint::OldDirectory(path));
+  Manifest manifest = checkpoint::readManifest(checkpoint::SnapshotReader(path));
   if (asJson) {
     printJson(toJson(manifest, path));
   } else {

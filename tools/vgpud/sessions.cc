@@ -180,8 +180,8 @@ kj::Promise<void> Sessions::releaseWorker(Session& session) {
 
 void Sessions::refuse(kj::Own<ProgramLink> link, const std::string& reason) {
   link->send([&](control::ToSession::Builder message) { message.setRefused(reader(reason)); });
-  auto told = link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
-  cleanups.add(told.attach(kj::mv(link)));
+  auto reported = link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
+  cleanups.add(reported.attach(kj::mv(link)));
 }
 
 void Sessions::refuse(kj::Own<Session> session, const std::string& reason) {
@@ -214,10 +214,10 @@ kj::Own<Session> Sessions::takeOut(Session& session) {
 }
 
 void Sessions::drop(kj::Own<Session> session) {
-  auto told = session->link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
+  auto reported = session->link->flushed().exclusiveJoin(io.provider->getTimer().afterDelay(farewellLimit));
   auto freed = releaseWorker(*session);
-  cleanups.add(kj::evalLater([told = kj::mv(told), freed = kj::mv(freed)]() mutable {
-                 return told.then([freed = kj::mv(freed)]() mutable { return kj::mv(freed); });
+  cleanups.add(kj::evalLater([reported = kj::mv(reported), freed = kj::mv(freed)]() mutable {
+                 return reported.then([freed = kj::mv(freed)]() mutable { return kj::mv(freed); });
                }).attach(kj::mv(session)));
 }
 

@@ -166,7 +166,7 @@ void OperationReport::take(control::Report::Reader from) {
   deviceBytes = from.getDeviceBytes();
   storedBytes = from.getStoredBytes();
   objects = from.getObjects();
-  tailFrames = from.getTailFrames();
+  pendingCalls = from.getPendingCalls();
 }
 
 void OperationReport::give(control::Report::Builder to) const {
@@ -175,7 +175,7 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setDeviceBytes(deviceBytes);
   to.setStoredBytes(storedBytes);
   to.setObjects(objects);
-  to.setTailFrames(tailFrames);
+  to.setPendingCalls(pendingCalls);
 }
 
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,

@@ -12,7 +12,7 @@ namespace vgpu::daemon {
 
 struct OperationReport {
   double seconds = 0, gateSeconds = 0;
-  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, tailFrames = 0;
+  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
 
   void take(control::Report::Reader report);
   void give(control::Report::Builder report) const;

@@ -51,7 +51,7 @@ void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setDeviceBytes(from.deviceBytes);
   to.setStoredBytes(from.storedBytes);
   to.setObjects(from.objects);
-  to.setTailFrames(from.tailFrames);
+  to.setPendingCalls(from.pendingCalls);
 }
 
 // Tells what is waited for, and gives up in time.
@@ -161,7 +161,7 @@ kj::Promise<void> WorkerServer::proceed(ProceedContext context) {
 // The point of no return of a resume (vgpu/wire/handover.h).
 void WorkerServer::claim(uint64_t handover) {
   if (!restored) fail("there is no restored session to go on with");
-  running().runQuiet([&](stub::Execution& on) {
+  running().runQuiesced([&](stub::Execution& on) {
     if (!claimHandover(on.shared().header().handover, handover)) fail("the program has withdrawn from its resume");
   });
   checkpoint::proceed(running(), *std::exchange(restored, std::nullopt));

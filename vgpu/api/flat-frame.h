@@ -116,7 +116,7 @@ class FlatReader {
     uint64_t it = pointer == 0 ? 0 : word(pointer);
     if (it == 0) return nullptr;
     uint64_t begin = target(pointer, it), bytes = it >> 35;
-    KJ_REQUIRE((it & 3) == list && (it >> 32 & 7) == ofBytes, "data that is none");
+    KJ_REQUIRE((it & 3) == list && (it >> 32 & 7) == ofBytes, "pointer is not a Data list");
     KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data beyond its frame");
     return words.slice(begin, words.size()).asBytes().slice(0, bytes);
   }

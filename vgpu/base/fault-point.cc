@@ -53,7 +53,7 @@ Plan::Plan() {
   const char *wish = std::getenv("VGPU_FAULT_POINT"), *file = std::getenv("VGPU_FAULT_LOG");
   if (file != nullptr) log = file;
   if (wish != nullptr && !read(wish)) {
-    std::fprintf(stderr, "vgpu: VGPU_FAULT_POINT=%s is none; vgpud --list-fault-points lists them\n", wish);
+    std::fprintf(stderr, "vgpu: VGPU_FAULT_POINT=%s is not a fault point; vgpud --list-fault-points lists them\n", wish);
     point.reset();
   }
   faultPointsOn = point || !log.empty();

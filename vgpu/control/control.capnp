@@ -129,7 +129,7 @@ struct Report {
   deviceBytes @2 :UInt64;    # device memory the session owns
   storedBytes @3 :UInt64;    # what went to, or came from, disk
   objects @4 :UInt64;
-  tailFrames @5 :UInt64;     # frames that travelled unconsumed
+  pendingCalls @5 :UInt64;     # frames that travelled unconsumed
 }
 
 # ---------------------------------------------------------------- vgpud → vgpu-worker, on an inherited socket

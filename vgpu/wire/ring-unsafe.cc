@@ -35,7 +35,7 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   own.method = static_cast<uint16_t>(method);
   own.slot = slot;
   own.device = device;
-  own.stamp.store(frame.stamp(), std::memory_order_release);
+  own.sequence.store(frame.sequence(), std::memory_order_release);
   // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
   if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
     header.doorbell.fetch_add(1);
@@ -54,9 +54,9 @@ RingReader::RingReader(const Segment& segment, uint64_t position)
 
 std::optional<Frame> RingReader::next() {
   FrameHeader& shared = headerAt(segment.ringAt(tail));
-  uint64_t stamp = shared.stamp.load(std::memory_order_acquire);
-  if (stamp == 0) return std::nullopt;
-  KJ_REQUIRE(stamp == tail + 1, "a frame with another position's stamp", stamp, tail);
+  uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
+  if (sequence == 0) return std::nullopt;
+  KJ_REQUIRE(sequence == tail + 1, "a frame with another position's stamp", sequence, tail);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
              bytes);
@@ -90,7 +90,7 @@ void RingReader::sleep(uint64_t nanoseconds) {
   uint32_t seen = header.doorbell.load();
   header.consumerSleeping.store(1, std::memory_order_relaxed);
   bool writersAreAtWork = header.head.fetch_add(0, std::memory_order_acq_rel) != tail;
-  if (headerAt(segment.ringAt(tail)).stamp.load(std::memory_order_acquire) == 0)
+  if (headerAt(segment.ringAt(tail)).sequence.load(std::memory_order_acquire) == 0)
     futexWait(header.doorbell, seen, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
   header.consumerSleeping.store(0);
 }

@@ -1,13 +1,13 @@
 // The ring: one ordered stream of frames from many program threads to one worker.
 //
 // A writer reserves [position, position + bytes) by fetch-add on `head`, waits until the consumer is less than a ring
-// behind, fills the frame, and stores its stamp (position + 1) last. The consumer looks at the one place where the next
-// frame must begin, so frames are consumed in the order of reservation, whatever order they were completed in.
+// behind, fills the frame, and stores its sequence number (position + 1) last. The consumer looks at the one place where the
+// next frame must begin, so frames are consumed in the order of reservation, whatever order they were completed in.
 //
 // Invariant: memory from `head` to `tail + ringBytes` is zero. The consumer zeroes a frame before it moves `tail`, so a
-// stamp can never be taken from the bytes of an older frame, and a Cap'n Proto builder finds the zeros it wants.
+// sequence number can never be taken from the bytes of an older frame, and a Cap'n Proto builder finds the zeros it wants.
 //
-// Memory order. stamp: release store by the writer, acquire load by the consumer: the frame's bytes happen before its
+// Memory order. sequence number: release store by the writer, acquire load by the consumer: the frame's bytes happen before its
 // execution. tail: release store by the consumer after zeroing, acquire load by writers: the zeros happen before the new
 // frame's bytes. head: it divides the space, and is changed by acquire and release because it also settles who sees whom
 // when the consumer goes to sleep: the consumer marks itself asleep and then adds nothing to `head`; a writer looks at the
@@ -30,7 +30,7 @@ struct Reservation {
   uint64_t position;
   std::byte* frame;  // `bytes` of zeros; the header first
   uint32_t bytes;
-  uint64_t stamp() const { return position + 1; }
+  uint64_t sequence() const { return position + 1; }
   std::byte* body() const { return frame + sizeof(FrameHeader); }
 };
 
@@ -75,7 +75,7 @@ struct Frame {
   uint16_t slot;       // < slotCount
   uint8_t device;      // < maxDevices
   kj::ArrayPtr<const capnp::word> words;  // the message's one segment, with zeros behind it
-  uint64_t stamp() const { return position + 1; }
+  uint64_t sequence() const { return position + 1; }
 };
 
 class RingReader {

@@ -48,9 +48,9 @@ Segment::~Segment() {
 
 SegmentHeader& Segment::header() const { return *reinterpret_cast<SegmentHeader*>(start); }
 Slot& Segment::slot(uint64_t index) const { return reinterpret_cast<Slot*>(start + SegmentLayout::slots)[index]; }
-std::byte* Segment::answer(uint64_t slot) const { return start + SegmentLayout::answers + slot * answerBytes; }
-EventLine& Segment::eventLine(uint64_t index) const {
-  return reinterpret_cast<EventLine*>(start + SegmentLayout::events)[index];
+std::byte* Segment::reply(uint64_t slot) const { return start + SegmentLayout::replies + slot * replyBytes; }
+CompletionWord& Segment::completionWord(uint64_t index) const {
+  return reinterpret_cast<CompletionWord*>(start + SegmentLayout::events)[index];
 }
 SlabState& Segment::slabState(uint64_t index) const {
   return reinterpret_cast<SlabState*>(start + SegmentLayout::slabStates)[index];

@@ -24,17 +24,17 @@ constexpr uint32_t segmentVersion = 5;
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
 constexpr uint64_t slotCount = 32 * 1024;
-constexpr uint64_t answerCount = 256;  // the first slots have room for an answer
-constexpr uint64_t answerBytes = 8 * KiB;
+constexpr uint64_t replyCount = 256;  // the first slots have room for a reply
+constexpr uint64_t replyBytes = 8 * KiB;
 constexpr uint64_t maxReplyBytes = 512 * KiB;  // fetched in parts where it is more than a slot takes
-constexpr uint64_t eventLineCount = 32 * 1024;
+constexpr uint64_t completionWordCount = 32 * 1024;
 constexpr uint64_t slabCount = 64;
 constexpr uint64_t slabBytes = 1 * MiB;
 
 // A frame begins with this, 64-byte aligned; a Cap'n Proto message (one segment, the method's parameters) follows.
 struct FrameHeader {
   // Position + 1 once the frame is complete; 0 before. Stored last (release) by the writer.
-  std::atomic<uint64_t> stamp;
+  std::atomic<uint64_t> sequence;
   uint32_t bytes;   // the whole frame, a multiple of frameUnit
   uint16_t method;
   uint16_t slot;    // where somebody waits for this frame; of no meaning for one that is posted
@@ -46,11 +46,11 @@ static_assert(sizeof(FrameHeader) == 24);
 
 // Where a thread waits for one call. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
 struct alignas(128) Slot {
-  std::atomic<uint64_t> done;     // stamp of the last frame with this slot that is complete
+  std::atomic<uint64_t> done;     // sequence number of the last frame with this slot that is complete
   std::atomic<uint32_t> wakeups;  // futex: changes when the worker completes something itself
   std::atomic<uint32_t> sleeping; // the thread is in the futex, or about to be
   int32_t result;                 // CUresult of that frame
-  uint32_t answerWords;           // of the Cap'n Proto message of which the slot's answer holds the beginning, if not all
+  uint32_t replyWords;           // of the Cap'n Proto message of which the slot's reply holds the beginning, if not all
 };
 static_assert(sizeof(Slot) == 128);
 
@@ -84,16 +84,16 @@ struct alignas(64) SlabState {
   std::atomic<uint32_t> busy;
 };
 
-struct alignas(64) EventLine {
-  std::atomic<uint64_t> done;      // stamp of the last record or mark in this stream that the GPU has passed
+struct alignas(64) CompletionWord {
+  std::atomic<uint64_t> done;      // sequence number of the last record or mark in this stream that the GPU has passed
   std::atomic<uint64_t> answered;  // where the GPU waits for the program (a host function): written by the program
 };
 
 struct SegmentLayout {
   static constexpr uint64_t slots = 4 * KiB;
-  static constexpr uint64_t answers = slots + slotCount * sizeof(Slot);
-  static constexpr uint64_t events = answers + answerCount * answerBytes;
-  static constexpr uint64_t slabStates = events + eventLineCount * sizeof(EventLine);
+  static constexpr uint64_t replies = slots + slotCount * sizeof(Slot);
+  static constexpr uint64_t events = replies + replyCount * replyBytes;
+  static constexpr uint64_t slabStates = events + completionWordCount * sizeof(CompletionWord);
   static constexpr uint64_t ring = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
   static constexpr uint64_t slabs = ring + ringBytes;
   static constexpr uint64_t bytes = slabs + slabCount * slabBytes;
@@ -112,8 +112,8 @@ class Segment {
 
   SegmentHeader& header() const;
   Slot& slot(uint64_t index) const;            // index < slotCount
-  std::byte* answer(uint64_t slot) const;      // of one of the first answerCount slots; answerBytes
-  EventLine& eventLine(uint64_t index) const;  // index < eventLineCount
+  std::byte* reply(uint64_t slot) const;      // of one of the first replyCount slots; replyBytes
+  CompletionWord& completionWord(uint64_t index) const;  // index < completionWordCount
   SlabState& slabState(uint64_t index) const;  // index < slabCount
   std::byte* slab(uint64_t index) const;
   std::byte* ringAt(uint64_t position) const;  // contiguous for ringBytes from there

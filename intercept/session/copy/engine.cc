@@ -13,7 +13,7 @@ namespace {
 // A copy of at most so many bytes costs less in the frame, or in the slot on the way back, than acquiring, filling and
 // releasing a slab.
 constexpr uint64_t inlineBytes = 4 * KiB;
-static_assert(inlineBytes <= answerBytes);
+static_assert(inlineBytes <= replyBytes);
 
 }  // namespace
 
@@ -55,7 +55,7 @@ CUresult copyInFrame(Thread& thread, uint64_t destination, uint64_t source, uint
   return frame.post();
 }
 
-// A few bytes come into the waiter's slot, beside the stamp that says so.
+// A few bytes come into the waiter's slot, beside the sequence number that says so.
 CUresult copyThroughSlot(Thread& thread, Waiter& waiter, uint64_t destination, uint64_t source, uint64_t bytes,
                          uint64_t stream) {
   {

@@ -20,7 +20,7 @@ constexpr unsigned tilesInFlight = 4;
 constexpr uint64_t longBytes = 8 * MiB;
 constexpr uint64_t shortTile = 512 * KiB;
 
-bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyCrew::size() != 0; }
+bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyThreadPool::size() != 0; }
 
 // A copy on its way: which end is the source is its functions' affair.
 struct Staged {
@@ -30,12 +30,12 @@ struct Staged {
   uint64_t stream;
   bool shared;  // threads move tiles of their own
 
-  // By this thread alone, or with the crew.
+  // By this thread alone, or with the thread pool.
   void move(Thread& thread, std::byte* destination, const std::byte* source, uint64_t bytes) const {
     if (shared) {
       std::memcpy(destination, source, bytes);
     } else {
-      thread.session.copyCrew->copy(thread, destination, source, bytes);
+      thread.session.copyThreads->copy(thread, destination, source, bytes);
     }
   }
 };
@@ -80,7 +80,7 @@ void setTile(Frame& frame, const Staged& copy, const Tile& tile, uint32_t slab) 
 
 CUresult postTile(Thread& thread, const Staged& copy, const Tile& tile, uint32_t slab) {
   auto post = [&](auto& frame) {
-    thread.session.slabs.lend(slab, frame.device(), frame.stamp());
+    thread.session.slabs.lend(slab, frame.device(), frame.sequence());
     return frame.post();
   };
   if (isPiece(copy.gpu, tile)) {
@@ -111,12 +111,12 @@ CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
 struct Requested {
   uint32_t slab;
   Tile tile;
-  uint64_t stamp;
+  uint64_t sequence;
 };
 
 CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& wanted) {
   auto send = [&](auto& frame) {
-    wanted.stamp = frame.stamp();
+    wanted.sequence = frame.sequence();
     return frame.send();
   };
   if (isPiece(copy.gpu, wanted.tile)) {
@@ -157,7 +157,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
       result = request(thread, waiter, copy, next);
     }
     const Requested& next = tiles[taken++ % tilesInFlight];
-    CUresult arrived = waiter.await(device, next.stamp);
+    CUresult arrived = waiter.await(device, next.sequence);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
       forRuns(copy.pageable, next.tile, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
         copy.move(thread, memory, session.segment.slab(next.slab) + offset, bytes);
@@ -180,7 +180,7 @@ CUresult copyFromPageable(Thread& thread, const BoxEnd& destination, const Memor
   const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(size)};
   const uint64_t count = copy.tiles.count();
   if (copy.shared)
-    return thread.session.copyCrew->share(
+    return thread.session.copyThreads->share(
         thread, count, [&](Thread& helper, uint64_t index) { return sendTile(helper, copy, copy.tiles[index]); });
   for (uint64_t index = 0; index < count; ++index)
     if (CUresult error = sendTile(thread, copy, copy.tiles[index])) return error;
@@ -191,11 +191,11 @@ CUresult copyToPageable(Thread& thread, const MemoryRows& destination, const Box
                         uint64_t unit, uint64_t stream) {
   const bool shared = isLong(size);
   const Staged copy{source, destination, {size, unit, shared ? slabBytes : shortTile}, stream, shared};
-  const uint64_t count = copy.tiles.count(), threads = CopyCrew::size() + 1;
+  const uint64_t count = copy.tiles.count(), threads = CopyThreadPool::size() + 1;
   if (!shared) return fetchTiles(thread, copy, 0, count);
   // Enough parts for every thread, and each long enough that its slabs overlap.
   const uint64_t part = std::clamp<uint64_t>((count + threads - 1) / threads, 2, tilesInFlight);
-  return thread.session.copyCrew->share(thread, (count + part - 1) / part, [&](Thread& helper, uint64_t index) {
+  return thread.session.copyThreads->share(thread, (count + part - 1) / part, [&](Thread& helper, uint64_t index) {
     return fetchTiles(helper, copy, index * part, std::min((index + 1) * part, count));
   });
 }

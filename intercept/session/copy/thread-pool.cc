@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "intercept/session/failure.h"
-#include "intercept/session/quiet-thread.h"
+#include "intercept/session/background-thread.h"
 
 namespace vgpu::client {
 
@@ -26,12 +26,12 @@ unsigned wantedSize() {
 
 }  // namespace
 
-unsigned CopyCrew::size() {
+unsigned CopyThreadPool::size() {
   static const unsigned size = wantedSize();
   return size;
 }
 
-void CopyCrew::help(Thread& thread, Task& task) {
+void CopyThreadPool::help(Thread& thread, Task& task) {
   for (uint64_t piece; (piece = task.next.fetch_add(1)) < task.count;) {
     if (task.result.load() != CUDA_SUCCESS) return;
     int none = CUDA_SUCCESS;
@@ -40,21 +40,21 @@ void CopyCrew::help(Thread& thread, Task& task) {
   }
 }
 
-// Where the system gives no thread or no memory for one, the crew is smaller and the next copy asks again.
-void CopyCrew::start(Session& session) try {
+// Where the system gives no thread or no memory for one, the thread pool is smaller and the next copy asks again.
+void CopyThreadPool::start(Session& session) try {
   threads.reserve(size());  // a thread that has started must not be lost
-  while (threads.size() < size()) threads.push_back(startQuietThread("vgpu-copy", [this, &session] { serve(session); }));
+  while (threads.size() < size()) threads.push_back(startBackgroundThread("vgpu-copy", [this, &session] { serve(session); }));
 } catch (const std::exception&) {
 }
 
 // Relaxed: what the number announces is read under `mutex`.
-void CopyCrew::lookForNext(uint64_t seen) const {
+void CopyThreadPool::lookForNext(uint64_t seen) const {
   auto end = std::chrono::steady_clock::now() + lookTime;
   while (round.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) _mm_pause();
 }
 
 // The threads live as long as the process.
-void CopyCrew::serve(Session& session) {
+void CopyThreadPool::serve(Session& session) {
   Thread& thread = Thread::current(session);
   std::unique_lock lock(mutex);
   for (uint64_t seen = 0;;) {
@@ -77,7 +77,7 @@ void CopyCrew::serve(Session& session) {
   }
 }
 
-CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
+CUresult CopyThreadPool::share(Thread& caller, uint64_t count, const Work& work) {
   Task mine{.work = &work, .count = count, .context = caller.contextStack.back()};
   {
     std::unique_lock lock(mutex);
@@ -100,7 +100,7 @@ CUresult CopyCrew::share(Thread& caller, uint64_t count, const Work& work) {
   return static_cast<CUresult>(mine.result.load());
 }
 
-void CopyCrew::awaitHelpers() {
+void CopyThreadPool::awaitHelpers() {
   auto end = std::chrono::steady_clock::now() + lookTime;
   for (unsigned left; (left = helping.load(std::memory_order_acquire)) != 0;) {
     if (std::chrono::steady_clock::now() < end) {
@@ -111,7 +111,7 @@ void CopyCrew::awaitHelpers() {
   }
 }
 
-void CopyCrew::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
+void CopyThreadPool::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
   constexpr uint64_t pageBytes = 4 * KiB, leastPiece = 64 * KiB, leastShared = 256 * KiB;
   uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), pageBytes));
   if (bytes < leastShared || piece >= bytes) {

@@ -2,7 +2,8 @@
 // link 55.
 //
 // Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
-// is a leaf: no frame is made under it. One copy at a time has the crew; a second one that comes meanwhile does its work alone.
+// is a leaf: no frame is made under it. One copy at a time has the thread pool; a second one that comes meanwhile does its work
+// alone.
 //
 // Waking a sleeping thread takes longer than copying a megabyte, so a helper looks for the next copy a while before it
 // sleeps, and the caller looks a while for the last helper's end.
@@ -20,14 +21,14 @@
 
 namespace vgpu::client {
 
-class CopyCrew {
+class CopyThreadPool {
  public:
   using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
 
   // How many threads help the caller: none where cores are few, or as VGPU_COPY_THREADS says.
   static unsigned size();
 
-  // Calls `work` for every piece below `count`, on the calling thread and the crew, all with the caller's current
+  // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current
   // context. Returns when all have returned; the first failure, after which no new piece is begun.
   CUresult share(Thread& caller, uint64_t count, const Work& work);
 

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "intercept/session/failure.h"
-#include "intercept/session/quiet-thread.h"
+#include "intercept/session/background-thread.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -14,7 +14,7 @@ constexpr auto period = std::chrono::milliseconds(500);
 
 void IdleMemory::note(Session& session) {
   std::lock_guard lock(mutex);
-  if (!thread.joinable()) thread = startQuietThread("vgpu-memory", [this, &session] { serve(session); });
+  if (!thread.joinable()) thread = startBackgroundThread("vgpu-memory", [this, &session] { serve(session); });
   if (noted) return;
   noted = true;
   changed.notify_all();

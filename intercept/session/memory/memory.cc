@@ -20,7 +20,7 @@ constexpr uint64_t hostGap = 4 * KiB;
 
 }  // namespace
 
-Memory::Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena)
+Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena)
     : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
 }
@@ -154,7 +154,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!devices[device].at(address) || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!devices[device].at(address) || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   if (CUresult error = postFree(thread, device, address)) return error;
@@ -178,7 +178,7 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   {
     std::lock_guard lock(mutex);
     for (auto& [address, allocation] : devices[device].allocations())
-      if ((context == 0 || allocation.owner == context) && !pools.isCooling(address)) held.push_back(address);
+      if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address)) held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
       if (ends(allocation.context)) heldHost.push_back(address);
     for (auto& [address, entry] : registered)

@@ -32,7 +32,7 @@ struct HostAllocation {
 
 class Memory {
  public:
-  Memory(const Segment& segment, EventLines& lines, const MemoryFile& hostArena);
+  Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
 
   // CUDA's answers. On success the allocation's frame has been posted. `owner` is the context that the allocation ends
   // with; 0 for memory of a pool, which ends with none.

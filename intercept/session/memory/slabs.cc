@@ -6,53 +6,53 @@
 
 namespace vgpu::client {
 
-uint32_t Slabs::numberTaking() {
-  uint32_t taking;
-  do taking = takings.fetch_add(1, std::memory_order_relaxed) + 1;
-  while (taking <= 1);  // after four thousand million
-  return taking;
+uint32_t Slabs::nextGeneration() {
+  uint32_t generation;
+  do generation = generations.fetch_add(1, std::memory_order_relaxed) + 1;
+  while (generation <= 1);  // after four thousand million
+  return generation;
 }
 
-std::optional<uint32_t> Slabs::takeAs(uint32_t taking, uint32_t first) {
+std::optional<uint32_t> Slabs::takeAs(uint32_t generation, uint32_t first) {
   for (uint32_t i = 0; i < slabCount; ++i) {
     uint32_t slab = (first + i) % slabCount;
     auto& busy = segment.slabState(slab).busy;
     uint32_t free = 0;
     if (busy.load(std::memory_order_relaxed) == 0 &&
-        busy.compare_exchange_strong(free, taking, std::memory_order_acquire))
+        busy.compare_exchange_strong(free, generation, std::memory_order_acquire))
       return slab;
   }
   return std::nullopt;
 }
 
-std::optional<uint32_t> Slabs::takeAnother(uint32_t first) { return takeAs(numberTaking(), first); }
+std::optional<uint32_t> Slabs::takeAnother(uint32_t first) { return takeAs(nextGeneration(), first); }
 
 std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& abandoned) {
   Backoff backoff;
-  uint32_t taking = numberTaking();
+  uint32_t generation = nextGeneration();
   while (!abandoned.load(std::memory_order_relaxed)) {
-    if (auto slab = takeAs(taking, first)) return slab;
+    if (auto slab = takeAs(generation, first)) return slab;
     // Nobody wakes us: the GPU gives slabs back with a plain write.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
   return std::nullopt;
 }
 
-void Slabs::lend(uint32_t slab, unsigned device, uint64_t stamp) {
-  Loan& loan = loans[slab];
-  loan.stamp.store(stamp, std::memory_order_relaxed);
+void Slabs::lend(uint32_t slab, unsigned device, uint64_t sequence) {
+  Lent& loan = lent[slab];
+  loan.sequence.store(sequence, std::memory_order_relaxed);
   loan.device.store(device, std::memory_order_relaxed);
-  loan.taking.store(segment.slabState(slab).busy.load(std::memory_order_relaxed), std::memory_order_release);
+  loan.generation.store(segment.slabState(slab).busy.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-void Slabs::reclaim(unsigned device, uint64_t stamp) {
+void Slabs::reclaim(unsigned device, uint64_t sequence) {
   for (uint32_t slab = 0; slab < slabCount; ++slab) {
-    Loan& loan = loans[slab];
-    uint32_t taking = loan.taking.load(std::memory_order_acquire);
-    if (taking == 0 || loan.device.load(std::memory_order_relaxed) != device ||
-        loan.stamp.load(std::memory_order_relaxed) >= stamp)
+    Lent& loan = lent[slab];
+    uint32_t generation = loan.generation.load(std::memory_order_acquire);
+    if (generation == 0 || loan.device.load(std::memory_order_relaxed) != device ||
+        loan.sequence.load(std::memory_order_relaxed) >= sequence)
       continue;
-    segment.slabState(slab).busy.compare_exchange_strong(taking, 0, std::memory_order_release);
+    segment.slabState(slab).busy.compare_exchange_strong(generation, 0, std::memory_order_release);
   }
 }
 

@@ -28,22 +28,22 @@ class Slabs {
   std::optional<uint32_t> takeAnother(uint32_t first);
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
 
-  // The frame of `stamp`, about to be sent, makes the slab the GPU's to give back.
-  void lend(uint32_t slab, unsigned device, uint64_t stamp);
-  // What frames before `stamp` have lent to the GPU of `device`, whose context has ended.
-  void reclaim(unsigned device, uint64_t stamp);
+  // The frame of `sequence`, about to be sent, makes the slab the GPU's to give back.
+  void lend(uint32_t slab, unsigned device, uint64_t sequence);
+  // What frames before `sequence` have lent to the GPU of `device`, whose context has ended.
+  void reclaim(unsigned device, uint64_t sequence);
 
  private:
-  struct Loan {
-    std::atomic<uint64_t> stamp{0};
-    std::atomic<uint32_t> device{0}, taking{0};  // `taking` is stored last, and says that the others are of it or newer
+  struct Lent {
+    std::atomic<uint64_t> sequence{0};
+    std::atomic<uint32_t> device{0}, generation{0};  // `taking` is stored last, and says that the others are of it or newer
   };
-  uint32_t numberTaking();
-  std::optional<uint32_t> takeAs(uint32_t taking, uint32_t first);
+  uint32_t nextGeneration();
+  std::optional<uint32_t> takeAs(uint32_t generation, uint32_t first);
 
   const Segment& segment;
-  std::atomic<uint32_t> takings{1};  // 1 is a slab of a snapshot's frames
-  std::array<Loan, slabCount> loans;
+  std::atomic<uint32_t> generations{1};  // 1 is a slab of a snapshot's frames
+  std::array<Lent, slabCount> lent;
 };
 
 }  // namespace vgpu::client

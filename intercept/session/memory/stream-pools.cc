@@ -28,7 +28,7 @@ void StreamPool::trim(uint64_t keepBytes) {
   reserved = std::max(roundUp(used, poolPiece), std::min(reserved, keepBytes / poolPiece * poolPiece));
 }
 
-StreamPools::StreamPools(const Segment& segment, EventLines& lines) : segment(segment), lines(lines) {
+StreamPools::StreamPools(const Segment& segment, CompletionWords& completions) : segment(segment), completions(completions) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     current[device] = defaultOf(device);
     pools[current[device]] = {.device = device, .isDefault = true};
@@ -78,53 +78,53 @@ CUmemoryPool StreamPools::poolOf(uint64_t address) const {
 
 std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   auto found = marksByStream.find({device, stream});
-  if (found != marksByStream.end()) return found->second.line;
-  auto line = lines.take();
-  if (line) marksByStream[{device, stream}] = {*line};
-  return line;
+  if (found != marksByStream.end()) return found->second.completion;
+  auto completion = completions.take();
+  if (completion) marksByStream[{device, stream}] = {*completion};
+  return completion;
 }
 
 std::optional<uint64_t> StreamPools::takeOfStream(unsigned device, uint64_t stream, uint64_t bytes) {
-  auto best = cooling.end();
-  for (auto entry = cooling.begin(); entry != cooling.end(); ++entry) {
+  auto best = pendingFrees.end();
+  for (auto entry = pendingFrees.begin(); entry != pendingFrees.end(); ++entry) {
     auto& freed = entry->second;
     bool fits = freed.bytes >= bytes && freed.bytes - bytes <= bytes / 4;
-    if (freed.device != device || freed.stream != stream || freed.stamp == nobodys || !fits) continue;
-    if (best == cooling.end() || freed.bytes < best->second.bytes) best = entry;
+    if (freed.device != device || freed.stream != stream || freed.sequence == nobodys || !fits) continue;
+    if (best == pendingFrees.end() || freed.bytes < best->second.bytes) best = entry;
   }
-  if (best == cooling.end()) return std::nullopt;
+  if (best == pendingFrees.end()) return std::nullopt;
   uint64_t address = best->first;
   drop(address);
   return address;
 }
 
 void StreamPools::cool(uint64_t address, const Freed& freed) {
-  cooling.emplace(address, freed);
-  coolingCount.store(cooling.size(), std::memory_order_relaxed);
+  pendingFrees.emplace(address, freed);
+  pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
 }
 
 void StreamPools::drop(uint64_t address) {
-  cooling.erase(address);
-  coolingCount.store(cooling.size(), std::memory_order_relaxed);
+  pendingFrees.erase(address);
+  pendingFreeCount.store(pendingFrees.size(), std::memory_order_relaxed);
 }
 
-void StreamPools::setStamp(uint64_t address, uint64_t stamp) {
-  auto found = cooling.find(address);
-  if (found == cooling.end()) return;
-  found->second.stamp = stamp;
-  auto& last = marksByStream[{found->second.device, found->second.stream}].lastStamp;
-  last = std::max(last, stamp);
+void StreamPools::setSequence(uint64_t address, uint64_t sequence) {
+  auto found = pendingFrees.find(address);
+  if (found == pendingFrees.end()) return;
+  found->second.sequence = sequence;
+  auto& last = marksByStream[{found->second.device, found->second.stream}].lastSequence;
+  last = std::max(last, sequence);
 }
 
-bool StreamPools::hasCooling(unsigned device) const {
-  return std::any_of(cooling.begin(), cooling.end(), [&](auto& entry) { return entry.second.device == device; });
+bool StreamPools::hasPendingFree(unsigned device) const {
+  return std::any_of(pendingFrees.begin(), pendingFrees.end(), [&](auto& entry) { return entry.second.device == device; });
 }
 
 std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
   std::vector<uint64_t> past;
-  for (auto& [address, freed] : cooling) {
-    if (freed.device != device || freed.stamp == nobodys || (!all && !isPast(freed))) continue;
-    freed.stamp = nobodys;
+  for (auto& [address, freed] : pendingFrees) {
+    if (freed.device != device || freed.sequence == nobodys || (!all && !isPast(freed))) continue;
+    freed.sequence = nobodys;
     past.push_back(address);
   }
   return past;
@@ -133,16 +133,16 @@ std::vector<uint64_t> StreamPools::takePast(unsigned device, bool all) {
 bool StreamPools::isPast(const Freed& freed) const {
   auto marks = marksByStream.find({freed.device, freed.stream});
   return marks == marksByStream.end() ||
-         segment.eventLine(marks->second.line).done.load(std::memory_order_acquire) >= freed.stamp;
+         segment.completionWord(marks->second.completion).done.load(std::memory_order_acquire) >= freed.sequence;
 }
 
 void StreamPools::dropLines(const HandleTable& handles) {
   std::erase_if(marksByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
     if (stream == 0 || handles.find(api::Kind::STREAM, stream) != nullptr) return false;
-    for (auto& [address, freed] : cooling)
+    for (auto& [address, freed] : pendingFrees)
       if (freed.device == device && freed.stream == stream) return false;
-    lines.give(entry.second.line, device, entry.second.lastStamp);
+    completions.give(entry.second.completion, device, entry.second.lastSequence);
     return true;
   });
 }
@@ -198,30 +198,30 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
   const unsigned device = thread.deviceOf(stream);
-  std::optional<uint32_t> line;
+  std::optional<uint32_t> completion;
   {
     std::lock_guard lock(mutex);
     pools.dropLines(thread.session.handles);
     auto found = devices[device].at(address);
-    if (!found || pools.isCooling(address)) return CUDA_ERROR_INVALID_VALUE;
-    line = pools.lineOf(device, stream);
-    if (line) {
+    if (!found || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
+    completion = pools.lineOf(device, stream);
+    if (completion) {
       uint64_t again = pools.poolOf(address) != nullptr ? found->bytes : 0;
       pools.freed(address);
       pools.cool(address, {device, again, stream, StreamPools::nobodys});
     }
   }
-  if (!line) return free(thread, address);  // every line is an event's: wait, then
-  uint64_t stamp;
+  if (!completion) return free(thread, address);  // every completion word is an event's: wait, then
+  uint64_t sequence;
   {
     Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
     frame.setStream(stream);
-    frame->setLine(*line);
-    stamp = frame.stamp();
+    frame->setLine(*completion);
+    sequence = frame.sequence();
     if (CUresult error = frame.post()) return error;
   }
   std::lock_guard lock(mutex);
-  pools.setStamp(address, stamp);
+  pools.setSequence(address, sequence);
   return CUDA_SUCCESS;
 }
 

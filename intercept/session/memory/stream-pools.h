@@ -3,8 +3,8 @@
 //
 // An allocation is one of the device's arena like any other (memory.h). What is new is its end: freed in a stream, it
 // can be had again at once by an allocation in that same stream, whose work comes later anyway; by anybody else once
-// the stream has come to the place of the free. To know that, a mark follows each free: the GPU writes its stamp into
-// an event line that belongs to the stream.
+// the stream has come to the place of the free. To know that, a mark follows each free: the GPU writes its sequence number into
+// an event completion word that belongs to the stream.
 //
 // Any thread, under Memory's mutex. All of it is in the program's process and survives a suspend; marks are written in
 // the segment, or travel in the ring.
@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-#include "intercept/session/event-lines.h"
+#include "intercept/session/completion-words.h"
 
 namespace vgpu::client {
 
@@ -41,7 +41,7 @@ struct StreamPool {
 
 class StreamPools {
  public:
-  StreamPools(const Segment& segment, EventLines& lines);
+  StreamPools(const Segment& segment, CompletionWords& completions);
 
   // By the handle that the program has; nullptr for one that it has not.
   StreamPool* find(CUmemoryPool pool);
@@ -63,25 +63,25 @@ class StreamPools {
   struct Freed {
     unsigned device;
     uint64_t bytes;  // 0: cannot be handed out again as it is
-    uint64_t stream, stamp;
+    uint64_t stream, sequence;
   };
-  // The line of a stream's marks, and the last of them; nothing where there is none left.
+  // The completion word of a stream's marks, and the last of them; nothing where there is none left.
   std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
-  // `stamp` is `nobodys` until the mark is on its way.
+  // `sequence` is `nobodys` until the mark is on its way.
   static constexpr uint64_t nobodys = UINT64_MAX;
   void cool(uint64_t address, const Freed& freed);
-  void setStamp(uint64_t address, uint64_t stamp);
-  bool isCooling(uint64_t address) const { return cooling.contains(address); }
-  bool hasCooling(unsigned device) const;
+  void setSequence(uint64_t address, uint64_t sequence);
+  bool isPendingFree(uint64_t address) const { return pendingFrees.contains(address); }
+  bool hasPendingFree(unsigned device) const;
   // Without the mutex: whether there is anything to collect.
-  bool hasAny() const { return coolingCount.load(std::memory_order_relaxed) != 0; }
+  bool hasAny() const { return pendingFreeCount.load(std::memory_order_relaxed) != 0; }
   // The smallest range that was freed in that very stream and holds `bytes` without much waste.
   std::optional<uint64_t> takeOfStream(unsigned device, uint64_t stream, uint64_t bytes);
   // The ranges on `device` whose streams have come to their frees; all of them where `all`: the device is idle, or its
   // context has ended. They are the caller's, to be ended and then dropped.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
-  // Gives the lines of streams that are gone back.
+  // Gives the completion words of streams that are gone back.
   void dropLines(const HandleTable& handles);
 
  private:
@@ -92,17 +92,17 @@ class StreamPools {
     uint64_t bytes;
   };
   const Segment& segment;
-  EventLines& lines;
+  CompletionWords& completions;
   std::map<CUmemoryPool, StreamPool> pools;
   std::map<uint64_t, Owned> owned;    // by address
-  std::map<uint64_t, Freed> cooling;  // by address
+  std::map<uint64_t, Freed> pendingFrees;  // by address
   struct Marks {
-    uint32_t line;
-    uint64_t lastStamp = 0;
+    uint32_t completion;
+    uint64_t lastSequence = 0;
   };
   std::map<std::pair<unsigned, uint64_t>, Marks> marksByStream;
   std::array<CUmemoryPool, maxDevices> current{};
-  std::atomic<size_t> coolingCount{0};
+  std::atomic<size_t> pendingFreeCount{0};
   uint64_t created = 0;
 };
 

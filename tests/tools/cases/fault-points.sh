@@ -46,4 +46,4 @@ kill -CONT "${double[two]}"
 wait "$suspend" || fail "a program that was stopped for a while was not suspended"
 
 VGPU_FAULT_POINT=no-such-point startNode d
-says d 'VGPU_FAULT_POINT=no-such-point is none' || fail "an unknown point was taken"
+says d 'VGPU_FAULT_POINT=no-such-point is not a fault point' || fail "an unknown point was taken"

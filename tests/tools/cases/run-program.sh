@@ -66,6 +66,6 @@ mute=$!
 waitUntil says mute listens
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} XDG_RUNTIME_DIR=$dir/runtime expectCode 0 timeout "$limit" "$tree/bin/vgpuctl" run -- /bin/true
 kill "$mute"
-says run "$dir/runtime/vgpu/vgpud.sock has hung up" || fail "what answers there is not named"
+says run "$dir/runtime/vgpu/vgpud.sock closed the connection" || fail "what answers there is not named"
 says run 'no vgpud runs' && fail "who answers is called absent"
 says run 'this program has a private one' || fail "the private daemon is not mentioned"

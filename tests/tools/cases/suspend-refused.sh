@@ -30,9 +30,9 @@ stillWorks a one
 mkdir "$dir/small"
 mount -t tmpfs -o size=64k,nr_inodes=16 none "$dir/small" 2>/dev/null || skip "no permission to mount a small disk"
 dd if=/dev/zero of="$dir/small/filler" bs=4k count=16 2>/dev/null
-onlyFiller() { [ "$(ls -A "$dir/small")" = filler ]; }
+onlyPlaceholder() { [ "$(ls -A "$dir/small")" = filler ]; }
 refused "No space left on device" ctl a suspend one --to "$dir/small/snapshot"
-waitUntil onlyFiller
+waitUntil onlyPlaceholder
 stillWorks a one
 rm "$dir/small/filler"
 mount -o remount,ro "$dir/small" || fail "cannot make the disk read-only"

@@ -68,7 +68,7 @@ std::string workerCall(const Method& m) {
     if (result != nullptr) {
       before += fmt::format("  {} {}{{}};\n", pointee(p), p.name);
       argument = "&" + p.name;
-      after += fmt::format("  answer.init<api::Cuda::{}Results>().set{}(static_cast<{}>(toWire({})));\n", m.typeName,
+      after += fmt::format("  reply.init<api::Cuda::{}Results>().set{}(static_cast<{}>(toWire({})));\n", m.typeName,
                            result->accessor, result->type, p.name);
     } else if (parameter->effect == Effect::creates) {
       before += fmt::format("  {} {}{{}};\n", pointee(p), p.name);
@@ -86,7 +86,7 @@ std::string workerCall(const Method& m) {
     arguments += (arguments.empty() ? "" : ", ") + argument;
   }
   std::string out = fmt::format("CUresult {0}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{1}Params>& p, "
-                                "[[maybe_unused]] Answer& answer) {{\n", m.name, m.typeName);
+                                "[[maybe_unused]] Reply& reply) {{\n", m.name, m.typeName);
   out += before;
   out += fmt::format("  if (CUresult error = on.driver.{}({})) return error;\n", m.driver, arguments) + after;
   return out + "  return CUDA_SUCCESS;\n}\n\n";
@@ -144,7 +144,7 @@ std::string emitHandlers(const std::vector<Method>& methods) {
   out += "#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {\n\n";
   for (auto& m : methods) {
     if (!m.onWire() || m.workerGenerated()) continue;
-    out += fmt::format("// By hand: {}.\nCUresult {}(Execution& on, const api::FrameReader<api::Cuda::{}Params>& p, Answer& answer);\n",
+    out += fmt::format("// By hand: {}.\nCUresult {}(Execution& on, const api::FrameReader<api::Cuda::{}Params>& p, Reply& reply);\n",
                        m.workerByHand, m.name, m.typeName);
   }
   return out + "\n}  // namespace vgpu::stub\n";
@@ -156,11 +156,11 @@ std::string emitDispatch(const std::vector<Method>& methods) {
   for (auto& m : methods)
     if (m.workerGenerated()) out += workerCall(m);
   out += "}  // namespace generated\n\n";
-  out += "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Answer& answer) {\n";
+  out += "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Reply& reply) {\n";
   out += "  switch (method) {\n";
   for (auto& m : methods) {
     if (!m.onWire()) continue;
-    out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), answer);\n",
+    out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n",
                        m.name, m.typeName, m.workerGenerated() ? "generated::" : "");
   }
   out += "    default: return refuse(method);\n  }\n}\n\n}  // namespace vgpu::stub\n";

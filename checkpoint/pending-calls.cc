@@ -1,4 +1,4 @@
-#include "checkpoint/tail.h"
+#include "checkpoint/pending-calls.h"
 
 #include <capnp/serialize.h>
 #include <fmt/format.h>
@@ -17,9 +17,9 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-constexpr char tailMagic[8] = {'v', 'g', 'p', 'u', 't', 'a', 'i', 'l'};
+constexpr char pendingCallsMagic[8] = {'v', 'g', 'p', 'u', 'c', 'a', 'l', 'l'};
 
-struct TailHeader {
+struct PendingCallsHeader {
   char magic[8];
   uint64_t barrier, head, slabs;
 };
@@ -30,7 +30,7 @@ struct SlabHeader {
 
 // A FrameHeader as plain bytes.
 struct FrameStart {
-  uint64_t stamp;
+  uint64_t sequence;
   uint32_t bytes;
   uint16_t method, slot;
   uint8_t device, reserved[7];
@@ -45,8 +45,8 @@ uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) 
     FrameStart start;
     KJ_REQUIRE(frames.size() - at >= sizeof start, "the ring ends within a frame", barrier + at);
     std::memcpy(&start, &frames[at], sizeof start);
-    KJ_REQUIRE(start.stamp == barrier + at + 1, "a frame of the ring's tail is not complete", barrier + at,
-               start.stamp);
+    KJ_REQUIRE(start.sequence == barrier + at + 1, "a pending frame is not complete", barrier + at,
+               start.sequence);
     KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
                    start.bytes <= frames.size() - at,
                "a frame of impossible size", barrier + at, start.bytes);
@@ -128,7 +128,7 @@ std::span<const std::byte> bytesOf(const T& value) {
 }
 
 std::span<const std::byte> take(std::span<const std::byte>& bytes, uint64_t count) {
-  KJ_REQUIRE(count <= bytes.size(), "it ends early", count, bytes.size());
+  KJ_REQUIRE(count <= bytes.size(), "the pending-calls file is truncated", count, bytes.size());
   auto taken = bytes.first(count);
   bytes = bytes.subspan(count);
   return taken;
@@ -143,76 +143,76 @@ T takeValue(std::span<const std::byte>& bytes) {
 
 }  // namespace
 
-Tail captureTail(const Segment& segment, uint64_t barrier) {
-  Tail tail{.barrier = barrier, .head = segment.header().head.load()};
-  KJ_REQUIRE(tail.head >= barrier && tail.head - barrier <= ringBytes, "the ring's head is out of reach", tail.head,
+PendingCalls capturePendingCalls(const Segment& segment, uint64_t barrier) {
+  PendingCalls pending{.barrier = barrier, .head = segment.header().head.load()};
+  KJ_REQUIRE(pending.head >= barrier && pending.head - barrier <= ringBytes, "the ring's head is out of reach", pending.head,
              barrier);
   const std::byte* start = segment.ringAt(barrier);
-  tail.frames.assign(start, start + (tail.head - barrier));
-  for (auto [slab, bytes] : slabsOf(barrier, tail.frames, tail.frameCount))
-    tail.slabs.push_back({slab, {segment.slab(slab), segment.slab(slab) + bytes}});
-  return tail;
+  pending.frames.assign(start, start + (pending.head - barrier));
+  for (auto [slab, bytes] : slabsOf(barrier, pending.frames, pending.frameCount))
+    pending.slabs.push_back({slab, {segment.slab(slab), segment.slab(slab) + bytes}});
+  return pending;
 }
 
-std::vector<std::byte> encodeTail(const Tail& tail) {
-  size_t size = sizeof(TailHeader) + tail.frames.size();
-  for (auto& slab : tail.slabs) size += sizeof(SlabHeader) + slab.bytes.size();
+std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {
+  size_t size = sizeof(PendingCallsHeader) + pending.frames.size();
+  for (auto& slab : pending.slabs) size += sizeof(SlabHeader) + slab.bytes.size();
   std::vector<std::byte> whole(size);
   std::span<std::byte> out = whole;
-  TailHeader header{{}, tail.barrier, tail.head, tail.slabs.size()};
-  std::copy(std::begin(tailMagic), std::end(tailMagic), header.magic);
+  PendingCallsHeader header{{}, pending.barrier, pending.head, pending.slabs.size()};
+  std::copy(std::begin(pendingCallsMagic), std::end(pendingCallsMagic), header.magic);
   put(out, bytesOf(header));
-  put(out, tail.frames);
-  for (auto& slab : tail.slabs) {
+  put(out, pending.frames);
+  for (auto& slab : pending.slabs) {
     put(out, bytesOf(SlabHeader{slab.slab, static_cast<uint32_t>(slab.bytes.size())}));
     put(out, slab.bytes);
   }
   return whole;
 }
 
-Tail decodeTail(std::span<const std::byte> bytes) {
-  auto header = takeValue<TailHeader>(bytes);
-  KJ_REQUIRE(std::equal(std::begin(tailMagic), std::end(tailMagic), header.magic), "it is no tail of a ring");
+PendingCalls decodePendingCalls(std::span<const std::byte> bytes) {
+  auto header = takeValue<PendingCallsHeader>(bytes);
+  KJ_REQUIRE(std::equal(std::begin(pendingCallsMagic), std::end(pendingCallsMagic), header.magic), "not a pending-calls file");
   KJ_REQUIRE(header.head >= header.barrier && header.head - header.barrier <= ringBytes && header.slabs <= slabCount &&
                  header.barrier % frameUnit == 0,
              "its header makes no sense", header.barrier, header.head, header.slabs);
-  Tail tail{.barrier = header.barrier, .head = header.head};
-  auto frames = take(bytes, tail.head - tail.barrier);
-  tail.frames.assign(frames.begin(), frames.end());
-  tail.frameCount = walk(tail.barrier, frames, [](auto&, auto) {});
+  PendingCalls pending{.barrier = header.barrier, .head = header.head};
+  auto frames = take(bytes, pending.head - pending.barrier);
+  pending.frames.assign(frames.begin(), frames.end());
+  pending.frameCount = walk(pending.barrier, frames, [](auto&, auto) {});
   for (uint64_t i = 0; i < header.slabs; ++i) {
     auto slab = takeValue<SlabHeader>(bytes);
     KJ_REQUIRE(slab.slab < slabCount && slab.bytes <= slabBytes, "a slab that does not exist", slab.slab, slab.bytes);
     auto content = take(bytes, slab.bytes);
-    tail.slabs.push_back({slab.slab, {content.begin(), content.end()}});
+    pending.slabs.push_back({slab.slab, {content.begin(), content.end()}});
   }
   KJ_REQUIRE(bytes.empty(), "something lies behind its end", bytes.size());
-  return tail;
+  return pending;
 }
 
-void requireSamePlace(const Tail& tail, const Segment& segment) {
+void requireSamePlace(const PendingCalls& pending, const Segment& segment) {
   uint64_t from = segment.header().tail.load(), to = segment.header().head.load();
-  bool unused = from == 0 && to == 0, same = from == tail.barrier && to == tail.head;
+  bool unused = from == 0 && to == 0, same = from == pending.barrier && to == pending.head;
   if (unused || same) return;
   fail(fmt::format(
       "the snapshot is of another moment of this program: it holds the calls from {} to {}, and the program "
       "waits with those from {} to {}. Resume the snapshot of its last suspend",
-      tail.barrier, tail.head, from, to));
+      pending.barrier, pending.head, from, to));
 }
 
-void putBack(const Tail& tail, const Segment& segment) {
-  for (auto& slab : tail.slabs) {
+void putBack(const PendingCalls& pending, const Segment& segment) {
+  for (auto& slab : pending.slabs) {
     std::copy(slab.bytes.begin(), slab.bytes.end(), segment.slab(slab.slab));
-    uint32_t free = 0;  // the program's own segment says already which taking it is
+    uint32_t free = 0;  // the program's own segment has its generation already
     segment.slabState(slab.slab).busy.compare_exchange_strong(free, 1);
   }
-  walk(tail.barrier, tail.frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
-    std::copy(frame.begin() + sizeof start.stamp, frame.end(), segment.ringAt(start.stamp - 1) + sizeof start.stamp);
+  walk(pending.barrier, pending.frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
+    std::copy(frame.begin() + sizeof start.sequence, frame.end(), segment.ringAt(start.sequence - 1) + sizeof start.sequence);
   });
-  segment.header().tail.store(tail.barrier);
-  segment.header().head.store(tail.head);
-  walk(tail.barrier, tail.frames, [&](const FrameStart& start, std::span<const std::byte>) {
-    std::memcpy(segment.ringAt(start.stamp - 1), &start.stamp, sizeof start.stamp);
+  segment.header().tail.store(pending.barrier);
+  segment.header().head.store(pending.head);
+  walk(pending.barrier, pending.frames, [&](const FrameStart& start, std::span<const std::byte>) {
+    std::memcpy(segment.ringAt(start.sequence - 1), &start.sequence, sizeof start.sequence);
   });
 }
 

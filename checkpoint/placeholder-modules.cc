@@ -1,4 +1,4 @@
-#include "checkpoint/fillers.h"
+#include "checkpoint/placeholder-modules.h"
 
 #include <fmt/format.h>
 
@@ -12,22 +12,22 @@ namespace {
 constexpr uint64_t half = variableChunk / 2;       // the largest that two of fill a chunk
 constexpr uint64_t mostApart = uint64_t{1} << 40;  // more than any device has: what lies there is other memory
 
-std::string fillerOf(uint64_t bytes) {
+std::string placeholderOf(uint64_t bytes) {
   return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 filler[{}];\n",
                      bytes);
 }
 
 }  // namespace
 
-Fillers::~Fillers() {
-  while (!fillers.empty()) unload(fillers.begin());
+PlaceholderModules::~PlaceholderModules() {
+  while (!placeholders.empty()) unload(placeholders.begin());
 }
 
-std::optional<uint64_t> Fillers::load(unsigned device, uint64_t bytes) {
+std::optional<uint64_t> PlaceholderModules::load(unsigned device, uint64_t bytes) {
   if (++loads > mostLoads) return std::nullopt;
   on.select(device);
   CUmodule module = nullptr;
-  if (on.driver.cuModuleLoadDataEx(&module, fillerOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS)
+  if (on.driver.cuModuleLoadDataEx(&module, placeholderOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS)
     return std::nullopt;
   CUdeviceptr address = 0;
   size_t size = 0;
@@ -35,25 +35,25 @@ std::optional<uint64_t> Fillers::load(unsigned device, uint64_t bytes) {
     on.driver.cuModuleUnload(module);
     return std::nullopt;
   }
-  fillers[address] = {bytes, device, module};
+  placeholders[address] = {bytes, device, module};
   return address;
 }
 
-// Fillers that lie elsewhere stay: they are in gaps that nobody knew of.
-bool Fillers::loadAt(unsigned device, uint64_t address, uint64_t bytes) {
+// PlaceholderModules that lie elsewhere stay: they are in gaps that nobody knew of.
+bool PlaceholderModules::loadAt(unsigned device, uint64_t address, uint64_t bytes) {
   std::optional<uint64_t> at;
   do at = load(device, bytes);
   while (at && *at != address);
   return at.has_value();
 }
 
-Fillers::Map::iterator Fillers::unload(Map::iterator filler) {
-  on.select(filler->second.device);
-  on.driver.cuModuleUnload(filler->second.module);
-  return fillers.erase(filler);
+PlaceholderModules::Map::iterator PlaceholderModules::unload(Map::iterator placeholder) {
+  on.select(placeholder->second.device);
+  on.driver.cuModuleUnload(placeholder->second.module);
+  return placeholders.erase(placeholder);
 }
 
-void Fillers::fill(std::map<uint64_t, unsigned> wanted) {
+void PlaceholderModules::fill(std::map<uint64_t, unsigned> wanted) {
   while (!wanted.empty()) {
     unsigned device = wanted.begin()->second;
     auto at = load(device, half);
@@ -62,7 +62,7 @@ void Fillers::fill(std::map<uint64_t, unsigned> wanted) {
     if (wanted.empty() || *at > wanted.rbegin()->first) return;
     auto known = wanted.find(*at);
     if (known != wanted.end() && known->second != device) {  // another device's: the chunk goes, and is made again
-      unload(fillers.find(*at));
+      unload(placeholders.find(*at));
       device = known->second;
       at = load(device, half);
       if (!at || *at != known->first) return;
@@ -72,16 +72,16 @@ void Fillers::fill(std::map<uint64_t, unsigned> wanted) {
   }
 }
 
-bool Fillers::cover(uint64_t begin, uint64_t end) const {
-  auto at = fillers.upper_bound(begin);
-  if (at != fillers.begin()) --at;
-  for (; begin < end && at != fillers.end() && at->first <= begin; ++at) begin = at->first + at->second.bytes;
+bool PlaceholderModules::cover(uint64_t begin, uint64_t end) const {
+  auto at = placeholders.upper_bound(begin);
+  if (at != placeholders.begin()) --at;
+  for (; begin < end && at != placeholders.end() && at->first <= begin; ++at) begin = at->first + at->second.bytes;
   return begin >= end;
 }
 
-bool Fillers::cutAt(unsigned device, uint64_t address) {
-  auto at = fillers.upper_bound(address);
-  if (at == fillers.begin()) return true;
+bool PlaceholderModules::cutAt(unsigned device, uint64_t address) {
+  auto at = placeholders.upper_bound(address);
+  if (at == placeholders.begin()) return true;
   uint64_t begin = (--at)->first, end = begin + at->second.bytes;
   if (address == begin || address >= end) return true;
   if (at->second.device != device) return false;
@@ -89,15 +89,15 @@ bool Fillers::cutAt(unsigned device, uint64_t address) {
   return loadAt(device, begin, address - begin) && loadAt(device, address, end - address);
 }
 
-bool Fillers::cut(unsigned device, uint64_t begin, uint64_t end) {
+bool PlaceholderModules::cut(unsigned device, uint64_t begin, uint64_t end) {
   return cutAt(device, begin) && cutAt(device, end) && cover(begin, end);
 }
 
-void Fillers::open(uint64_t begin, uint64_t end) {
-  for (auto at = fillers.lower_bound(begin); at != fillers.end() && at->first < end;) at = unload(at);
+void PlaceholderModules::open(uint64_t begin, uint64_t end) {
+  for (auto at = placeholders.lower_bound(begin); at != placeholders.end() && at->first < end;) at = unload(at);
 }
 
-bool Fillers::close(unsigned device, uint64_t begin, uint64_t end) {
+bool PlaceholderModules::close(unsigned device, uint64_t begin, uint64_t end) {
   while (begin < end && !cover(begin, end)) {
     // A whole chunk takes two, because one would have it to itself.
     uint64_t bytes = end - begin < variableChunk ? end - begin : half;

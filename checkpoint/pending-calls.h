@@ -14,14 +14,14 @@
 
 namespace vgpu::checkpoint {
 
-constexpr uint64_t maxTailBytes = ringBytes + slabCount * (slabBytes + 16) + 4096;
+constexpr uint64_t maxPendingCallsBytes = ringBytes + slabCount * (slabBytes + 16) + 4096;
 
 struct SlabContent {
   uint32_t slab = 0;
   std::vector<std::byte> bytes;  // the first ones of it; empty where a frame only writes into the slab
 };
 
-struct Tail {
+struct PendingCalls {
   uint64_t barrier = 0, head = 0;
   std::vector<std::byte> frames;  // [barrier, head) of the ring
   std::vector<SlabContent> slabs;
@@ -29,16 +29,16 @@ struct Tail {
 };
 
 // Of a segment whose gate is closed. Throws kj::Exception where a frame is incomplete or no valid message.
-Tail captureTail(const Segment& segment, uint64_t barrier);
+PendingCalls capturePendingCalls(const Segment& segment, uint64_t barrier);
 
-std::vector<std::byte> encodeTail(const Tail& tail);
+std::vector<std::byte> encodePendingCalls(const PendingCalls& pending);
 // Throws kj::Exception that says what of it makes no sense.
-Tail decodeTail(std::span<const std::byte> bytes);
+PendingCalls decodePendingCalls(std::span<const std::byte> bytes);
 
 // Throws kj::Exception unless `segment` is that of the program at this barrier, or has never been used.
-void requireSamePlace(const Tail& tail, const Segment& segment);
+void requireSamePlace(const PendingCalls& pending, const Segment& segment);
 
-// Writes the frames to their positions, their stamps last, and the slabs' bytes.
-void putBack(const Tail& tail, const Segment& segment);
+// Writes the frames to their positions, their sequence numbers last, and the slabs' bytes.
+void putBack(const PendingCalls& pending, const Segment& segment);
 
 }  // namespace vgpu::checkpoint

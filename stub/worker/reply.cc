@@ -1,11 +1,11 @@
-#include "stub/worker/answer.h"
+#include "stub/worker/reply.h"
 
 #include <capnp/any.h>
 #include <kj/debug.h>
 
 namespace vgpu::stub {
 
-std::span<const capnp::word> Answer::words() {
+std::span<const capnp::word> Reply::words() {
   if (!message) return {};
   auto segments = message->getSegmentsForOutput();
   if (segments.size() == 1) return {segments[0].begin(), segments[0].size()};
@@ -20,7 +20,7 @@ std::span<const capnp::word> Answer::words() {
   return {joined.begin(), joined.size()};
 }
 
-void Answer::reset() {
+void Reply::reset() {
   if (message) {
     message.reset();
     scratch.fill({});

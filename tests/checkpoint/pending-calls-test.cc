@@ -1,4 +1,4 @@
-#include "checkpoint/tail.h"
+#include "checkpoint/pending-calls.h"
 
 #include <doctest/doctest.h>
 
@@ -75,7 +75,7 @@ std::vector<std::string> framesFrom(const Segment& segment, uint64_t position) {
 
 }  // namespace
 
-TEST_CASE("the tail of a ring executes in another segment as it would have here") {
+TEST_CASE("the pending of a ring executes in another segment as it would have here") {
   Ring ring;
   for (uint64_t i = 0; i < 50; i++) post(ring.segment, memAlloc(0, 4096 * i), static_cast<uint16_t>(i));
   post(ring.segment, copyFromSlab(7, 1000));
@@ -84,12 +84,12 @@ TEST_CASE("the tail of a ring executes in another segment as it would have here"
   std::memcpy(ring.segment.slab(7), content.data(), content.size());
   ring.segment.slabState(7).busy = 1;
 
-  Tail tail = captureTail(ring.segment, ring.barrier);
-  CHECK(tail.frameCount == 52);
-  REQUIRE(tail.slabs.size() == 1);
-  CHECK(tail.slabs[0].slab == 7);
-  CHECK(tail.slabs[0].bytes.size() == 1000);
-  Tail read = decodeTail(encodeTail(tail));
+  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  CHECK(pending.frameCount == 52);
+  REQUIRE(pending.slabs.size() == 1);
+  CHECK(pending.slabs[0].slab == 7);
+  CHECK(pending.slabs[0].bytes.size() == 1000);
+  PendingCalls read = decodePendingCalls(encodePendingCalls(pending));
   CHECK(read.frameCount == 52);
 
   Segment other{Segment::create()};
@@ -104,10 +104,10 @@ TEST_CASE("the tail of a ring executes in another segment as it would have here"
   CHECK(frames == framesFrom(ring.segment, ring.barrier));
   // And the ring goes on behind them.
   post(other, memAlloc(0, 1));
-  CHECK(framesFrom(other, tail.head).size() == 1);
+  CHECK(framesFrom(other, pending.head).size() == 1);
 }
 
-TEST_CASE("the slabs of copied boxes go with the tail") {
+TEST_CASE("the slabs of copied boxes go with the pending calls") {
   Ring ring;
   post(ring.segment, copyBoxFromSlab(9, 50, 3, 2));
   post(ring.segment, copyBoxFromSlab(11, 50, 3, 0));  // one slice
@@ -115,7 +115,7 @@ TEST_CASE("the slabs of copied boxes go with the tail") {
   auto content = randomBytes(slabBytes, 2);
   for (uint32_t slab : {9, 11}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
   Segment other{Segment::create()};
-  putBack(decodeTail(encodeTail(captureTail(ring.segment, ring.barrier))), other);
+  putBack(decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier))), other);
   CHECK(other.slabState(9).busy == 1);
   CHECK(std::memcmp(other.slab(9), content.data(), 300) == 0);
   CHECK(other.slab(9)[300] == std::byte{0});
@@ -124,7 +124,7 @@ TEST_CASE("the slabs of copied boxes go with the tail") {
   CHECK(other.slabState(10).busy == 1);
 }
 
-TEST_CASE("a tail that wraps around the ring's end is whole") {
+TEST_CASE("a pending that wraps around the ring's end is whole") {
   Segment segment{Segment::create()};
   uint64_t position = 0;
   {
@@ -137,27 +137,27 @@ TEST_CASE("a tail that wraps around the ring's end is whole") {
     }
   }
   for (uint64_t i = 0; i < 100; i++) post(segment, memAlloc(0, i));
-  Tail tail = decodeTail(encodeTail(captureTail(segment, position)));
-  CHECK(tail.frameCount == 100);
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(segment, position)));
+  CHECK(pending.frameCount == 100);
   Segment other{Segment::create()};
-  putBack(tail, other);
+  putBack(pending, other);
   CHECK(framesFrom(other, position) == framesFrom(segment, position));
 }
 
-TEST_CASE("a ring without a tail has an empty one") {
+TEST_CASE("a ring without a pending has an empty one") {
   Ring ring;
-  Tail tail = decodeTail(encodeTail(captureTail(ring.segment, ring.barrier)));
-  CHECK(tail.frameCount == 0);
-  CHECK(tail.frames.empty());
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier)));
+  CHECK(pending.frameCount == 0);
+  CHECK(pending.frames.empty());
 }
 
-TEST_CASE("a tail is put back only where it came from") {
+TEST_CASE("a pending is put back only where it came from") {
   Ring ring;
   post(ring.segment, memAlloc(0, 1));
-  Tail tail = captureTail(ring.segment, ring.barrier);
-  requireSamePlace(tail, ring.segment);
+  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  requireSamePlace(pending, ring.segment);
   post(ring.segment, memAlloc(0, 2));
-  CHECK_THROWS_WITH_AS(requireSamePlace(tail, ring.segment), doctest::Contains("another moment of this program"),
+  CHECK_THROWS_WITH_AS(requireSamePlace(pending, ring.segment), doctest::Contains("another moment of this program"),
                        kj::Exception);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
     post(ring.segment, memAlloc(0, 1));
     post(ring.segment, copyFromSlab(1, 10));
     change(ring);
-    CHECK_THROWS_AS(captureTail(ring.segment, ring.barrier), kj::Exception);
+    CHECK_THROWS_AS(capturePendingCalls(ring.segment, ring.barrier), kj::Exception);
   };
   refused([](Ring& ring) { ring.segment.header().head = 0; });
   refused([](Ring& ring) { ring.segment.header().head += ringBytes; });
@@ -187,25 +187,25 @@ TEST_CASE("a slab number or size past the last is left to the worker") {
   post(ring.segment, copyBoxFromSlab(4, slabBytes, 2, 1));
   post(ring.segment, copyBoxFromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32, 1));
   post(ring.segment, copyBoxFromSlab(6, 1024, 1024, 2));
-  Tail tail = captureTail(ring.segment, ring.barrier);
-  CHECK(tail.frameCount == 5);
-  CHECK(tail.slabs.empty());
+  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  CHECK(pending.frameCount == 5);
+  CHECK(pending.slabs.empty());
 }
 
-TEST_CASE("a tail's file with a bit changed or cut off never leads outside of it") {
+TEST_CASE("a pending-calls file with a bit changed or cut off never leads outside of it") {
   Ring ring;
   for (uint64_t i = 0; i < 3; i++) post(ring.segment, memAlloc(0, 4096 * i));
   post(ring.segment, copyFromSlab(7, 100));
-  auto good = encodeTail(captureTail(ring.segment, ring.barrier));
+  auto good = encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier));
   for (size_t bit = 0; bit < good.size() * 8; bit++) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     try {
-      Tail tail = decodeTail(bad);
-      CHECK(tail.head - tail.barrier == tail.frames.size());
+      PendingCalls pending = decodePendingCalls(bad);
+      CHECK(pending.head - pending.barrier == pending.frames.size());
     } catch (const kj::Exception&) {
     }
   }
   for (size_t size = 0; size < good.size(); size++)
-    CHECK_THROWS_AS(decodeTail(std::span(good).first(size)), kj::Exception);
+    CHECK_THROWS_AS(decodePendingCalls(std::span(good).first(size)), kj::Exception);
 }

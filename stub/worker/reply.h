@@ -12,7 +12,7 @@
 
 namespace vgpu::stub {
 
-class Answer {
+class Reply {
  public:
   // Begins the results message. Once a frame.
   template <typename Results>
@@ -29,7 +29,7 @@ class Answer {
   void reset();
 
  private:
-  std::array<capnp::word, answerBytes / sizeof(capnp::word)> scratch{};
+  std::array<capnp::word, replyBytes / sizeof(capnp::word)> scratch{};
   std::optional<capnp::MallocMessageBuilder> message;
   kj::Array<capnp::word> joined;  // a message that outgrew `scratch`
   bool byGpu = false;

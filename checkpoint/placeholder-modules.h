@@ -6,8 +6,8 @@
 // the lowest free place, and goes with its last piece. Those of 2 MiB and more have chunks of their own. A module's
 // .const variables are one piece. Modules without variables take nothing.
 //
-// A filler is a module of one variable. Where all is full but one gap, the next filler of that size lies there,
-// whatever the driver's rule.
+// A placeholder module is a module of one variable. Where all is full but one gap, the next placeholder module of that size
+// lies there, whatever the driver's rule.
 #pragma once
 
 #include <map>
@@ -19,40 +19,40 @@ namespace vgpu::checkpoint {
 
 constexpr uint64_t variableGranule = 256, variableChunk = uint64_t{2} << 20;
 
-class Fillers {
+class PlaceholderModules {
  public:
-  // A bound on time: a driver compiles each filler, in about a millisecond.
+  // A bound on time: a driver compiles each placeholder module, in about a millisecond.
   static constexpr size_t mostLoads = 8192;
 
-  explicit Fillers(stub::Execution& on) : on(on) {}
-  ~Fillers();
-  Fillers(const Fillers&) = delete;
+  explicit PlaceholderModules(stub::Execution& on) : on(on) {}
+  ~PlaceholderModules();
+  PlaceholderModules(const PlaceholderModules&) = delete;
 
   // Fills chunks, from the lowest free one up, until all of `wanted` (address to device) are full, or lie below.
   void fill(std::map<uint64_t, unsigned> wanted);
-  // Whether [begin, end) is full of fillers now that none reaches over either end.
+  // Whether [begin, end) is full of placeholder modules now that none reaches over either end.
   bool cut(unsigned device, uint64_t begin, uint64_t end);
-  // Whether nothing but fillers is there.
+  // Whether nothing but placeholder modules is there.
   bool cover(uint64_t begin, uint64_t end) const;
-  // Unloads the fillers of a range that was cut.
+  // Unloads the placeholder modules of a range that was cut.
   void open(uint64_t begin, uint64_t end);
   // Fills an open range again.
   bool close(unsigned device, uint64_t begin, uint64_t end);
 
  private:
-  struct Filler {
+  struct PlaceholderModule {
     uint64_t bytes;
     unsigned device;
     CUmodule module;
   };
-  using Map = std::map<uint64_t, Filler>;
+  using Map = std::map<uint64_t, PlaceholderModule>;
   std::optional<uint64_t> load(unsigned device, uint64_t bytes);
   bool loadAt(unsigned device, uint64_t address, uint64_t bytes);
-  Map::iterator unload(Map::iterator filler);
+  Map::iterator unload(Map::iterator placeholder);
   bool cutAt(unsigned device, uint64_t address);
 
   stub::Execution& on;
-  Map fillers;  // by address
+  Map placeholders;  // by address
   size_t loads = 0;
 };
 

@@ -1,5 +1,6 @@
-// The line of the segment into which the GPU writes how far one stream has come: the stamps of the records and marks in it, in
-// their order. So a record has been come to if the line holds its stamp or a larger one, whatever happens in other streams.
+// The completion word of the segment into which the GPU writes how far one stream has come: the sequence numbers of the records
+// and marks in it, in their order. So a record has been come to if the completion word holds its sequence number or a larger
+// one, whatever happens in other streams.
 //
 // Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all that was asked of
 // it: what it holds never becomes smaller, so that events recorded in a stream that is gone need nothing else. Any thread,
@@ -10,28 +11,28 @@
 #include <cstdint>
 #include <optional>
 
-#include "intercept/session/event-lines.h"
+#include "intercept/session/completion-words.h"
 
 namespace vgpu::client {
 
-class StreamLine {
+class StreamCompletion {
  public:
-  // Nothing where all lines are taken.
-  std::optional<uint32_t> take(EventLines& lines);
+  // Nothing where all completion words are taken.
+  std::optional<uint32_t> take(CompletionWords& completions);
   // The GPU is going to write this. To be said before the frame is published.
-  void expect(uint64_t stamp);
+  void expect(uint64_t sequence);
   // Nothing before the first use.
   std::optional<uint32_t> find() const;
 
-  // Gives the line back: the stream, of `device`, is about to be destroyed.
-  void end(EventLines& lines, unsigned device);
+  // Gives the completion word back: the stream, of `device`, is about to be destroyed.
+  void end(CompletionWords& completions, unsigned device);
   // For another stream.
   void reset();
 
  private:
   static constexpr uint32_t none = ~uint32_t{0};
 
-  std::atomic<uint32_t> line{none};
+  std::atomic<uint32_t> completion{none};
   std::atomic<uint64_t> last{0};
 };
 

@@ -56,17 +56,17 @@ void FileReader::finish() {
     refuse(fmt::format("checksum: {} is expected, {} is found; the file was altered or damaged", sum.checksum, found));
 }
 
-OldDirectory::OldDirectory(const std::string& path) : path(path) {
+SnapshotReader::SnapshotReader(const std::string& path) : path(path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(fmt::format("cannot open the snapshot {}: {}", path, strerror(errno)));
   directory = kj::AutoCloseFd(fd);
 }
 
-void OldDirectory::refuse(const std::string& name, const std::string& check) const {
+void SnapshotReader::refuse(const std::string& name, const std::string& check) const {
   fail(fmt::format("snapshot {}: file {}: {}", path, name, check));
 }
 
-kj::AutoCloseFd OldDirectory::openPlain(const char* name, uint64_t& bytes) const {
+kj::AutoCloseFd SnapshotReader::openPlain(const char* name, uint64_t& bytes) const {
   int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) refuse(name, fmt::format("cannot be opened: {}", strerror(errno)));
   kj::AutoCloseFd file(fd);
@@ -77,7 +77,7 @@ kj::AutoCloseFd OldDirectory::openPlain(const char* name, uint64_t& bytes) const
   return file;
 }
 
-std::string OldDirectory::readManifest(uint64_t mostBytes) const {
+std::string SnapshotReader::readManifest(uint64_t mostBytes) const {
   uint64_t bytes;
   kj::AutoCloseFd file = openPlain(manifestFile, bytes);
   if (bytes > mostBytes) refuse(manifestFile, fmt::format("length: {} bytes, at most {} are read", bytes, mostBytes));
@@ -88,7 +88,7 @@ std::string OldDirectory::readManifest(uint64_t mostBytes) const {
   return text;
 }
 
-FileReader OldDirectory::open(const char* name, const FileSum& expected) const {
+FileReader SnapshotReader::open(const char* name, const FileSum& expected) const {
   uint64_t bytes;
   kj::AutoCloseFd file = openPlain(name, bytes);
   if (bytes != expected.bytes)
@@ -96,7 +96,7 @@ FileReader OldDirectory::open(const char* name, const FileSum& expected) const {
   return FileReader(kj::mv(file), path, name, expected);
 }
 
-std::vector<std::byte> OldDirectory::readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const {
+std::vector<std::byte> SnapshotReader::readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const {
   if (expected.bytes > mostBytes)
     refuse(name, fmt::format("length: {} bytes, at most {} are read", expected.bytes, mostBytes));
   FileReader reader = open(name, expected);

@@ -1,0 +1,39 @@
+// Which completion words of the segment are taken, by streams (stream-completion.h) and host functions. A completion word is
+// reused with its old number in it: later records have larger ones, so it needs no clearing. But the GPU may still be on its
+// way to an earlier record when the stream is destroyed, and would write over a later one: such a completion word waits until
+// that has happened.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::client {
+
+class CompletionWords {
+ public:
+  explicit CompletionWords(const Segment& segment) : segment(segment) {}
+
+  // Nothing where all 32,768 are taken.
+  std::optional<uint32_t> take();
+  // `lastSequence`: of the last frame that lets the GPU of `device` write into the completion word; 0 where all of them have.
+  void give(uint32_t completion, unsigned device = 0, uint64_t lastSequence = 0);
+  // The context of `device` has ended: the GPU writes nothing more of frames before `sequence`.
+  void contextEnded(unsigned device, uint64_t sequence);
+
+ private:
+  struct Returned {
+    uint32_t completion;
+    unsigned device;
+    uint64_t lastSequence;
+  };
+  const Segment& segment;
+  std::mutex mutex;  // a leaf
+  std::deque<Returned> returned;
+  uint32_t next = 0;
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,36 @@
+#include "intercept/session/stream-completion.h"
+
+#include <doctest/doctest.h>
+
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::client {
+
+TEST_CASE("a stream has one line from its first use on") {
+  Segment segment(Segment::create());
+  CompletionWords completions(segment);
+  StreamCompletion one, other;
+  CHECK(!one.find());
+  auto completion = one.take(completions);
+  REQUIRE(completion);
+  CHECK(one.take(completions) == completion);
+  CHECK(one.find() == completion);
+  CHECK(other.take(completions) != completion);
+}
+
+TEST_CASE("the line of a stream that is gone is another's only when the GPU has written all that was asked of it") {
+  Segment segment(Segment::create());
+  CompletionWords completions(segment);
+  StreamCompletion gone, next, last;
+  auto completion = gone.take(completions);
+  gone.expect(65);
+  gone.expect(129);
+  gone.expect(1);  // two threads record at once
+  gone.end(completions, 0);
+  segment.completionWord(*completion).done.store(65);
+  CHECK(next.take(completions) != completion);
+  segment.completionWord(*completion).done.store(129);
+  CHECK(last.take(completions) == completion);
+}
+
+}  // namespace vgpu::client
