@@ -1,14 +1,14 @@
-// Fault points: named places of the control plane at which a test kills or stops the process, so that every step of run,
-// suspend and resume is interrupted where it hurts, not where chance has it.
+// Fault points: named places of the control plane at which a test kills or stops the process, so that every step of run, suspend
+// and resume is interrupted on purpose, not by chance.
 //
-//   VGPU_FAULT_POINT=NAME[:ACTION[:COUNT]]   at the COUNTth time (first) that a process comes to NAME: `kill` (SIGKILL, the
+//   VGPU_FAULT_POINT=NAME[:ACTION[:COUNT]]   at the COUNTth time (first) that a process reaches NAME: `kill` (SIGKILL, the
 //                                            default), `stop` (SIGSTOP), or `hit` (go on)
 //   VGPU_FAULT_LOG=FILE                      every process appends a line "NAME PROCESS PID ACTION" for each point that it
-//                                            comes to, before it acts; ACTION is `hit` where nothing else was asked for
+//                                            reaches, before it acts; ACTION is `hit` if no other action is set for it
 //
-// All processes read the same environment; each point belongs to one kind of process. `vgpud --list-fault-points` prints
-// the table. Points lie in the daemon, the worker's control, vgpuctl and the program's control thread, never where CUDA
-// calls go. Where neither variable is set, a point costs one relaxed load. Any thread.
+// All processes read the same environment; each point belongs to one kind of process. `vgpud --list-fault-points` prints the
+// table. Points are in the daemon, the worker's control, vgpuctl and the program's control thread, never on the path of a CUDA
+// call. If neither variable is set, a point costs one relaxed load. Any thread.
 #pragma once
 
 #include <atomic>

@@ -55,7 +55,7 @@ Mapping::Mapping(const MemoryFile& file, void* address) : size(file.bytes()) {
   if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, address, size);
   start = static_cast<std::byte*>(mapped);
   madvise(start, size, MADV_DONTDUMP);
-  madvise(start, size, MADV_HUGEPAGE);  // fewer, larger pieces for the GPU's copies, where the system allows it
+  madvise(start, size, MADV_HUGEPAGE);  // fewer, larger pages for the GPU's copies, if the system allows it
 }
 
 Mapping::Mapping(Mapping&& other) noexcept

@@ -34,7 +34,7 @@ class MemoryFile {
 class Mapping {
  public:
   Mapping() = default;
-  // Maps all of `file`, at `address` exactly where that is not null. Throws kj::Exception where the address is taken.
+  // Maps all of `file`, at exactly `address` if that is not null. Throws kj::Exception if the address is taken.
   Mapping(const MemoryFile& file, void* address = nullptr);
   Mapping(Mapping&&) noexcept;
   Mapping& operator=(Mapping&&) noexcept;

@@ -12,8 +12,8 @@
 namespace vgpu {
 namespace {
 
-// A link of ours, or of root's, leads where we want. Nobody else can put one in its place: who could, could write into
-// the folder around it, where even a folder of ours would be believed no more than that.
+// A link made by us or by root is trusted. Replacing it takes write access to the folder around it, with which another user could
+// replace a folder of ours just as well.
 bool leadsAstray(const std::string& path, std::string& problem) {
   struct stat status;
   if (lstat(path.c_str(), &status) < 0 || !S_ISLNK(status.st_mode)) return false;
@@ -26,7 +26,7 @@ bool leadsAstray(const std::string& path, std::string& problem) {
 }  // namespace
 
 kj::Maybe<kj::AutoCloseFd> openPrivateFolder(const std::string& path, std::string& problem) {
-  std::error_code ignored;  // where a parent is missing, mkdir says so
+  std::error_code ignored;  // if a parent is missing, mkdir reports it
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
     problem = fmt::format("{} cannot be made: {}", path, strerror(errno));

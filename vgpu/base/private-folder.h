@@ -1,4 +1,4 @@
-// A folder that its owner alone can write: nobody else can put a file there that we would believe.
+// A folder that its owner alone can write: no other user can put a file there that we would trust.
 #pragma once
 
 #include <kj/io.h>
@@ -7,8 +7,8 @@
 
 namespace vgpu {
 
-// Makes `path` (0700) with its parents where it is not there, and opens it. Where it cannot be made, is no folder, is a
-// link that another user made, belongs to another user or can be written by others: nothing, and `problem` says why.
+// Makes `path` (0700) with its parents if it does not exist, and opens it. Returns nothing, and sets `problem`, if it cannot be
+// made, is not a folder, is a link made by another user, belongs to another user or can be written by others.
 kj::Maybe<kj::AutoCloseFd> openPrivateFolder(const std::string& path, std::string& problem);
 
 }  // namespace vgpu

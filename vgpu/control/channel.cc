@@ -129,7 +129,7 @@ size_t ControlChannel::receiveSome(kj::ArrayPtr<kj::byte> bytes, std::vector<kj:
   }
 }
 
-// False where the connection ends before the first byte and `mayEnd`.
+// False if the connection ends before the first byte and `mayEnd`.
 bool ControlChannel::fill(kj::ArrayPtr<kj::byte> bytes, std::vector<kj::AutoCloseFd>& descriptors, bool mayEnd,
                           const Deadline& deadline) {
   for (size_t done = 0; done < bytes.size();) {

@@ -1,9 +1,9 @@
-// Messages between an application process and vgpud (ToNode, ToSession of control.capnp), with descriptors beside them,
-// over a connected unix stream socket: Cap'n Proto's standard stream framing, one message after the other, read and
-// written by blocking calls. It is for the application's side, which must not bring an event loop.
+// Messages between an application process and vgpud (ToNode, ToSession of control.capnp), with descriptors beside them, over a
+// connected unix stream socket: Cap'n Proto's standard stream framing, one message after the other, read and written by blocking
+// calls. It is for the program's side, which must not bring an event loop.
 //
-// A channel owns its socket and is used by one thread at a time. What the peer sends is not trusted: size, framing and
-// number of descriptors are bounded, and descriptors that nobody asked for are closed.
+// A channel owns its socket and is used by one thread at a time. The peer's messages are not trusted: size, framing and number of
+// descriptors are bounded, and unexpected descriptors are closed.
 #pragma once
 
 #include <capnp/message.h>
@@ -23,23 +23,22 @@ struct ControlMessage {
 
 class ControlChannel {
  public:
-  using Deadline = std::optional<std::chrono::steady_clock::time_point>;  // nothing: however long it takes
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;  // nothing: no limit
 
   static constexpr size_t mostBytes = size_t{256} << 10;  // of one message
   static constexpr size_t mostDescriptors = 8;            // beside one message
 
-  // `wake`, where given, is a descriptor that ends a blocked call when it becomes readable. It must outlive the
-  // channel.
+  // `wake`, if given, is a descriptor that ends a blocked call when it becomes readable. It must outlive the channel.
   explicit ControlChannel(kj::AutoCloseFd socket, int wake = -1);
 
   int fd() const { return socket; }
   void close() { socket = nullptr; }
 
-  // Throws kj::Exception: DISCONNECTED where the peer is gone or we were woken, OVERLOADED past the deadline.
+  // Throws kj::Exception: DISCONNECTED if the peer is gone or `wake` is readable, OVERLOADED past the deadline.
   void send(capnp::MessageBuilder& message, kj::ArrayPtr<const int> descriptors = nullptr, Deadline deadline = {});
 
-  // The next message with at most `descriptors` descriptors; nothing where the peer has closed the connection between
-  // two messages. Throws like send(), and FAILED for what is no message.
+  // The next message with at most `descriptors` descriptors; nothing if the peer has closed the connection between two messages.
+  // Throws like send(), and FAILED for an invalid message.
   std::optional<ControlMessage> receive(size_t descriptors = 0, Deadline deadline = {});
 
  private:

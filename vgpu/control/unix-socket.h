@@ -8,22 +8,22 @@
 
 namespace vgpu {
 
-// Connects to a socket file. A path too long for an address is reached through its directory's descriptor.
-// Throws kj::Exception, of type DISCONNECTED where nobody listens there.
+// Connects to a socket file. A path too long for an address is reached through its directory's descriptor. Throws kj::Exception,
+// of type DISCONNECTED if no process listens there.
 kj::AutoCloseFd connectUnix(const std::string& path);
 
 // Listens on a new socket file that only its owner may connect to. Non-blocking. Throws kj::Exception.
 kj::AutoCloseFd listenUnix(const std::string& path);
 
-// In the state directory of a session: the socket at which a suspended program can be found.
+// In the state directory of a session: the socket on which a suspended program listens.
 constexpr const char* reattachSocketName = "reattach.sock";
 
 struct Peer {
-  pid_t pid = 0;  // of the process that called connect() or listen(), 0 where it is in a namespace out of our sight
+  pid_t pid = 0;  // of the process that called connect() or listen(), 0 if it is in a pid namespace that we cannot see
   uid_t uid = 0;
 };
 
-// Who is at the other end of a connected unix socket. Throws kj::Exception.
+// The process at the other end of a connected unix socket. Throws kj::Exception.
 Peer peerOf(int socket);
 
 // Our own user, or root.

@@ -1,4 +1,4 @@
-// Values out of bytes that somebody else has written, and the sizes that nothing here goes beyond.
+// Reading values from untrusted bytes, and the largest sizes that the readers accept.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace vgpu::image {
 
 using Bytes = std::span<const std::byte>;
 
-// Of an image. Whoever loads one gives an address and no size, so a size that the image claims is all that bounds the
-// reading; one above this is taken for damage. A worker takes no larger one either (docs/ring.md).
+// Of an image. CUDA is given its address and no size, so only the size in its header bounds reading it; a larger one counts as
+// damage. A worker accepts no larger image either (docs/ring.md).
 constexpr uint64_t mostImageBytes = uint64_t{4} << 30;
-// Of a member of a fatbinary, decompressed: memory for it is taken because its header says so. Real ones are some tens
-// of MiB, the largest that are known some hundreds.
+// Of a member of a fatbinary, decompressed: its header alone decides how much memory is allocated. Real ones have some tens of
+// MiB, the largest known some hundreds.
 constexpr uint64_t mostPlainBytes = uint64_t{1} << 30;
 
 inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t size) {

@@ -1,4 +1,4 @@
-// A file of this machine, mapped for reading, as an ELF file. As elf.h it throws nothing and needs no initialiser.
+// A local file, mapped for reading, as an ELF file. As elf.h it throws nothing and needs no initialiser.
 #pragma once
 
 #include "vgpu/image/elf.h"
@@ -7,7 +7,7 @@ namespace vgpu::image {
 
 class MappedFile {
  public:
-  // Has no bytes where the file is none, is empty or cannot be opened.
+  // Has no bytes if the file is not a regular file, is empty or cannot be opened.
   explicit MappedFile(const char* path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

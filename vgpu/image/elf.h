@@ -1,7 +1,7 @@
 // A 64-bit little-endian ELF file as a view of bytes: its sections, segments and symbols.
 //
-// The bytes may be damaged or hostile. Every offset is compared with their number before it is followed: a table that
-// does not lie inside is empty, and so are a section's or a segment's bytes. Who must not pass such a file on asks
+// The bytes may be damaged or hostile. Every offset is checked against their size before it is followed: a table that is not
+// completely inside is empty, and so are a section's or a segment's bytes. A caller that must not pass such a file on checks
 // problem().
 //
 // A view owns nothing; the bytes must outlive it. It throws nothing, allocates nothing and needs no initialiser of the
@@ -53,11 +53,11 @@ class Elf {
   Elf() = default;
   explicit Elf(Bytes file);
 
-  // False for what is no 64-bit little-endian ELF file. Such a one has no sections, segments or symbols.
+  // False if it is not a 64-bit little-endian ELF file; then it has no sections, segments or symbols.
   bool valid() const { return header_.e_ident[EI_CLASS] != ELFCLASSNONE; }
-  // Null where every table, section and segment lies inside; else what does not.
+  // Null if every table, section and segment is inside the bytes; else a text that says which is not.
   const char* problem() const;
-  // The end of what its tables, sections and segments lead to. Only of a file without a problem.
+  // The end of the last of its tables, sections and segments. Only for a file without a problem.
   uint64_t end() const;
 
   const Elf64_Ehdr& header() const { return header_; }
@@ -68,7 +68,7 @@ class Elf {
   // The first section of that name, or of that type (SHT_SYMTAB, SHT_DYNSYM).
   std::optional<Elf64_Shdr> findSection(std::string_view name) const;
   std::optional<Elf64_Shdr> findSection(uint32_t type) const;
-  // The bytes of a section or segment; none where it has none in the file.
+  // The bytes of a section or segment; none if it has none in the file.
   Bytes bytesOf(const Elf64_Shdr& section) const;
   Bytes bytesOf(const Elf64_Phdr& segment) const { return range(segment.p_offset, segment.p_filesz); }
 

@@ -89,7 +89,7 @@ std::optional<std::string_view> contentOf(const Member& member, std::string& roo
                     ? ZSTD_decompress(room.data(), room.size(), stored.data(), stored.size())
                     : static_cast<size_t>(LZ4_decompress_safe(
                           stored.data(), room.data(), static_cast<int>(stored.size()), static_cast<int>(room.size())));
-  if (done != room.size()) return std::nullopt;  // as where either says that it failed
+  if (done != room.size()) return std::nullopt;  // also if either decompressor failed
   return room;
 }
 

@@ -1,5 +1,5 @@
-// A fatbinary as a program carries it: members, each PTX or machine code for one architecture, stored plain or
-// compressed. docs/fatbinary.md is the format. Nothing in the bytes is trusted; what is wrong is said, never thrown.
+// A fatbinary as a program carries it: members, each PTX or machine code for one architecture, stored plain or compressed.
+// docs/fatbinary.md is the format. The bytes are not trusted; problems are returned, never thrown.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace vgpu::image {
 
 constexpr uint32_t wrapperMagic = 0x466243b1, containerMagic = 0xba55ed50;
 
-// In a program's data, as nvcc lays it out (fatbinary_section.h, __fatBinC_Wrapper_t).
+// The wrapper in a program's data, as nvcc lays it out (fatbinary_section.h, __fatBinC_Wrapper_t).
 struct FatbinaryWrapper {
   uint32_t magic;
   uint32_t version;  // 1: one image; 2: linked from relocatable parts
@@ -19,15 +19,15 @@ struct FatbinaryWrapper {
   void* parts;  // version 2: the parts, a null pointer behind the last
 };
 
-enum MemberKind : uint16_t { ptx = 1, machineCode = 2 };  // and others, which only drivers read
+enum MemberKind : uint16_t { ptx = 1, machineCode = 2 };  // and others, which only drivers use
 enum MemberFlag : uint64_t { lz4 = 0x2000, zstd = 0x8000, architectureSpecific = 0x100000, familySpecific = 0x200000 };
 
 struct Member {
-  uint64_t at;            // where its header begins in the fatbinary
-  uint16_t kind;          // a MemberKind, or one that is not known here
+  uint64_t at;            // offset of its header in the fatbinary
+  uint16_t kind;          // a MemberKind, or an unknown one
   uint32_t architecture;  // 75 for compute_75
   uint64_t flags;         // MemberFlag
-  Bytes payload;          // as stored, without padding where it is compressed
+  Bytes payload;          // as stored, without padding if it is compressed
   uint64_t plainBytes;    // what decompression gives, at most mostPlainBytes; of a plain one the payload's size
 
   bool isCompressed() const { return (flags & (lz4 | zstd)) != 0; }
@@ -40,12 +40,12 @@ inline bool isFatbinary(Bytes bytes) {
 // Walks over the members. All of a member lies inside.
 class Fatbinary {
  public:
-  // `bytes` may be more than the fatbinary says that it has. They outlive the walk and its members.
+  // `bytes` may be more than the fatbinary's header says. They must outlive the walk and its members.
   explicit Fatbinary(Bytes bytes);
 
-  // The next member in file order. Nothing behind the last one, and where a problem was found.
+  // The next member in file order. Nothing after the last one, and if a problem was found.
   std::optional<Member> next();
-  // What is wrong with it and where, of what has been walked over; empty where nothing is.
+  // The problem found so far and its offset; empty if there is none.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -56,8 +56,8 @@ class Fatbinary {
   std::string problem_;
 };
 
-// The member's content: its payload, or what that decompresses to, in `room`, which lives as long as it is looked at.
-// Nothing where it does not decompress to what its header says; then hardly any memory was taken.
+// The member's content: its payload, or the decompressed payload in `room`, which must outlive it. Nothing if it does not
+// decompress to the size in its header; then hardly any memory was allocated.
 std::optional<std::string_view> contentOf(const Member& member, std::string& room);
 
 }  // namespace vgpu::image

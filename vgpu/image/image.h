@@ -8,9 +8,8 @@
 
 namespace vgpu::image {
 
-// The bytes that the image claims to have: a text's with its final zero, a fatbinary's without its wrapper. What the
-// headers say is followed, as a driver does, so they must be the caller's own. Nothing where they claim what cannot be;
-// `problem` says what.
+// The image's bytes according to its headers: of a text with the final zero, of a fatbinary without its wrapper. Headers are
+// followed as a driver does, so they must be in the caller's own memory. Nothing if they are invalid; `problem` says why.
 Bytes imageAt(const void* image, std::string& problem);
 
 }  // namespace vgpu::image

@@ -1,10 +1,10 @@
 // The virtual object list: every live object of a session with the recipe that made it, kept in LMDB in the session's
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
-// Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other
-// processes. All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when
-// the worker came to a position, take recordsAt() that position, and execute every frame of every record in order of
-// position, each position once. docs/objects.md says why that is enough, and draws the format.
+// Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other processes.
+// All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when the worker reached a
+// position, take recordsAt() that position, and execute every frame of every record in order of position, each position once.
+// docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
 #include <capnp/common.h>
@@ -26,7 +26,7 @@ struct RecordedFrame {
   api::Method method{};
   uint8_t device = 0;
   kj::Array<capnp::word> words;     // the frame's message (one segment, without a segment table)
-  uint64_t address = 0, bytes = 0;  // the range of what it made, where that is memory or a variable
+  uint64_t address = 0, bytes = 0;  // the range that it made, if that is memory or a variable
 
   RecordedFrame clone() const;
 };
@@ -37,8 +37,8 @@ struct ObjectId {
   auto operator<=>(const ObjectId&) const = default;
 };
 
-// An object that another one's recipe names. Handles are used again after a destruction, `record` is not: it is the
-// position of the frame that made the object.
+// An object that another one's recipe names. Handles are reused after a destruction, `record` is not: it is the position of the
+// frame that made the object.
 struct Need : ObjectId {
   uint64_t record = 0;
   auto operator<=>(const Need&) const = default;
@@ -47,11 +47,11 @@ struct Need : ObjectId {
 struct ObjectRecord {
   ObjectId id;
   uint8_t device = 0;
-  uint64_t address = 0, bytes = 0;    // 0 where the object is no memory
+  uint64_t address = 0, bytes = 0;    // 0 if the object is not memory
   uint64_t destroyedAt = 0;           // position of the frame that destroyed it or its parent; 0 while it lives.
-                                      // Kept until the worker has come there, and while others need it
-  bool parented = false;              // lives in the first of `needs`, and ends with it
-  std::vector<Need> needs;            // objects its recipe names; the parent first where there is one
+                                      // Kept until the worker has executed that frame, and while others need it
+  bool parented = false;              // it is a child of the first of `needs`, and ends with it
+  std::vector<Need> needs;            // objects its recipe names; the parent first if there is one
   std::vector<RecordedFrame> recipe;  // the frame that made it, then those that changed it, by position; never empty
 
   uint64_t key() const { return recipe.front().position; }
@@ -60,40 +60,39 @@ struct ObjectRecord {
 
 class ObjectList {
  public:
-  // Opens the list in `directory`, empty where there is none. Throws kj::Exception (no space, wrong version, locked).
+  // Opens the list in `directory`, empty if there is none. Throws kj::Exception (no space, wrong version, locked).
   // `mostBytes`: the file grows no larger, 0: than a session's may (record-store.h).
   static std::unique_ptr<ObjectList> open(const std::string& directory, uint64_t mostBytes = 0);
   virtual ~ObjectList() = default;
 
-  // Takes one executed frame into the open batch: creates, changes or destroys what the schema says of its method.
-  // Frames that belong to no recipe, and frames whose objects the list does not know (a changed object that is gone),
-  // are ignored. Throws kj::Exception, and leaves the list as it was, where the frame is no valid message or makes an
-  // object that exists.
+  // Adds one executed frame to the open batch: creates, changes or destroys objects as the schema says of its method. Frames that
+  // belong to no recipe, and frames whose objects the list does not know (a changed object that is gone), are ignored. Throws
+  // kj::Exception, and leaves the list as it was, if the frame is not a valid message or makes an object that exists.
   virtual void apply(RecordedFrame frame) = 0;
 
-  // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not
-  // the machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: how
-  // far the worker has come; it may have come farther. An object that was destroyed at or past it is kept: frames on
-  // their way still use it, and after a suspend another worker will execute them. Throws kj::Exception; the batch is
-  // kept for the next try then.
+  // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
+  // machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: the position up to
+  // which the worker has executed frames, or an earlier one. An object that was destroyed at or past it is kept: pending frames
+  // still use it, and after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try
+  // then.
   virtual void commit(uint64_t executed = UINT64_MAX) = 0;
 
-  virtual size_t size() const = 0;  // records, kept ones included, with those of the open batch
+  virtual size_t size() const = 0;  // records, including kept ones and those of the open batch
 };
 
-// Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be
-// open once in a process; a second time is refused). Every record in order of its first frame's position.
-// What the file holds came from an untrusted program: sizes are checked, a record that makes no sense throws
-// kj::Exception. LMDB itself trusts its file and takes part in its lock file: this is for the program's own worker.
+// Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be open once
+// in a process; a second time is refused). Every record in order of its first frame's position. The file's content comes from an
+// untrusted program: sizes are checked, an invalid record throws kj::Exception. LMDB itself trusts its file and takes part in its
+// lock file: this is for the program's own worker.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
-// The same from a private copy (list-copy.h), for everybody else: nothing in the program's folder is written or waited
-// for. LMDB still trusts the copy, so processes that must not crash read it through a process that may.
+// The same from a private copy (list-copy.h), for all other processes: it neither writes to the program's folder nor waits for
+// its locks. LMDB still trusts the copy, so processes that must not crash read it through a process that may.
 void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
-// The list as it was when the worker had executed the frames before `position` and no other: what was made since is not
-// there, what was destroyed since lives. `records` are all of a list, in its order; every object that was destroyed at
-// or past `position` must still be among them. Throws kj::Exception where they contradict each other.
+// The list as it was when the worker had executed the frames before `position` and no other: it leaves out objects made since,
+// and objects destroyed since are live. `records` are all of a list, in its order; every object that was destroyed at or past
+// `position` must still be among them. Throws kj::Exception if they contradict each other.
 std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, uint64_t position);
 
 const char* kindName(api::Kind kind);

@@ -1,5 +1,5 @@
-// The stored form of a record: a Cap'n Proto message (records.capnp) in the standard stream framing. What is decoded
-// came from an untrusted program, so every size, kind and method is checked, and the frames are looked into.
+// The stored form of a record: a Cap'n Proto message (records.capnp) in the standard stream framing. Decoded bytes come from an
+// untrusted program, so every size, kind and method is checked, and the frames are parsed.
 #pragma once
 
 #include <kj/array.h>
@@ -15,10 +15,10 @@ constexpr size_t maxRecipeFrames = size_t{1} << 16;
 
 kj::Array<capnp::word> encodeRecord(const ObjectRecord& record);
 
-// Throws kj::Exception that says what of it makes no sense.
+// Throws kj::Exception that says which part of it is invalid.
 ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes);
 
-// What a frame does to objects. Throws kj::Exception where it is no valid message of its method.
+// What a frame does to objects. Throws kj::Exception if it is no valid message of its method.
 std::vector<api::EffectOn> effectsOf(api::Method method, kj::ArrayPtr<const capnp::word> words);
 
 }  // namespace vgpu

@@ -133,7 +133,7 @@ void RecordStore::closeEnvironment() {
   environment = nullptr;
 }
 
-// Opens the tables; makes them where the list is new.
+// Opens the tables; makes them if the list is new.
 void RecordStore::prepare() {
   bool writes = access == Access::write;
   Transaction transaction(environment, writes ? 0 : MDB_RDONLY);

@@ -1,9 +1,8 @@
-// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: position of the first frame, 8 bytes,
-// big end first; value: record-format.h) and `meta` (the format's version). Bytes in, bytes out: what they mean is not
-// known here.
+// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: position of the first frame, 8 bytes, big end
+// first; value: record-format.h) and `meta` (the format's version). It stores bytes and does not interpret them.
 //
-// A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks
-// are process-shared and robust: a writer that is killed leaves the last commit, and the next one goes on.
+// A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks are
+// process-shared and robust: after a writer is killed the file holds the last commit, and the next writer continues from it.
 #pragma once
 
 #include <capnp/common.h>
@@ -20,13 +19,13 @@ namespace vgpu {
 
 constexpr uint32_t objectListVersion = 1;
 
-// Of a session: some million objects. The list shares a file system, often one in memory, with other sessions.
+// Of a session: some million objects. The list shares a file system, often a tmpfs, with other sessions.
 constexpr uint64_t mostListBytes = uint64_t{1} << 30;
 
 class RecordStore {
  public:
   enum class Access {
-    read,   // beside the writer, through LMDB's lock file: of a program that may take this process along with it
+    read,   // beside the writer, through LMDB's lock file; a program that damages the file may crash this process
     write,  // the only one
     copy,   // a private copy (list-copy.h)
   };
@@ -35,8 +34,8 @@ class RecordStore {
     kj::Array<capnp::word> value;  // empty: the record is dropped
   };
 
-  // Throws kj::Exception: no list there (read, copy), another version, another writer, another store of this process, no
-  // space. `mostBytes`: so large the file may become, or be.
+  // Throws kj::Exception: no list there (read, copy), another version, another writer, another store of this process, no space.
+  // `mostBytes`: the largest size that the file may have or reach.
   RecordStore(const std::string& directory, Access access, uint64_t mostBytes = mostListBytes);
   ~RecordStore() noexcept;
   RecordStore(const RecordStore&) = delete;
@@ -45,7 +44,7 @@ class RecordStore {
   // All changes in one transaction. Throws kj::Exception (a full disk, a list too large); nothing is changed then.
   void write(kj::ArrayPtr<const Change> changes);
 
-  // Every record of one moment, by key.
+  // All records of one commit, by key.
   void read(const std::function<void(uint64_t key, kj::ArrayPtr<const kj::byte>)>& visit);
 
  private:

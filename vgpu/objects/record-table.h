@@ -1,9 +1,9 @@
-// What the object list says, as values in memory, and what a frame does to it. No file, no thread: the list's writer
-// owns one, and tests drive it with effects that no present row of the schema has.
+// The object list as values in memory, and the effect of a frame on it. It uses no file and no thread: the list's writer owns
+// one, and tests apply effects to it that no present row of the schema has.
 //
-// Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need
-// every other object the frame names. A destroyed record stays until the worker has executed its end, and while one
-// that stays needs it.
+// Rules (docs/objects.md): a frame belongs to each object it creates, changes or destroys, and makes that object need every other
+// object the frame names. A destroyed record stays until the worker has executed the frame that destroyed it, and while another
+// record that stays needs it.
 #pragma once
 
 #include <kj/common.h>
@@ -16,7 +16,7 @@
 
 namespace vgpu {
 
-// Whether `later` leaves no trace of `earlier`: both set the same thing of the same object to a value (settings.cc).
+// Whether `later` makes `earlier` superfluous: both set the same property of the same object (settings.cc).
 bool supersedes(const RecordedFrame& later, const RecordedFrame& earlier);
 
 // Whether frames of this method are settings: a later one may supersede an earlier one.
@@ -24,13 +24,13 @@ bool isSetting(api::Method method);
 
 class RecordTable {
  public:
-  // Throws kj::Exception, and changes nothing, where the frame makes an object that exists.
+  // Throws kj::Exception, and changes nothing, if the frame makes an object that exists.
   void apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects);
 
-  // The worker has executed every frame before `position`: what they destroyed may go.
+  // The worker has executed every frame before `position`: records that these destroyed may be removed.
   void settle(uint64_t position);
 
-  // Takes a record as it was stored. Throws kj::Exception where it contradicts those already there.
+  // Takes a record as it was stored. Throws kj::Exception if it contradicts those already there.
   // When all are there, link() checks and connects what they need of each other.
   void insert(ObjectRecord record);
   void link();

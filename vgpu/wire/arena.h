@@ -1,9 +1,9 @@
-// Where things are: the fixed addresses that a program's pointers are made of, the same in every process and on every host.
+// The fixed addresses of device memory and pinned host memory, the same in every process and on every host.
 //
-// Device memory of virtual GPU n is at deviceArena(n). The driver honours exactly these hints (docs/facts.md).
-// Pinned host memory is one sparse memfd, mapped at hostArena in the program and in the worker alike, so one address
-// serves all sides. Address sanitizer's shadow ends just above 0x1000'0000'0000, so the arena begins higher. Thread
-// sanitizer reserves most of the address space for itself; under it the host arena sits in the window it leaves free.
+// Device memory of virtual GPU n is at deviceArena(n). The driver honours exactly these hints (docs/facts.md). Pinned host memory
+// is one sparse memfd, mapped at hostArenaBase in the program and in the worker, so that one address serves program, worker and
+// GPU. Address sanitizer's shadow ends just above 0x1000'0000'0000, so the arena begins higher. Thread sanitizer reserves most of
+// the address space for itself; under it the host arena is in the range that it leaves free.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ constexpr uint64_t hostArenaBase = 0x1100'0000'0000;
 constexpr uint64_t hostArenaBytes = 1 * TiB;
 #endif
 
-// What textures need of an address (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and what
-// cuMemAlloc gives: more than the 256 that it promises.
+// The alignment that textures need (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and that
+// cuMemAlloc actually gives, which guarantees 256.
 constexpr uint64_t allocationAlignment = 512;
 // Smallest piece of physical memory that the driver maps (docs/facts.md).
 constexpr uint64_t leaseGranularity = 2 * MiB;

@@ -25,7 +25,7 @@ bool hasFewCores() {
   return few;
 }
 
-constexpr uint32_t fewRounds = 50;        // of pauses, where cores are few
+constexpr uint32_t fewRounds = 50;        // of pauses, if there are at most two cores
 constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
 constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
 

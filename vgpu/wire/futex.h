@@ -1,4 +1,4 @@
-// Sleeping on a word of shared memory, and how long to spin before.
+// Sleeping on a word of shared memory, and how long to spin before that.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,18 @@ void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseco
 // Wakes `count` sleepers.
 void futexWake(std::atomic<uint32_t>& word, int count);
 
-// A spell of waiting: spins first, as CUDA does while it waits, then sleeps for ever longer spells. A sleeper is woken
-// some 50 µs late, so the spin is long: what is waited for usually takes less. It gives its core to whoever wants it
-// once it has lasted longer than a launch. With two cores or fewer the other side needs this core, so the spin is
-// short.
+// The state of one wait: it spins first, as CUDA does while it waits, then sleeps for increasing times. A sleeping thread wakes
+// some 50 µs late, so the spin is long: most waits take less. Once the wait has lasted longer than a launch, each spin yields the
+// core. With two cores or fewer the other side needs this core, so the spin is short.
 class Backoff {
  public:
-  // `spinNanoseconds`: how long to spin where cores abound.
+  // `spinNanoseconds`: how long to spin if there are more than two cores.
   explicit Backoff(uint64_t spinNanoseconds = 20'000'000) : limit(spinNanoseconds) {}
 
   // True while there is spinning left; each call is one pause.
   bool spin();
-  // How long the next sleep should be: a fraction of the time already waited, between 20 µs and 1 ms, so that the
-  // answer is found late by that fraction at most.
+  // How long the next sleep should be: a fraction of the time already waited, between 20 µs and 1 ms, so that the end of the wait
+  // is noticed late by that fraction at most.
   uint64_t sleepNanoseconds();
 
  private:

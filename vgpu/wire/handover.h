@@ -1,14 +1,14 @@
-// The handover of a suspended session to a worker that has restored it: one word of the segment (docs/ring.md), because the
-// program, the daemon or the worker can end between any two messages, and one of them must know for certain whether the
-// first pending frame has been consumed.
+// The handover of a suspended session to a worker that has restored it. It is one word of the segment (docs/ring.md) and not a
+// message, because the program, the daemon or the worker can end between any two messages, and the survivors must know for
+// certain whether the worker has begun to consume frames.
 //
-//   0                       nobody has been accepted
+//   0                       no worker has been accepted
 //   2 · n                   the program has accepted the worker of its nth handover; either side can still turn back
 //   2 · n + 1               that worker has claimed the session and consumes: there is no way back
 //
-// The program accepts and withdraws, the worker claims; claim and withdrawal are compare-and-swaps from 2 · n, so exactly
-// one of them succeeds. A number is used once, so a worker of an earlier, withdrawn handover can claim nothing.
-// The program can write anything here, and only harms itself: a claim decides when its worker begins, not what it may do.
+// The program accepts and withdraws, the worker claims; claim and withdrawal are compare-and-swaps from 2 · n, so exactly one of
+// them succeeds. A number is used once, so a worker of an earlier, withdrawn handover can claim nothing. The program can write
+// anything here, and only harms its own session: a claim decides when the worker begins, not what it may do.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@ inline uint64_t acceptHandover(std::atomic<uint64_t>& word, uint64_t previous) {
   return number;
 }
 
-// On the program's side. False where the worker has claimed the session.
+// On the program's side. False if the worker has claimed the session.
 inline bool withdrawHandover(std::atomic<uint64_t>& word, uint64_t number) {
   return word.compare_exchange_strong(number, 0);
 }
 
-// On the worker's side. False where the program has accepted nobody, or has withdrawn.
+// On the worker's side. False if the program has accepted nobody, or has withdrawn.
 inline bool claimHandover(std::atomic<uint64_t>& word, uint64_t number) {
   return number != 0 && number % 2 == 0 && word.compare_exchange_strong(number, number + 1);
 }

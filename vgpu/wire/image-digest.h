@@ -1,5 +1,5 @@
-// What a module image is called: the SHA-256 of its bytes. A program names an image by it, and a worker files it under
-// it, each having computed it over the bytes that it holds itself.
+// The name of a module image: the SHA-256 of its bytes. A program asks for an image by it, and a worker stores the image under
+// it; each computes it over the bytes that it has itself.
 #pragma once
 
 #include <array>

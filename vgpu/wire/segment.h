@@ -1,9 +1,9 @@
-// The segment: the shared memory in which a program and its worker meet. docs/ring.md draws it.
+// The segment: the memory that a program shares with its worker. docs/ring.md draws it.
 //
-//   header | slots | answers | event lines | slabs' states | ring | staging slabs
+//   header | slots | replies | completion words | slab states | ring | staging slabs
 //
-// A worker makes it (a sealed memfd) and the program keeps it over a suspend; each next worker maps it. It can be changed
-// by the program at any time, so the worker keeps its own copy of what it relies on and copies before it checks.
+// A worker makes it (a sealed memfd) and the program keeps it over a suspend; each further worker maps it. The program can change
+// it at any time, so the worker keeps its own copy of what it relies on, and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that waits there and, when its frame is complete, the worker or the
 // GPU; `tail`, `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
@@ -26,7 +26,7 @@ constexpr uint64_t maxFrameBytes = 64 * KiB;
 constexpr uint64_t slotCount = 32 * 1024;
 constexpr uint64_t replyCount = 256;  // the first slots have room for a reply
 constexpr uint64_t replyBytes = 8 * KiB;
-constexpr uint64_t maxReplyBytes = 512 * KiB;  // fetched in parts where it is more than a slot takes
+constexpr uint64_t maxReplyBytes = 512 * KiB;  // fetched in parts if it is more than a slot takes
 constexpr uint64_t completionWordCount = 32 * 1024;
 constexpr uint64_t slabCount = 64;
 constexpr uint64_t slabBytes = 1 * MiB;
@@ -37,20 +37,20 @@ struct FrameHeader {
   std::atomic<uint64_t> sequence;
   uint32_t bytes;   // the whole frame, a multiple of frameUnit
   uint16_t method;
-  uint16_t slot;    // where somebody waits for this frame; of no meaning for one that is posted
+  uint16_t slot;    // on which the caller waits; ignored for a posted frame
   uint8_t device;   // the thread's current virtual GPU
   uint8_t reserved[7];
 };
 constexpr uint64_t frameUnit = 64;
 static_assert(sizeof(FrameHeader) == 24);
 
-// Where a thread waits for one call. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
+// A thread waits for one call on it. `done` is written by the worker, or by the GPU itself at the end of a stream's work.
 struct alignas(128) Slot {
   std::atomic<uint64_t> done;     // sequence number of the last frame with this slot that is complete
   std::atomic<uint32_t> wakeups;  // futex: changes when the worker completes something itself
   std::atomic<uint32_t> sleeping; // the thread is in the futex, or about to be
   int32_t result;                 // CUresult of that frame
-  uint32_t replyWords;           // of the Cap'n Proto message of which the slot's reply holds the beginning, if not all
+  uint32_t replyWords;           // size of the reply's Cap'n Proto message; the slot holds its beginning
 };
 static_assert(sizeof(Slot) == 128);
 
@@ -66,11 +66,11 @@ struct alignas(128) SegmentHeader {
   alignas(128) std::atomic<uint32_t> doorbell;  // futex of the consumer
   std::atomic<uint32_t> consumerSleeping;
 
-  // CUresult that ended a device's context, sticky; and the first error of a posted call not told yet.
+  // The CUresult that ended a device's context, sticky; and the first error of a posted call that has not been reported yet.
   alignas(128) std::atomic<int32_t> fault[maxDevices];
   alignas(128) std::atomic<int32_t> deferred[maxDevices];
 
-  // 1 where the present worker has an image store: there a program asks for an image by its digest before it sends it.
+  // 1 if the present worker has an image store: a program then asks for an image by its digest before it sends it.
   alignas(128) std::atomic<uint32_t> storesImages;
   // Whether the worker holds text that kernels have printed.
   std::atomic<uint32_t> outputWaits;
@@ -85,8 +85,8 @@ struct alignas(64) SlabState {
 };
 
 struct alignas(64) CompletionWord {
-  std::atomic<uint64_t> done;      // sequence number of the last record or mark in this stream that the GPU has passed
-  std::atomic<uint64_t> answered;  // where the GPU waits for the program (a host function): written by the program
+  std::atomic<uint64_t> done;      // sequence number of the last record or fence in this stream that the GPU has passed
+  std::atomic<uint64_t> answered;  // the GPU waits on it for a host function: written by the program
 };
 
 struct SegmentLayout {
