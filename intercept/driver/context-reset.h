@@ -5,7 +5,7 @@
 
 namespace vgpu::client {
 
-// Ends `context`, a primary one or one that the program made, with all that was made in it. Where a fault has ended the
+// Ends `context`, a primary one or one that the program made, with all that was made in it. If a fault has ended the
 // device's context in the worker, which is one for all of them, what was made in the others is gone too. CUDA's answer:
 // perhaps that of work posted before.
 CUresult endContext(Thread& thread, uint64_t context);

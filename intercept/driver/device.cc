@@ -8,7 +8,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// Runs `body` with the device's description. CUDA_ERROR_INVALID_DEVICE where there is none of that number.
+// Runs `body` with the device's description. CUDA_ERROR_INVALID_DEVICE if there is none of that number.
 template <typename Body>
 CUresult withDevice(CUdevice device, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {

@@ -24,7 +24,7 @@ namespace {
 struct Entry {
   void* function;
   unsigned since;
-  void* perThread;  // nullptr where that flavour makes no difference
+  void* perThread;  // nullptr if that flavour makes no difference
 };
 
 // By symbol.

@@ -123,7 +123,7 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   return frame.post();
 }
 
-// Attributes of a launch that we know. False where one is asked for that we do not have.
+// Attributes of a launch that we know. False if one is asked for that we do not have.
 bool readAttributes(const CUlaunchConfig& config, Shape& shape) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     auto& attribute = config.attrs[i];

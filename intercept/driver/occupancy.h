@@ -11,7 +11,7 @@ struct ResidentBlock {
   unsigned flags;  // CUoccupancy_flags
 };
 
-// CUDA's answer; `blocks` is set where that is success. A call if nothing is known of such a block: then one frame asks for
+// CUDA's answer; `blocks` is set if that is success. A call if nothing is known of such a block: then one frame asks for
 // this block and for all sizes that a program could try next, in warps.
 CUresult activeBlocks(Thread& thread, CUfunction function, const ResidentBlock& block, int& blocks);
 

@@ -19,7 +19,7 @@ CUresult allocate(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream h
   });
 }
 
-// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE where there is none.
+// Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
 template <typename Body>
 CUresult withPool(CUmemoryPool handle, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -30,7 +30,7 @@ CUresult withPool(CUmemoryPool handle, Body&& body) {
   });
 }
 
-// Runs `body` with the pools of a device. CUDA_ERROR_INVALID_DEVICE where there is none of that number.
+// Runs `body` with the pools of a device. CUDA_ERROR_INVALID_DEVICE if there is none of that number.
 template <typename Body>
 CUresult withDevice(CUdevice device, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {

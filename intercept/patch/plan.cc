@@ -25,7 +25,7 @@ bool isFunction(const Elf64_Sym& symbol) {
   return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0;
 }
 
-/// True where the table's strings hold the landmark, whether as a definition or as a reference. Looking through the
+/// True if the table's strings hold the landmark, whether as a definition or as a reference. Looking through the
 /// strings first spares ordinary objects the walk over their symbols.
 bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   if (table.sh_link >= file.sections().size()) return false;
@@ -68,7 +68,7 @@ Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, 
       "yet");
 }
 
-/// True where the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
+/// True if the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
 /// one-byte and multi-byte no-operations.
 bool isPadding(Bytes bytes) {
   constexpr unsigned char placeholder[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
@@ -76,7 +76,7 @@ bool isPadding(Bytes bytes) {
       bytes, [&](std::byte byte) { return std::ranges::binary_search(placeholder, std::to_integer<unsigned char>(byte)); });
 }
 
-/// True where a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
+/// True if a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.
 bool hasRoom(const image::Elf& file, const Elf64_Sym& function, const std::vector<uint64_t>& starts) {
   if (function.st_size >= jumpBytes) return true;
   auto next = std::ranges::upper_bound(starts, function.st_value);

@@ -22,7 +22,7 @@ struct Box {
   size_t height, depth;
 };
 
-/// The driver's description; cudaErrorInvalidPitchValue where a row does not fit its pitch.
+/// The driver's description; cudaErrorInvalidPitchValue if a row does not fit its pitch.
 cudaError_t describeCopy(const Side& to, const Side& from, const Box& box, cudaMemcpyKind kind, CUDA_MEMCPY3D& copy);
 /// The same from cudaMemcpy3D's parameters, of which nothing is looked at if there is nothing to copy.
 cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& copy);

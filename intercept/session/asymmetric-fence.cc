@@ -13,7 +13,7 @@ namespace {
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 }  // namespace
 
-// Asked when the library is loaded: later, with threads there, the kernel would take milliseconds to agree.
+// Registered when the library is loaded: later, with several threads, the registration would take milliseconds.
 const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 
 void AsymmetricFence::heavy() {

@@ -1,4 +1,5 @@
-// A thread of ours inside somebody's program: it takes no signals, so the program's handlers run on the program's threads.
+// A thread of ours inside a foreign program, with all signals blocked, so that the program's handlers run on the program's
+// threads.
 #pragma once
 
 #include <pthread.h>
@@ -9,7 +10,7 @@
 
 namespace vgpu::client {
 
-// While it lives no signal comes to the calling thread, nor to those that it starts, which keep it so.
+// While it lives, all signals are blocked in the calling thread, and in the threads that it starts, which keep them blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -25,8 +26,8 @@ class SignalsBlocked {
   sigset_t before;
 };
 
-// `name`: at most 15 characters, for people who look at the process. Throws std::system_error where the system gives no
-// thread, std::bad_alloc where it gives no memory for one.
+// `name`: at most 15 characters, shown by tools such as ps. Throws std::system_error if no thread can be created, std::bad_alloc
+// if there is no memory for one.
 template <typename Body>
 std::thread startBackgroundThread(const char* name, Body&& body) {
   SignalsBlocked whileStarting;

@@ -10,7 +10,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The waiter of a call, in `own`; nullptr where the method is not waited for.
+// The waiter of a call, in `own`; nullptr if the method is not waited for.
 Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& own) {
   switch (api::infoOf(method).route) {
     case api::Route::CALL: return &own.emplace(thread, SlotTable::forCalls);
@@ -70,12 +70,12 @@ void CallBase::publish() {
   Session& session = thread.session;
   if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
   if (!info.noWork) raise(session.progress[executingDevice].lastWork, sequenceOf);
-  const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // nobody looks at that of a posted frame
+  const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
   session.ring.publish(*reservation, method, slot, static_cast<uint8_t>(executingDevice));
   reservation.reset();
 }
 
-// The worker waits for this place, and all frames behind it do.
+// The worker waits for a frame at this position, and so do all frames behind it.
 void CallBase::fillPlace() {
   std::memset(reservation->body(), 0, words * sizeof(capnp::word));
   thread.session.ring.publish(*reservation, api::Method::nothing, 0, static_cast<uint8_t>(executingDevice));
@@ -105,8 +105,8 @@ CUresult CallBase::call() {
 
 bool CallBase::hasResults() const { return waiter->hasSlot() && replyWords().size() != 0; }
 
-// Gathers a reply of which the slot holds the beginning. The thread stays inside the gate for it, because only the worker
-// that gave the reply has the rest.
+// Fetches the rest of a reply of which the slot holds the beginning. The thread stays inside the gate meanwhile, because only the
+// worker that made the reply has the rest.
 CUresult CallBase::fetchLongReply(uint64_t words) {
   KJ_REQUIRE(words * sizeof(capnp::word) <= maxReplyBytes, "a reply larger than any should be", words);
   auto whole = kj::heapArray<capnp::word>(words);

@@ -1,12 +1,12 @@
-// One call on its way: a frame built straight into the ring, then posted or waited for.
+// One call: a frame built directly in the ring, then posted or waited for.
 //
 //   Call<api::Cuda::FillParams> frame(thread, api::Method::fill);
 //   frame->setDestination(…);
 //   return frame.post();
 //
-// Between the constructor and post(), call() or signal() the thread holds a place in the ring that the worker waits for:
-// set the parameters and send, do nothing else. Where an exception comes in between, the destructor fills the place with a
-// frame that does nothing.
+// Between the constructor and post(), call() or signal() the thread holds a reservation in the ring for which the worker waits:
+// set the parameters and send, do nothing else. If an exception is thrown in between, the destructor publishes a frame that does
+// nothing.
 #pragma once
 
 #include <capnp/message.h>
@@ -21,11 +21,11 @@
 
 namespace vgpu::client {
 
-// What a frame and its waiting have in common, whatever its parameters are.
+// The part of a call that does not depend on its parameters.
 class CallBase {
  protected:
-  // `lent`: a waiter for a call that is not to take one for itself. `inside`: the thread is inside the gate already, because of
-  // a call that goes on after this one.
+  // `lent`: the waiter to use instead of one of its own. `inside`: the thread is inside the gate already, because of an enclosing
+  // call.
   CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside);
   ~CallBase() {
     if (reservation) [[unlikely]] fillPlace();
@@ -37,38 +37,39 @@ class CallBase {
   kj::ArrayPtr<const capnp::word> replyWords() const;
 
  public:
-  // Fire and forget; a thread that has filled a stream waits there. CUDA_SUCCESS, or the session's loss.
+  // Sends the frame and does not wait for its execution, but waits if the stream is full. CUDA_SUCCESS, or the error of a lost
+  // session.
   CUresult post();
-  // Waits for the worker's answer and returns CUDA's.
+  // Waits for the worker's reply and returns CUDA's result.
   CUresult call();
-  // Whether the reply of a call has results, which a refusal may have too.
+  // Whether the reply of a call has results; that of a failed call may have some too.
   bool hasResults() const;
-  // Waits until the GPU has come here. CUDA's answer: of this frame, of an earlier posted one, or of a faulted context.
+  // Waits until the GPU has passed this frame's point in its stream. CUDA's result: of this frame, of an earlier posted one, or
+  // of a faulted context.
   CUresult signal();
-  // The same, and leaves the errors of earlier posted frames to somebody else.
+  // The same, but leaves the errors of earlier posted frames to the next call that reports them.
   CUresult reach();
-  // The same without the wait: the other half is await(device(), sequence number()) of the waiter that this frame was made
-  // with. Several frames of one stream may be on their way with one waiter; the answer of a failed one is the answer of those
-  // behind it too.
+  // The same without the wait, which is await(device(), sequence()) of the waiter that this frame was made with. Several frames
+  // of one stream may be pending with one waiter; the result of a failed one is the result of those behind it too.
   CUresult send();
 
   uint64_t sequence() const { return sequenceOf; }
 
-  // The device that executes this frame: the current context's, unless it says otherwise.
+  // The device that executes this frame: the current context's, unless onDevice() or inStream() set another.
   unsigned device() const { return executingDevice; }
   void onDevice(unsigned device) { executingDevice = device; }
-  // Says in which stream this frame is work: that stream's device executes it, and the client knows that it is outstanding
+  // Sets the stream in which this frame is work: that stream's device executes it, and the client records it as outstanding
   // there.
   void inStream(uint64_t stream);
-  // That stream's line; nullptr where the stream has been destroyed meanwhile.
+  // That stream's completion word; nullptr if the stream has been destroyed meanwhile.
   StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
 
-  // For the object list: the range of what this frame makes.
+  // For the object list: the address range of the object that this frame makes.
   void describe(uint64_t address, uint64_t bytes) {
     rangeAddress = address;
     rangeBytes = bytes;
   }
-  // A call whose answer decides the range records itself later, by record(); see moduleVariable.
+  // A call whose reply contains the range is recorded later, by record(); see moduleVariable.
   void recordLater() { recordsLater = true; }
   void record();
 
@@ -83,7 +84,7 @@ class CallBase {
   api::Method method;
   uint64_t words;
   unsigned executingDevice;
-  std::optional<Waiter> own;  // of a method that is waited for, where none was lent
+  std::optional<Waiter> own;  // if the method is waited for and none was lent
   Waiter* waiter;
   std::optional<Gate::Pass> pass;
   std::optional<Reservation> reservation;  // until it is published
@@ -91,9 +92,9 @@ class CallBase {
   bool recordsLater = false;
   uint64_t workStream = 0;
   StreamDepth* depth = nullptr;    // of workStream; nullptr: the frame is work in none
-  Recorder::Queue recipe;          // of one, where the object list will want this frame; made before it is sent
-  kj::Array<capnp::word> nowhere;  // where a frame of a lost session is built
-  kj::Array<capnp::word> longReply;  // one that the slot did not take
+  Recorder::Queue recipe;          // holds this frame if it belongs into the object list; allocated before it is sent
+  kj::Array<capnp::word> nowhere;  // buffer for a frame of a lost session
+  kj::Array<capnp::word> longReply;  // a reply too large for the slot
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
 
@@ -120,7 +121,7 @@ class Call : public CallBase {
     inStream(stream);
   }
 
-  // The answer's results, after a successful call(). What they point into is there as long as this object.
+  // The reply's results, after a successful call(). They point into memory that lives as long as this object.
   template <typename Results>
   typename Results::Reader results() {
     replySegment = replyWords();

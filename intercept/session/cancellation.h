@@ -1,16 +1,16 @@
-// pthread_cancel() ends a thread at a cancellation point (a sleep, a read, a write) by unwinding its stack. Calls of ours let
-// that happen: what they hold is given back on the way, a place in the ring included (call.h). Only where somebody still
-// owes the thread something, an answer into its slot or bytes into its slab, cancellation waits.
+// pthread_cancel() ends a thread at a cancellation point (a sleep, a read, a write) by unwinding its stack. Our calls allow that:
+// unwinding releases what they hold, including a reservation in the ring (call.h). Only while a reply into the thread's slot or
+// bytes into its slab are pending, cancellation is deferred.
 //
-// Switching it costs two locked instructions (28 ns), so calls that wait for nothing do not.
+// Disabling it costs two locked instructions (28 ns), so calls that do not wait leave it enabled.
 #pragma once
 
 #include <pthread.h>
 
 namespace vgpu::client {
 
-// While it lives, the calling thread is not cancelled. Afterwards it is at its next cancellation point; in the destructor
-// itself where its cancellation is asynchronous.
+// While it lives, the calling thread is not cancelled. A pending cancellation then happens at its next cancellation point, or in
+// the destructor itself if its cancellation is asynchronous.
 class CancellationOff {
  public:
   CancellationOff() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); }

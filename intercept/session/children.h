@@ -1,5 +1,5 @@
-// Objects that the program asks for by what they are called within another one: a function by its name in a module, a
-// level by its number in a mipmapped array. One handle a name.
+// Objects that the program asks for by a key within a parent: a function by its name in a module, a level by its number in a
+// mipmapped array. Each key has one handle.
 //
 // Owned by the session, for any thread; `mutex` is a leaf. All of it stays in the program's process over a suspend.
 #pragma once
@@ -15,7 +15,7 @@ namespace vgpu::client {
 template <typename Name>
 class Children {
  public:
-  // The handle that add() was given; 0 if nobody has asked for that name.
+  // The handle that was added for that key; 0 if there is none.
   template <typename Wanted>
   uint64_t find(uint64_t parent, const Wanted& name) const {
     std::lock_guard lock(mutex);
@@ -24,12 +24,12 @@ class Children {
     auto found = of->second.find(name);
     return found == of->second.end() ? 0 : found->second;
   }
-  // The handle that the name has from here on: `handle`, or that of a thread that came first.
+  // Returns the key's handle from now on: `handle`, or the one that another thread has added before.
   uint64_t add(uint64_t parent, Name name, uint64_t handle) {
     std::lock_guard lock(mutex);
     return handles[parent].try_emplace(std::move(name), handle).first->second;
   }
-  // Forgets a parent. Returns the handles of its children.
+  // Removes a parent. Returns the handles of its children.
   std::vector<uint64_t> drop(uint64_t parent) {
     std::lock_guard lock(mutex);
     std::vector<uint64_t> dropped;

@@ -4,8 +4,8 @@ namespace vgpu::client {
 
 std::optional<uint32_t> CompletionWords::take() {
   std::lock_guard lock(mutex);
-  // The oldest are the likeliest to be done; those that are not go to the end. All are looked at only where there is no
-  // fresh completion word.
+  // The oldest are the likeliest to be done; those that are not go to the end. All are checked only if no unused completion word
+  // is left.
   size_t looks = next == completionWordCount ? returned.size() : std::min<size_t>(returned.size(), 4);
   for (; looks > 0; --looks) {
     Returned oldest = returned.front();

@@ -1,7 +1,7 @@
 // Which completion words of the segment are taken, by streams (stream-completion.h) and host functions. A completion word is
-// reused with its old number in it: later records have larger ones, so it needs no clearing. But the GPU may still be on its
-// way to an earlier record when the stream is destroyed, and would write over a later one: such a completion word waits until
-// that has happened.
+// reused with its old number in it: later records have larger ones, so it needs no clearing. But when a stream is destroyed the
+// GPU may not have reached an earlier record yet, and would later overwrite a newer number: such a completion word is not reused
+// before the GPU has written it.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class CompletionWords {
  public:
   explicit CompletionWords(const Segment& segment) : segment(segment) {}
 
-  // Nothing where all 32,768 are taken.
+  // Nothing if all 32,768 are taken.
   std::optional<uint32_t> take();
-  // `lastSequence`: of the last frame that lets the GPU of `device` write into the completion word; 0 where all of them have.
+  // `lastSequence`: of the last frame that lets the GPU of `device` write into the completion word; 0 if all of them have.
   void give(uint32_t completion, unsigned device = 0, uint64_t lastSequence = 0);
   // The context of `device` has ended: the GPU writes nothing more of frames before `sequence`.
   void contextEnded(unsigned device, uint64_t sequence);

@@ -1,9 +1,9 @@
-// The program's contexts. A session has one a device in the worker; what the program makes are names for it, and owners:
-// an object remembers the context that it was made in (ObjectEntry, Arena, HostAllocation, KnownTexture) and ends with it
+// The program's contexts. The worker has one context for each device; the program's contexts are handles for it and own objects:
+// each object records the context that it was made in (ObjectEntry, Arena, HostAllocation, KnownTexture) and ends with it
 // (driver/context-reset.h).
 //
-// A primary context has one handle for ever and is live between the first retain and the last release or a reset; any
-// other is live while its handle is. Any thread; no locks. All of it stays in the program's process over a suspend.
+// A primary context keeps one handle and is live between the first retain and the last release or a reset; any other context is
+// live while its handle is. Any thread; no locks. All of it stays in the program's process over a suspend.
 #pragma once
 
 #include <array>
@@ -18,25 +18,25 @@ class Contexts {
  public:
   explicit Contexts(HandleTable& handles) : handles(handles) {}
 
-  // Makes the handle of a device's primary context. Once a device, before the program sees the session.
+  // Makes the handle of a device's primary context. Called once for each device, before the program uses the session.
   void add(unsigned device) { primaries[device].handle = handles.create(api::Kind::CONTEXT, device, 0); }
 
   uint64_t primary(unsigned device) const { return primaries[device].handle; }
   bool isPrimary(uint64_t context) const { return context != 0 && primary(handleDevice(context)) == context; }
 
   void retain(unsigned device);
-  // Whether there was a retain to take back; `last` where it was the last one.
+  // Whether there was a retain to release; `last` is set if it was the last one.
   bool release(unsigned device, bool& last);
   bool isActive(unsigned device) const { return primaries[device].active.load(); }
 
   std::atomic<unsigned>& flagsOfPrimary(unsigned device) { return primaries[device].flags; }
 
-  // Whether what is made in it is still there.
+  // Whether it is live, and with it the objects made in it.
   bool isLive(uint64_t context) const;
-  // From here on it is not. False where that was so before, for whoever comes second.
+  // Ends it. False if another caller has ended it before.
   bool end(uint64_t context);
 
-  // How many have ended so far: while it stands still, a context that was live is.
+  // The number of contexts ended so far: as long as it is unchanged, a context that was live still is.
   uint64_t endedCount() const { return ended.load(std::memory_order_acquire); }
 
  private:

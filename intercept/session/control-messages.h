@@ -1,4 +1,4 @@
-// What the program's ends of control connections have in common: texts, and how long a peer may take.
+// Shared by the program's ends of control connections: texts, and time limits for the peer.
 #pragma once
 
 #include <capnp/message.h>
@@ -11,7 +11,7 @@
 
 namespace vgpu::client {
 
-// For a peer that has begun to speak to finish its sentence.
+// For the rest of a message that a peer has begun to send.
 constexpr std::chrono::seconds messageLimit{10};
 
 inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) {
@@ -20,10 +20,10 @@ inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) 
 
 inline std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
-// Good as long as `text` is.
+// Valid as long as `text` is.
 inline capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-// Sends the message that `fill` makes of a control::ToNode::Builder, with descriptors beside it.
+// Sends the control::ToNode message that `fill` sets up, with descriptors.
 template <typename Fill>
 void send(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
   capnp::MallocMessageBuilder builder;

@@ -28,8 +28,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// How long a program whose gate is closed waits for its snapshot to be resumed where its daemon has ended: time for a person
-// to start another one. VGPU_REATTACH_LIMIT, in seconds, says otherwise.
+// How long a program whose gate is closed waits for its snapshot to be resumed after its daemon has ended: time for a person to
+// start another one. VGPU_REATTACH_LIMIT, in seconds, overrides it.
 constexpr seconds reattachLimit{300};
 constexpr size_t stackBytes = size_t{512} << 10;
 
@@ -38,7 +38,7 @@ seconds reattachWish() {
   return wish == nullptr ? reattachLimit : seconds(std::strtol(wish, nullptr, 10));
 }
 
-// What the gate does now. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
+// The state of the gate. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
 enum class Phase { running, gateClosed, suspended, lost };
 
 class ProgramControl final : public Control {
@@ -49,7 +49,7 @@ class ProgramControl final : public Control {
     listener = opened.listen();
   }
 
-  // A child made by fork() has a copy of this object, but neither its thread nor a say in its connections.
+  // A child made by fork() has a copy of this object, but not its thread, and must not use its connections.
   ~ProgramControl() noexcept override {
     if (servingProcess != getpid()) return;
     wake.raise();
@@ -97,12 +97,12 @@ class ProgramControl final : public Control {
   Phase phase = Phase::running;
   std::optional<ResumeOffer> offer;  // while suspended
   const seconds reattachWait;
-  std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and nobody knows to where
+  std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and it is unknown to which directory
 };
 
 void ProgramControl::serve(SessionControl& session) {
   served = &session;
-  SignalsBlocked whileStarting;  // the thread starts with all of them blocked, for the program's signals are the program's
+  SignalsBlocked whileStarting;  // inherited by the thread: the program's handlers run on its own threads
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stackBytes);
@@ -134,7 +134,7 @@ void ProgramControl::run() {
     if (polled[0].revents != 0) return;
     if (polled[2].revents != 0) serveConnection();
     if (polled[4].revents != 0) settle(offer->serve());
-    if (polled[1].revents != 0) serveListener();  // after the others: whoever has gone does not stand in a new one's way
+    if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended does not block a new one
     if (polled[3].revents != 0) askRenewal();
     endWhatIsLate();
   }
@@ -175,7 +175,7 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       if (phase != Phase::gateClosed) return;
       phase = Phase::running;
       served->openGate();
-      return askRenewal();  // where a suspend that failed kept it waiting
+      return askRenewal();  // after a failed suspend has delayed it
     case control::ToSession::RENEWAL_FAILED:
       return renewal.finish(text(message.getRenewalFailed()));
     case control::ToSession::SUSPENDED:
@@ -210,15 +210,15 @@ void ProgramControl::closeGate() {
   send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
 }
 
-// Whether the daemon has said something, or gone, since we began to do what it asked for last. It says nothing before we
-// answer unless it takes its wish back or the worker is lost.
+// Whether the daemon has sent a message, or its connection has ended, since we began its last request. Before our reply it sends
+// a message only if it cancels the request or the worker is lost.
 bool ProgramControl::isSpokenTo() {
   pollfd polled[] = {{connection->fd(), POLLIN, 0}, {wake.fd(), POLLIN, 0}};
   return poll(polled, 2, 0) > 0;
 }
 
-// While suspended, the program does not need a daemon. Where it has closed its gate, there may be a snapshot of this very
-// moment, which the daemon did not come to tell. Any other time it has just lost its worker.
+// While suspended, the program does not need a daemon. If it has closed its gate, there may be a complete snapshot that the
+// daemon could not report before it ended. Otherwise the program has just lost its worker.
 void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
   if (phase == Phase::suspended || phase == Phase::lost) return;
@@ -235,7 +235,7 @@ void ProgramControl::disconnect(const std::string& why) {
   renewal.finish(why);
 }
 
-// While the gate is closed somebody suspends the session; then the resume brings a new worker, or the gate is opened.
+// While the gate is closed a suspend is in progress; afterwards the resume brings a new worker, or the gate is opened.
 void ProgramControl::askRenewal() {
   if (!renewal.isWanted()) return;
   if (phase == Phase::lost) return renewal.finish("the session is lost");
@@ -246,9 +246,9 @@ void ProgramControl::askRenewal() {
 
 void ProgramControl::serveListener() {
   int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;  // it gave up, or we are out of descriptors: it sees no answer
+  if (fd < 0) return;  // it gave up, or we are out of descriptors: it gets no reply
   kj::AutoCloseFd peer(fd);
-  // Whatever goes wrong with a stranger ends his connection and changes nothing here.
+  // Any error of an unknown peer ends its connection and changes nothing here.
   auto caught = kj::runCatchingExceptions([&] {
     if (isTrusted(peerOf(peer))) meet(kj::mv(peer));
   });
@@ -257,7 +257,7 @@ void ProgramControl::serveListener() {
   }
 }
 
-// A daemon has found the program. Only a suspended session can change hands, and to one daemon at a time.
+// A daemon has connected to the program. Only a suspended session can change hands, and to one daemon at a time.
 void ProgramControl::meet(kj::AutoCloseFd peer) {
   ControlChannel candidate(kj::mv(peer), wake.fd());
   std::optional<ControlMessage> first = candidate.receive(0, within(messageLimit));
@@ -289,7 +289,7 @@ void ProgramControl::settle(ResumeOffer::State state) {
   served->openGate();
   renewal.finish("");
   if (!previous) return;
-  // It may have ended: then nobody need know.
+  // It may have ended: then no message is needed.
   kj::runCatchingExceptions(
       [&] { send(*previous, [](control::ToNode::Builder farewell) { farewell.setMoved(); }); });
 }

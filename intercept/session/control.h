@@ -1,5 +1,5 @@
-// The application's side of the control plane: one connection to vgpud, one thread that answers it while the program
-// computes, and the socket on which a daemon finds the program while it is suspended.
+// The program's side of the control plane: one connection to vgpud, one thread that serves it while the program computes, and the
+// socket on which a daemon reaches the program while it is suspended.
 //
 // Owns the connection, the listening socket and the control thread. The thread blocks all signals, so that the
 // program's handlers run on the program's threads. Lock order: the control thread calls SessionControl with no lock
@@ -15,20 +15,20 @@
 
 namespace vgpu::client {
 
-// What the control thread asks of the session. Called on the control thread only.
+// The operations of the session that the control thread needs. Called on the control thread only.
 class SessionControl {
  public:
   virtual ~SessionControl() = default;
-  // Keeps new calls out, waits until those inside have entered the ring and the object list is committed; returns the
-  // ring's head. Throws kj::Exception where that cannot be, or where `givesUp`, asked while it waits, says so; the gate
-  // is open again then.
+  // Closes the gate to new calls, waits until those inside have published their frames and the object list is committed; returns
+  // the ring's head. Throws kj::Exception if that fails, or if `givesUp`, polled while it waits, returns true; the gate is open
+  // again then.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;
-  // While the gate is closed, a restored worker is offered. accept() gives the number of the handover by which the worker
-  // claims the session; withdraw() takes that back, and returns false where the worker has claimed it and consumes.
+  // For a restored worker that a daemon offers while the gate is closed. accept() gives the number of the handover by which the
+  // worker claims the session; withdraw() cancels that, and returns false if the worker has claimed the session and consumes.
   virtual uint64_t accept() = 0;
   virtual bool withdraw(uint64_t handover) = 0;
-  // The worker is gone: every waiter and every later call is answered with an error. `why` is for a person.
+  // The worker is gone: every waiting call and every later one returns an error. `why` is the message for the user.
   virtual void lose(const std::string& why) = 0;
 };
 
@@ -43,10 +43,10 @@ class Control {
   static std::unique_ptr<Control> open(const OpenRequest& request);
   virtual ~Control() = default;
 
-  // In a child made by fork(): lets go of the connections, which are the parent's. Async-signal-safe.
+  // In a child made by fork(): closes its copies of the connections, which belong to the parent. Async-signal-safe.
   virtual void leave() = 0;
 
-  // What the program and its workers share, from the first worker on to the last.
+  // The memory that the program shares with all its workers, from the first to the last.
   virtual const MemoryFile& segment() const = 0;
   virtual const MemoryFile& hostArena() const = 0;
 
@@ -56,8 +56,8 @@ class Control {
   // Starts the control thread, which serves `session` until the process ends or the connection is lost.
   virtual void serve(SessionControl& session) = 0;
 
-  // Asks for a new worker, with all that the session has, and waits for it. Any thread, outside the gate. Empty when it is
-  // there; else why it is not.
+  // Asks for a new worker that takes over the session's whole state, and waits for it. Any thread, outside the gate. Empty on
+  // success; else the reason.
   virtual std::string renew() = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a session answers of itself, whatever the GPU behind it can do: an attribute that says yes is a promise that the
-// calls behind it work. A row goes when its feature comes.
+// Attributes that a session reports whatever its GPU supports: an attribute that reports support promises that the calls behind
+// it work. A row is removed when its feature is implemented.
 #include "intercept/session/device-info.h"
 
 namespace vgpu::client {
@@ -13,8 +13,8 @@ struct SessionAnswer {
 
 #define ANSWER(name, value) {CU_DEVICE_ATTRIBUTE_##name, value}
 constexpr SessionAnswer answers[] = {
-    // The program's process has no GPU: what it allocates by itself no kernel sees, and what both see is host memory behind
-    // a link, without the coherence of a processor's own.
+    // The program's process has no GPU: kernels cannot access memory that it allocates by itself, and memory that both access is
+    // host memory behind a link, not coherent as a processor's own.
     ANSWER(PAGEABLE_MEMORY_ACCESS, 0),
     ANSWER(PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0),
     ANSWER(DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0),
@@ -23,7 +23,7 @@ constexpr SessionAnswer answers[] = {
     // Managed memory is a piece of the host arena: advice and prefetching, which this attribute allows, are refused.
     ANSWER(CONCURRENT_MANAGED_ACCESS, 0),
 
-    // Virtual memory management, and all that its handles would be good for.
+    // Virtual memory management, and features that use its handles.
     ANSWER(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0),

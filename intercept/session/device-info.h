@@ -1,5 +1,5 @@
-// What the program may ask of a device, told once by the worker. The virtual GPU keeps it wherever it lands. Where the
-// real GPU can do what a session cannot, the session's answer counts (device-info.cc).
+// The properties of a device, reported once by the worker. The virtual GPU keeps them on whatever node it is resumed. If the real
+// GPU supports what a session does not, the session's value is reported (device-info.cc).
 #pragma once
 
 #include <cuda.h>
@@ -21,7 +21,7 @@ struct DeviceInfo {
     return index < attributes.size() ? attributes[index] : 0;
   }
 
-  // Puts what a session can do in place of what the GPU can.
+  // Replaces attributes of the GPU by what a session supports.
   void limitToSession();
 };
 

@@ -10,8 +10,8 @@ namespace vgpu::client {
 
 namespace {
 
-// The next part of what kernels of `device` have printed; false where there is no more behind it. The gate is left
-// when this returns: nobody is to be kept from suspending by a pipe that nobody reads.
+// The next part of what kernels of `device` have printed; false if there is no more behind it. The gate is left when this
+// returns, so that a pipe that is not read delays no suspend.
 bool take(Thread& thread, unsigned device, std::string& text) {
   text.clear();
   Call<api::Cuda::OutputTakeParams> frame(thread, api::Method::outputTake);
@@ -24,11 +24,11 @@ bool take(Thread& thread, unsigned device, std::string& text) {
 
 }  // namespace
 
-// Whoever has waited for work finds its text written when it returns, also where another thread has taken it.
+// When a wait returns, the text of the work is written, even if another thread has taken it.
 void DeviceOutput::deliver(Thread& thread, unsigned device) {
   Session& session = thread.session;
   auto& progress = session.progress[device];
-  CancellationOff untilWritten;  // what has been taken is nowhere else
+  CancellationOff untilWritten;  // the text that has been taken exists nowhere else
   std::lock_guard lock(mutex);
   bool waits = session.segment.header().outputWaits.load(std::memory_order_acquire) != 0;
   uint64_t last = progress.lastWork.load(std::memory_order_relaxed);

@@ -1,8 +1,8 @@
-// The times between events that the program has been told, so that it is told the same again: after a restore the worker
-// knows when an event of before happened, but not to the last bit what its driver would have made of two of them.
+// The times between events that the program has been given, so that it gets the same values again: after a restore the worker
+// knows when an earlier event happened, but cannot repeat to the last bit the difference that the driver computed.
 //
-// Any thread; the mutex is a leaf. Stays in the program's process over a suspend. For each end the latest few starts are
-// kept; what is not there is asked of the worker.
+// Any thread; the mutex is a leaf. Stays in the program's process over a suspend. For each end the latest few starts are kept;
+// the worker is asked for others.
 #pragma once
 
 #include <cstdint>

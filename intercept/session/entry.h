@@ -1,4 +1,4 @@
-// Where a call enters: what every function of libcuda.so.1 begins with.
+// The entry of a call: every function of libcuda.so.1 begins with one of these functions.
 //
 // One of the three places where our own failures are caught (failure.h).
 #pragma once
@@ -35,8 +35,8 @@ CUresult enterContext(Body&& body) {
   });
 }
 
-// The same for a call that uses the context: one that has been destroyed says so, and one that a fault has ended answers
-// with that fault.
+// The same for a call that uses the context: CUDA_ERROR_CONTEXT_IS_DESTROYED if it has been destroyed, and the fault if one has
+// ended it.
 template <typename Body>
 CUresult enter(Body&& body) {
   return enterContext([&](Thread& thread) -> CUresult {

@@ -1,4 +1,4 @@
-// A descriptor by which any thread wakes one that polls.
+// A descriptor by which any thread wakes a thread in poll(2).
 #pragma once
 
 #include <kj/debug.h>

@@ -1,6 +1,6 @@
 // An event's latest record: its frame's sequence number, and the completion word into which the GPU writes it
-// (stream-completion.h). Both in one word, so that who asks has the two of one record, however many threads record the event
-// meanwhile; the later place in the ring wins, as it does in the worker. Any thread, without locks.
+// (stream-completion.h). Both are in one word, so that a reader always gets the two of one record, however many threads record
+// the event meanwhile; the later position in the ring wins, as it does in the worker. Any thread, without locks.
 #pragma once
 
 #include <atomic>

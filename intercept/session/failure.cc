@@ -12,7 +12,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Each text once: a program may call again and again.
+// Each text is printed once: a program may repeat the call.
 void sayOnce(const char* text) {
   // Never destroyed: static destructors may still call.
   static auto& mutex = *new std::mutex;
@@ -28,7 +28,7 @@ CUresult reportFailure(const char* text) noexcept {
   try {
     sayOnce(text);
   } catch (const std::bad_alloc&) {
-    // Then nobody is told; the code says as much.
+    // Then nothing is printed; the error code is all that is reported.
   }
   return Session::find() == nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_UNKNOWN;
 }

@@ -1,5 +1,5 @@
-// Where our own failures become CUDA's answers: at the C entry, and on the threads of ours that work for a call. CUDA's
-// answers pass through verbatim, and so does what is no failure: a thread that is cancelled unwinds (cancellation.h).
+// Conversion of our own failures into CUDA's error codes: at the C entry, and on our own threads that work for a call. CUDA's
+// results pass through verbatim, and so does the unwinding of a cancelled thread (cancellation.h).
 #pragma once
 
 #include <cuda.h>
@@ -10,11 +10,11 @@
 
 namespace vgpu::client {
 
-// Says on stderr what went wrong on our side and gives the code that stands for it: no device where the session could
-// not be opened, else unknown.
+// Prints our failure on stderr and returns the code for it: CUDA_ERROR_NO_DEVICE if the session could not be opened, else
+// CUDA_ERROR_UNKNOWN.
 CUresult reportFailure(const char* text) noexcept;
 
-// `body`'s answer; CUDA_ERROR_OUT_OF_MEMORY where the program's own memory is not enough for the call.
+// `body`'s result; CUDA_ERROR_OUT_OF_MEMORY if the program's own memory is not enough for the call.
 template <typename Body>
 CUresult answerOf(Body&& body) try {
   return body();

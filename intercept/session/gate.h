@@ -1,17 +1,16 @@
-// The gate: every frame passes it on its way into the ring. Closing it waits until the threads inside have left, so that
-// no frame is half written and no object half recorded when a snapshot is taken.
+// The gate, which a thread enters before it writes a frame into the ring. Closing it waits until the threads inside have left, so
+// that no frame is half written and no object half recorded when a snapshot is taken.
 //
-// A thread is inside from before it reserves a frame until the frame is published; for a call that makes an object, until
-// its answer is recorded. A thread that waits for the GPU is outside.
+// A thread is inside from before it reserves a frame until the frame is published; for a call that makes an object, until its
+// reply is recorded. A thread that waits for the GPU is outside.
 //
-// Each thread has a mark of its own, so that threads stay off each other's cache lines. Marks are the process's own memory,
-// as many as there are threads, and are found by a list that only grows; the mark of a thread that has ended is the next
-// one's. `mutex`, a leaf, is for the threads that come and go.
+// Each thread has a flag on a cache line of its own (Mark). Marks are in the process's own memory, in a list that only grows; a
+// new thread reuses the mark of one that has ended. `mutex`, a leaf, guards threads that join and part.
 //
-// Memory order: a thread announces itself, then looks at `closed`; the closer closes, then looks at the threads. Each side
-// has a fence between its store and its load (Dekker), so one of the two always sees the other; the closer pays for both.
-// That holds for a mark which is new too: it is in the list (release) before its thread announces itself. What was done
-// inside comes before the closer's work (release, acquire).
+// Memory order: a thread stores `inside`, then loads `closed`; the closer stores `closed`, then loads each `inside`. Each side
+// needs a fence between its store and its load (Dekker), so that one of the two sees the other; the closer issues both
+// (membarrier). That holds for a new mark too: it is in the list (release) before its thread stores `inside`. Work inside happens
+// before the closer's work (release, acquire).
 #pragma once
 
 #include <atomic>
@@ -30,14 +29,14 @@ class Gate {
   class alignas(64) Mark {
    public:
     Mark(uint32_t number, Mark* older) : number(number), older(older) {}
-    // The threads that have a mark at one time have different numbers, and no larger ones than they need.
+    // Threads that have a mark at the same time have different numbers; the smallest free ones are used.
     const uint32_t number;
 
    private:
     friend class Gate;
     std::atomic<uint32_t> inside{0};
     Mark* const older;         // in the list of all
-    Mark* nextFree = nullptr;  // in the list of those that are nobody's
+    Mark* nextFree = nullptr;  // in the list of free marks
   };
 
   // Being inside. Entering waits while the gate is closed.
@@ -62,9 +61,9 @@ class Gate {
   Mark& join();
   void part(Mark& mark);
 
-  // Returns true when nobody is inside. A thread inside may wait for the worker, so its end can depend on what the closer
-  // alone can learn: `givesUp` is asked between waits, and where it says yes the gate is open again and close() returns
-  // false. One closer at a time. Where the fence fails it is open again too, and throws kj::Exception.
+  // Returns true when nobody is inside. A thread inside may wait for the worker, so whether it leaves can depend on events that
+  // only the closer sees: `givesUp` is polled between waits, and if it returns true the gate is opened again and close() returns
+  // false. One closer at a time. If the fence fails it is open again too, and throws kj::Exception.
   bool close(const std::function<bool()>& givesUp = [] { return false; });
   void open();
   bool isClosed() const { return closed.load() != 0; }

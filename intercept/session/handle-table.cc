@@ -21,7 +21,7 @@ void HandleTable::addChunk() {
   for (uint32_t i = 0; i < chunkEntries; ++i) putLast(base + i);
 }
 
-// The oldest is reused last: a stale handle stays stale for long.
+// The handle freed first is reused first, so that a stale handle stays invalid for long.
 void HandleTable::putLast(uint32_t index) {
   entryAt(index).nextFree = none;
   (firstFree == none ? firstFree : entryAt(lastFree).nextFree) = index;

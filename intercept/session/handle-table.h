@@ -1,9 +1,8 @@
-// The program's handles: which are alive, and what the client itself must know of each object.
+// The program's handles: which are live, and what the client must know of each object.
 //
-// Owned by the session. Looking a handle up takes no lock: entries never move, and an entry that holds another handle
-// than the one asked for is another object. Making and dropping handles takes `mutex`; after it only that of CompletionWords is
-// taken. All of it stays in the
-// program's process over a suspend.
+// Owned by the session. Looking a handle up takes no lock: entries never move, and an entry with a different handle belongs to
+// another object. Making and dropping handles takes `mutex`; after it only that of CompletionWords is taken. All of it stays in
+// the program's process over a suspend.
 #pragma once
 
 #include <array>
@@ -32,15 +31,15 @@ struct FunctionLayout {
   uint32_t parameterBytes = 0;
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
-  KnownReplies replies;  // to what is asked about the function
+  KnownReplies replies;  // to queries about the function
 };
 
-// What the program has said of an array, or the worker of a mipmapped one's level.
+// An array's description by the program, or by the worker for a level of a mipmapped array.
 struct ArrayLayout {
   uint64_t width = 0, height = 0, depth = 0;  // as in CUDA_ARRAY3D_DESCRIPTOR
   uint32_t format = 0, channels = 0, flags = 0;
   uint32_t elementBytes = 0;
-  uint64_t mipmap = 0;  // whose level this is
+  uint64_t mipmap = 0;  // the mipmapped array of which this is a level
 
   uint64_t rowBytes() const { return width * elementBytes; }
   uint64_t rows() const { return height == 0 ? 1 : height; }
@@ -49,10 +48,10 @@ struct ArrayLayout {
 
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
-  std::atomic<uint64_t> context{0};  // that it was made in and ends with; 0: it ends with another object
+  std::atomic<uint64_t> context{0};  // in which it was made and with which it ends; 0: it ends with another object
   std::atomic<uint64_t> lastWork{0}; // of a stream: sequence number of its last frame
   std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this sequence number has ended
-  std::atomic<uint64_t> stream{0};   // of an event: where it was last recorded
+  std::atomic<uint64_t> stream{0};   // of an event: the stream in which it was last recorded
   uint32_t flags = 0;                // of a stream, event or context
   int32_t priority = 0;              // of a stream
   EventRecord record;                // of an event
@@ -74,8 +73,8 @@ class HandleTable {
     publish(handle, context, [](ObjectEntry&) {});
     return handle;
   }
-  // The same in two steps, for an object that others find by other ways than its handle: nobody sees it before publish(),
-  // which fills it. abandon() gives a reserved handle back.
+  // The same in two steps, for an object that can be found by other ways than its handle: it is invisible before publish(), which
+  // fills it. abandon() gives a reserved handle back.
   uint64_t reserve(api::Kind kind, unsigned device);
   template <typename Fill>
   void publish(uint64_t handle, uint64_t context, Fill&& fill) {
@@ -90,7 +89,7 @@ class HandleTable {
     entry.handle.store(handle, std::memory_order_release);
   }
   void abandon(uint64_t handle);
-  // The entry of a live handle of `kind`; nullptr where there is none.
+  // The entry of a live handle of `kind`; nullptr if there is none.
   ObjectEntry* find(api::Kind kind, uint64_t handle) const {
     uint32_t index = handleIndex(handle);
     if (handleKind(handle) != static_cast<unsigned>(kind) || index >= chunkCount * chunkEntries) return nullptr;
@@ -99,8 +98,8 @@ class HandleTable {
     ObjectEntry& entry = (*chunk)[index % chunkEntries];
     return entry.handle.load(std::memory_order_acquire) == handle ? &entry : nullptr;
   }
-  // False where it is not alive: one of several callers is the one who has ended it. That one's `last` is called with the
-  // entry, under the lock, before it can be another object's.
+  // False if it is not live: of several callers one ends it. That caller's `last` is called with the entry, under the lock,
+  // before the entry is reused.
   template <typename Last>
   bool destroy(uint64_t handle, Last&& last) {
     std::lock_guard lock(mutex);
@@ -114,7 +113,7 @@ class HandleTable {
     return destroy(handle, [](ObjectEntry&) {});
   }
 
-  // Every live handle of `kind` on `device`; only those of `context` where one is given.
+  // Every live handle of `kind` on `device`; only those of `context` if one is given.
   std::vector<uint64_t> live(api::Kind kind, unsigned device, uint64_t context = 0) const;
 
  private:
@@ -132,7 +131,7 @@ class HandleTable {
   mutable std::mutex mutex;
   std::array<std::atomic<Chunk*>, chunkCount> chunks{};
   std::vector<std::unique_ptr<Chunk>> owned;
-  // A list through the free entries: ending an object needs no memory.
+  // A list through the free entries, so that destroying an object needs no memory.
   static constexpr uint32_t none = ~uint32_t{0};
   uint32_t firstFree = none, lastFree = none;
 };

@@ -8,7 +8,7 @@
 namespace vgpu::client {
 
 namespace {
-constexpr uint64_t spinTime = 200'000;  // nanoseconds: this thread is one that the program does not know of
+constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread
 }
 
 void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function) {
@@ -39,7 +39,8 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   return taken;
 }
 
-// The GPU wakes nobody, so while functions wait this thread looks, ever less often. It lives as long as the process.
+// The GPU cannot wake a thread, so while functions are pending this one polls, at increasing intervals. It lives as long as the
+// process.
 void HostFunctions::serve() {
   for (Backoff backoff(spinTime);;) {
     {

@@ -1,8 +1,8 @@
-// Functions of the program that a stream calls (cuLaunchHostFunc): the GPU writes that it has come to one and waits; a
-// thread of ours runs it in the program's process and writes that it is done.
+// Functions of the program that a stream calls (cuLaunchHostFunc): the GPU writes that it has reached one and waits; a thread of
+// ours runs it in the program's process and writes that it is done.
 //
-// `mutex` guards the list of functions that wait for their place in a stream, and is not held while one runs. The thread
-// starts with the first function. A suspend waits for those that the worker has issued; the others travel in the ring.
+// `mutex` guards the list of functions that the GPU has not reached yet, and is not held while one runs. The thread starts with
+// the first function. A suspend waits for those that the worker has issued; the others are pending frames of the snapshot.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class HostFunctions {
 
   // `function` runs once the GPU of `device` has written `sequence` into `completion`; the completion word is given back then.
   void add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function);
-  // Forgets those of frames before `sequence`, to which a GPU whose context has ended will not come.
+  // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(unsigned device, uint64_t sequence);
 
  private:
@@ -33,7 +33,7 @@ class HostFunctions {
     std::function<void()> function;
   };
   void serve();
-  // Those that the GPU has come to, in the order of their frames.
+  // Those that the GPU has reached, in the order of their frames.
   std::vector<Waiting> takeDue();
 
   const Segment& segment;

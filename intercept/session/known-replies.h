@@ -1,10 +1,11 @@
-// What the driver has said of one object, kept until the object or its device changes: a query is a round trip once.
+// The driver's replies to queries about one object, kept until the object or its device changes: only the first query is a round
+// trip.
 //
-// A change begins a new generation, in which nothing is known. It may overtake a query that is on its way, whose reply is then
-// of before the change: a reply is kept only if the generation is still that of the time when it was asked for.
+// A change begins a new generation, which is empty. It may happen during a query whose reply then describes the state before the
+// change: a reply is kept only if the generation has not changed since the query was sent.
 //
-// Part of the object's entry, for any thread; `mutex` is a leaf. What was known before a suspend is asked for anew after it: the
-// device is another one then, and its driver may be.
+// Part of the object's entry, for any thread; `mutex` is a leaf. After a suspend the replies are asked for anew: the device is
+// another one then, and its driver may be.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ class KnownReplies {
     auto operator<=>(const Question&) const = default;
   };
 
-  // `deviceChanges` is raised by who changes what the driver says of all objects of the device.
+  // `deviceChanges` is incremented by a change that affects the driver's replies for all objects of the device.
   explicit KnownReplies(const std::atomic<uint64_t>& deviceChanges) : deviceChanges(deviceChanges) {}
 
   uint64_t generation() const;
@@ -38,10 +39,10 @@ class KnownReplies {
   void forget();
 
  private:
-  // Both only grow, so the sum is another one after any change.
+  // Both only grow, so the sum differs after any change.
   uint64_t now() const { return changes + deviceChanges.load(); }
 
-  // A program that asks with ever other arguments begins anew here.
+  // A program that always asks with different arguments makes the table start anew.
   static constexpr size_t most = 4096;
 
   const std::atomic<uint64_t>& deviceChanges;

@@ -29,14 +29,14 @@ std::string sessionSocket(std::string node) {
   return node + std::string(ours);
 }
 
-// To be passed on, not to be read.
+// To be passed on, not read.
 kj::AutoCloseFd openFolder(const std::string& path) {
   int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail("the session's state directory " + path + " cannot be opened: " + std::strerror(errno));
   return kj::AutoCloseFd(fd);
 }
 
-// How large it must be is the session's to know.
+// The session checks its size.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }

@@ -1,7 +1,7 @@
-// What a program has of its session, from the first daemon on, whichever daemon serves it: its id, its folder, and the
-// memory that it shares with its workers. By these it introduces itself to a daemon.
+// The program's part of its session, the same whichever daemon serves it: its id, its folder, and the memory that it shares with
+// its workers. It sends these to a daemon to identify itself.
 //
-// Owns the descriptors. Nothing of it changes once it is open, and all of it stays in the program over a suspend.
+// Owns the descriptors. It does not change once it is open, and stays in the program over a suspend.
 #pragma once
 
 #include <kj/io.h>
@@ -21,9 +21,9 @@ class OpenedSession {
   // Opens it with the daemon that the request names, and returns the connection; `wake` as ControlChannel's. Throws
   // kj::Exception with the daemon's reason, or that there is no daemon.
   ControlChannel open(int wake);
-  // The socket in the state directory by which a daemon finds the program while it is suspended: its user's alone to reach.
+  // The socket in the state directory on which a daemon reaches the program while it is suspended; only its user can connect.
   kj::AutoCloseFd listen() const;
-  // Tells a daemon who is here: of a session that is open with all that its next worker needs.
+  // Sends a daemon the session's identity, and, if the session is open, all that its next worker needs.
   void introduce(ControlChannel& channel) const;
 
   const std::string& id() const { return sessionId; }
@@ -36,7 +36,7 @@ class OpenedSession {
 
   const OpenRequest request;
   std::string sessionId, stateDirectory;
-  kj::AutoCloseFd stateFolder;  // the same: a later daemon takes a descriptor, not our word for a path
+  kj::AutoCloseFd stateFolder;  // the same folder: a later daemon takes a descriptor, not a path from us
   MemoryFile segmentFile, hostArenaFile;
 };
 

@@ -1,7 +1,7 @@
-// Feeds the object list: frames that build objects are queued here by the threads that made them, and written to LMDB by
-// one thread in batches, at most 100 ms behind. A program that makes objects faster than the disk takes them waits: the
-// queue is bounded. A disk that takes none (full, or the list is as large as it may be) does not stop the program; it is
-// told once, and cannot be suspended until the list is written.
+// Feeds the object list: frames that build objects are queued here by the threads that made them, and written to LMDB by one
+// thread in batches, at most 100 ms behind. A program that makes objects faster than the disk takes them waits: the queue is
+// bounded. An error (disk full, or the list at its limit) does not stop the program; it is printed once, and a suspend is refused
+// until the list is written.
 //
 // Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it.
 #pragma once
@@ -20,20 +20,20 @@ namespace vgpu::client {
 
 class Recorder {
  public:
-  // Starts the thread. The list is made in `directory`; `executed` tells the position up to which the worker has executed
-  // frames, for the list to know which destroyed objects it may drop. Throws kj::Exception.
+  // Starts the thread. The list is made in `directory`; `executed` returns the position up to which the worker has executed
+  // frames, from which the list knows which destroyed objects it may drop. Throws kj::Exception.
   Recorder(const std::string& directory, std::function<uint64_t()> executed);
-  // With a list that is open already.
+  // Takes a list that is open already.
   Recorder(std::unique_ptr<ObjectList> list, std::function<uint64_t()> executed);
 
-  // Any thread; while it is inside the gate. Takes the frames out of `frames`; a list, so that this cannot fail. Waits while
+  // Any thread that is inside the gate. Takes the frames out of `frames`; splicing a list cannot fail. Waits while
   // `mostQueuedBytes` are queued.
   static constexpr size_t mostQueuedBytes = size_t{16} << 20;
   using Queue = std::list<RecordedFrame>;
   void add(Queue& frames);
 
-  // Returns true when everything queued is committed, false where `givesUp`, asked between waits, says so before (a disk
-  // that hangs). Throws kj::Exception where it cannot be (a full disk). Nothing is lost then: the next flush tries again.
+  // Returns true when everything queued is committed, false if `givesUp`, polled between waits, returns true before (a disk that
+  // hangs). Throws kj::Exception if the commit fails (a full disk). Nothing is lost then: the next flush tries again.
   bool flush(const std::function<bool()>& givesUp);
 
  private:
@@ -48,7 +48,7 @@ class Recorder {
   size_t queuedBytes = 0;
   uint64_t added = 0, committed = 0, flushWanted = 0;
   kj::Maybe<kj::Exception> failure;  // of the last commit
-  bool hasReported = false;              // the program's user, that commits fail; the recorder's thread only
+  bool hasReported = false;              // to the program's user, that commits fail; the recorder's thread only
   std::thread thread;
 };
 

@@ -1,7 +1,7 @@
-// How a thread of the program asks for a new worker: the control thread speaks to the daemon, the thread waits.
+// A request of a program's thread for a new worker: the control thread exchanges the messages with the daemon, the thread waits.
 //
-// Owns the descriptor that wakes the control thread. Lock order: `alone` before `mutex`, which is a leaf. Nothing of it
-// survives a suspend but the wish itself: the resume that brings a new worker fulfils it.
+// Owns the descriptor that wakes the control thread. Lock order: `alone` before `mutex`, which is a leaf. Only the request itself
+// survives a suspend: the resume, which brings a new worker, completes it.
 #pragma once
 
 #include <condition_variable>
@@ -14,16 +14,15 @@ namespace vgpu::client {
 
 class Renewal {
  public:
-  // Any thread, one at a time. Empty when the new worker is there; else why it is not.
+  // Any thread, one at a time. Empty when the session has its new worker; else the reason why not.
   std::string await();
 
-  // The rest is the control thread's.
-  // Readable when somebody has begun to wait; until isWanted() is asked.
+  // The rest is the control thread's. Readable from when a thread begins to wait until isWanted() is called.
   int fd() const { return wish.fd(); }
-  // Whether somebody waits for whom the daemon has not been asked.
+  // Whether a thread waits for which the daemon has not been asked yet.
   bool isWanted();
   void setAsked() { asked = true; }
-  // Ends the wait, where there is one. `why` as await() gives it.
+  // Ends the wait, if there is one. `why` as await() gives it.
   void finish(const std::string& why);
 
  private:

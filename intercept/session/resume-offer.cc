@@ -61,7 +61,7 @@ ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {
   return State::lost;
 }
 
-// A worker that has claimed the session consumes, whether its daemon has come to say so or not.
+// A worker that has claimed the session consumes, whether its daemon has reported it or not.
 ResumeOffer::State ResumeOffer::expire() {
   State state = giveUp("");
   return state == State::lost ? State::taken : state;

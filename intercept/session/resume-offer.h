@@ -1,8 +1,8 @@
-// The conversation with a daemon that wants to resume this program, from our `open` until its worker consumes.
+// The exchange with a daemon that resumes this program, from our `open` until its worker consumes.
 //
-// Owns the connection; control thread only. The program stays suspended meanwhile, its gate closed. Until the worker has
-// claimed the session (vgpu/wire/handover.h) either side can turn back, and whatever goes wrong leaves the program to be
-// resumed again, here or elsewhere. A daemon that says nothing for a minute is given up.
+// Owns the connection; control thread only. The program stays suspended meanwhile, its gate closed. Until the worker has claimed
+// the session (vgpu/wire/handover.h) either side can cancel, and after any failure the program can be resumed again, here or
+// elsewhere. A daemon that sends nothing for a minute is given up.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ class ResumeOffer {
  public:
   enum class State {
     waiting,
-    over,   // nothing has come of it
+    over,   // cancelled or failed
     taken,  // the worker consumes: open the gate
     lost,   // the worker has begun to consume, and it or its daemon has ended
   };
@@ -28,7 +28,7 @@ class ResumeOffer {
   // When to call expire() unless serve() has been called.
   std::chrono::steady_clock::time_point deadline() const { return silentUntil; }
 
-  // Reads the daemon's next message and answers it.
+  // Reads the daemon's next message and replies.
   State serve();
   State expire();
 
@@ -39,7 +39,7 @@ class ResumeOffer {
  private:
   State handle(ControlMessage& message);
   void accept();
-  // What becomes of it when the daemon gives up, is gone or sends what makes no sense.
+  // The end of it when the daemon gives up, is gone or sends an invalid message.
   State giveUp(const std::string& because);
 
   ControlChannel channel;

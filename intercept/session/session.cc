@@ -44,8 +44,8 @@ OpenRequest openRequest() {
 
 }  // namespace
 
-// The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and
-// a daemon that looks for the program would find nobody behind it.
+// The parent's ring, connections and threads are not the child's. A socket that it kept would outlive the parent's, and a daemon
+// could connect to it with no process serving it.
 void Session::forgetInChild() {
   forked = true;
   if (Session* session = theSession.exchange(nullptr, std::memory_order_relaxed)) session->control->leave();
@@ -80,7 +80,7 @@ Session::Session(std::unique_ptr<Control> opened)
 
 void Session::start() {
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
-  control->serve(*this);  // before the first wait: a worker that dies must end it
+  control->serve(*this);  // before the first wait: the death of a worker must end that wait
   describeDevices();
   for (unsigned device = 0; device < devices.size(); ++device) contexts.add(device);
 }
@@ -146,7 +146,7 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
 
 void Session::openGate() { gate.open(); }
 
-// No call is inside the gate, so none asks the driver that was for what would be kept of the one that will be.
+// No call is inside the gate, so no reply of the old driver is kept as one of the new driver.
 uint64_t Session::accept() {
   for (auto& changes : functionChanges) ++changes;
   return handovers = acceptHandover(segment.header().handover, handovers);

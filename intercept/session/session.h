@@ -1,8 +1,8 @@
 // The process's session: one virtual GPU host, opened at the first CUDA call and kept until the process ends.
 //
-// The C ABI forces one instance a process. It is never destroyed: the program's threads and static destructors may call
-// to the very end, and the daemon learns of the end from the connection. After fork() the child has none (it would
-// share the parent's ring) and its calls answer CUDA_ERROR_NOT_INITIALIZED.
+// The C ABI forces one instance for each process. It is never destroyed: the program's threads and static destructors may call
+// until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
+// the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
 // Lock order: DeviceOutput's, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of
 // them held. Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
@@ -42,9 +42,9 @@ class Session final : public SessionControl {
   const std::unique_ptr<Control> control;  // first: the session's memory comes with it
 
  public:
-  // Opens it where that has not been done. Throws kj::Exception (no daemon, refused, …), every time again.
+  // Opens it if it is not open yet. Throws kj::Exception (no daemon, refused, …) at each attempt.
   static Session& open();
-  // The open session; nullptr where there is none in this process.
+  // The open session; nullptr if there is none in this process.
   static Session* find();
 
   Segment segment;
@@ -55,8 +55,8 @@ class Session final : public SessionControl {
   Contexts contexts{handles};
   Children<std::string> functions;  // by module
   Children<uint32_t> levels;        // by mipmapped array
-  // Raised when the driver may say otherwise of every function of a device: its cache preference has been set, or the session
-  // has been resumed.
+  // Incremented when the driver's replies may have changed for every function of a device: its cache preference has been set, or
+  // the session has been resumed.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
   Memory memory;
   Variables variables;
@@ -71,7 +71,7 @@ class Session final : public SessionControl {
   std::vector<DeviceInfo> devices;
   int driverVersion = 0;
 
-  // Why the session ended, once it has: every call answers with this.
+  // Why the session ended, once it has: every call returns this.
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
@@ -85,21 +85,21 @@ class Session final : public SessionControl {
   std::array<Progress, maxDevices> progress;
   std::array<StreamDepth, maxDevices> defaultStreamDepths;  // the other streams' are in their entries
 
-  // The first error of a posted call on `device` that no call has answered yet; or the one that ended its context.
+  // The first error of a posted call on `device` that no call has reported yet; or the one that ended its context.
   CUresult takeError(unsigned device);
   CUresult fault(unsigned device) const;
 
   // A device's context that a fault has ended is made anew by contextReset: the sequence number of that frame, and the fault.
-  // What was on its way before it is answered with that fault, also for a thread that looks only afterwards.
+  // Calls before that frame return the fault, also in a thread that checks only afterwards.
   struct Reset {
     std::atomic<uint64_t> sequence{0};
     std::atomic<int32_t> fault{CUDA_SUCCESS};
   };
   std::array<Reset, maxDevices> resets;
-  // What ended the context in which the frame of `sequence` was work; CUDA_SUCCESS where nothing has.
+  // What ended the context in which the frame of `sequence` was work; CUDA_SUCCESS if nothing has.
   CUresult faultOf(unsigned device, uint64_t sequence) const;
 
-  // A new worker in the place of one whose process a fault has cost the GPU. Outside the gate. False where there is none.
+  // Replaces the worker, whose process can no longer use the GPU after a fault. Outside the gate. False if there is no new one.
   bool renewWorker();
 
   uint64_t primaryContext(unsigned device) const { return contexts.primary(device); }
@@ -121,7 +121,7 @@ class Session final : public SessionControl {
   uint64_t handovers = 0;  // the number of the last one; control thread only
 };
 
-// Raises `value` to at least `least`. Relaxed: the numbers only order themselves.
+// Raises `value` to at least `least`. Relaxed: nothing else is ordered by these numbers.
 inline void raise(std::atomic<uint64_t>& value, uint64_t least) {
   uint64_t seen = value.load(std::memory_order_relaxed);
   while (seen < least && !value.compare_exchange_weak(seen, least, std::memory_order_relaxed)) {

@@ -1,10 +1,10 @@
-// The completion word of the segment into which the GPU writes how far one stream has come: the sequence numbers of the records
-// and marks in it, in their order. So a record has been come to if the completion word holds its sequence number or a larger
-// one, whatever happens in other streams.
+// The completion word of one stream: the GPU writes into it the sequence numbers of the stream's records and fences, in their
+// order. So the GPU has passed a record if the completion word holds its sequence number or a larger one, whatever happens in
+// other streams.
 //
-// Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all that was asked of
-// it: what it holds never becomes smaller, so that events recorded in a stream that is gone need nothing else. Any thread,
-// without locks but for the first use; kept in the program over a suspend.
+// Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all pending numbers: its
+// value never becomes smaller, so events recorded in a destroyed stream stay valid. Any thread, without locks but for the first
+// use; kept in the program over a suspend.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@ namespace vgpu::client {
 
 class StreamCompletion {
  public:
-  // Nothing where all completion words are taken.
+  // Nothing if all completion words are taken.
   std::optional<uint32_t> take(CompletionWords& completions);
-  // The GPU is going to write this. To be said before the frame is published.
+  // The GPU is going to write this. To be called before the frame is published.
   void expect(uint64_t sequence);
   // Nothing before the first use.
   std::optional<uint32_t> find() const;

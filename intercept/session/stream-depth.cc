@@ -15,8 +15,8 @@ void StreamDepth::countShared(const Thread& thread) {
     shared.fetch_add(1, std::memory_order_release);
 }
 
-// A mark may go when the one before it has been passed, so that there is one at a time. Whoever finds it due posts it: all
-// frames that were counted by then are before it in the ring, because a frame is counted when it has been posted.
+// A fence is posted when the GPU has passed the one before, so that one is pending at a time. The thread that finds it due posts
+// it: all frames counted by then are before it in the ring, because a frame is counted when it has been posted.
 CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
   Session& session = thread.session;
   unsigned device = thread.deviceOf(stream);
@@ -35,7 +35,7 @@ CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
   }
 }
 
-// Whether the mark that is on its way has been passed, or never will be because its context has ended.
+// Whether the GPU has passed the pending fence, or never will because its context has ended.
 bool StreamDepth::passMark(Thread& thread, unsigned device) {
   Session& session = thread.session;
   uint64_t sequence = mark.load(std::memory_order_acquire);
@@ -49,7 +49,7 @@ bool StreamDepth::passMark(Thread& thread, unsigned device) {
 
 CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
   auto own = completion.take(thread.session.completionWords);
-  if (!own) {  // all are taken: nobody can know more of this stream, so it is not limited
+  if (!own) {  // all are taken: this stream's progress cannot be known, so it is not limited
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;
   }

@@ -1,5 +1,5 @@
-// The program's texture and surface objects. The program knows them by the small numbers that the device gave them,
-// because kernels read those from memory; a number is a device's own.
+// The program's texture and surface objects. The program identifies them by the small numbers that the device gave them, because
+// kernels read those from memory; each device has its own numbers.
 #pragma once
 
 #include <cuda.h>
@@ -17,7 +17,7 @@ enum class ObjectKind { texture, surface };
 struct KnownTexture {
   ObjectKind kind = ObjectKind::texture;
   uint64_t handle = 0;   // virtual
-  uint64_t context = 0;  // that it was made in and ends with
+  uint64_t context = 0;  // in which it was made and with which it ends
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC sampling{};
   CUDA_RESOURCE_VIEW_DESC view{};
@@ -27,9 +27,9 @@ class Textures {
  public:
   void add(unsigned device, uint64_t value, const KnownTexture& texture);
   std::optional<KnownTexture> find(unsigned device, uint64_t value, ObjectKind kind) const;
-  // The same, and it is gone.
+  // The same, and removes it.
   std::optional<KnownTexture> take(unsigned device, uint64_t value, ObjectKind kind);
-  // Only those of `context` where one is given.
+  // Only those of `context` if one is given.
   std::vector<uint64_t> values(unsigned device, ObjectKind kind, uint64_t context = 0) const;
 
  private:

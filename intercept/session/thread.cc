@@ -33,7 +33,7 @@ Thread& Thread::first(Session& session) {
 
 Thread::Thread(Session& session) : session(session), mark(session.gate.join()) {}
 
-// A thread's end is a place where the program comes in, like a call: failures of ours end here.
+// The program enters the library at a thread's end as it does by a call: our own failures are caught here.
 Thread::~Thread() {
   kj::runCatchingExceptions([this] { endOwnStreams(); });
   session.gate.part(mark);

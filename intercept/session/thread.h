@@ -1,5 +1,5 @@
-// A program thread as the session sees it: its mark at the gate, its current contexts. Thread-local; made at the thread's
-// first call, its mark given back at the thread's end.
+// The session's state of one program thread: its mark of the gate, its current contexts. Thread-local; made at the thread's first
+// call; the mark is given back at the thread's end.
 #pragma once
 
 #include <utility>
@@ -19,45 +19,45 @@ class Thread {
 
   // Small, and no other live thread's.
   uint32_t number() const { return mark.number; }
-  // Where this thread looks for a staging slab first, apart from other threads.
+  // The staging slab that this thread tries first, different from other threads'.
   uint32_t firstSlab() const { return number() * 8 % slabCount; }
-  // Of the current context; 0 where the thread has none.
+  // Of the current context; 0 if the thread has none.
   unsigned device() const { return contextStack.empty() ? 0 : handleDevice(contextStack.back()); }
-  // Of a stream (a resolved handle): where its work runs and is waited for, whichever context is current. The legacy default
-  // stream (0) is the current context's.
+  // The device of a stream (a resolved handle), on which its work runs and is waited for, whichever context is current. The
+  // legacy default stream (0) is the current context's.
   unsigned deviceOf(uint64_t stream) const { return stream == 0 ? device() : handleDevice(stream); }
 
   std::vector<uint64_t> contextStack;  // virtual handles; the last is current
 
-  // While this thread takes a faulted context down, its calls go where others are answered with the fault.
+  // While this thread takes a faulted context down, its calls are sent; other threads' calls return the fault.
   bool takesDownContext = false;
 
-  // While set, the null stream is the calling thread's own: it has called an entry by its per-thread flavour.
+  // While set, the null stream means the calling thread's own: it has called the per-thread flavour of an entry.
   static thread_local constinit bool ownDefaultStream;
 
-  // The current context, which owns what is made now; 0 where the thread has none.
+  // The current context, which owns what is made now; 0 if the thread has none.
   uint64_t context() const { return contextStack.empty() ? 0 : contextStack.back(); }
-  // CUDA_ERROR_CONTEXT_IS_DESTROYED where the current context has ended since it became current.
+  // CUDA_ERROR_CONTEXT_IS_DESTROYED if the current context has ended since it became current.
   CUresult checkContext() {
     return session.contexts.endedCount() == endedWhenLive ? CUDA_SUCCESS : lookAtContext();
   }
-  // To be called where another context has become current.
+  // To be called when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }
 
   // A new handle of `kind` in the current context.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
   void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }
-  // The object of that handle is not what it was: replies about it are forgotten.
+  // The object of that handle has changed: known replies about it are dropped.
   void changed(api::Kind kind, uint64_t handle);
 
-  // Checks a handle that the program gave; built-in streams become what travels (0: the legacy default stream).
-  // CUDA's answer for a dead one.
+  // Checks a handle that the program gave; built-in streams become the handles used in frames (0: the legacy default stream).
+  // CUDA's error for one that is not live.
   CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
 
   // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
   CUresult perThreadStream(uint64_t& handle);
 
-  // Ends a stream (a resolved handle); its work goes on.
+  // Destroys a stream (a resolved handle); its work continues.
   CUresult destroyStream(uint64_t handle);
 
   explicit Thread(Session& session);
@@ -73,7 +73,7 @@ class Thread {
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 
-// A new handle of the current device, until keep() only this one's: a call that fails on the way leaves none behind.
+// A new handle of the current device, given back by the destructor unless keep() was called, so that a failed call leaves none.
 class NewHandle {
  public:
   NewHandle(Thread& thread, api::Kind kind) : handles(thread.session.handles), handle(thread.create(kind)) {}

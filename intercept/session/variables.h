@@ -1,4 +1,4 @@
-// Where the loaded modules' variables lie: what a copy to a symbol's address is checked against.
+// The addresses of the loaded modules' variables, against which a copy to a symbol's address is checked.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ CUresult awaitDevice(Thread& thread, unsigned device) {
 
 namespace {
 
-// Of a wait that has ended like this: what kernels have printed until then is written.
+// After a wait with this result: writes what kernels have printed until then.
 CUresult delivered(Thread& thread, unsigned device, CUresult result) {
   if (thread.session.output.isExpected()) [[unlikely]] thread.session.output.deliver(thread, device);
   return result;
@@ -74,7 +74,7 @@ namespace {
 // Whether that record of the event has happened.
 CUresult queryRecord(Thread& thread, const ObjectEntry& event, EventRecord::Value wanted) {
   Session& session = thread.session;
-  // The GPU's write into the line comes after everything the event stands for: its stream has come that far.
+  // The GPU writes the completion word after all work before the event: its stream has passed that point.
   if (session.segment.completionWord(wanted.completion).done.load(std::memory_order_acquire) >= wanted.sequence) {
     // Another thread may be recording the event in another stream.
     ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));

@@ -1,25 +1,25 @@
-// Waiting for the GPU, answered at once where nothing is outstanding. What is outstanding, and the errors that a waiter is
-// told, are those of the device that the stream or event is of, not of the thread's current one.
+// Waiting for the GPU; returns at once if nothing is outstanding. Outstanding work and reported errors are those of the stream's
+// or event's device, not of the thread's current one.
 #pragma once
 
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
 
-// Until all work of `device` has ended. CUDA's answer, which may be that of earlier posted work.
+// Until all work of `device` has ended. CUDA's result, which may be that of earlier posted work.
 CUresult synchronizeDevice(Thread& thread, unsigned device);
-// The same, and leaves the errors of posted work to somebody else. Where the answer is the device's fault, nothing of its work
-// runs any more.
+// The same, but leaves the errors of posted work to the next call that reports them. If the result is the device's fault, none of
+// its work runs any more.
 CUresult awaitDevice(Thread& thread, unsigned device);
-// Until no device uses host memory any more; the answer is that of `device`, in whose context the memory was made.
+// Until no device uses host memory any more; the result is that of `device`, in whose context the memory was made.
 CUresult synchronizeHostMemory(Thread& thread, unsigned device);
 // Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
 CUresult synchronizeStream(Thread& thread, uint64_t stream);
-// Whether the client itself knows that nothing is outstanding in a stream (a resolved handle).
+// Whether the client knows, without asking, that nothing is outstanding in a stream (a resolved handle).
 bool isKnownIdle(Thread& thread, uint64_t stream);
 // Until the event's last record has happened. `event` is the entry of a live handle.
 CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event);
-// CUDA_ERROR_NOT_READY where it has not.
+// CUDA_ERROR_NOT_READY if it has not.
 CUresult queryEvent(Thread& thread, const ObjectEntry& event);
 
 }  // namespace vgpu::client

@@ -20,7 +20,7 @@ void Waiter::expectAnswer() {
   slot().replyWords = 0;
 }
 
-// Spins, then sleeps for growing spells: the GPU writes `done` without waking anybody, the worker wakes us.
+// Spins, then sleeps for increasing times: the GPU writes `done` without waking a thread, the worker wakes us.
 CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
   Session& session = thread.session;
   Slot& mine = slot();
@@ -41,7 +41,7 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
   return static_cast<CUresult>(mine.result);
 }
 
-// A context that has ended writes nothing more, but the worker, when it comes to the frame, will say so in the slot.
+// A context that has ended writes nothing more, but the worker writes the result into the slot when it reaches the frame.
 void Waiter::awaitExecution(uint64_t sequence) const {
   Session& session = thread.session;
   Backoff backoff;

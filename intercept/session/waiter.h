@@ -1,7 +1,7 @@
-// A slot, held by a call that waits.
+// A slot, held by a waiting call.
 //
-// It is taken before the call passes the gate and takes its place in the ring: the worker waits for whoever has a place
-// there, so he must not wait for a slot. It is given back when the answer has been read.
+// It is taken before the call enters the gate and reserves its frame: the worker waits for every reserved frame, so a thread that
+// has reserved one must not wait for a slot. It is given back when the reply has been read.
 #pragma once
 
 #include <cuda.h>
@@ -14,9 +14,9 @@ namespace vgpu::client {
 
 class Waiter {
  public:
-  // Waits for a slot where all of `range` are taken.
+  // Waits for a slot if all of `range` are taken.
   Waiter(Thread& thread, SlotTable::Range range);
-  // Of a slot that tryTake() gave.
+  // With a slot that tryTake() returned.
   Waiter(Thread& thread, uint16_t slot);
   ~Waiter() {
     if (index) thread.session.slots.give(*index);
@@ -24,16 +24,16 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // False where the session was lost before there was a slot.
+  // False if the session was lost before there was a slot.
   bool hasSlot() const { return index.has_value(); }
   uint16_t slotIndex() const { return *index; }
 
-  // Waits until the frame of `sequence`, sent with this slot, is complete. CUDA's answer of it, or the fault of `device`, which
-  // executes it, where the GPU is waited for.
+  // Waits until the frame of `sequence`, sent with this slot, is complete. CUDA's result of it, or the fault of `device`, which
+  // executes it, if the wait is for the GPU.
   enum class For { worker, gpu };
   CUresult await(unsigned device, uint64_t sequence, For whom = For::gpu);
 
-  // What has come with the result, 0 and nothing until then; only slots for calls and for bytes have room for it.
+  // The reply that came with the result, empty until then; only slots for calls and for bytes have room for one.
   uint32_t replyWords() const { return slot().replyWords; }
   const std::byte* answer() const { return thread.session.segment.reply(*index); }
 

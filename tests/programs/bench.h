@@ -24,7 +24,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What the command line asks for. True where it asks for a benchmark.
+// What the command line asks for. True if it asks for a benchmark.
 class Bench {
  public:
   // Ends the program with code 2 where what follows --bench is no size.

@@ -15,7 +15,7 @@ Entry find(const char* name) {
   std::exit(1);
 }
 
-// The same without the runtime, which makes a context current where there is none; but for the first call.
+// The same without the runtime, which makes a context current if there is none; but for the first call.
 inline void* findInDriver(const char* name) {
   using GetProcAddress = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   static const auto getProcAddress = find<GetProcAddress>("cuGetProcAddress");

@@ -7,7 +7,7 @@
 
 PFN_cuGetProcAddress_v12000 getProcAddress;
 
-// The entry `name` as of CUDA `version`; ends the program where there is none.
+// The entry `name` as of CUDA `version`; ends the program if there is none.
 template <typename Entry>
 Entry find(const char* name, int version) {
   void* entry = nullptr;

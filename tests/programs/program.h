@@ -105,7 +105,7 @@ inline void pausePoint() {
   }
 }
 
-// False, and the condition's text on stderr, where it does not hold.
+// False, and the condition's text on stderr, if it does not hold.
 #define EXPECT(condition) expectCondition((condition), #condition, __FILE__, __LINE__)
 
 inline bool expectCondition(bool holds, const char* text, const char* file, int line) {

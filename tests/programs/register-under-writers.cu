@@ -49,7 +49,7 @@ class Writer {
   std::thread thread;
 };
 
-// Has the system write the same bytes all over a page, again and again. Where the program may watch the system's own
+// Has the system write the same bytes all over a page, again and again. If the program may watch the system's own
 // accesses, none of them fails; else one may, with EFAULT (intercept/session/memory/page-adoption.h).
 class Reader {
  public:

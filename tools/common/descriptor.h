@@ -20,7 +20,7 @@ class PassedDescriptor final : public control::Descriptor::Server {
 // A copy of `fd` with a life of its own. Throws kj::Exception.
 kj::AutoCloseFd duplicate(int fd);
 
-// What a message carried, ours to keep: the capability ends with the message. Rejects where it came without one.
+// What a message carried, ours to keep: the capability ends with the message. Rejects if it came without one.
 kj::Promise<kj::AutoCloseFd> receiveDescriptor(control::Descriptor::Client descriptor);
 
 }  // namespace vgpu

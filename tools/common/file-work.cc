@@ -20,7 +20,7 @@ struct FileWork::State {
 
 namespace {
 
-// The next piece for a thread that is free; the thread ends where there is none.
+// The next piece for a thread that is free; the thread ends if there is none.
 template <typename State>
 kj::Maybe<kj::Function<void()>> next(State& state) {
   std::lock_guard lock(state.mutex);

@@ -23,7 +23,7 @@ class FileWork {
   FileWork& operator=(const FileWork&) = delete;
 
   // Runs `work`, which returns a value that another thread may make. The promise belongs to the caller's event loop;
-  // dropping it does not stop the work. Rejects where `work` throws, or where no thread can be started.
+  // dropping it does not stop the work. Rejects if `work` throws, or where no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
     using Result = decltype(work());

@@ -9,7 +9,7 @@ namespace vgpu {
 // Absolute path of the running executable.
 std::string ownExecutable();
 
-// Path of lib/vgpu/NAME. Throws kj::Exception where it is not there: the installation is incomplete.
+// Path of lib/vgpu/NAME. Throws kj::Exception if it is not there: the installation is incomplete.
 std::string libraryFile(const std::string& name);
 
 // Path of bin/NAME, likewise.

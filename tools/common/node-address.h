@@ -14,7 +14,7 @@ struct NodeAddress {
 };
 
 // `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, and for convenience DIR/vgpud.sock and DIR.
-// Throws kj::Exception where it is none of these.
+// Throws kj::Exception if it is none of these.
 NodeAddress resolveNode(const std::string& option);
 
 // $XDG_RUNTIME_DIR/vgpu, /run/user/UID/vgpu where that exists, else /tmp/vgpu-UID.

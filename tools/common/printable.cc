@@ -10,7 +10,7 @@ namespace {
 
 struct Character {
   uint32_t code;
-  size_t bytes;  // 0 where it is no UTF-8
+  size_t bytes;  // 0 if it is no UTF-8
 };
 
 // The character at the start of `text`: RFC 3629, so neither an overlong form nor half a surrogate pair.

@@ -17,7 +17,7 @@ std::vector<std::string> removePrivateDirectory(const std::string& directory);
 
 class PrivateDaemon {
  public:
-  // Starts it, with `options` of vgpud's besides, and waits until it is ready. Throws kj::Exception where that cannot
+  // Starts it, with `options` of vgpud's besides, and waits until it is ready. Throws kj::Exception if that cannot
   // be; the daemon's own words about it are on stderr by then.
   explicit PrivateDaemon(const std::vector<std::string>& options = {});
   // Ends it and removes its run directory, but for the state of sessions that are suspended.

@@ -12,7 +12,7 @@ namespace vgpu {
 // travelled, and without stack and file. What a program calls itself may be in it: what shows it makes it printable.
 std::string reasonOf(const kj::Exception& exception);
 
-// What main() does: the exit code of `action`; or 1, with the reason on stderr behind the program's name, where it
+// What main() does: the exit code of `action`; or 1, with the reason on stderr behind the program's name, if it
 // throws.
 int exitCodeOf(const char* program, kj::FunctionParam<int()> action);
 

@@ -12,7 +12,7 @@ namespace vgpu::bench {
 
 class Campaign {
  public:
-  // Starts a vgpud where --node names none. Throws kj::Exception where it cannot be started.
+  // Starts a vgpud where --node names none. Throws kj::Exception if it cannot be started.
   explicit Campaign(const BenchOptions& options);
 
   bool hasNative() const { return native; }
@@ -20,7 +20,7 @@ class Campaign {
   // "(cuda, 1 device: NVIDIA H200)", or the node's address.
   const std::string& node() const { return nodeName; }
 
-  // Measures them, saying on stderr which it is at. Throws kj::Exception where a case fails on either side.
+  // Measures them, saying on stderr which it is at. Throws kj::Exception if a case fails on either side.
   // `quick`: of small size, and every run counts.
   Results measure(const std::vector<Case>& cases, bool quick);
 

@@ -23,7 +23,7 @@ struct Case {
 // All installed cases, smaller ones (for the emulated device) where `quick`.
 std::vector<Case> installedCases(bool quick);
 
-// Those of which one of the shell patterns matches the name, or what is before or after its slash; all where there is
+// Those of which one of the shell patterns matches the name, or what is before or after its slash; all if there is
 // no pattern.
 std::vector<Case> matching(const std::vector<Case>& cases, const std::vector<std::string>& patterns);
 

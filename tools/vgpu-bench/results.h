@@ -15,13 +15,13 @@ enum class Side { native, virtualized };
 
 struct Row {
   std::string group, name, unit;            // unit: us, KiB; "" for a row that is a ratio and nothing else
-  std::vector<double> native, virtualized;  // one a round; native is empty where there is no native driver
+  std::vector<double> native, virtualized;  // one a round; native is empty if there is no native driver
   std::optional<double> meanRatio = {};     // of a row that sums up others
 
-  // Virtual ÷ native, of the medians. Nothing where a side is missing, or natively the figure is 0.
+  // Virtual ÷ native, of the medians. Nothing if a side is missing, or natively the figure is 0.
   std::optional<double> ratio() const;
   std::optional<Wanted> wanted() const { return wantedOf(name); }
-  // Whether the figure is as wanted; nothing where nothing is wanted or there is nothing to compare.
+  // Whether the figure is as wanted; nothing if nothing is wanted or there is nothing to compare.
   std::optional<bool> met() const;
 };
 
@@ -32,7 +32,7 @@ struct Results {
   bool hasNative = false;
   std::vector<Row> rows;
 
-  // Adds a run's figures to their rows. Throws kj::Exception where its copies, or the two sides, computed different
+  // Adds a run's figures to their rows. Throws kj::Exception if its copies, or the two sides, computed different
   // results: then the times mean nothing.
   void add(const Case& measured, Side side, const Run& run);
   // Adds the rows that follow from others: the programs' means, and the memory that a session adds.

@@ -25,7 +25,7 @@ struct Run {
 };
 
 // Starts `copies` of the command together and waits for all of them. Standard output is read, or dropped where it is a
-// person's command (it may be long); standard error is ours. Throws kj::Exception where one cannot be started or does
+// person's command (it may be long); standard error is ours. Throws kj::Exception if one cannot be started or does
 // not return 0, with what it printed.
 Run runCopies(const std::vector<std::string>& command, int copies, bool readsOutput);
 

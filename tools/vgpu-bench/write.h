@@ -15,7 +15,7 @@ std::string writeCsv(const Results& results);
 std::string writeJson(const Results& results);
 
 // A chart of the ratios of one group, as bars from 1 on a logarithmic axis. Its colours can be read on white and on
-// black. Empty where the group has no ratio.
+// black. Empty if the group has no ratio.
 std::string writeChart(const Results& results, const std::string& group);
 
 // The groups in the order in which they were measured.

@@ -1,4 +1,4 @@
-// vgpuctl's commands. Each returns the exit code, and throws kj::Exception where it fails.
+// vgpuctl's commands. Each returns the exit code, and throws kj::Exception if it fails.
 #pragma once
 
 #include <string>

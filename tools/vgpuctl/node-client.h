@@ -17,7 +17,7 @@ class NodeClient {
 
   control::Node::Client& node() { return client; }
 
-  // Waits for an answer. Where the connection ends first, the error says so.
+  // Waits for an answer. If the connection ends first, the error says so.
   template <typename T>
   T wait(kj::Promise<T> promise) {
     return promise.wait(io.waitScope);

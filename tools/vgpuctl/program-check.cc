@@ -44,7 +44,7 @@ void requireNoPrivileges(const std::string& path) {
   }
 }
 
-// Empty where the program has no interpreter: nothing loads libraries into it.
+// Empty if the program has no interpreter: nothing loads libraries into it.
 std::string interpreterOf(const image::Elf& program) {
   for (const auto& segment : program.segments()) {
     if (segment.p_type != PT_INTERP) continue;

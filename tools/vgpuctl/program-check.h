@@ -1,4 +1,4 @@
-// Whether the dynamic linker will load our libraries into a program. Where it will not, the program would run without
+// Whether the dynamic linker will load our libraries into a program. If it will not, the program would run without
 // them, on a real GPU or on none; it is better to say so before.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace vgpu::ctl {
 
-// The file that a shell would execute for `name`. Throws kj::Exception where there is none.
+// The file that a shell would execute for `name`. Throws kj::Exception if there is none.
 std::string findExecutable(const std::string& name);
 
 // Throws kj::Exception saying why `path` cannot be run on a virtual GPU, and what can be done.

@@ -9,11 +9,11 @@
 
 namespace vgpu::daemon {
 
-// The folder of one who named none: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty where
+// The folder of one who named none: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty if
 // there is none of these.
 std::string defaultImageCache();
 
-// Makes the cache's folders and lets workers of `kinds` use them. Where the folder that `options` name is not for us
+// Makes the cache's folders and lets workers of `kinds` use them. If the folder that `options` name is not for us
 // alone, throws kj::Exception; where the default one is not, there is no cache, and the log says why.
 void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options);
 

@@ -15,7 +15,7 @@ namespace vgpu::daemon {
 // Lines go to stderr; `level` as --log-level takes it.
 void startLog(const std::string& level);
 
-// One line in `interval` for each kind of event and peer. What was left out is counted in the next one of them, or, where
+// One line in `interval` for each kind of event and peer. What was left out is counted in the next one of them, or, if
 // none comes, in a line of its own once another event is seen after the interval.
 class LogLimit {
  public:

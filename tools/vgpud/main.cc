@@ -51,7 +51,7 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
   });
 }
 
-// The first kind of worker that works, or nothing where `stop` comes first. The emulated device is never taken in the
+// The first kind of worker that works, or nothing if `stop` comes first. The emulated device is never taken in the
 // place of a real one without a word.
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          kj::ForkedPromise<void>& stop) {

@@ -8,7 +8,7 @@
 
 namespace vgpu::daemon {
 
-// Proportional resident memory (Pss) in bytes; 0 where the process has ended.
+// Proportional resident memory (Pss) in bytes; 0 if the process has ended.
 uint64_t hostMemory(pid_t process);
 
 struct GpuMemory {

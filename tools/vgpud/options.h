@@ -21,7 +21,7 @@ struct DaemonOptions {
   bool listsFaultPoints = false;
 };
 
-// The kinds of worker to try, best first, for what --device says. Throws kj::Exception where that makes no sense or the
+// The kinds of worker to try, best first, for what --device says. Throws kj::Exception if that makes no sense or the
 // installation lacks the emulated device.
 std::vector<WorkerKind> workerKinds(const std::string& device);
 

@@ -17,10 +17,10 @@ class Processes final : private kj::TaskSet::ErrorHandler {
     kj::Promise<std::string> ended;  // how
   };
   // Takes over a child that the caller has started: it is reaped when it ends, whether or not anyone still waits for
-  // that. Where it cannot be watched, kills and reaps it, and throws kj::Exception (Linux has pidfds since 5.3).
+  // that. If it cannot be watched, kills and reaps it, and throws kj::Exception (Linux has pidfds since 5.3).
   Child adopt(pid_t child);
 
-  // Resolves when any process has ended; at once if it has already. Never, where it is out of our sight (another pid
+  // Resolves when any process has ended; at once if it has already. Never, if it is out of our sight (another pid
   // namespace): its connection is then the only sign of its life.
   kj::Promise<void> ended(pid_t pid);
   // The same by a pidfd.

@@ -30,7 +30,7 @@ class ProgramLink {
 
   const Peer& peer() const { return other; }
 
-  // The first message. Rejects where it is another one, of another version, without its descriptors, or later than 10
+  // The first message. Rejects if it is another one, of another version, without its descriptors, or later than 10
   // s.
   kj::Promise<ProgramOpen> receiveOpen();
 
@@ -38,7 +38,7 @@ class ProgramLink {
   // no message, and when the program does not read what it is sent.
   kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
 
-  // Queues a message. Where the program is gone nobody reads it, and serve() says so; past `mostQueued` it is dropped.
+  // Queues a message. If the program is gone nobody reads it, and serve() says so; past `mostQueued` it is dropped.
   static constexpr unsigned mostQueued = 64;
   void send(kj::FunctionParam<void(control::ToSession::Builder)> fill,
             kj::Array<kj::AutoCloseFd> descriptors = nullptr);

@@ -8,7 +8,7 @@
 
 namespace vgpu::daemon {
 
-// Never rejects: where it cannot be, the program is told why.
+// Never rejects: if it cannot be, the program is told why.
 kj::Promise<void> renewWorker(Sessions& sessions, Session& session);
 
 }  // namespace vgpu::daemon

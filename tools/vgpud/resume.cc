@@ -154,7 +154,7 @@ class Resumption final : public kj::Refcounted {
     return sessions.whileProgramLives(*session, kj::mv(answer));
   }
 
-  // The worker claims the session. Where it cannot, because the program has withdrawn, the program is suspended as before.
+  // The worker claims the session. If it cannot, because the program has withdrawn, the program is suspended as before.
   kj::Promise<void> commit(uint64_t handover) {
     auto request = worker->remote().proceedRequest();
     request.setHandover(handover);

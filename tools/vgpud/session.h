@@ -27,7 +27,7 @@ class Session {
   // Resolves when the program has ended; rejects when it has sent what makes no sense.
   kj::Promise<void> gone() { return left.addBranch(); }
 
-  // Asks the program to close its gate; resolves to the ring's head when it has. Rejects where the program refuses or
+  // Asks the program to close its gate; resolves to the ring's head when it has. Rejects if the program refuses or
   // does not answer within `seconds`.
   kj::Promise<uint64_t> closeGate(unsigned seconds);
 
@@ -35,10 +35,10 @@ class Session {
   void openGate();
 
   // Offers a restored worker to a program that has answered `reattach`; resolves to the number of the handover when the
-  // program has accepted. Rejects where it does not in time.
+  // program has accepted. Rejects if it does not in time.
   kj::Promise<uint64_t> offer();
 
-  // Begins, exclusively, what must not run twice at once. Rejected when end() is called. Throws where one runs already.
+  // Begins, exclusively, what must not run twice at once. Rejected when end() is called. Throws if one runs already.
   template <typename T>
   kj::Promise<T> exclusively(kj::Promise<T> work) {
     return operation.wrap(kj::mv(work));

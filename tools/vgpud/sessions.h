@@ -28,12 +28,12 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void admit(kj::AutoCloseFd socket);
 
   kj::ArrayPtr<const kj::Own<Session>> all() const { return table; }
-  // By id, name or pid. Throws kj::Exception where that means none or several.
+  // By id, name or pid. Throws kj::Exception if that means none or several.
   Session& get(const std::string& text);
   // By id.
   kj::Maybe<Session&> find(const std::string& id);
 
-  // `work` for a session that is not in the table yet; rejects where its program ends before.
+  // `work` for a session that is not in the table yet; rejects if its program ends before.
   template <typename T>
   kj::Promise<T> whileProgramLives(Session& session, kj::Promise<T> work) {
     auto early = session.gone().then([]() -> kj::Promise<T> { fail("the program has ended"); });

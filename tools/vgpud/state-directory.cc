@@ -26,7 +26,7 @@ constexpr const char* newOwnerFile = "owner.new";
 constexpr const char* parentFolder = "sessions";
 constexpr int folderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Field 22 of /proc/PID/stat: with it, a pid means one process for ever. Empty where there is no such process.
+// Field 22 of /proc/PID/stat: with it, a pid means one process for ever. Empty if there is no such process.
 std::string startTime(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text, field;
@@ -45,7 +45,7 @@ struct Owner {
   bool lives() const { return pid > 0 && !started.empty() && startTime(pid) == started; }
 };
 
-// Nothing where there is no plain file of that name.
+// Nothing if there is no plain file of that name.
 kj::Maybe<Owner> readOwner(int directory) {
   kj::AutoCloseFd file(openat(directory, ownerFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
@@ -74,7 +74,7 @@ bool leadsTo(const std::string& path, const struct stat& wanted) {
   return stat(path.c_str(), &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
 }
 
-// What keeps the directory at `path` from being the state of session `id`; empty where nothing does.
+// What keeps the directory at `path` from being the state of session `id`; empty if nothing does.
 std::string flaw(int directory, const std::string& path, const std::string& id, pid_t program) {
   struct stat status;
   if (fstat(directory, &status) < 0) return strerror(errno);

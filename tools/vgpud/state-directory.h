@@ -27,7 +27,7 @@ class StateDirectory {
   static Shared make(const std::string& folder, const std::string& id, pid_t owner);
 
   // What a program passed as the directory of session `id`: of our own user, 0700, named sessions/ID, with an `owner`
-  // file that names this program. `program`: its process, or 0 where that is out of our sight (another pid namespace).
+  // file that names this program. `program`: its process, or 0 if that is out of our sight (another pid namespace).
   // Throws kj::Exception that says what it is instead.
   static Shared adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program);
 
@@ -45,8 +45,8 @@ class StateDirectory {
   // Made by the program.
   std::string reattachSocket() const;
 
-  // A pidfd of the process that `owner` names, and of no later one of the same pid; nothing where that has ended. Throws
-  // kj::Exception where it cannot be known.
+  // A pidfd of the process that `owner` names, and of no later one of the same pid; nothing if that has ended. Throws
+  // kj::Exception if it cannot be known.
   kj::Maybe<kj::AutoCloseFd> livingOwner() const;
 
   // Removes it with all that is in it; `owner` last, so that what is interrupted is found by all(). Empty; else

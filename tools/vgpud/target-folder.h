@@ -20,7 +20,7 @@ class TargetFolder {
  public:
   explicit TargetFolder(FileWork& files) : files(files) {}
 
-  // Resolves to a descriptor of it for the writer. Rejects where the directory cannot be had.
+  // Resolves to a descriptor of it for the writer. Rejects if the directory cannot be had.
   kj::Promise<kj::AutoCloseFd> open(std::string path);
 
   // There is a snapshot; lets go of the directory.

@@ -22,11 +22,11 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   // Keeps `warm` workers waiting; with 0 every session waits for a worker's start.
   WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm);
 
-  // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects where the driver or
+  // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects if the driver or
   // the emulated device does not work, with the worker's reason.
   kj::Promise<void> begin();
 
-  // A worker of its own for the caller, ready. Another one is started in its place. Throws where none waits and none can
+  // A worker of its own for the caller, ready. Another one is started in its place. Throws if none waits and none can
   // be started.
   kj::Promise<kj::Own<WorkerProcess>> take();
 

@@ -28,7 +28,7 @@ struct WorkerKind {
 
 class WorkerProcess {
  public:
-  // Throws kj::Exception where no process can be started.
+  // Throws kj::Exception if no process can be started.
   WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind);
   ~WorkerProcess() noexcept(false);
   KJ_DISALLOW_COPY(WorkerProcess);

@@ -14,7 +14,7 @@ class AddressRanges {
   AddressRanges(uint64_t base, uint64_t bytes) : base(base), end(base + bytes) {}
 
   // The lowest free range of `bytes` whose beginning is a multiple of `unit`, a power of two, which is taken from here on.
-  // Nothing where there is none.
+  // Nothing if there is none.
   std::optional<uint64_t> take(uint64_t bytes, uint64_t unit);
   // Whatever of [address, address + bytes) is taken is free again: parts of what was taken at once, or several.
   void give(uint64_t address, uint64_t bytes);

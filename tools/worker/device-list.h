@@ -16,7 +16,7 @@ struct DeviceDescription {
   bool readsHostMemory = false;  // all of the process's
 };
 
-// Throws kj::Exception where the driver does not start or has no device.
+// Throws kj::Exception if the driver does not start or has no device.
 std::vector<DeviceDescription> listDevices(const stub::Driver& driver);
 
 }  // namespace vgpu::stub

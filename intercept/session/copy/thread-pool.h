@@ -25,7 +25,7 @@ class CopyThreadPool {
  public:
   using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
 
-  // How many threads help the caller: none where cores are few, or as VGPU_COPY_THREADS says.
+  // How many threads help the caller: none if cores are few, or as VGPU_COPY_THREADS says.
   static unsigned size();
 
   // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current

@@ -19,28 +19,28 @@ class Arena {
   // `gap` bytes stay unused between leases, so that no allocation lies in two of them.
   Arena(uint64_t base, uint64_t bytes, uint64_t gap = 0) : base(base), size(bytes), gap(gap) {}
 
-  // `bytes` of free leased memory, aligned, for `owner` (the caller's number); nothing where there is none: lease more.
+  // `bytes` of free leased memory, aligned, for `owner` (the caller's number); nothing if there is none: lease more.
   // bytes > 0.
   std::optional<uint64_t> allocate(uint64_t bytes, uint64_t owner = 0);
   // The same, of a lease of that very size in which nothing is allocated. For large allocations: in a lease of its own one
   // leaves no remainder that is too small for the next, and its memory can go back to the worker when it is freed.
   std::optional<uint64_t> allocateLease(uint64_t bytes, uint64_t owner = 0);
-  // Gives an allocation back; false where `address` begins none.
+  // Gives an allocation back; false if `address` begins none.
   bool free(uint64_t address);
 
-  // Where a lease of `bytes` (whole granules) could lie; nothing where the arena's addresses are exhausted.
+  // Where a lease of `bytes` (whole granules) could lie; nothing if the arena's addresses are exhausted.
   std::optional<uint64_t> placeLease(uint64_t bytes) const;
   // Takes that place while the worker is asked; settleLease() frees its memory for allocation, or forgets it.
   void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, bytes); }
   void settleLease(uint64_t address, bool granted);
   // A lease with nothing allocated in it; its addresses stop being free, and are no place for another lease before
-  // settleLease(address, false): the worker must have ended this one first. Nothing where every lease is in use.
+  // settleLease(address, false): the worker must have ended this one first. Nothing if every lease is in use.
   struct Range {
     uint64_t address, bytes, owner = 0;
   };
   std::optional<Range> takeIdleLease();
 
-  // The allocation that holds `address`; nothing where none does.
+  // The allocation that holds `address`; nothing if none does.
   std::optional<Range> find(uint64_t address) const;
   // The one that begins there.
   std::optional<Range> at(uint64_t address) const;

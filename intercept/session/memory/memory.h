@@ -56,7 +56,7 @@ class Memory {
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
 
-  // The program's own memory (registered-memory.cc). Where its pages can be adopted, the GPU sees it under its address.
+  // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU sees it under its address.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
@@ -67,7 +67,7 @@ class Memory {
 
   // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
-  // The same with what nobody has needed since this was called last, beyond what is always kept. False where no more is left
+  // The same with what nobody has needed since this was called last, beyond what is always kept. False if no more is left
   // for the next time.
   bool trimUnneeded(Thread& thread, unsigned device);
 

@@ -4,7 +4,7 @@
 // The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would
 // write into the old page after it was copied, so a piece is write-protected for as long as its copy takes
 // (write-protection.h): a thread that writes into it waits, and its write then goes to the new page. Pieces are small so
-// that this is short. Where the system has no such protection, pages are not adopted.
+// that this is short. If the system has no such protection, pages are not adopted.
 //
 // Any thread.
 #pragma once
@@ -25,12 +25,12 @@ struct AdoptedPages {
 enum class PageKind { adoptable, other, unmapped };
 PageKind kindOfPages(uint64_t address, uint64_t bytes);
 
-// Puts the arena's pages behind the addresses, with the bytes that are there. False where the system refuses a part;
+// Puts the arena's pages behind the addresses, with the bytes that are there. False if the system refuses a part;
 // the others are exchanged then, and returnPages() puts all back.
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // Private memory again, with the same bytes, wherever the arena is still mapped: the program may have unmapped some.
-// False where the system refuses a part, which is the arena's still; it may be tried again.
+// False if the system refuses a part, which is the arena's still; it may be tried again.
 bool returnPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // The same in a child that fork() has made, where nobody else runs: it shares nothing with its parent.

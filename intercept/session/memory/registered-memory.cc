@@ -1,5 +1,5 @@
 // cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so
-// that the GPU and the worker see it where the program does. Where they cannot be, it is known, and copied as pageable
+// that the GPU and the worker see it where the program does. If they cannot be, it is known, and copied as pageable
 // memory is.
 #include <kj/debug.h>
 #include <pthread.h>

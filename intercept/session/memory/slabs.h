@@ -24,7 +24,7 @@ class Slabs {
   // for one more. Looks from `first` on: a thread that always begins at the same place finds the slab that it used last
   // still in its core's cache.
   std::optional<uint32_t> take(uint32_t first, const std::atomic<bool>& abandoned);
-  // The same without waiting: nothing where none is free. For whoever holds some already.
+  // The same without waiting: nothing if none is free. For whoever holds some already.
   std::optional<uint32_t> takeAnother(uint32_t first);
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
 

@@ -55,7 +55,7 @@ class StreamPools {
   // Which live allocations came from which pool.
   void allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool);
   void freed(uint64_t address);
-  // 0 where the allocation came from none.
+  // 0 if the allocation came from none.
   CUmemoryPool poolOf(uint64_t address) const;
 
   // What is freed and waits for its stream. `stream` is a resolved handle. It stays allocated in the arena, and an
@@ -65,7 +65,7 @@ class StreamPools {
     uint64_t bytes;  // 0: cannot be handed out again as it is
     uint64_t stream, sequence;
   };
-  // The completion word of a stream's marks, and the last of them; nothing where there is none left.
+  // The completion word of a stream's marks, and the last of them; nothing if there is none left.
   std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
   // `sequence` is `nobodys` until the mark is on its way.
   static constexpr uint64_t nobodys = UINT64_MAX;

@@ -12,7 +12,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The descriptor that watches the most: the system's accesses too, where that is allowed.
+// The descriptor that watches the most: the system's accesses too, if that is allowed.
 kj::AutoCloseFd openWatch() {
   kj::AutoCloseFd all(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
   if (all.get() >= 0) return all;

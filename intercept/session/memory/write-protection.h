@@ -16,12 +16,12 @@ namespace vgpu::client {
 
 class WriteProtection {
  public:
-  // Over whole pages of private or of shared memory, nothing of which is protected yet. Nothing where the system refuses
+  // Over whole pages of private or of shared memory, nothing of which is protected yet. Nothing if the system refuses
   // it, or the program watches these pages itself.
   static std::optional<WriteProtection> over(uint64_t address, uint64_t bytes);
 
   // Calls `exchange` while nobody can write into [address, address + bytes), a part of the pages: it copies them and
-  // maps others over them. What it returns; where that is false, the pages are writable as before.
+  // maps others over them. What it returns; if that is false, the pages are writable as before.
   template <typename Exchange>
   bool during(uint64_t address, uint64_t bytes, Exchange&& exchange) {
     bool done = protect(address, bytes) && exchange();

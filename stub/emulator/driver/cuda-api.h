@@ -36,7 +36,7 @@ CUresult answerFor(std::exception_ptr) noexcept;
 
 // The process's driver; refuses with CUDA_ERROR_NOT_INITIALIZED before cuInit.
 Driver& initializedDriver();
-// The calling thread's context; refuses where there is none, where it is destroyed, or with its sticky error.
+// The calling thread's context; refuses if there is none, if it is destroyed, or with its sticky error.
 Context& currentContext();
 
 template <class Body, class... Arguments>

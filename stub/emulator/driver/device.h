@@ -36,7 +36,7 @@ class Device {
   const Settings& settings() const { return configuration; }
   uint64_t totalBytes() const { return configuration.memoryBytes; }
   uint64_t freeBytes() const { return configuration.memoryBytes - used.load(); }
-  int attribute(CUdevice_attribute) const;  // refuses with CUDA_ERROR_INVALID_VALUE where there is no such attribute
+  int attribute(CUdevice_attribute) const;  // refuses with CUDA_ERROR_INVALID_VALUE if there is no such attribute
   std::string name() const;
   CUuuid uuid() const;
   std::string pciBusId() const;

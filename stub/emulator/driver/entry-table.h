@@ -12,7 +12,7 @@ struct Entry {
   std::string_view name;  // as a program asks for it: cuMemAlloc
   int since;              // CUDA version that it came with, 3020 for 3.2
   void* function;
-  void* perThread;  // the flavour whose null stream is the thread's own; null where that makes no difference
+  void* perThread;  // the flavour whose null stream is the thread's own; null if that makes no difference
 };
 
 std::span<const Entry> entries();

@@ -142,7 +142,7 @@ class AddressSpace {
   bool isDeviceAddress(uint64_t address) const;
   std::optional<Mapping> findKind(uint64_t base, MappingKind kind) const;
 
-  // The host views of [address, address + bytes), all of which must be mapped; nothing where it is not. Physical memory
+  // The host views of [address, address + bytes), all of which must be mapped; nothing if it is not. Physical memory
   // may continue from mapping to mapping, any other range is of one allocation.
   std::optional<std::vector<Piece>> resolve(uint64_t address, uint64_t bytes) const;
 

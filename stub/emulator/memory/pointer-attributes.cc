@@ -16,7 +16,7 @@ CUmemorytype memoryType(const Mapping& mapping) {
   return host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-// The answer for an address inside `mapping`; refuses with CUDA_ERROR_INVALID_VALUE where there is none.
+// The answer for an address inside `mapping`; refuses with CUDA_ERROR_INVALID_VALUE if there is none.
 void attributeOf(const Mapping& mapping, CUdeviceptr address, CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:

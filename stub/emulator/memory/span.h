@@ -14,7 +14,7 @@ class MemorySpan {
   MemorySpan() = default;
   // Pageable host memory, which the caller vouches for.
   static MemorySpan ofHost(const void* pointer, uint64_t bytes);
-  // Mapped memory; refuses with CUDA_ERROR_INVALID_VALUE where not all of it is one allocation of the driver's.
+  // Mapped memory; refuses with CUDA_ERROR_INVALID_VALUE if not all of it is one allocation of the driver's.
   static MemorySpan ofDevice(const AddressSpace&, uint64_t address, uint64_t bytes);
   // Whichever of the two `address` is.
   static MemorySpan ofEither(const AddressSpace&, uint64_t address, uint64_t bytes);

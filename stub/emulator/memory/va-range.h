@@ -12,7 +12,7 @@ class VaRange {
  public:
   VaRange(uint64_t base, uint64_t bytes) : base(base), limit(base + bytes) {}
 
-  // Nothing where no gap fits.
+  // Nothing if no gap fits.
   std::optional<uint64_t> take(uint64_t bytes, uint64_t alignment) {
     std::lock_guard lock(mutex);
     uint64_t at = base;

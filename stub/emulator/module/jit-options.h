@@ -7,11 +7,11 @@
 
 namespace vgpu::emulator::api {
 
-// Where the caller wants the JIT's messages. Empty where it does not.
+// Where the caller wants the JIT's messages. Empty if it does not.
 class JitLog {
  public:
   JitLog() = default;
-  // Refuses with CUDA_ERROR_INVALID_VALUE where an option is unknown.
+  // Refuses with CUDA_ERROR_INVALID_VALUE if an option is unknown.
   JitLog(unsigned count, CUjit_option* options, void** values);
   void error(const std::string& text) { fill(errorBuffer, errorBytes, errorBytesOut, text); }
   void info(const std::string& text) { fill(infoBuffer, infoBytes, infoBytesOut, text); }

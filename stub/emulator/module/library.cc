@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<LibraryKernel>> Library::allKernels(Context& context
 }
 
 std::shared_ptr<LibraryKernel> Library::kernel(Context& context, const std::string& name) {
-  moduleIn(context)->function(name);  // refuses where there is none
+  moduleIn(context)->function(name);  // refuses if there is none
   std::lock_guard lock(mutex);
   std::shared_ptr<LibraryKernel>& known = kernels[name];
   if (!known) {

@@ -36,7 +36,7 @@ class Module {
   uint64_t imageBytes() const;
   void placeTogether(uint64_t base, std::byte* host);
 
-  // The kernel named `name`, decoded; nullptr where there is none. Throws PtxError where its body cannot be decoded.
+  // The kernel named `name`, decoded; nullptr if there is none. Throws PtxError where its body cannot be decoded.
   virtual const Kernel* findKernel(std::string_view name) = 0;
 };
 

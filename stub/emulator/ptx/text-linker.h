@@ -17,7 +17,7 @@ namespace vgpu::emulator {
 
 class TextLinker {
  public:
-  // What does not fit, a line each: empty where all does. `ofKernels`: a kernel is defined twice, which the driver
+  // What does not fit, a line each: empty if all does. `ofKernels`: a kernel is defined twice, which the driver
   // answers differently.
   struct Problems {
     std::vector<std::string> lines;

@@ -19,7 +19,7 @@ struct MemOps {
   std::vector<CUstreamBatchMemOpParams> operations;
 };
 
-// The description of a node of type `type`; refuses with CUDA_ERROR_INVALID_VALUE where the node is of another type.
+// The description of a node of type `type`; refuses with CUDA_ERROR_INVALID_VALUE if the node is of another type.
 template <class Description>
 const Description& describedAs(const Operation& operation, CUgraphNodeType type) {
   require(operation.type == type && operation.description != nullptr);

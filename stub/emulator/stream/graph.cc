@@ -87,7 +87,7 @@ CUresult enterGraphs(Body&& body) {
   });
 }
 
-// CUDA's way to return lists: the count alone where there is no room given, else as many as fit and how many there
+// CUDA's way to return lists: the count alone if there is no room given, else as many as fit and how many there
 // were.
 template <class Handle>
 void fillList(const std::vector<Handle>& all, Handle* list, size_t* count) {

@@ -53,7 +53,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   // This graph's nodes of those handles. Refuses where one is no node, or another graph's.
   std::vector<GraphNode*> nodesOf(std::span<const CUgraphNode> handles) const;
   std::shared_ptr<Graph> clone() const;
-  // Every node after all that it depends on; refuses with CUDA_ERROR_INVALID_VALUE where there is a circle.
+  // Every node after all that it depends on; refuses with CUDA_ERROR_INVALID_VALUE if there is a circle.
   std::vector<GraphNode*> ordered() const;
 };
 

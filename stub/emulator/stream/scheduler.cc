@@ -67,7 +67,7 @@ void Scheduler::execute(Ready& ready) {
   ready.light.clear();
 }
 
-// False where the task has to be asked again; the clock does that.
+// False if the task has to be asked again; the clock does that.
 bool Scheduler::runAction(const TaskRef& task) {
   if (!task->action || task->domain.failed()) return true;
   Outcome outcome = Outcome::finished;

@@ -103,7 +103,7 @@ class StreamSet {
   // Returns the task that ends last, or, where the stream is captured, `previous`: `child` is the node then.
   TaskRef submitGroup(Stream&, std::vector<GroupMember> members, TaskRef previous, const Graph& child);
   std::shared_ptr<Graph> endCapture(Stream&);
-  // Runs `action`, which is quick, once all work is over that is in any stream now; on the caller's thread where there
+  // Runs `action`, which is quick, once all work is over that is in any stream now; on the caller's thread if there
   // is none. Not in a context whose work has failed.
   void afterAll(Action action);
   // What a new point in the stream would wait for.

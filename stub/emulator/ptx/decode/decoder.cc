@@ -20,7 +20,7 @@ bool mentions(const std::vector<Operand>& operands, std::string_view name) {
   return false;
 }
 
-// "%r12" -> ("%r", 12); nothing where no digits end the name.
+// "%r12" -> ("%r", 12); nothing if no digits end the name.
 std::optional<std::pair<std::string_view, uint64_t>> splitNumbered(std::string_view name) {
   size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;

@@ -58,7 +58,7 @@ class Decoder {
     return source(operand, shape.registerBytes, shape.literal);
   }
   Value predicate(const Operand&);  // with its negation applied
-  // Where a result of `bytes` goes. Where the register is wider, the result is extended once the statement is decoded.
+  // Where a result of `bytes` goes. If the register is wider, the result is extended once the statement is decoded.
   Value target(const Operand&, uint32_t bytes, bool isSigned = false);
   // The register that `operand` names, if it names one.
   const Symbol* findRegister(const Operand&);
@@ -167,14 +167,14 @@ std::span<const DecodeRow> warpDecodes();
 std::span<const DecodeRow> asyncDecodes();
 std::span<const DecodeRow> matrixDecodes();
 std::span<const DecodeRow> textureDecodes();
-// Instructions that are rows of the registry, whatever their mnemonic; false where none fits.
+// Instructions that are rows of the registry, whatever their mnemonic; false if none fits.
 bool decodeLane(Decoder&, const Statement&);
 
 // Loads and stores of parameters of calls, which live in lanes, not in memory.
 void decodeParameterLoad(Decoder&, const Statement&, const Symbol&, Type, const Operand& to, int64_t offset);
 void decodeParameterStore(Decoder&, const Statement&, const Symbol&, Type, const Operand& from, int64_t offset);
 
-// Special registers (%tid.x); empty where `name` is none.
+// Special registers (%tid.x); empty if `name` is none.
 Value readSpecial(Decoder&, std::string_view name);
 // A special register's 32 bits where 64 are asked for.
 Value widenSpecial(Decoder&, Value);

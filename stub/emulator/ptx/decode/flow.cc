@@ -35,7 +35,7 @@ class PostDominators {
     order(previous);
     solve();
   }
-  // -1 where the block is followed by nothing in common.
+  // -1 if the block is followed by nothing in common.
   int of(int block) const { return parent[block] == exit ? -1 : parent[block]; }
 
  private:

@@ -64,7 +64,7 @@ T brev(T a) {
   for (unsigned k = 0; k < sizeof(T) * 8; ++k) result |= ((a >> k) & 1) << (sizeof(T) * 8 - 1 - k);
   return result;
 }
-// The position of the highest bit that differs from the sign; all ones where there is none.
+// The position of the highest bit that differs from the sign; all ones if there is none.
 template <class T>
 uint32_t bfind(T a) {
   using U = std::make_unsigned_t<T>;

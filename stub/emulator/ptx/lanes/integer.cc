@@ -144,7 +144,7 @@ T mad24Hi(T a, T b, T c) {
 int32_t mad24HiSat(int32_t a, int32_t b, int32_t c) { return clampTo32((product24(a, b) >> 16) + c); }
 
 // The hidden flag that .cc instructions write, 0 or 1: the carry out of a + b + carry, and for a difference the carry
-// out of a + ~b + carry, which is 1 where nothing was borrowed. PTX speaks of a borrow there, but nvcc reads the flag
+// out of a + ~b + carry, which is 1 if nothing was borrowed. PTX speaks of a borrow there, but nvcc reads the flag
 // of a subtraction with addc (128-bit division), and this is what the hardware gives it.
 template <class T>
 uint32_t carryAdd(T a, T b, uint32_t carry) {

@@ -60,9 +60,9 @@ class Block {
   std::byte* shared() { return sharedMemory.data(); }
   uint64_t sharedBytes() const { return sharedSize; }
   uint32_t threads() const { return threadCount; }
-  SharedCheck* check() { return activeCheck; }  // nullptr where the launch asks for none
+  SharedCheck* check() { return activeCheck; }  // nullptr if the launch asks for none
 
-  // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true where that
+  // Threads of `warp` arrive at a barrier; `contribute` is each one's value of bar.red. Returns true if that
   // completed the barrier: results are in red(), and those who waited are ready.
   bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
   const Barrier& red(int barrier) const { return results[barrier]; }

@@ -27,7 +27,7 @@ void result64(Warp& warp, const CallSite& site, int lane, uint64_t value) {
 
 const CallSite& siteOf(const Inst* inst) { return *static_cast<const CallSite*>(inst->aux); }
 
-// A string in device memory; nothing, after a fault, where it cannot be read.
+// A string in device memory; nothing, after a fault, if it cannot be read.
 std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t charBytes = 1) {
   constexpr size_t longestText = 1 << 16;
   std::string text;

@@ -8,7 +8,7 @@
 namespace vgpu::emulator {
 
 bool isBuiltin(std::string_view name);
-// Handler of a call instruction (aux: CallSite) of the builtin `name`; nullptr where there is none.
+// Handler of a call instruction (aux: CallSite) of the builtin `name`; nullptr if there is none.
 Handler findBuiltin(std::string_view name, size_t arguments, size_t results);
 
 }  // namespace vgpu::emulator

@@ -27,7 +27,7 @@ int findGroups(Warp& warp, const uint32_t* members, Group (&groups)[laneCount]) 
   return count;
 }
 
-// Groups of lanes stand at one instruction, each group for itself. Where all are complete, one takes part after the
+// Groups of lanes stand at one instruction, each group for itself. If all are complete, one takes part after the
 // other; else they part, and each waits for its own.
 const Inst* syncGroups(Warp& warp, const Inst* inst, const WarpSync& sync, const Group* groups, int count) {
   const Inst* again[laneCount];

@@ -17,7 +17,7 @@ extern const Handler voteBallot;
 // match: op d, p, value, members; imm: bytes of the value
 extern const Handler matchAny;
 extern const Handler matchAll;
-// redux: op d, value, members; by name: `add.u32`, `and.b32`, …; nullptr where there is none
+// redux: op d, value, members; by name: `add.u32`, `and.b32`, …; nullptr if there is none
 Handler findRedux(std::string_view name);
 // elect: op d, p, members
 extern const Handler elect;

@@ -14,7 +14,7 @@ class Conversion {
  public:
   Conversion(std::string_view text, FormatArguments& arguments) : text(text), arguments(arguments) {}
 
-  // Parses behind the '%'; returns the characters used, 0 where this is no conversion.
+  // Parses behind the '%'; returns the characters used, 0 if this is no conversion.
   size_t run(std::string& output, int& used) {
     while (at < text.size() && std::string_view("-+ #0").find(text[at]) != std::string_view::npos)
       specification += text[at++];

@@ -10,9 +10,9 @@ namespace vgpu::emulator {
 class Heap {
  public:
   Heap(std::byte* memory, uint64_t bytes) : memory(memory), capacity(bytes) {}
-  // Offset of `bytes` new bytes, aligned to 16; 0 where there is no room. Any thread may call.
+  // Offset of `bytes` new bytes, aligned to 16; 0 if there is no room. Any thread may call.
   uint64_t allocate(uint64_t bytes);
-  // False where `offset` is not one that allocate() gave and that is still in use.
+  // False if `offset` is not one that allocate() gave and that is still in use.
   bool release(uint64_t offset);
 
  private:

@@ -50,7 +50,7 @@ struct ImageView {
 class ImageViews {
  public:
   virtual ~ImageViews() = default;
-  virtual const ImageView* find(uint64_t handle) const = 0;  // nullptr where no object has this handle
+  virtual const ImageView* find(uint64_t handle) const = 0;  // nullptr if no object has this handle
 };
 
 }  // namespace vgpu::emulator

@@ -23,7 +23,7 @@ class Memory {
     bool writable;
   };
   virtual ~Memory() = default;
-  // The mapped region that holds `address`; nothing where none does. A region stays valid until the kernel ends.
+  // The mapped region that holds `address`; nothing if none does. A region stays valid until the kernel ends.
   virtual std::optional<Region> find(uint64_t address) const = 0;
   // For reports: "8 bytes past the end of the 4096-byte allocation at 0x…, made by …" or "no allocation near".
   virtual std::string describe(uint64_t address) const = 0;

@@ -20,7 +20,7 @@ struct Slot {
 
 struct SourceLine {
   int ptx = 0;
-  int file = 0, line = 0;  // .loc, 0 where there is none
+  int file = 0, line = 0;  // .loc, 0 if there is none
 };
 
 // A constant operand: lanes that hold one value, placed at the frame's beginning when the function is entered.

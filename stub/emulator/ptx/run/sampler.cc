@@ -163,7 +163,7 @@ class Sampler {
   Sampler(const ImageView& image, ElementReader& reader, const ElementGrid& grid)
       : image(image), reader(reader), grid(grid) {}
 
-  // The element at a corner; nullptr where that is the border, or not mapped.
+  // The element at a corner; nullptr if that is the border, or not mapped.
   const std::byte* corner(const Box& box, int corner) const {
     const uint32_t counts[] = {grid.width, grid.height, grid.slices};
     int64_t index[3] = {0, 0, box.slice};

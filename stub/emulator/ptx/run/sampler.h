@@ -19,7 +19,7 @@
 
 namespace vgpu::emulator {
 
-// Reads elements of one image. Where a place is not mapped, `failed` is set with it and zeros are read.
+// Reads elements of one image. If a place is not mapped, `failed` is set with it and zeros are read.
 class ElementReader {
  public:
   virtual ~ElementReader() = default;

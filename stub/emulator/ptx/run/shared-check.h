@@ -27,7 +27,7 @@ class SharedCheck {
   struct Finding {
     Fault::Kind kind;
     std::string what;
-    std::optional<uint32_t> other;  // the thread that it races with, where it is known
+    std::optional<uint32_t> other;  // the thread that it races with, if it is known
   };
 
   // `checks` is Launch::checks.

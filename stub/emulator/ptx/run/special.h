@@ -12,7 +12,7 @@ struct SpecialRow {
   uint32_t bytes;         // of a lane
   Handler handler;        // op[0]: its value
 };
-const SpecialRow* findSpecial(std::string_view name);  // nullptr where there is none
+const SpecialRow* findSpecial(std::string_view name);  // nullptr if there is none
 
 const Inst* localAddress(Warp&, const Inst*);  // op[0]; imm: offset in the function's local variables
 const Inst* isGlobal(Warp&, const Inst*);      // op[0] predicate, op[1] generic address

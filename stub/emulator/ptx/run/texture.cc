@@ -14,7 +14,7 @@ namespace {
 
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
 
-// The object that a lane's handle names; nullptr, after a fault, where there is none of that kind.
+// The object that a lane's handle names; nullptr, after a fault, if there is none of that kind.
 const ImageView* imageOf(Warp& warp, const Inst* inst, int lane, uint64_t handle, bool surface) {
   const ImageViews* const images = warp.block().launch().images;
   const ImageView* const image = images ? images->find(handle) : nullptr;

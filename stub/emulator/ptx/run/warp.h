@@ -1,7 +1,7 @@
 // A warp: 32 threads, their registers, and where each of them stands.
 //
 // Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the
-// immediate post-dominator of the branch, where they wait for each other and become one again. Waiting there is a
+// immediate post-dominator of the branch, if they wait for each other and become one again. Waiting there is a
 // convenience, not a promise: when the others spin or block, those who wait are sent on (independent thread
 // scheduling).
 //
@@ -63,7 +63,7 @@ struct WarpSync {
 class Warp : public LaneFrame {
  public:
   // ---- what handlers read and write at every instruction
-  uint32_t mode = 0;    // index into Inst::run: 1 where some living lane is not active
+  uint32_t mode = 0;    // index into Inst::run: 1 if some living lane is not active
   uint32_t active = 0;  // lanes that execute now
   int64_t budget = 0;   // instructions left in this slice
   alignas(64) std::array<uint32_t, laneCount> laneMask{};  // `active`, spread: valid in mode 1
@@ -97,9 +97,9 @@ class Warp : public LaneFrame {
     std::byte* host = nullptr;
     bool writable = false;
   };
-  // The region that holds [address, address + bytes), of any window but local; nullptr where none does.
+  // The region that holds [address, address + bytes), of any window but local; nullptr if none does.
   const Span* findSpan(uint64_t address, uint64_t bytes, bool write);
-  // Where `lane` finds a generic address; nullptr, after a fault, where it may not.
+  // Where `lane` finds a generic address; nullptr, after a fault, if it may not.
   std::byte* locate(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, bool write);
   // The same, and the launch's checks of shared memory are done: what instructions use that resolve() does not serve.
   std::byte* access(const Inst*, int lane, uint64_t address, uint32_t bytes, uint32_t align, Access);

@@ -17,7 +17,7 @@ struct Token {
   bool is(std::string_view what) const { return text == what && kind != Kind::string; }
 };
 
-// A word is an identifier, a register (`%tid.x`), an opcode with its modifiers (`ld.shared::cta.u32`), or, where it
+// A word is an identifier, a register (`%tid.x`), an opcode with its modifiers (`ld.shared::cta.u32`), or, if it
 // begins with a dot, one directive or modifier (`.reg`).
 class Lexer {
  public:

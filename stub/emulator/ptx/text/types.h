@@ -35,7 +35,7 @@ enum class Type : uint8_t {
   surfref
 };
 
-// `name` without its dot; nothing where it names no type.
+// `name` without its dot; nothing if it names no type.
 std::optional<Type> findType(std::string_view name);
 std::string_view nameOf(Type);
 uint32_t sizeOf(Type);  // bytes in memory; 0 for pred
