@@ -1,7 +1,7 @@
-// What must wait for a disk, off the event loop: each piece of work has a thread of its own, so that a folder that hangs
-// (a network mount whose server is gone) holds up whoever asked for it, and neither the loop nor the next piece.
+// Work that waits for a disk, off the event loop: each piece has a thread of its own, so that a folder that hangs (a network
+// mount whose server is gone) delays only the caller that asked for it, and neither the loop nor the next piece.
 //
-// Owned and called by the event loop's thread. Work sees nothing of the loop's: it captures values.
+// Owned and called by the event loop's thread. Work does not access the loop's objects: it captures values.
 #pragma once
 
 #include <kj/async.h>
@@ -17,13 +17,13 @@ class FileWork {
  public:
   // At most `mostThreads` pieces are done at once; others wait for one of these to end.
   explicit FileWork(unsigned mostThreads);
-  // What has not begun is not done. What hangs is left to hang: nobody can end it.
+  // Work that has not begun is dropped. A thread that hangs is left: it cannot be ended.
   ~FileWork() noexcept;
   FileWork(const FileWork&) = delete;
   FileWork& operator=(const FileWork&) = delete;
 
-  // Runs `work`, which returns a value that another thread may make. The promise belongs to the caller's event loop;
-  // dropping it does not stop the work. Rejects if `work` throws, or where no thread can be started.
+  // Runs `work`, which returns a value that another thread may make. The promise belongs to the caller's event loop; dropping it
+  // does not stop the work. Rejects if `work` throws, or if no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
     using Result = decltype(work());
@@ -47,7 +47,7 @@ class FileWork {
   }
 
  private:
-  // A result on its way to the loop. The lock is for thread sanitizer: it does not see the one that KJ hands promises over with.
+  // A result on its way to the loop. The lock is for thread sanitizer, which does not see the one that KJ uses between threads.
   template <typename Result>
   struct Handed {
     std::mutex mutex;
@@ -56,7 +56,7 @@ class FileWork {
   struct State;
   void add(kj::Function<void()> added);
 
-  std::shared_ptr<State> state;  // the threads' too: one that hangs outlives us
+  std::shared_ptr<State> state;  // shared with the threads: one that hangs outlives this object
 };
 
 }  // namespace vgpu

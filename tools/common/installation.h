@@ -1,5 +1,5 @@
-// Where the rest of this installation is. Installed and in the build tree alike, `bin` and `lib/vgpu` are neighbours,
-// and whatever starts a part of vgpu finds it from its own executable's place.
+// The paths of this installation's other parts. Installed and in the build tree alike, `bin` and `lib/vgpu` are in one folder,
+// and every program finds the other parts relative to its own executable.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which daemon is meant: `--node`, else the environment variable VGPU_NODE, else the user's own run directory.
+// The address of the daemon to use: `--node`, else the environment variable VGPU_NODE, else the user's own run directory.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace vgpu {
 
 struct NodeAddress {
   std::string directory;  // absolute; holds vgpud.sock and session.sock
-  bool named = false;     // a person named it; else it is the default
+  bool named = false;     // it was given; else it is the default
 
   std::string controlSocket() const { return directory + "/vgpud.sock"; }
   std::string sessionSocket() const { return directory + "/session.sock"; }
@@ -17,7 +17,7 @@ struct NodeAddress {
 // Throws kj::Exception if it is none of these.
 NodeAddress resolveNode(const std::string& option);
 
-// $XDG_RUNTIME_DIR/vgpu, /run/user/UID/vgpu where that exists, else /tmp/vgpu-UID.
+// $XDG_RUNTIME_DIR/vgpu, /run/user/UID/vgpu if that exists, else /tmp/vgpu-UID.
 std::string defaultRunDirectory();
 
 }  // namespace vgpu

@@ -38,7 +38,7 @@ std::vector<std::string> ownEnvironment() {
   return result;
 }
 
-// Our program may have been suspended and resumed by another daemon, which removes what was its state when it ends.
+// Our program may have been suspended and resumed by another daemon, which removes its state directory when it ends.
 constexpr auto removalLimit = std::chrono::seconds(2);
 
 }  // namespace

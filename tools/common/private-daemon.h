@@ -1,5 +1,5 @@
-// A daemon of one `vgpuctl run`, for people who have none running, or of one vgpu-bench: in a run directory of its own,
-// and ended with us.
+// A private daemon of one `vgpuctl run`, if no daemon runs, or of one vgpu-bench: in a run directory of its own, and ended with
+// the process that started it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,22 +11,22 @@
 
 namespace vgpu {
 
-// Removes the run directory of a private daemon that has ended. Where sessions of it are suspended it is left as it is,
-// because their programs go on writing their object lists there: the paths of these.
+// Removes the run directory of a private daemon that has ended, except the state of suspended sessions, because their programs
+// still write their object lists there. Returns the paths of these.
 std::vector<std::string> removePrivateDirectory(const std::string& directory);
 
 class PrivateDaemon {
  public:
-  // Starts it, with `options` of vgpud's besides, and waits until it is ready. Throws kj::Exception if that cannot
-  // be; the daemon's own words about it are on stderr by then.
+  // Starts it, with further `options` of vgpud, and waits until it is ready. Throws kj::Exception if that fails; the daemon's own
+  // message is on stderr by then.
   explicit PrivateDaemon(const std::vector<std::string>& options = {});
-  // Ends it and removes its run directory, but for the state of sessions that are suspended.
+  // Ends it and removes its run directory, except the state of suspended sessions.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;
 
   const NodeAddress& address() const { return node; }
-  // What the daemon said when it was ready: "(emulated, 1 device: …)".
+  // The daemon's message when it was ready: "(emulated, 1 device: …)".
   const std::string& devices() const { return description; }
 
  private:

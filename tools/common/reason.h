@@ -1,4 +1,4 @@
-// Between KJ's way of reporting and a person's way of reading.
+// KJ's exceptions and logs as messages for people.
 #pragma once
 
 #include <kj/exception.h>
@@ -8,12 +8,11 @@
 
 namespace vgpu {
 
-// An exception's description as a person should read it: without "remote exception:", which says only that the error
-// travelled, and without stack and file. What a program calls itself may be in it: what shows it makes it printable.
+// An exception's description as a person should read it: without "remote exception:", which says only that the error came over
+// RPC, and without stack and file. It may contain a program's name, so whoever prints it must pass it through printable().
 std::string reasonOf(const kj::Exception& exception);
 
-// What main() does: the exit code of `action`; or 1, with the reason on stderr behind the program's name, if it
-// throws.
+// The body of main(): returns the exit code of `action`; or 1, with the program's name and the reason on stderr, if it throws.
 int exitCodeOf(const char* program, kj::FunctionParam<int()> action);
 
 // Sends what KJ logs (a peer's broken message, for instance) to spdlog. Lives as long as main() does.

@@ -1,4 +1,4 @@
-// SESSION, as a person writes it: id:ID, name:NAME or pid:PID; or a plain word that is one of these for one session only.
+// SESSION on a command line: id:ID, name:NAME or pid:PID; or a plain word that is the id, name or pid of exactly one session.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ struct SessionKey {
   int pid = 0;
 };
 
-// The index in `sessions` of the one that `text` means. Throws kj::Exception if it means none, or more than one; the
-// candidates are listed then. What begins with a prefix is never a plain word.
+// The index in `sessions` of the one that `text` names. Throws kj::Exception if there is none, or more than one; the message
+// lists the candidates then. A text that begins with a prefix is never a plain word.
 size_t lookUpSession(std::span<const SessionKey> sessions, const std::string& text);
 
 }  // namespace vgpu

@@ -37,7 +37,7 @@ void restoreSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// First out of the way of each other's numbers, then to where they belong.
+// First to numbers that do not overlap with the targets, then to the targets.
 bool placeDescriptors(const std::vector<std::pair<int, int>>& inherits) {
   int moved[8];
   size_t count = 0;
@@ -53,14 +53,14 @@ bool placeDescriptors(const std::vector<std::pair<int, int>>& inherits) {
   return true;
 }
 
-// In the child: only async-signal-safe calls. Returns where something failed, with errno set.
+// In the child: only async-signal-safe calls. Returns if a call failed, with errno set.
 void become(const SpawnRequest& request, char* const* arguments, char* const* environment, pid_t parent) {
   if (request.ownGroup && setpgid(0, 0) < 0) return;
   if (request.deathSignal != 0) {
     if (prctl(PR_SET_PDEATHSIG, request.deathSignal) < 0) return;
     if (getppid() != parent) raise(SIGKILL);
   }
-  // Where a container forbids this, restore still compares every address and refuses; so it is no reason to stop here.
+  // If a container forbids this, restore still compares every address and refuses a wrong one, so the child starts anyway.
   if (request.fixedAddresses) personality(ADDR_NO_RANDOMIZE);
   if (!placeDescriptors(request.inherits)) return;
   restoreSignals();

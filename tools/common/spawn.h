@@ -14,7 +14,7 @@ struct SpawnRequest {
   std::string executable;                     // a path, or a name to be found in PATH
   std::vector<std::string> arguments;         // argv, the name included
   std::vector<std::string> environment;       // NAME=VALUE
-  std::vector<std::pair<int, int>> inherits;  // descriptor here -> descriptor there; others stay as their flags say
+  std::vector<std::pair<int, int>> inherits;  // descriptor here -> descriptor there; others keep their close-on-exec flag
   int deathSignal = 0;                        // sent to the child when the calling thread ends
   bool ownGroup = false;                      // a process group of its own: the terminal's signals do not reach it
   bool fixedAddresses = false;                // without address-space randomization
@@ -24,8 +24,8 @@ struct SpawnRequest {
 // Throws kj::Exception, saying why `executable` cannot be executed.
 pid_t spawn(const SpawnRequest& request);
 
-// Remembers what the process was told to ignore by whoever started it (nohup, for example). To be called first in
-// main(), before KJ or anyone else changes it.
+// Records the signals that the process ignores from its start (because of nohup, for example). To be called first in main(),
+// before KJ or other code changes them.
 void rememberIgnoredSignals();
 
 // How a process ended, for a person: "exited with code 3", "was killed by signal 9 (Killed)".

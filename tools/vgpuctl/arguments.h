@@ -6,8 +6,8 @@
 
 namespace vgpu::ctl {
 
-// Puts "--" before the program of `vgpuctl run`, where the person left it out: options after the program's name are the
-// program's. `arguments` come without vgpuctl's own name.
+// Puts "--" before the program of `vgpuctl run`, if it is missing: options after the program's name are the program's.
+// `arguments` come without vgpuctl's own name.
 std::vector<std::string> markProgram(std::vector<std::string> arguments);
 
 }  // namespace vgpu::ctl

@@ -13,8 +13,8 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// Runs a program on a virtual GPU of the node, or of a private daemon where nobody named a node and the default one
-// does not answer. Returns the program's exit code, 128 + n where signal n killed it.
+// Runs a program on a virtual GPU of the node, or of a private daemon if no node is named and the default one does not answer.
+// Returns the program's exit code, 128 + n if signal n killed it.
 int runProgram(const NodeAddress& node, const RunOptions& options);
 
 int listSessions(const NodeAddress& node, bool json);

@@ -11,13 +11,13 @@ namespace vgpu::ctl {
 
 class NodeClient {
  public:
-  // Connects and exchanges versions. Throws kj::Exception: of the type DISCONNECTED where nobody listens, saying how to
-  // start a daemon; where somebody does and cannot be talked to, of another one, saying what was found.
+  // Connects and exchanges versions. Throws kj::Exception: of type DISCONNECTED if no process listens, with a message that says
+  // how to start a daemon; of another type if the peer cannot be used, with what was found.
   explicit NodeClient(const NodeAddress& address);
 
   control::Node::Client& node() { return client; }
 
-  // Waits for an answer. If the connection ends first, the error says so.
+  // Waits for a reply. If the connection ends first, the error says so.
   template <typename T>
   T wait(kj::Promise<T> promise) {
     return promise.wait(io.waitScope);

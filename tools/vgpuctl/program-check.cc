@@ -100,7 +100,7 @@ std::string findExecutable(const std::string& name) {
 
 void requirePreloadable(const std::string& path) {
   requireNoPrivileges(path);
-  image::MappedFile file(path.c_str());  // no bytes where it is executable but not readable: nothing can be known
+  image::MappedFile file(path.c_str());  // no bytes if it is executable but not readable: then nothing is known
   if (image::isElf(file.bytes())) return requireLoadable(path, image::Elf(file.bytes()));
   auto text = image::textOf(file.bytes());
   if (!text.starts_with("#!")) return;

@@ -9,7 +9,7 @@
 
 namespace vgpu::ctl {
 
-// Whether progress is shown: where stderr is a terminal, or where VGPU_PROGRESS=1 asks for it.
+// Whether progress is shown: if stderr is a terminal, or if VGPU_PROGRESS=1.
 bool wantsProgress();
 
 class ProgressLine final : public control::Progress::Server {

@@ -23,7 +23,7 @@
 namespace vgpu::ctl {
 namespace {
 
-// Passed on to the program where a process sent them; what the terminal sends reaches the whole group by itself.
+// Passed on to the program if a process sent them; the terminal sends its signals to the whole group itself.
 constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 std::string prepended(const std::string& first, const char* variable) {

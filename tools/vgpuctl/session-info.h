@@ -12,7 +12,7 @@ const char* stateName(control::State state);
 // Keys: session, name, pid, state, device, program, directory, workerPid, snapshot, openedSeconds, images.
 nlohmann::json sessionJson(control::SessionInfo::Reader session);
 
-// On stdout, in ASCII: what a program calls itself moves no terminal.
+// On stdout, in ASCII, so that a program's name contains no terminal sequence.
 void printJson(const nlohmann::json& value);
 
 }  // namespace vgpu::ctl

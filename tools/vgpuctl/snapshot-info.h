@@ -1,4 +1,4 @@
-// What a snapshot says of itself.
+// The manifest of a snapshot, printed.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Takes in connections of a listening unix socket, from our own user and root only.
+// Accepts connections of a listening unix socket, from our own user and root only.
 #pragma once
 
 #include <kj/async-io.h>
@@ -9,8 +9,8 @@
 
 namespace vgpu::daemon {
 
-// Listens on a new socket file and calls `take` for every connection, as long as the promise lives. Running out of
-// descriptors delays new connections and ends nothing; a connection for which `take` throws is closed.
+// Listens on a new socket file and calls `take` for every connection, as long as the promise lives. Running out of descriptors
+// delays new connections and closes none; a connection for which `take` throws is closed.
 kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take);
 
 }  // namespace vgpu::daemon

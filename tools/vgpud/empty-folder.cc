@@ -15,7 +15,7 @@ namespace {
 
 // A descriptor and 32 KiB each (opendir(3)).
 constexpr unsigned mostOpen = 16;
-// For a program that lives and nests folders faster than they go.
+// For a running program that nests folders faster than they are removed.
 constexpr unsigned mostRounds = 1 << 16;
 
 struct CloseDirectory {
@@ -71,7 +71,7 @@ class Removal {
     if (unlinkat(folder, name, AT_REMOVEDIR) < 0 && errno != ENOENT) cannot("remove", name);
   }
 
-  // A deep folder becomes one of the top, where the next round finds it.
+  // A deep folder is moved to the top, where the next round finds it.
   void moveUp(int folder, const char* name) {
     std::string there;
     do {

@@ -17,8 +17,7 @@ namespace fs = std::filesystem;
 // The driver's own limit: CUDA C++ Programming Guide, CUDA_CACHE_MAXSIZE.
 constexpr uint64_t mostCompiledBytes = 4ull << 30;
 
-// The driver keeps what it compiles below HOME, and nowhere where a daemon has none. Whoever has chosen a place keeps
-// it.
+// The driver keeps what it compiles below HOME, and nothing if a daemon has no HOME. A place set in the environment is kept.
 void nameCompiled(WorkerKind& kind, const std::string& folder, uint64_t bytes) {
   if (std::getenv("CUDA_CACHE_PATH") != nullptr) return;
   kind.environment.push_back("CUDA_CACHE_PATH=" + folder);

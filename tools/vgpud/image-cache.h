@@ -1,5 +1,5 @@
-// Where a daemon keeps what a second run of a program can do without: the images of modules, and what the driver
-// compiles of them (docs/image-cache.md).
+// The folder in which a daemon keeps module images, and what the driver compiles of them, for later runs of a program
+// (docs/image-cache.md).
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@
 
 namespace vgpu::daemon {
 
-// The folder of one who named none: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty if
-// there is none of these.
+// The default folder: vgpu in $XDG_CACHE_HOME, else in ~/.cache, for root in /var/cache. Empty if there is none of these.
 std::string defaultImageCache();
 
 // Makes the cache's folders and lets workers of `kinds` use them. If the folder that `options` name is not for us

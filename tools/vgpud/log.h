@@ -1,5 +1,5 @@
-// vgpud's log: what others say of themselves is escaped in every line, and what a peer can cause again and again is
-// written once in an interval.
+// vgpud's log: text from peers is escaped in every line, and events that a peer can cause repeatedly are written once in an
+// interval.
 //
 // Set up once in main(); the functions are for the event loop's thread.
 #pragma once
@@ -15,14 +15,14 @@ namespace vgpu::daemon {
 // Lines go to stderr; `level` as --log-level takes it.
 void startLog(const std::string& level);
 
-// One line in `interval` for each kind of event and peer. What was left out is counted in the next one of them, or, if
-// none comes, in a line of its own once another event is seen after the interval.
+// One line in `interval` for each kind of event and peer. Suppressed lines are counted in the next line of that kind and peer or,
+// if none comes, in a line of its own at the next event after the interval.
 class LogLimit {
  public:
   using Clock = std::chrono::steady_clock;
   using Write = std::function<void(const std::string& line)>;
   static constexpr auto interval = std::chrono::seconds(10);
-  static constexpr size_t mostKeys = 1024;  // of both; further peers count as one
+  static constexpr size_t mostKeys = 1024;  // pairs of kind and peer; further peers count as one
 
   explicit LogLimit(Write write) : write(std::move(write)) {}
 

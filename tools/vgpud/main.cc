@@ -36,7 +36,7 @@ constexpr const char* examples =
     "Environment:\n"
     "  VGPU_EMULATED   settings of the emulated device: devices=4,memory=8GiB,architecture=90\n";
 
-// One descriptor a connection: as many as the system lets us have.
+// Each connection takes a descriptor: raise the limit as far as the system allows.
 void raiseDescriptorLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
@@ -51,8 +51,8 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
   });
 }
 
-// The first kind of worker that works, or nothing if `stop` comes first. The emulated device is never taken in the
-// place of a real one without a word.
+// The first kind of worker that works, or nothing if `stop` comes first. The emulated device never replaces a real one without a
+// message.
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          kj::ForkedPromise<void>& stop) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
@@ -113,7 +113,7 @@ int serve(const DaemonOptions& options) {
   return 0;
 }
 
-// For the scripts that interrupt every step: a name, a process and a moment a line, tabs between.
+// For the scripts that interrupt every step: each line has a name, a process and a moment, separated by tabs.
 void listFaultPoints() {
   for (auto& point : faultPoints) {
     std::printf("%.*s\t%.*s\t%.*s\n", static_cast<int>(point.name.size()), point.name.data(),

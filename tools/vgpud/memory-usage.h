@@ -1,4 +1,4 @@
-// What worker processes cost in memory, as the system and the driver tell it.
+// The memory that worker processes take, as the system and the driver report it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@ namespace vgpu::daemon {
 uint64_t hostMemory(pid_t process);
 
 struct GpuMemory {
-  bool known = false;                   // NVML is there and names processes as we do: not in every container
+  bool known = false;                   // NVML is available and uses our process ids: not in every container
   std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs
 };
 GpuMemory gpuMemory();

@@ -48,8 +48,8 @@ class Connection {
     rpc.setFlowLimit(mostMessageWords);
   }
 
-  // An RpcSystem that cannot read any more still waits for its replies to be read; a client that is cut off does not get
-  // that.
+  // An RpcSystem that cannot read any more still waits for its replies to be read; a client over its limit is not given that
+  // time.
   kj::Promise<void> ended() { return network.onDisconnect().exclusiveJoin(kj::mv(cutOff.promise)); }
 
  private:

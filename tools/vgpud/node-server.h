@@ -26,9 +26,8 @@ class NodeServer final : public control::Node::Server {
   std::shared_ptr<unsigned> calls;
 };
 
-// Serves a connection until its peer closes it. A peer that says nothing for 10 s is not kept, nor one that does not read
-// its replies, or makes more calls on one connection than anybody needs (a reply stays in memory until the caller says
-// that it is done with it).
+// Serves a connection until its peer closes it. The connection is closed if the peer sends nothing for its first 10 s, does not
+// read its replies, or makes too many calls on it (a reply stays in memory until the caller releases it).
 kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket);
 
 }  // namespace vgpu::daemon

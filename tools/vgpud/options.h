@@ -21,8 +21,8 @@ struct DaemonOptions {
   bool listsFaultPoints = false;
 };
 
-// The kinds of worker to try, best first, for what --device says. Throws kj::Exception if that makes no sense or the
-// installation lacks the emulated device.
+// The kinds of worker to try, best first, for the value of --device. Throws kj::Exception if that is invalid or the installation
+// lacks the emulated device.
 std::vector<WorkerKind> workerKinds(const std::string& device);
 
 }  // namespace vgpu::daemon

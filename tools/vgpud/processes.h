@@ -16,12 +16,12 @@ class Processes final : private kj::TaskSet::ErrorHandler {
     kj::AutoCloseFd handle;          // a pidfd
     kj::Promise<std::string> ended;  // how
   };
-  // Takes over a child that the caller has started: it is reaped when it ends, whether or not anyone still waits for
-  // that. If it cannot be watched, kills and reaps it, and throws kj::Exception (Linux has pidfds since 5.3).
+  // Takes over a child that the caller has started: it is reaped when it ends, whether or not a caller still waits for that. If
+  // it cannot be watched, kills and reaps it, and throws kj::Exception (Linux has pidfds since 5.3).
   Child adopt(pid_t child);
 
-  // Resolves when any process has ended; at once if it has already. Never, if it is out of our sight (another pid
-  // namespace): its connection is then the only sign of its life.
+  // Resolves when any process has ended; at once if it has already. Never if we cannot see it (another pid namespace): then only
+  // its connection shows whether it runs.
   kj::Promise<void> ended(pid_t pid);
   // The same by a pidfd.
   kj::Promise<void> ended(kj::AutoCloseFd handle);

@@ -105,7 +105,7 @@ void ProgramLink::send(kj::FunctionParam<void(control::ToSession::Builder)> fill
                  return written.attach(kj::mv(message), kj::mv(descriptors));
                })
                .fork();
-  // A branch that nobody waits for is not run; the fork is, as long as one of its branches is.
+  // KJ does not run a branch on which nothing waits; it runs the fork as long as one of its branches runs.
   writing = writes.addBranch().eagerlyEvaluate(nullptr);
 }
 

@@ -1,8 +1,8 @@
-// The daemon's end of the connection with one program: messages in order, and who is at the other end.
+// The daemon's end of the connection with one program: messages in order, and the identity of the program.
 //
-// What a program sends is not trusted: a message is bounded, one that is none ends this connection and nothing else.
-// Neither is it trusted to read: a program that lets messages pile up loses its connection, and one that sends without
-// end leaves the event loop its turns.
+// A program's messages are not trusted: their size is bounded, and an invalid one ends this connection and nothing else. Nor is
+// it trusted to read: a program that does not read its messages loses its connection, and one that sends without pause does not
+// keep the event loop from other connections.
 #pragma once
 
 #include <capnp/message.h>
@@ -17,11 +17,11 @@
 
 namespace vgpu::daemon {
 
-// What a program says of itself when it opens a session or answers `reattach`.
+// What a program sends when it opens a session or replies to `reattach`.
 struct ProgramOpen {
   std::string name, program, session;
   pid_t pid = 0;                              // as the program sees itself: another number in another pid namespace
-  kj::AutoCloseFd segment, hostArena, state;  // if it answers `reattach`; the last is not checked yet
+  kj::AutoCloseFd segment, hostArena, state;  // in the reply to `reattach`; the last is not checked yet
 };
 
 class ProgramLink {
@@ -30,15 +30,14 @@ class ProgramLink {
 
   const Peer& peer() const { return other; }
 
-  // The first message. Rejects if it is another one, of another version, without its descriptors, or later than 10
-  // s.
+  // The first message. Rejects if it is a different message, of another version, without its descriptors, or later than 10 s.
   kj::Promise<ProgramOpen> receiveOpen();
 
-  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at what is
-  // no message, and when the program does not read what it is sent.
+  // Calls `handle` for every further message. Resolves when the program has closed the connection; rejects at an invalid message,
+  // and if the program does not read its messages.
   kj::Promise<void> serve(kj::Function<void(control::ToNode::Reader)> handle);
 
-  // Queues a message. If the program is gone nobody reads it, and serve() says so; past `mostQueued` it is dropped.
+  // Queues a message. If the program is gone it is not read, and serve() reports that; past `mostQueued` it is dropped.
   static constexpr unsigned mostQueued = 64;
   void send(kj::FunctionParam<void(control::ToSession::Builder)> fill,
             kj::Array<kj::AutoCloseFd> descriptors = nullptr);

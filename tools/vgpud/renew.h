@@ -1,5 +1,5 @@
-// A new worker for a running session: what a program needs whose GPU was ended for the worker's process by a fault. It
-// is a suspend and a resume in one, so the program keeps what it has on its other GPUs.
+// A new worker for a running session whose worker's process can no longer use the GPU after a fault. It is a suspend and a resume
+// in one, so the program keeps its state on its other GPUs.
 #pragma once
 
 #include <kj/async.h>
@@ -8,7 +8,7 @@
 
 namespace vgpu::daemon {
 
-// Never rejects: if it cannot be, the program is told why.
+// Never rejects: if it fails, the reason is sent to the program.
 kj::Promise<void> renewWorker(Sessions& sessions, Session& session);
 
 }  // namespace vgpu::daemon

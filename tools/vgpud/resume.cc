@@ -15,7 +15,7 @@ namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-// The program gives up a daemon that says nothing for a minute.
+// The program gives up a daemon that sends nothing for a minute.
 constexpr auto reportInterval = 5 * kj::SECONDS;
 
 class Resumption final : public kj::Refcounted {
@@ -35,7 +35,7 @@ class Resumption final : public kj::Refcounted {
   }
   KJ_DISALLOW_COPY(Resumption);
 
-  // Why it ends, for the program; what its caller is told.
+  // Why it ends, for the program; the error for its caller.
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
@@ -56,7 +56,7 @@ class Resumption final : public kj::Refcounted {
         .then([this] { return offer(); })
         .then([this](uint64_t handover) {
           faultPoint("resume.accepted");
-          // Daemon and program have both said that the session is theirs: it is not for the caller to take back any more.
+          // Daemon and program have both committed: the caller's end cancels nothing any more.
           auto committed = commit(handover).attach(kj::addRef(*this)).fork();
           sessions.spawn(committed.addBranch());
           return committed.addBranch();
@@ -85,7 +85,7 @@ class Resumption final : public kj::Refcounted {
     setKnownState(control::State::RESUMING);
   }
 
-  // Connects to where the program waits, and says who is looking for it.
+  // Connects to the program's socket, and identifies this daemon.
   kj::Promise<void> meetProgram() {
     auto met = sessions.files.run([socket = identity.reattach, id = identity.session] {
       return StateDirectory::meet(socket, id);
@@ -126,7 +126,7 @@ class Resumption final : public kj::Refcounted {
     return sessions.whileProgramLives(*session, restore(kj::mv(adopted.open)));
   }
 
-  // Long as it may take, the program must know that somebody is at it.
+  // However long it takes, the program must know that the resume is in progress.
   kj::Promise<void> keepReporting() {
     session->link->send([](control::ToSession::Builder message) { message.setWorking(); });
     return sessions.io.provider->getTimer().afterDelay(reportInterval).then([this] { return keepReporting(); });

@@ -1,5 +1,5 @@
-// Resume: the program of a snapshot is found where it waits, a fresh worker is restored, the program goes on under this
-// daemon. Until the worker is complete nothing has changed: any failure leaves the program suspended, to be resumed
+// Resume: the daemon connects to the snapshot's waiting program, restores a fresh worker, and the program continues under this
+// daemon. Until the worker is complete nothing has changed: after any failure the program stays suspended and can be resumed
 // again, here or elsewhere.
 #pragma once
 

@@ -73,8 +73,8 @@ void Session::handle(control::ToNode::Reader message) {
   fail("the program answered a question that nobody asked");
 }
 
-// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside
-// waits for a GPU that does not come to it.
+// A gate closes in microseconds and the object list commits in milliseconds, unless the program is stopped or a call inside waits
+// for work that the GPU does not reach.
 kj::Promise<uint64_t> Session::closeGate(unsigned seconds) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
@@ -139,7 +139,7 @@ void Session::describe(control::SessionInfo::Builder info) const {
 }
 
 std::string newSessionId() {
-  // Crockford's alphabet: no i, l, o or u, which people misread or wish had not been there.
+  // Crockford's alphabet: no i, l, o or u, which are misread or form unwanted words.
   static constexpr char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
   unsigned char random[8];
   KJ_SYSCALL(getrandom(random, sizeof(random), 0));

@@ -1,8 +1,8 @@
-// One session as its daemon sees it: who the program is, the connection with it, its worker, and what is being done.
+// A daemon's state of one session: the program's identity, the connection with it, its worker, and the running operation.
 //
-// Everything runs in the daemon's event loop. The daemon's table owns a session once it runs; until then, and while it
-// is taken over from another daemon, the operation that makes it does. Destroying it closes the connection and kills
-// the worker. Of all this a suspend keeps the identity.
+// Everything runs in the daemon's event loop. The daemon's table owns a session once it runs; until then, and while it is taken
+// over from another daemon, the operation that creates it does. Destroying it closes the connection and kills the worker. Only
+// the identity survives a suspend.
 #pragma once
 
 #include <kj/async.h>
@@ -24,21 +24,21 @@ class Session {
           StateDirectory::Shared directory);
   KJ_DISALLOW_COPY(Session);
 
-  // Resolves when the program has ended; rejects when it has sent what makes no sense.
+  // Resolves when the program has ended; rejects when it has sent an invalid message.
   kj::Promise<void> gone() { return left.addBranch(); }
 
-  // Asks the program to close its gate; resolves to the ring's head when it has. Rejects if the program refuses or
-  // does not answer within `seconds`.
+  // Asks the program to close its gate; resolves to the ring's head when it has. Rejects if the program refuses or does not reply
+  // within `seconds`.
   kj::Promise<uint64_t> closeGate(unsigned seconds);
 
-  // Opens it again, also where closeGate() has not resolved yet.
+  // Opens it again, even if closeGate() has not resolved yet.
   void openGate();
 
-  // Offers a restored worker to a program that has answered `reattach`; resolves to the number of the handover when the
-  // program has accepted. Rejects if it does not in time.
+  // Offers a restored worker to a program that has replied to `reattach`; resolves to the number of the handover when the program
+  // has accepted. Rejects if it does not in time.
   kj::Promise<uint64_t> offer();
 
-  // Begins, exclusively, what must not run twice at once. Rejected when end() is called. Throws if one runs already.
+  // Begins an operation of which only one may run at a time. Rejected when end() is called. Throws if one runs already.
   template <typename T>
   kj::Promise<T> exclusively(kj::Promise<T> work) {
     return operation.wrap(kj::mv(work));
@@ -53,8 +53,8 @@ class Session {
   std::string id, name, program;
   std::string reattach;              // the socket at which its program waits while it is suspended
   StateDirectory::Shared directory;  // the object list is in it
-  StateDirectory::Shared renewal;    // where it gets a new worker: that snapshot's place
-  std::string snapshot;              // where it was suspended to
+  StateDirectory::Shared renewal;    // while it gets a new worker: the folder of that snapshot
+  std::string snapshot;              // the directory to which it was suspended
   std::string device;
   pid_t pid = 0;
   control::State state = control::State::RUNNING;
@@ -79,7 +79,7 @@ class Session {
   int answersToIgnore = 0;  // to a closeGate that we gave up on
 };
 
-// A name for a new session: eight letters and digits that a person can read aloud.
+// An id for a new session: eight letters and digits that are easy to read aloud.
 std::string newSessionId();
 
 }  // namespace vgpu::daemon

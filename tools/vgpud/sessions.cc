@@ -17,9 +17,9 @@
 namespace vgpu::daemon {
 namespace {
 
-// For the last words to programs that do not read.
+// Time for the last messages to programs that do not read.
 constexpr auto farewellLimit = 1 * kj::SECONDS;
-// So many pieces of work may hang before the next one waits.
+// How many pieces of work may hang before the next one waits.
 constexpr unsigned mostFileThreads = 64;
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
@@ -89,7 +89,7 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   KJ_ON_SCOPE_FAILURE(remove(state));
   if (closing) fail("this vgpud is ending");
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
-  auto taken = kj::evalNow([this] { return pool.take(); });  // the session is to be undone where none can be started
+  auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
   auto ready = taken.then([&opened = **session](kj::Own<WorkerProcess>&& worker) {
     return attachProgram(kj::mv(worker), opened);
   });

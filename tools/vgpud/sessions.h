@@ -40,10 +40,10 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
     return work.exclusiveJoin(kj::mv(early));
   }
 
-  // Keeps a session that has its worker, which consumes, in the table, in the place of one of the same id.
+  // Adds a session whose worker consumes to the table; replaces one of the same id.
   void keep(kj::Own<Session> session, kj::Own<WorkerProcess> worker);
 
-  // Tells a program that it gets no worker; its connection ends when it has been told.
+  // Reports to a program that it gets no worker; its connection ends when that has been sent.
   void refuse(kj::Own<ProgramLink> link, const std::string& reason);
   void refuse(kj::Own<Session> session, const std::string& reason);
 
@@ -53,24 +53,24 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);
 
-  // The same, as soon as the program has ended whose state it is: for what another daemon may be using.
+  // The same once the directory's program has ended: for a directory that another daemon may be using.
   void removeAfterProgram(StateDirectory::Shared directory);
 
   // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
   void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
 
-  // Whether an operation may begin to take over session `id` from another daemon; until leave(), no other one may.
+  // Whether an operation may begin to take over session `id` from another daemon; until leave(), no other operation may.
   bool enter(const std::string& id) { return arriving.insert(id).second; }
   void leave(const std::string& id) { arriving.erase(id); }
 
-  // Tells all programs that their workers are going, ends the workers, and leaves suspended programs as they are.
+  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are.
   kj::Promise<void> close();
 
   kj::AsyncIoContext& io;
   Processes& processes;
   WorkerPool& pool;
   RunDirectory& directory;
-  FileWork files;  // what somebody waits for
+  FileWork files;  // work for which a caller waits
 
  private:
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
@@ -83,7 +83,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void drop(kj::Own<Session> session);
   void taskFailed(kj::Exception&& exception) override;
 
-  FileWork removals;  // one after the other: they take long, and nobody waits for them
+  FileWork removals;  // one after the other: they take long, and no caller waits for them
   kj::Vector<kj::Own<Session>> table;
   std::set<std::string> arriving;
   bool closing = false;

@@ -2,11 +2,11 @@
 // writes. It outlives the daemon that made it if the session is suspended; the daemon that resumes the session takes it
 // over from the program.
 //
-// The daemon of the run directory that a state directory lies in removes it when its program has ended, whoever serves the
-// session by then, and whether or not it was there when the directory was made.
+// The daemon of the run directory that a state directory lies in removes it when its program has ended, whichever daemon serves
+// the session by then, and even if an earlier daemon made the directory.
 //
-// What a program passes is not believed by its name but for what it is, and nothing is removed by a path. Every function
-// waits for the disk: they are for FileWork. Shared, because what uses it may outlive the session.
+// A directory that a program passes is checked itself, not by its name, and nothing is removed by a path. Every function waits
+// for the disk, so they are for FileWork. Shared, because its users may outlive the session.
 #pragma once
 
 #include <kj/common.h>
@@ -26,13 +26,13 @@ class StateDirectory {
   // Makes FOLDER/ID (0700) for a session of process `owner`. Throws kj::Exception; nothing is left then.
   static Shared make(const std::string& folder, const std::string& id, pid_t owner);
 
-  // What a program passed as the directory of session `id`: of our own user, 0700, named sessions/ID, with an `owner`
-  // file that names this program. `program`: its process, or 0 if that is out of our sight (another pid namespace).
-  // Throws kj::Exception that says what it is instead.
+  // Checks the directory that a program passed for session `id`: of our own user, 0700, named sessions/ID, with an `owner` file
+  // that names this program. `program`: its process, or 0 if we cannot see it (another pid namespace). Throws kj::Exception that
+  // says what it is instead.
   static Shared adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program);
 
-  // Connects to the program of session `id`, which waits at `socket`, reattachSocket() of its state directory; that is looked at
-  // as adopt() does. Throws kj::Exception, of type DISCONNECTED where the program has ended.
+  // Connects to the program of session `id`, which waits at `socket`, reattachSocket() of its state directory; the directory is
+  // checked as by adopt(). Throws kj::Exception, of type DISCONNECTED if the program has ended.
   static kj::AutoCloseFd meet(const std::string& socket, const std::string& id);
 
   // Those in `folder` that have an `owner`, whether or not it lives.
@@ -46,11 +46,11 @@ class StateDirectory {
   std::string reattachSocket() const;
 
   // A pidfd of the process that `owner` names, and of no later one of the same pid; nothing if that has ended. Throws
-  // kj::Exception if it cannot be known.
+  // kj::Exception if that cannot be determined.
   kj::Maybe<kj::AutoCloseFd> livingOwner() const;
 
-  // Removes it with all that is in it; `owner` last, so that what is interrupted is found by all(). Empty; else
-  // what stays, and why.
+  // Removes it with all its content, `owner` last, so that all() finds an interrupted removal. Returns an empty text; else what
+  // stays, and why.
   std::string remove() const;
 
  private:

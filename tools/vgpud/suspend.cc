@@ -13,7 +13,7 @@ namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-// For a worker that does not answer at all, once the time for its GPU is over.
+// For a worker that does not reply at all, once the time for its GPU is over.
 constexpr unsigned workerGrace = 10;
 
 class Suspension {

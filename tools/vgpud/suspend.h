@@ -1,5 +1,5 @@
-// Suspend: the program's gate is closed, its worker stops, the snapshot is written, the worker ends. Whatever fails
-// before the snapshot is complete leaves the program running as before.
+// Suspend: the program's gate is closed, its worker stops, the snapshot is written, the worker ends. After any failure before the
+// snapshot is complete the program runs on as before.
 #pragma once
 
 #include <kj/async.h>

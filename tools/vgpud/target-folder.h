@@ -1,5 +1,5 @@
-// The directory of a suspend, as the daemon holds it: a checkpoint::SnapshotTarget that is opened and ended off the event
-// loop, because it may lie in a network folder that hangs, and the loop serves everybody.
+// The directory of a suspend, as the daemon holds it: a checkpoint::SnapshotTarget that is opened and ended off the event loop,
+// because it may be in a network folder that hangs, and the loop serves all connections.
 //
 // Used in the event loop. What has been opened must be ended, by keep() or discard().
 #pragma once
@@ -20,12 +20,12 @@ class TargetFolder {
  public:
   explicit TargetFolder(FileWork& files) : files(files) {}
 
-  // Resolves to a descriptor of it for the writer. Rejects if the directory cannot be had.
+  // Resolves to a descriptor of it for the writer. Rejects if the directory cannot be opened.
   kj::Promise<kj::AutoCloseFd> open(std::string path);
 
-  // There is a snapshot; lets go of the directory.
+  // The snapshot is complete: closes the directory.
   kj::Promise<void> keep() { return end(true); }
-  // There is none: removes what was made, after what open() still does.
+  // There is no snapshot: removes the files that were made, after open() has ended.
   kj::Promise<void> discard() { return end(false); }
 
  private:

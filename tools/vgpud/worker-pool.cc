@@ -21,7 +21,7 @@ constexpr auto restartDelay = 1 * kj::SECONDS;
 WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm)
     : io(io), processes(processes), kind(std::move(kind)), warm(warm), tasks(*this) {}
 
-// The first one teaches us the devices, even where none is to wait; a program takes it then.
+// The first one reports the devices, even if none is to be kept waiting; a program takes it then.
 kj::Promise<void> WorkerPool::begin() {
   return prepare().ready.addBranch().then([this] { refill(); });
 }
@@ -44,7 +44,7 @@ WorkerPool::Waiting& WorkerPool::prepare() {
   return *waiting.add(kj::mv(owned));
 }
 
-// Where none can be started, those that are there serve all the same; the next program that takes one asks again.
+// If none can be started, those that wait still serve; the next program that takes one tries again.
 void WorkerPool::refill() {
   tasks.add(kj::evalNow([this]() -> kj::Promise<void> {
     while (!closed && waiting.size() < warm) prepare();
@@ -52,8 +52,8 @@ void WorkerPool::refill() {
   }));
 }
 
-// A session is told that its kernels reach no memory of a process's own, and they may reach their worker's all the same. All
-// programs of a daemon are its user's, whose processes can be looked into anyway.
+// A session's devices report that kernels cannot access pageable memory, but on some machines kernels can access their worker's.
+// All programs of a daemon belong to its user, who can read these processes anyway.
 void WorkerPool::warnOfHostAccess(capnp::List<control::Device>::Reader devices) {
   for (auto device : devices)
     if (device.getReadsHostMemory() && !std::exchange(hasWarned, true))
@@ -98,7 +98,7 @@ std::vector<pid_t> WorkerPool::warmWorkers() const {
   return pids;
 }
 
-// A worker may have died since it was ready, without our having been told yet. Then another one takes its place.
+// A worker may have died since it was ready, without our having noticed yet. Then another one replaces it.
 kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker) {
   refill();
   auto answered = worker->remote().helloRequest().send().then(

@@ -26,8 +26,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   // the emulated device does not work, with the worker's reason.
   kj::Promise<void> begin();
 
-  // A worker of its own for the caller, ready. Another one is started in its place. Throws if none waits and none can
-  // be started.
+  // A ready worker, owned by the caller; another one is started to replace it. Throws if none waits and none can be started.
   kj::Promise<kj::Own<WorkerProcess>> take();
 
   // The process ids of the workers that wait ready.

@@ -18,8 +18,8 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr int workerSocket = 3;    // where vgpu-worker expects its end
-constexpr int workerCounters = 4;  // and the memory in which it counts
+constexpr int workerSocket = 3;    // on which vgpu-worker expects its end of the connection
+constexpr int workerCounters = 4;  // and the memory for its counters
 constexpr uint descriptors = 3;    // at most beside one message, either way
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.

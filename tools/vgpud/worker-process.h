@@ -1,4 +1,4 @@
-// A vgpu-worker: the process, and the connection on which it is told what to do.
+// A vgpu-worker: the process, and the connection on which it gets its calls.
 //
 // The object owns the process: destroying it kills the process, at once and whatever it does, because a worker has
 // nothing that must be kept. `Processes` reaps it.
@@ -41,7 +41,7 @@ class WorkerProcess {
   // Resolves to how the process ended. Any number of callers.
   kj::Promise<std::string> exited() { return exit.addBranch(); }
 
-  // `call`, with the worker's end in the place of "disconnected" as its error where the worker ends instead.
+  // `call`; if the worker ends first, the error says how it ended instead of "disconnected".
   template <typename T>
   kj::Promise<T> orExit(kj::Promise<T> call) {
     return call.catch_([this](kj::Exception&& exception) -> kj::Promise<T> {

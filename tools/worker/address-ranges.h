@@ -1,5 +1,5 @@
-// A part of the address space from which ranges are taken, the lowest that is free first. So where a range lies follows from
-// which others are taken, and from nothing else. One thread at a time.
+// A part of the address space from which ranges are taken, the lowest that is free first. So a range's address depends only on
+// which others are taken. One thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,13 @@
-// Where the driver's own mappings lie in a worker.
+// The addresses of the driver's own mappings in a worker.
 //
 // A module's variables lie in memory for which the driver takes addresses with mmap() and no hint, and the program knows those
 // addresses: they must be the same in the worker in which the session goes on. The system gives the highest free addresses, so
 // they would depend on every thread, allocation and image of the process. This executable exports an mmap() of its own, which the
-// driver's library finds before the C library's; what the driver asks for gets the lowest free addresses of a part of the address
-// space where nobody else is. What lies where is then the driver's doing alone, which is the same where it is asked for the same.
+// driver's library finds before the C library's; the driver's mappings get the lowest free addresses of a part of the address
+// space that nothing else uses. Their addresses then depend on the driver's requests alone, which are the same for the same
+// calls.
 //
-// Seen of driver 580.159: it maps more than it needs and unmaps what comes before and behind an aligned piece.
+// Observed with driver 580.159: it maps more than it needs and unmaps what comes before and behind an aligned piece.
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -72,7 +73,7 @@ void* mapByKernel(void* hint, size_t bytes, int protection, int flags, int file,
 }
 int unmapByKernel(void* address, size_t bytes) { return static_cast<int>(syscall(SYS_munmap, address, bytes)); }
 
-// Where something of somebody else's is there after all, the driver gets what the system gives, and a resume compares.
+// If another mapping is there after all, the driver gets the address that the system chooses, and a resume compares.
 void* mapForDriver(Driver& driver, size_t bytes, int protection, int flags, int file, off_t offset) {
   std::lock_guard lock(driver.mutex);
   if (auto address = driver.addresses.take(bytes, bytes >= largePageBytes ? largePageBytes : pageBytes)) {

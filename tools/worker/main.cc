@@ -26,7 +26,7 @@ constexpr int controlSocket = 3;
 constexpr int countersFile = 4;
 constexpr uint descriptorsPerMessage = 2;
 
-// What dlopen() is to load for --device.
+// The library that dlopen() loads for --device.
 std::string driverLibrary(std::string_view device) {
   constexpr std::string_view emulated = "emulated:";
   if (device == "cuda") return "libcuda.so.1";
@@ -39,7 +39,7 @@ struct WorkerOptions {
   uint64_t imageStoreBytes = 0;
 };
 
-// None where the daemon named none. A folder that has become unusable since costs the time to send images, no program.
+// None if the daemon named none. If the folder has become unusable since, images are sent; no program fails.
 std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
   std::string problem;
   if (options.imageStore.empty()) return std::nullopt;
@@ -58,7 +58,7 @@ int serve(const WorkerOptions& options) {
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
   auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile));
   network.onDisconnect().wait(io.waitScope);
-  // Whatever the work thread does now is for nobody, and may take long: the kernel and the driver clean up.
+  // No one needs what the work thread does now, and it may take long: the kernel and the driver clean up.
   _exit(0);
 }
 

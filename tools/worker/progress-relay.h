@@ -1,4 +1,4 @@
-// Carries progress from the thread that works to the one that asked, and the wish to stop the other way.
+// Carries progress from the working thread to the caller, and a cancellation the other way.
 //
 // Made in the event loop, called by the working thread, kept alive by both.
 #pragma once

@@ -1,5 +1,5 @@
-// The thread on which a worker does what takes long, in the order in which it was asked, so that its event loop goes on
-// to answer and to report progress.
+// The thread on which a worker does long work, in the order of the requests, so that its event loop can still reply and report
+// progress.
 #pragma once
 
 #include <kj/async.h>
@@ -15,7 +15,7 @@ namespace vgpu::stub {
 class WorkThread {
  public:
   WorkThread();
-  // Waits for what is being done; what has not begun is not done.
+  // Waits for the work in progress; work that has not begun is dropped.
   ~WorkThread();
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;

@@ -23,7 +23,7 @@ struct Done {};  // the result of work that has none
 
 std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
-// What a program shares, ours to keep: what the message carried ends with the message.
+// A copy of the memory that a program shares: the descriptor of the message ends with the message.
 struct ProgramMemory {
   kj::AutoCloseFd segment, hostArena;
 };
@@ -38,7 +38,7 @@ kj::Promise<ProgramMemory> receiveMemory(Params params) {
   });
 }
 
-// The bounds of what a session may share are stub::Worker's to know; here only the seals are checked.
+// stub::Worker checks the sizes of what a session shares; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
@@ -54,7 +54,7 @@ void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setPendingCalls(from.pendingCalls);
 }
 
-// Tells what is waited for, and gives up in time.
+// Reports what is waited for, and gives up at the deadline.
 class GpuWait {
  public:
   GpuWait(std::shared_ptr<ProgressRelay> relay, unsigned seconds)

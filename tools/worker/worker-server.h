@@ -1,7 +1,7 @@
-// Interface Worker: one session's worker, told by vgpud what to do.
+// Interface Worker: one session's worker, called by vgpud.
 //
-// The event loop only listens and answers. Driver, worker and snapshots are touched on the work thread alone, one
-// request after the other.
+// The event loop only receives calls and replies. Driver, worker and snapshots are touched on the work thread alone, one request
+// after the other.
 #pragma once
 
 #include <memory>
