@@ -1,4 +1,4 @@
-// Arrays: the worker makes them, the client remembers their shapes and answers what the program asks about them.
+// Arrays: the worker makes them, the client keeps their shapes and serves the program's queries.
 #include "intercept/session/entry.h"
 #include "vgpu/api/array-format.h"
 

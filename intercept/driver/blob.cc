@@ -14,7 +14,7 @@ namespace {
 CUresult findBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image, bool& found) {
   bool asksStore = thread.session.segment.header().storesImages.load(std::memory_order_relaxed) != 0;
   ImageDigest digest{};
-  if (asksStore) digest = digestOf(image);  // before the frame: nobody waits for it
+  if (asksStore) digest = digestOf(image);  // before the frame is reserved, so that no other thread waits for it
   Call<api::Cuda::BlobFindParams> frame(thread, api::Method::blobFind, dataWords(digest.size()));
   frame->setBlob(blob);
   if (asksStore) frame->setDigest(kj::arrayPtr(digest.data(), digest.size()));

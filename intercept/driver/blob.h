@@ -1,5 +1,5 @@
-// How a module image comes to the worker: from the store of the worker's node where that has it, else through the
-// session's staging slabs.
+// Transfer of a module image to the worker: from the image store of the worker's node if that has it, else through the session's
+// staging slabs.
 #pragma once
 
 #include <cuda.h>
@@ -12,10 +12,10 @@
 
 namespace vgpu::client {
 
-// Makes `image` the worker's blob of that number. CUDA's answer; after an error the worker may have a part of it.
+// Makes `image` the worker's blob of that number. CUDA's result; after an error the worker may have a part of it.
 CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> image);
 
-// The worker forgets it, or what it has of it.
+// The worker drops it, or the part of it that it has.
 CUresult dropBlob(Thread& thread, uint64_t blob);
 
 }  // namespace vgpu::client

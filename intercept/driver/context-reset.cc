@@ -22,7 +22,7 @@ class TakingDown {
   Thread& thread;
 };
 
-// Of `context`; 0: of all of the device. The object list learns of each object's end, whatever the driver says of it.
+// Of `context`; 0: of all of the device. The object list records each object's end, whatever the driver returns for it.
 CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   Session& session = thread.session;
   CUresult first = CUDA_SUCCESS;
@@ -43,9 +43,9 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   return first;
 }
 
-// New contexts in the place of those that a fault has ended: it ends those of all devices, and the worker's process with
-// them. `device` is the program's again; the others have lost what was on them and keep answering with the fault until they are
-// reset too. What they were to do is over, and what that had borrowed comes back.
+// Replaces the contexts that a fault has ended: it ends those of all devices, and makes the worker's process unusable. `device`
+// can be used again; the others have lost their objects and keep returning the fault until they are reset too. Their pending work
+// is dropped, and the slabs and completion words that it used are taken back.
 CUresult renewContext(Thread& thread, unsigned device) {
   Session& session = thread.session;
   CUresult result = CUDA_SUCCESS;
@@ -62,7 +62,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     ended.push_back({each, frame.sequence()});
     if (CUresult answer = frame.call()) result = answer;
   }
-  // A fault of this worker's process. One that is left of the process before was answered with success.
+  // A fault of this worker's process. For one left from the process before, the worker has replied with success.
   if (result != CUDA_SUCCESS && (session.lost.load() || !session.renewWorker())) return result;
   for (auto [each, sequence] : ended) {
     raise(session.progress[each].knownDone, sequence);
@@ -71,7 +71,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
     session.completionWords.contextEnded(each, sequence);
   }
   session.segment.header().fault[device].store(CUDA_SUCCESS);
-  session.takeError(device);  // told by the fault
+  session.takeError(device);  // reported by the fault
   session.memory.trim(thread, device, 0);
   return CUDA_SUCCESS;
 }
@@ -79,7 +79,7 @@ CUresult renewContext(Thread& thread, unsigned device) {
 }  // namespace
 
 CUresult endContext(Thread& thread, uint64_t context) {
-  if (!thread.session.contexts.end(context)) return CUDA_SUCCESS;  // somebody else has ended it
+  if (!thread.session.contexts.end(context)) return CUDA_SUCCESS;  // another thread has ended it
   unsigned device = handleDevice(context);
   TakingDown current(thread, device);
   CUresult before = synchronizeDevice(thread, device);

@@ -1,5 +1,5 @@
-// Contexts: a session has one a device, made by the worker before the program came. What the program creates are names
-// for it, and owners of what is made in them (session/contexts.h); which one is current is state of the thread.
+// Contexts: a session has one for each device, made by the worker before the program starts. The program's contexts are handles
+// for it and own the objects made in them (session/contexts.h); which one is current is state of the thread.
 #include "intercept/driver/context-reset.h"
 #include "intercept/session/entry.h"
 
@@ -102,7 +102,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
     if (thread.session.contexts.isPrimary(handle)) return CUDA_ERROR_INVALID_CONTEXT;
-    // Its end waits for its work, where somebody could see that: in what kernels print.
+    // Destroying it waits for its work if that is visible to the program: by the text that kernels print.
     if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
     if (thread.context() == handle) leaveCurrent(thread);
     return endContext(thread, handle);
@@ -158,7 +158,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* ver
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (handle == 0 && thread.contextStack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
-    *version = 3020;  // what every context made by cuCtxCreate_v2 or later answers
+    *version = 3020;  // as for every context made by cuCtxCreate_v2 or later
     return CUDA_SUCCESS;
   });
 }

@@ -12,8 +12,8 @@ bool isOnDevice(Thread& thread, uint64_t address) {
   return inDeviceArenas(address) || thread.session.variables.at(address);
 }
 
-// A blocking copy ends like this. It is a point at which what kernels print appears, so where they do it waits as CUDA's does:
-// also where the program's bytes were taken long before the GPU has come to them.
+// The end of a blocking copy. The text that kernels print appears at this point, so if a program's kernels print, the copy waits
+// as CUDA's does: even if the program's bytes were taken long before the GPU has executed the copy.
 CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, CUresult result) {
   Session& session = thread.session;
   if (result != CUDA_SUCCESS || !session.output.isExpected()) return result;

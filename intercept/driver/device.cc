@@ -1,4 +1,4 @@
-// Devices: told once by the worker when the session opened, answered here.
+// Devices: described once by the worker when the session opens; queries are served here.
 #include <cstring>
 
 #include "intercept/session/entry.h"
@@ -106,7 +106,7 @@ VGPU_EXPORT CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pc
   });
 }
 
-// Of peers: no device of a session reaches another's memory. Copies between them work all the same.
+// Peers: no device of a session can access another's memory. Copies between them work all the same.
 VGPU_EXPORT CUresult CUDAAPI cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
   return withDevice(dev, [&](DeviceInfo&) {
     return withDevice(peerDev, [&](DeviceInfo&) -> CUresult {

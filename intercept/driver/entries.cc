@@ -1,4 +1,4 @@
-// The entries as data: cuGetProcAddress, and what has no business in a session.
+// The entries as data: cuGetProcAddress, and entries that a session does not support.
 #include <cudaProfiler.h>
 
 #include <map>
@@ -91,7 +91,7 @@ VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn,
                                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   if (symbolStatus != nullptr) {
     *symbolStatus = status;
-    return CUDA_SUCCESS;  // with a place for the reason, the driver calls it no error
+    return CUDA_SUCCESS;  // if the caller asks for the reason, the driver returns success
   }
   return found.function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -1,4 +1,4 @@
-// Events: the GPU writes each record's position into the completion word of its stream, so asking and waiting need nobody else.
+// Events: the GPU writes each record's position into the completion word of its stream, so queries and waits need no worker.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -15,7 +15,7 @@ CUresult withEvent(CUevent event, Body&& body) {
   });
 }
 
-// What cuEventElapsedTime asks of each end before it looks at the clock.
+// The checks that cuEventElapsedTime makes of each end before it computes the time.
 CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
   if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().sequence == 0) return CUDA_ERROR_INVALID_HANDLE;
   return queryEvent(thread, event);

@@ -1,4 +1,4 @@
-// Functions of modules: found by name once, their attributes asked of the driver once until they change.
+// Functions of modules: looked up by name once; the driver is asked for their attributes once until they change.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -16,7 +16,7 @@ KnownReplies::Question attributeQuestion(CUfunction_attribute attribute) {
 }
 constexpr KnownReplies::Question allAttributes{api::Method::funcAttributes};
 
-// Keeps all that the driver has said of a function's attributes.
+// Keeps the driver's reply about a function's attributes.
 template <typename Told>
 void keepAttributes(KnownReplies& replies, uint64_t generation, Told reported) {
   for (unsigned i = 0; i < reported.getAttributes().size() && i < 64; ++i)
@@ -37,7 +37,7 @@ CUresult askAttributes(Thread& thread, CUfunction function, KnownReplies& replie
   return CUDA_SUCCESS;
 }
 
-// What only the driver of the worker can answer: an attribute that it does not know, or that we do not.
+// Attributes that only the worker's driver can report: those that it does not support, or that we do not know.
 CUresult askAttribute(Thread& thread, CUfunction function, CUfunction_attribute attribute, int& value) {
   Call<api::Cuda::FuncGetAttributeParams> frame(thread, api::Method::funcGetAttribute);
   frame.onDevice(handleDevice(toWire(function)));

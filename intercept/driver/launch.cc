@@ -23,7 +23,7 @@ bool isOnDevice(const DeviceInfo& device, const Shape& shape) {
          within(shape.blockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
 }
 
-// More threads than the function takes: for want of registers, or because its launch bounds or the device say so.
+// More threads than the function allows: because of registers, its launch bounds or the device's limit.
 CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t threads) {
   auto limit = [&](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
   if (threads > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return CUDA_ERROR_INVALID_VALUE;
@@ -47,7 +47,7 @@ CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const S
   return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-// What CUDA refuses at the launch for what is known of the device and the function (docs/refusals.md).
+// The errors that CUDA returns at the launch because of the device's and the function's properties (docs/refusals.md).
 CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const Shape& shape) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   if (!isOnDevice(device, shape)) return CUDA_ERROR_INVALID_VALUE;
@@ -87,7 +87,7 @@ struct Parameters {
   void gather(const FunctionLayout& function, kj::byte* into) const {
     if (block != nullptr) {
       std::memcpy(into, block, blockBytes);
-      std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // what is missing is zero
+      std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // missing parameters are zero
       return;
     }
     for (size_t i = 0; i < function.parameters.size(); ++i)

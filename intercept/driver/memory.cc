@@ -1,4 +1,4 @@
-// Memory: allocations are decisions of the client's arenas; what the program asks about a pointer is answered from them.
+// Memory: allocations are decided by the client's arenas, which also serve queries about pointers.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -69,7 +69,7 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
   }
 }
 
-// What cuPointerGetAttributes tells of memory that is not CUDA's: zeros, and no ordinal.
+// What cuPointerGetAttributes returns for memory that is not CUDA's: zeros, and no ordinal.
 void clearAttribute(CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;

@@ -1,4 +1,4 @@
-// Modules: an image becomes the worker's as a blob; variables are asked for by name and remembered.
+// Modules: an image is passed to the worker as a blob; variables are looked up by name once.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -13,7 +13,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// The options of the JIT that we honour: where its error log goes.
+// The only options of the JIT that are used: the buffer for its error log.
 struct JitLog {
   char* buffer = nullptr;
   size_t bytes = 0;
@@ -48,7 +48,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
   uint64_t blob = session.handles.create(api::Kind::BLOB, thread.device());
   uint64_t handle = thread.create(api::Kind::MODULE);
   CUresult result;
-  // A suspend keeps the images of modules. One that is on its way to its module is missing afterwards, and sent again.
+  // A suspend keeps the images of modules. An image whose module is not loaded yet is missing afterwards, and sent again.
   for (bool missing = true; missing;) {
     missing = false;
     result = bringBlob(thread, blob, bytes);

@@ -1,4 +1,4 @@
-// Occupancy. Programs search for the best block size, so what is asked of the driver is asked for many sizes at once.
+// Occupancy. Programs search for the best block size, so one query asks the driver for many sizes at once.
 #include "intercept/driver/occupancy.h"
 
 #include "intercept/session/entry.h"
@@ -23,8 +23,8 @@ struct Told {
   int blocks = 0;
 };
 
-// Asks for all of `blocks`, which have the same flags, in one frame, and keeps what the driver could say. CUDA's answer to
-// the frame; `first` is that to the first block.
+// Asks for all of `blocks`, which have the same flags, in one frame, and keeps the driver's replies. CUDA's result of the frame;
+// `first` is that for the first block.
 CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const std::vector<ResidentBlock>& blocks,
              Told& first) {
   if (blocks.empty()) return CUDA_SUCCESS;

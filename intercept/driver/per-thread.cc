@@ -7,7 +7,7 @@
 
 namespace {
 
-// Until it ends, the null stream is the calling thread's own.
+// While it lives, the null stream means the calling thread's own.
 class OwnDefaultStream {
  public:
   OwnDefaultStream() : before(vgpu::client::Thread::ownDefaultStream) { vgpu::client::Thread::ownDefaultStream = true; }

@@ -122,7 +122,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_
     uint64_t wanted = *static_cast<cuuint64_t*>(value);
     bool isHigh = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     if (number == nullptr || (attr != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && !isHigh)) return CUDA_ERROR_INVALID_VALUE;
-    if (isHigh && wanted != 0) return CUDA_ERROR_INVALID_VALUE;  // a high mark can be set back, and no more
+    if (isHigh && wanted != 0) return CUDA_ERROR_INVALID_VALUE;  // a high-water mark can only be reset
     *number = isHigh ? *numberOf(found, attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? CU_MEMPOOL_ATTR_USED_MEM_CURRENT
                                                                               : CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
                      : wanted;

@@ -1,6 +1,6 @@
-// Libraries with a CUDA runtime of NVIDIA's inside them that ours could not take the place of (docs/interposition.md). Many
-// a program loads some and never uses them, so nothing is said when they are loaded; the first thing that such a runtime
-// asks of a driver is a table of NVIDIA's own, and there it is named.
+// Libraries with a copy of NVIDIA's runtime that could not be redirected to ours (docs/interposition.md). Many programs load some
+// and never use them, so no message is printed when they are loaded; such a runtime first asks the driver for a private table of
+// NVIDIA's, and the message is printed then.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Streams: the client remembers what the program told it; the worker's streams carry the work.
+// Streams: the client keeps what the program has set; the worker's streams execute the work.
 #include "intercept/session/entry.h"
 
 using namespace vgpu;
@@ -14,7 +14,7 @@ CUresult describedStream(Thread& thread, CUstream stream, ObjectEntry*& entry) {
   return CUDA_SUCCESS;
 }
 
-// Lets `stream` wait while `function` runs on the session's thread for that.
+// Makes `stream` wait while `function` runs on the session's thread for host functions.
 template <typename Function>
 CUresult runInStream(CUstream hStream, Function function) {
   return enter([&](Thread& thread) -> CUresult {

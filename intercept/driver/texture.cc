@@ -7,7 +7,7 @@ using namespace vgpu::client;
 
 namespace {
 
-// What of a resource travels: an object's handle, or a description of memory.
+// The part of a resource that goes into the frame: an object's handle, or a description of memory.
 struct Resource {
   uint64_t array = 0, mipmap = 0;
   bool hasMemory = false;
@@ -103,7 +103,7 @@ CUresult createSurface(Thread& thread, const Resource& resource, const KnownText
   return CUDA_SUCCESS;
 }
 
-// Gives the object a virtual handle, makes it by `create`, and remembers it under the device's.
+// Gives the object a virtual handle, makes it by `create`, and records it under the device's.
 template <typename Create>
 CUresult make(Thread& thread, api::Kind kind, KnownTexture& texture, uint64_t& value, Create&& create) {
   texture.handle = thread.create(kind);

@@ -1,5 +1,5 @@
-// Driver functions that a session does not have yet: they are exported, so that a program linked against them starts, and
-// say so once, by name. A definition elsewhere in this library is stronger.
+// Driver functions that a session does not have yet: they are exported, so that a program linked against them starts, and the
+// first call of each prints a message with its name. These are weak definitions; one elsewhere in this library overrides them.
 #include <atomic>
 #include <cstdio>
 

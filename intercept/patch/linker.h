@@ -1,4 +1,4 @@
-// The dynamic linker's list of loaded objects, and word of every change of it.
+// The dynamic linker's list of loaded objects, and notification of its changes.
 //
 // Objects opened by dlopen must be patched before their constructors run. The dynamic linker publishes an interface for
 // debuggers (<link.h>, struct r_debug): the list of loaded objects, and the address `r_brk` of an empty function that
@@ -18,7 +18,7 @@ namespace vgpu::runtime {
 
 struct LoadedObject {
   uint64_t base;     ///< what the linker added to the addresses of the file
-  const char* name;  ///< as the linker knows it; empty for the program itself
+  const char* name;  ///< as in the linker's list; empty for the program itself
   const void* dynamic;
 };
 
@@ -30,7 +30,7 @@ bool visitLoadedObjects(void (*visit)(const LoadedObject&));
 /// True for the object that holds this code.
 bool isThisLibrary(const LoadedObject& object);
 
-/// From now on `changed` is called after every change of the list. Returns why not, or nothing.
+/// From now on `changed` is called after every change of the list. Returns the reason if that is not possible, else nothing.
 std::string hookLinker(void (*changed)());
 
 }  // namespace vgpu::runtime

@@ -57,8 +57,8 @@ std::string patchObject(const LoadedObject& object) {
   if (isKernelPage(object)) return {};
   std::string path = isProgram(object) ? findProgramFile(object) : object.name;
   image::ElfFile file(path.c_str());
-  // Unreadable to us means that it cannot be told what is in it. Files deleted after they were mapped are such; a CUDA
-  // runtime in one would fail at its first call with NVIDIA's own error.
+  // If it is unreadable, its content is unknown. Files deleted after they were mapped are such; a CUDA runtime in one would fail
+  // at its first call with NVIDIA's own error.
   if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
   Plan plan = planFor(file, path, exports());
   if (plan.verdict == Plan::Verdict::refuse) return plan.reason;

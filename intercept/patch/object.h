@@ -6,11 +6,11 @@
 
 namespace vgpu::runtime {
 
-/// Whether it is the program itself: the linker knows it under an empty name.
+/// Whether it is the program itself, whose name in the linker's list is empty.
 bool isProgram(const LoadedObject& object);
 
-/// Puts our functions in place of those of a CUDA runtime inside the object. Returns nothing when that is done or there
-/// was none, else a line for the person: what was found and what to do.
+/// Redirects the functions of a CUDA runtime inside the object to ours. Returns nothing on success or if there is none, else a
+/// message for the user: what was found and what to do.
 std::string patchObject(const LoadedObject& object);
 
 }  // namespace vgpu::runtime

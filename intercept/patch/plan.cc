@@ -11,7 +11,7 @@ using image::Bytes;
 
 // Every copy of the runtime has this function, and every object that uses one calls it.
 constexpr std::string_view landmark = "__cudaRegisterFatBinary";
-// Functions that were taken out with CUDA 13: who has one speaks an older interface under the same names.
+// Functions that CUDA 13 removed: a runtime that has one implements an older interface under the same names.
 constexpr std::string_view olderRuntime[] = {"cudaGetDeviceProperties_v2", "cudaThreadSynchronize", "cudaThreadExit"};
 // A section of ours: another copy of this library must not be patched to call us while it patches us to call it.
 constexpr std::string_view ownSection = "vgpu_driver_entries";
@@ -25,8 +25,8 @@ bool isFunction(const Elf64_Sym& symbol) {
   return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0;
 }
 
-/// True if the table's strings hold the landmark, whether as a definition or as a reference. Looking through the
-/// strings first spares ordinary objects the walk over their symbols.
+/// True if the table's strings hold the landmark, whether as a definition or as a reference. Looking through the strings first
+/// avoids the walk over the symbols of ordinary objects.
 bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   if (table.sh_link >= file.sections().size()) return false;
   auto strings = file.bytesOf(file.sections()[table.sh_link]);
@@ -90,7 +90,7 @@ bool isExecutable(const image::Elf& file, uint64_t address) {
   return segment && (segment->p_flags & PF_X) != 0 && segment->p_filesz >= address - segment->p_vaddr + jumpBytes;
 }
 
-/// Why the jumps cannot stand, or empty. Two names of one address would need two targets.
+/// The reason why the jumps cannot be written, or empty. Two names of one address would need two targets.
 std::string conflictIn(const std::vector<Jump>& jumps) {
   for (size_t i = 1; i < jumps.size(); ++i)
     if (jumps[i].address - jumps[i - 1].address < jumpBytes && jumps[i].to->function != jumps[i - 1].to->function)

@@ -1,4 +1,4 @@
-// What is to be done with an object in which the CUDA runtime may be linked statically.
+// The plan for an object in which the CUDA runtime may be linked statically.
 //
 // Decides from the file alone and touches no memory of the process; patch-write-unsafe.cc carries a plan out.
 #pragma once
@@ -23,7 +23,7 @@ struct Plan {
   enum class Verdict { leave, patch, refuse };
   Verdict verdict = Verdict::leave;
   std::vector<Jump> jumps;  ///< of a patch, in the order of the addresses
-  std::string reason;       ///< of a refusal: what was found and what the person can do
+  std::string reason;       ///< of a refusal: what was found and what the user can do
 };
 
 /// `path` only names the object in messages; `exports` is sorted by name.

@@ -1,4 +1,4 @@
-// Puts this library's functions in place of every CUDA runtime that is linked into the program or its libraries.
+// Redirects every CUDA runtime that is linked into the program or its libraries to this library's functions.
 //
 // Runs as the first constructor of the process (the library is linked with -z initfirst: glibc calls its constructors
 // before those of the program and of every other library, even libc's), so no program has called a runtime function
@@ -43,10 +43,10 @@ bool isNew(const LoadedObject& object) {
 void patchNew(const LoadedObject& object) {
   if (!isNew(object) || isThisLibrary(object)) return;
   std::string problem = patchObject(object);
-  // A library that keeps its own runtime may never be called: libcuda.so.1 names it when it is (private-runtime.cc).
+  // A library that keeps its own runtime may never be called; if it is, libcuda.so.1 prints its name (private-runtime.cc).
   if (problem.empty() || !isProgram(object)) return;
   say({problem});
-  // Nothing of the program has run: better no start than one that fails with NVIDIA's error somewhere inside.
+  // No code of the program has run yet: ending it now is better than a later failure with NVIDIA's error.
   _exit(refusedStatus);
 }
 

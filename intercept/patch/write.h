@@ -11,10 +11,11 @@
 
 namespace vgpu::runtime {
 
-/// Carries out a plan on the object loaded at `base`. All or nothing: returns why not, or nothing when done.
+/// Carries out a plan on the object loaded at `base`. All or nothing: returns the reason if it fails, else nothing.
 std::string writeJumps(const image::Elf& file, uint64_t base, const std::vector<Jump>& jumps);
 
-/// Makes the function at `address`, which must do nothing but return, a jump to `to`. Returns why not, or nothing.
+/// Makes the function at `address`, which must do nothing but return, a jump to `to`. Returns the reason if it fails, else
+/// nothing.
 std::string replaceEmptyFunction(uint64_t address, void (*to)());
 
 }  // namespace vgpu::runtime

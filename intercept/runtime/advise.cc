@@ -1,4 +1,4 @@
-// Where managed memory should be, and many copies in one call.
+// Advice and prefetching of managed memory, and many copies in one call.
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/rows.h"
 

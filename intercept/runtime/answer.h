@@ -1,4 +1,4 @@
-// From the driver's answers to the runtime's: the same numbers with other names, but for a few.
+// Conversion of the driver's error codes into the runtime's: the same numbers with other names, except for a few.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>

@@ -1,5 +1,5 @@
-// The two ways to say what an element of an array is: the driver's format and number of channels, the runtime's bits of
-// each channel and kind.
+// The two descriptions of an array's element: the driver's format and number of channels, and the runtime's bits of each channel
+// and kind.
 #pragma once
 #include <cuda.h>
 #include <driver_types.h>
@@ -13,7 +13,7 @@ struct ElementFormat {
   unsigned channels;
 };
 
-/// Nothing for what is no format of an array.
+/// Nothing if it is not an array format.
 std::optional<ElementFormat> toDriver(const cudaChannelFormatDesc& description);
 std::optional<cudaChannelFormatDesc> toRuntime(const ElementFormat& format);
 /// Of one element; of one block of a block-compressed format; 1 for planar video formats.

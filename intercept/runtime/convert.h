@@ -24,7 +24,7 @@ inline const To* same(const From* from) {
   return static_cast<const To*>(static_cast<const void*>(from));
 }
 
-/// Where the driver shall write a device address that the program asked for as a pointer.
+/// The place for the driver to write a device address that the program receives as a pointer.
 inline CUdeviceptr* addressOut(void** out) { return same<CUdeviceptr>(out); }
 
 /// A launch in `stream`, which is the one of the configuration as its caller means it.

@@ -1,11 +1,11 @@
-// Copies of plain memory in the flavours that CUDA has: at once or in a stream, in the direction said or found out.
+// Copies of linear memory: blocking or in a stream, in a given direction or by unified addressing.
 #pragma once
 #include "intercept/runtime/convert.h"
 #include "intercept/runtime/rows.h"
 
 namespace vgpu::runtime {
 
-/// In a stream, in the direction that the caller says. Any other direction is cudaErrorInvalidMemcpyDirection.
+/// In a stream, in the given direction. Any other direction is cudaErrorInvalidMemcpyDirection.
 inline cudaError_t copyInStream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUstream stream) {
   switch (kind) {
     case cudaMemcpyHostToDevice:

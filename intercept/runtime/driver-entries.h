@@ -1,6 +1,6 @@
-// The driver, as the rows see it: the C functions of <cuda.h>, each bound to libcuda.so.1 when the program makes its
-// first CUDA call and not before. A function that the installed libcuda.so.1 lacks does not keep a program from
-// starting: a call of it returns CUDA_ERROR_NOT_SUPPORTED and says so once, by name.
+// The driver, as the rows see it: the C functions of <cuda.h>, each bound to libcuda.so.1 when the program makes its first CUDA
+// call and not before. A program starts even if the installed libcuda.so.1 lacks a function: a call of it returns
+// CUDA_ERROR_NOT_SUPPORTED, and the first one prints a message with its name.
 #pragma once
 namespace vgpu::runtime {
 

@@ -1,4 +1,4 @@
-// Every function that this library exports, by name: what a runtime found in another object is replaced with.
+// Every function that this library exports, by name: the replacements for a runtime found in another object.
 #pragma once
 #include <span>
 

@@ -1,4 +1,4 @@
-// Kernel launches: what is checked before the driver is called, and how a kernel is named.
+// Kernel launches: the checks before the driver is called, and lookup of a kernel.
 #pragma once
 #include <driver_types.h>
 

@@ -1,4 +1,4 @@
-// Lines for the person at the terminal, written before, during and after the life of the C library's own streams.
+// Messages for the user, which can be written before, during and after the life of the C library's streams.
 #pragma once
 #include <initializer_list>
 #include <string_view>

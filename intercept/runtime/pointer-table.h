@@ -1,10 +1,10 @@
 // From an address in the program to our record of it, for the launch path: a lookup takes no lock and allocates
 // nothing.
 //
-// Open addressing with linear probing in an array of at least twice as many entries as keys. Writers hold the owner's
-// lock. A key once written stays in its array and is only given another value (null: erased), so a reader never sees an
-// entry move. A full array is replaced by one without the erased keys; readers may still be in the old one, so it is
-// kept for the life of the process. Arrays grow with the live keys, so the old ones are few.
+// Open addressing with linear probing in an array of at least twice as many entries as keys. Writers hold the owner's lock. A key
+// once written stays in its array and only its value changes (null: erased), so a reader never sees an entry move. A full array
+// is replaced by one without the erased keys; readers may still be in the old one, so it is kept for the life of the process.
+// Arrays grow with the live keys, so the old ones are few.
 #pragma once
 #include <atomic>
 #include <bit>

@@ -1,4 +1,4 @@
-// What the whole process shares: whether CUDA may be called, and the contexts it is called in.
+// State of the whole process: whether CUDA may be called, and the contexts.
 //
 // Nothing happens before the program's first real CUDA call: the driver is opened and initialised there, and a device's
 // primary context is made when a thread first needs it. A child made by fork after that point has no driver (CUDA's
@@ -40,9 +40,10 @@ extern thread_local constinit Thread thread;
 
 enum class Stage : int { fresh, starting, working, forked, ended };
 extern constinit std::atomic<Stage> stage;
-/// True once the process has begun to end: what lives in contexts will go with them, so nothing needs to be unloaded.
+/// True once the process has begun to end: the driver then frees the contexts with their content, so nothing needs to be
+/// unloaded.
 extern constinit std::atomic<bool> exiting;
-/// Grows whenever a context that some thread may have looked at is gone.
+/// Incremented whenever a context that some thread may have cached is destroyed.
 extern constinit std::atomic<unsigned> epoch;
 
 /// The slow part of ready().
@@ -72,9 +73,9 @@ cudaError_t currentDevice(int& device);
 cudaError_t chooseDevice(int device);
 /// Makes the device's primary context, without making it current.
 cudaError_t holdDevice(int device);
-/// The devices that a thread without a choice tries, in order; a copy is kept.
+/// The devices that a thread without a device of its own tries, in order; a copy is kept.
 cudaError_t setValidDevices(const int* devices, int count);
-/// Destroys the primary context of the thread's device and forgets what was kept about it.
+/// Destroys the primary context of the thread's device and drops what was kept about it.
 cudaError_t resetDevice();
 
 const LaunchLimits& launchLimits(int slot);

@@ -1,4 +1,4 @@
-// Adding to and taking from the registry: the inner side of the functions that nvcc's code calls (module.cc).
+// Adding to and removing from the registry, for the functions that nvcc's code calls (module.cc).
 #pragma once
 #include "intercept/runtime/registry.h"
 

@@ -57,7 +57,7 @@ struct Module {
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<std::unique_ptr<Variable>> variables;
   PerContext<CUmodule> loaded;
-  PerContext<int> failed;  ///< a cudaError_t that will not change: the image does not suit the device
+  PerContext<int> failed;  ///< a permanent cudaError_t: the image cannot run on the device
   Module* next = nullptr;
 };
 
@@ -68,7 +68,7 @@ Variable* findVariable(const void* key);
 
 /// The kernel in the thread's context, loading its module if need be. Needs readyInContext().
 cudaError_t getLoaded(const void* key, LoadedFunction*& loaded);
-/// Calls `use` with that kernel as the driver knows it, and answers what the driver does. Needs readyInContext().
+/// Calls `use` with the driver's handle of that kernel, and returns the driver's result. Needs readyInContext().
 template <class Use>
 cudaError_t withFunction(const void* key, Use use) {
   LoadedFunction* loaded;
@@ -80,19 +80,19 @@ inline LoadedFunction* findLoaded(const void* key) {
   Function* function = findFunction(key);
   return function == nullptr ? nullptr : function->loaded.get(thread.slot);
 }
-/// A variable's place in the thread's context, loading its module if need be. Needs readyInContext().
+/// A variable's address and size in the thread's context, loading its module if need be. Needs readyInContext().
 cudaError_t getAddress(const void* key, CUdeviceptr& address, size_t& size);
 /// Its bytes [offset, offset + count), as getAddress().
 cudaError_t getPart(const void* key, size_t offset, size_t count, void*& part);
 
 /// Loads the module into the thread's context, once. Needs readyInContext().
 cudaError_t load(Module& module);
-/// Unloads the module from every context it is in; errors are of no use to anyone then.
+/// Unloads the module from every context it is in; errors are ignored.
 void unload(Module& module);
-/// Forgets what is loaded in a context that is about to be destroyed.
+/// Drops the records of what is loaded in a context that is about to be destroyed.
 void forgetSlot(int slot);
 
-/// The kernel that the driver knows by that handle, or null: for what the driver tells of graphs.
+/// The kernel with that handle of the driver, or null: for queries of graphs.
 Function* findByHandle(CUfunction handle);
 
 /// Makes the library API's kernel known to the launch functions; twice is the same as once.

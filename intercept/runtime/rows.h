@@ -9,7 +9,7 @@
 // The variants say what must hold before the expression is evaluated:
 //   RUNTIME          the driver is initialised and a context is current
 //   RUNTIME_DEVICE   the driver is initialised; no context is made
-//   RUNTIME_LOCAL    nothing: the answer needs no driver
+//   RUNTIME_LOCAL    nothing: the result needs no driver
 //   RUNTIME_STREAM   as RUNTIME, and both flavours of a function whose null stream is the default stream: the plain
 //   name
 //                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression

@@ -24,9 +24,9 @@ struct Box {
 
 /// The driver's description; cudaErrorInvalidPitchValue if a row does not fit its pitch.
 cudaError_t describeCopy(const Side& to, const Side& from, const Box& box, cudaMemcpyKind kind, CUDA_MEMCPY3D& copy);
-/// The same from cudaMemcpy3D's parameters, of which nothing is looked at if there is nothing to copy.
+/// The same from cudaMemcpy3D's parameters, which are not read if there is nothing to copy.
 cudaError_t describeCopy(const cudaMemcpy3DParms* parameters, CUDA_MEMCPY3D& copy);
-/// Back from the driver's description, as graph nodes tell it.
+/// Back from the driver's description, as graph nodes return it.
 cudaMemcpy3DParms parametersOf(const CUDA_MEMCPY3D& copy);
 
 /// The bytes of one element of an array.

@@ -1,5 +1,5 @@
-// Copies of rows and boxes, of memory and of arrays. If the GPU reaches both ends, one frame; to and from pageable memory
-// through staging slabs (staged-copy.h).
+// Copies in two and three dimensions, of memory and of arrays: one frame if the GPU can access both ends; to and from pageable
+// memory through staging slabs (staged-copy.h).
 #pragma once
 
 #include "intercept/session/copy/engine.h"

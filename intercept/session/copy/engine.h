@@ -1,25 +1,25 @@
-// Moves bytes between the program's memory and the GPU. Pinned memory is an arena and is copied by nobody but the GPU;
-// pageable memory goes through staging slabs (staged-copy.h), a few bytes in the frame itself or in the thread's slot.
+// Moves bytes between the program's memory and the GPU. Pinned memory is in an arena and copied by the GPU alone; pageable memory
+// goes through staging slabs (staged-copy.h), a few bytes in the frame itself or in the thread's slot.
 #pragma once
 
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
 
-// How the program called: a synchronous copy returns when it may touch its own memory again.
+// The kind of call: a synchronous copy returns when the program may touch its own memory again.
 enum class Completion { synchronous, asynchronous };
 
-// Which ends the program said are the GPU's: such an end must be memory that the session knows.
+// The ends that the program declared to be GPU memory: such an end must be memory that the session knows.
 struct Ends {
   bool destinationOnGpu = false, sourceOnGpu = false;
 };
 
-// cuMemcpy and its kin: `destination` and `source` are unified addresses, each checked against what the session knows.
-// `stream` is a resolved handle. CUDA's answer.
+// cuMemcpy and its kin: `destination` and `source` are unified addresses, each checked against the session's memory. `stream` is
+// a resolved handle. CUDA's answer.
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
                    Completion completion, Ends ends = {});
 
-// Where [address, address + bytes) lies; `nowhere` where it begins in an allocation and does not end in it.
+// Where [address, address + bytes) lies; `nowhere` if it begins in an allocation and does not end in it.
 enum class Where { device, arena, pageable, nowhere };
 Where locate(Session& session, uint64_t address, uint64_t bytes);
 

@@ -12,7 +12,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Tiles on their way from the device at once: one is copied out while the next ones arrive.
+// Tiles pending from the device at once: one is copied out while the next ones arrive.
 constexpr unsigned tilesInFlight = 4;
 
 // From here on a copy is long: each of several threads moves slabs of its own. A shorter one moves its slabs one after
@@ -22,7 +22,7 @@ constexpr uint64_t shortTile = 512 * KiB;
 
 bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyThreadPool::size() != 0; }
 
-// A copy on its way: which end is the source is its functions' affair.
+// A running copy; its functions know which end is the source.
 struct Staged {
   BoxEnd gpu;
   MemoryRows pageable;
@@ -134,8 +134,8 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
   return send(frame);
 }
 
-// The tiles from `first` on and below `end`, by one thread. They are asked for ahead and taken in order; where slabs are
-// scarce, one after the other. An error ends the copy when the tiles on their way have come or failed.
+// The tiles from `first` on and below `end`, by one thread. They are requested ahead and copied out in order; if slabs are
+// scarce, one after the other. An error ends the copy when the pending tiles have arrived or failed.
 CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t end) {
   Session& session = thread.session;
   const unsigned device = thread.deviceOf(copy.stream);
@@ -164,8 +164,8 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
       });
     } else if (result == CUDA_SUCCESS) {
       result = arrived;
-      // The worker may have refused a tile while the GPU brings those before it: their slabs and the slot are the GPU's
-      // until it has.
+      // The worker may have refused a tile while the GPU still writes those before it: until it has, their slabs and the slot
+      // cannot be reused.
       synchronizeStream(thread, copy.stream);
     }
     session.slabs.give(next.slab);

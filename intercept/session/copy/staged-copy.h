@@ -1,8 +1,8 @@
-// Copies between the program's pageable memory and the GPU, through staging slabs: the one engine for bytes, rows and
-// boxes, of memory and of arrays. A box is cut into tiles (tiles.h), a tile lies packed in a slab, and a frame carries it,
-// however many rows it has. Several tiles are on their way at once; from a few MiB on, threads share them.
+// Copies between the program's pageable memory and the GPU, through staging slabs: for copies in one to three dimensions, of
+// memory and of arrays. A box is cut into tiles (tiles.h); a tile is packed in a slab, and one frame copies it, however many rows
+// it has. Several tiles are pending at once; from a few MiB on, threads share them.
 //
-// Any thread, outside the gate. Frames that are in the ring at a suspend travel with their slabs.
+// Any thread, outside the gate. The slabs of frames that are pending at a suspend are part of the snapshot.
 #pragma once
 
 #include "intercept/session/copy/tiles.h"
@@ -15,7 +15,7 @@ struct MemoryRows {
   uint64_t address = 0, pitch = 0, slice = 0;
 
   uint64_t at(uint64_t x, uint64_t row, uint64_t z) const { return address + z * slice + row * pitch + x; }
-  // Whether a box of that size is one piece there.
+  // Whether a box of that size is contiguous there.
   bool isPacked(const BoxSize& size) const {
     return (size.height == 1 || pitch == size.width) && (size.depth == 1 || slice == size.width * size.height);
   }

@@ -14,7 +14,7 @@ namespace vgpu::client {
 
 namespace {
 
-// Some copies of a megabyte: a program that copies in a loop finds its helpers awake.
+// As long as some copies of a megabyte, so that a program that copies in a loop finds its helpers awake.
 constexpr auto lookTime = std::chrono::microseconds(100);
 
 // What VGPU_COPY_THREADS says; else half the cores, the caller among them: the program has other things to do.
@@ -40,7 +40,7 @@ void CopyThreadPool::help(Thread& thread, Task& task) {
   }
 }
 
-// Where the system gives no thread or no memory for one, the thread pool is smaller and the next copy asks again.
+// If no thread can be created, the thread pool is smaller and the next copy tries again.
 void CopyThreadPool::start(Session& session) try {
   threads.reserve(size());  // a thread that has started must not be lost
   while (threads.size() < size()) threads.push_back(startBackgroundThread("vgpu-copy", [this, &session] { serve(session); }));
@@ -67,7 +67,7 @@ void CopyThreadPool::serve(Session& session) {
       lock.unlock();
       thread.contextStack.assign(1, mine->context);
       help(thread, *mine);
-      // Release: what this thread copied is there for the caller, who sees 0 (acquire) before he goes on.
+      // Release: what this thread copied is visible to the caller, which loads 0 (acquire) before it continues.
       if (helping.fetch_sub(1, std::memory_order_release) == 1) helping.notify_all();
     } else {
       lock.unlock();

@@ -2,11 +2,11 @@
 // link 55.
 //
 // Started at the first large copy, on machines with cores to spare. Each works for the session like any program thread. `mutex`
-// is a leaf: no frame is made under it. One copy at a time has the thread pool; a second one that comes meanwhile does its work
+// is a leaf: no frame is made under it. One copy at a time uses the thread pool; a second one meanwhile runs on its own thread
 // alone.
 //
-// Waking a sleeping thread takes longer than copying a megabyte, so a helper looks for the next copy a while before it
-// sleeps, and the caller looks a while for the last helper's end.
+// Waking a sleeping thread takes longer than copying a megabyte, so a helper spins for the next copy for a while before it
+// sleeps, and the caller spins for a while for the last helper to end.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class CopyThreadPool {
  public:
   using Work = std::function<CUresult(Thread& thread, uint64_t piece)>;
 
-  // How many threads help the caller: none if cores are few, or as VGPU_COPY_THREADS says.
+  // How many threads help the caller: from VGPU_COPY_THREADS, else by the number of cores; none if there are few cores.
   static unsigned size();
 
   // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current

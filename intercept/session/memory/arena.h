@@ -1,8 +1,8 @@
-// An arena's book-keeping: which addresses are leased from the worker, which of those are free, which the program holds.
-// An allocation is a decision made here, not a round trip.
+// The allocator of an arena: which addresses are leased from the worker, which of those are free, which the program has
+// allocated. An allocation is decided here and needs no round trip.
 //
-// Not synchronized: its owner holds a lock. Stays in the program's process over a suspend, because the program's pointers
-// are made of it.
+// Not synchronized: its owner holds a lock. Stays in the program's process over a suspend, because the program has pointers to
+// its addresses.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,19 @@ class Arena {
   // `bytes` of free leased memory, aligned, for `owner` (the caller's number); nothing if there is none: lease more.
   // bytes > 0.
   std::optional<uint64_t> allocate(uint64_t bytes, uint64_t owner = 0);
-  // The same, of a lease of that very size in which nothing is allocated. For large allocations: in a lease of its own one
-  // leaves no remainder that is too small for the next, and its memory can go back to the worker when it is freed.
+  // The same, of a lease of that very size in which nothing is allocated. For large allocations: a lease of its own has no
+  // remainder that is too small for the next one, and its memory can be returned to the worker when it is freed.
   std::optional<uint64_t> allocateLease(uint64_t bytes, uint64_t owner = 0);
-  // Gives an allocation back; false if `address` begins none.
+  // Frees an allocation; false if none begins at `address`.
   bool free(uint64_t address);
 
   // Where a lease of `bytes` (whole granules) could lie; nothing if the arena's addresses are exhausted.
   std::optional<uint64_t> placeLease(uint64_t bytes) const;
-  // Takes that place while the worker is asked; settleLease() frees its memory for allocation, or forgets it.
+  // Reserves those addresses while the worker is asked; settleLease() makes the memory available for allocation, or drops the
+  // reservation.
   void reserveLease(uint64_t address, uint64_t bytes) { leases.emplace(address, bytes); }
   void settleLease(uint64_t address, bool granted);
-  // A lease with nothing allocated in it; its addresses stop being free, and are no place for another lease before
+  // A lease with nothing allocated in it; its memory is no longer free, and its addresses cannot have another lease before
   // settleLease(address, false): the worker must have ended this one first. Nothing if every lease is in use.
   struct Range {
     uint64_t address, bytes, owner = 0;
@@ -46,7 +47,7 @@ class Arena {
   std::optional<Range> at(uint64_t address) const;
 
   uint64_t freeBytes() const { return leased - used; }
-  // The least that has been free since this was asked last: what nobody has needed meanwhile.
+  // The minimum that has been free since the last call: memory that was not needed meanwhile.
   uint64_t takeLeastFree() { return std::exchange(leastFree, freeBytes()); }
   uint64_t usedBytes() const { return used; }
   struct Held {
@@ -56,7 +57,7 @@ class Arena {
 
  private:
   uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation);
-  // The free range that holds all of a lease; the end where a part of it is allocated.
+  // The free range that holds all of a lease; end() if a part of it is allocated.
   std::map<uint64_t, uint64_t>::iterator freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease);
   void addFree(uint64_t address, uint64_t bytes);
   void removeFree(std::map<uint64_t, uint64_t>::iterator range);

@@ -11,8 +11,8 @@ namespace {
 constexpr uint64_t leasePiece = 32 * MiB;
 // From here on an allocation has a lease of its own.
 constexpr uint64_t ownLease = 8 * MiB;
-// Leased memory that nobody uses is kept up to this much, or as much again as is in use. More, up to this part of the device,
-// is kept for a while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
+// Unused leased memory is kept up to this much, or as much again as is in use. More, up to this part of the device, is kept for a
+// while (idle-memory.h): a loop that frees what it allocates again makes no round trip.
 constexpr uint64_t keptIdle = 256 * MiB;
 constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
@@ -48,7 +48,7 @@ CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
     if (waited) return grown;
-    // What has been freed in streams that are still busy is worth waiting for.
+    // Wait for memory that was freed in streams that are still busy.
     if (CUresult error = synchronizeDevice(thread, device)) return error;
     waited = true;
   }
@@ -70,7 +70,8 @@ CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
   return frame.post();
 }
 
-// Asks for a round piece or a lease of its own, then for what is needed, then for that with everything idle given back.
+// Asks for a round piece or a lease of its own, then for just what is needed, then for that after all idle memory has been
+// returned.
 CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
   uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
   CUresult result = leaseExactly(thread, device, wanted);
@@ -122,7 +123,7 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
       Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
       frame.onDevice(device);
       frame->setAddress(idle->address);
-      if (frame.call() != CUDA_SUCCESS) continue;  // the worker has something there still: no place for another
+      if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
     }
     std::lock_guard lock(mutex);
     devices[device].settleLease(idle->address, false);

@@ -1,7 +1,7 @@
-// The session's memory as the program sees it: an arena a device, and one of pinned host memory.
+// The session's memory as the program sees it: an arena for each device, and one of pinned host memory.
 //
-// Any thread. `mutex` guards the book-keeping and is never held over a frame: a lease is asked for without it, so two
-// threads may lease at once and one piece stays for later.
+// Any thread. `mutex` guards the allocators' state and is never held while a frame is sent: a lease is requested without it, so
+// two threads may lease at the same time, and one lease stays for later allocations.
 #pragma once
 
 #include <cuda.h>
@@ -34,8 +34,8 @@ class Memory {
  public:
   Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
 
-  // CUDA's answers. On success the allocation's frame has been posted. `owner` is the context that the allocation ends
-  // with; 0 for memory of a pool, which ends with none.
+  // CUDA's result. On success the allocation's frame has been posted. `owner` is the context that the allocation ends with; 0 for
+  // memory of a pool, which ends with none.
   CUresult allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult free(Thread& thread, uint64_t address);
   // The same in a stream (a resolved handle): an allocation from `pool`, and a free that waits for nothing (stream-pools.cc).
@@ -56,7 +56,7 @@ class Memory {
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
 
-  // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU sees it under its address.
+  // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU accesses it at its own address.
   CUresult registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags);
   CUresult unregisterHost(Thread& thread, uint64_t address);
   std::optional<HostAllocation> findRegistered(uint64_t address, bool adoptedOnly) const;
@@ -65,21 +65,21 @@ class Memory {
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
 
-  // Gives leased memory that nothing is allocated in back to the worker, down to `keepBytes`.
+  // Returns leased memory without allocations to the worker, down to `keepBytes`.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
-  // The same with what nobody has needed since this was called last, beyond what is always kept. False if no more is left
-  // for the next time.
+  // The same with memory that was not needed since the last call, beyond what is always kept. False if nothing is left for the
+  // next call.
   bool trimUnneeded(Thread& thread, unsigned device);
 
-  // Leased from the worker and not given out.
+  // Leased from the worker and not allocated.
   uint64_t freeBytes(unsigned device) const;
 
  private:
-  // Takes `bytes` of the device's arena, which grows where it must.
+  // Takes `bytes` of the device's arena, which grows if it must.
   CUresult place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
-  // Ends what was freed in streams that have come that far (StreamPools::takePast).
+  // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
@@ -104,9 +104,9 @@ class Memory {
   struct Registered {
     HostAllocation allocation;
     uint64_t firstPage, pageBytes;
-    uint64_t arenaAddress;   // of the part of the arena that is to be behind the pages; 0: none
+    uint64_t arenaAddress;   // of the part of the arena that will replace the pages; 0: none
     bool isAdopted = false;  // and is
-    bool isEnding = false;   // somebody unregisters it
+    bool isEnding = false;   // a thread is unregistering it
   };
   const MemoryFile& arenaFile;
   std::map<uint64_t, Registered> registered;  // by address

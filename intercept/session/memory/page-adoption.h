@@ -1,5 +1,4 @@
-// Pages of the program's own memory become pages of the host arena, under the program's addresses and while its threads
-// run.
+// Replaces pages of the program's own memory by pages of the host arena, at the same addresses and while its threads run.
 //
 // The bytes are copied into the arena's file, and the file is mapped over the pages. A thread that writes meanwhile would
 // write into the old page after it was copied, so a piece is write-protected for as long as its copy takes
@@ -15,25 +14,25 @@
 
 namespace vgpu::client {
 
-// Whole pages of this process and the part of the host arena that is, or will be, behind them.
+// Whole pages of this process and the part of the host arena that replaces them.
 struct AdoptedPages {
   uint64_t address, bytes, arenaAddress;
 };
 
-// What lies in [address, address + bytes): private writable memory without a file or a stack in it, memory of another
-// kind, or nothing in some place.
+// What is mapped in [address, address + bytes): private writable memory without a file or a stack, memory of another kind, or not
+// all of it is mapped.
 enum class PageKind { adoptable, other, unmapped };
 PageKind kindOfPages(uint64_t address, uint64_t bytes);
 
-// Puts the arena's pages behind the addresses, with the bytes that are there. False if the system refuses a part;
-// the others are exchanged then, and returnPages() puts all back.
+// Maps the arena's pages at the addresses, with the same bytes. False if the system refuses a part; the others are replaced then,
+// and returnPages() restores all.
 bool adoptPages(const AdoptedPages& pages, const MemoryFile& arena);
 
 // Private memory again, with the same bytes, wherever the arena is still mapped: the program may have unmapped some.
 // False if the system refuses a part, which is the arena's still; it may be tried again.
 bool returnPages(const AdoptedPages& pages, const MemoryFile& arena);
 
-// The same in a child that fork() has made, where nobody else runs: it shares nothing with its parent.
+// The same in a child made by fork(), which has one thread: afterwards it shares nothing with its parent.
 bool returnPagesInChild(const AdoptedPages& pages);
 
 }  // namespace vgpu::client

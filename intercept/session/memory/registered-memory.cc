@@ -1,6 +1,6 @@
-// cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so
-// that the GPU and the worker see it where the program does. If they cannot be, it is known, and copied as pageable
-// memory is.
+// cudaHostRegister: the program's own memory, adopted by the host arena where its pages can be (page-adoption.h), so that the GPU
+// and the worker access it at the same addresses. If they cannot be, it is registered all the same, and copied as pageable memory
+// is.
 #include <kj/debug.h>
 #include <pthread.h>
 
@@ -18,7 +18,7 @@ constexpr uint64_t pageBytes = 4 * KiB;
 
 uint64_t firstPage(uint64_t address) { return address / pageBytes * pageBytes; }
 
-// A child has a copy of the program's memory as it was; it must not share what was adopted.
+// A child of fork() has a copy of the program's memory; it must not share adopted pages.
 Memory* theMemory = nullptr;
 
 }  // namespace
@@ -59,11 +59,11 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
   std::lock_guard lock(mutex);
   host.settleLease(pages.arenaAddress, false);
   registered.at(address).arenaAddress = 0;
-  // A worker that has something else at that address, or a system that refuses: it stays as it was.
+  // If the worker has another mapping at that address, or the system refuses, the memory stays as it was.
   return CUDA_SUCCESS;
 }
 
-// First the worker, so that nothing has to be moved back where it refuses.
+// First the worker, so that nothing has to be undone if it refuses.
 CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
   {
     Call<api::Cuda::HostAdoptParams> frame(thread, api::Method::hostAdopt);
@@ -115,7 +115,7 @@ CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
   return result;
 }
 
-// Of an entry that nobody else ends.
+// Of an entry that no other thread is unregistering.
 CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
   unsigned device;
   {

@@ -9,7 +9,7 @@ namespace vgpu::client {
 uint32_t Slabs::nextGeneration() {
   uint32_t generation;
   do generation = generations.fetch_add(1, std::memory_order_relaxed) + 1;
-  while (generation <= 1);  // after four thousand million
+  while (generation <= 1);  // after 2^32 generations
   return generation;
 }
 
@@ -32,7 +32,7 @@ std::optional<uint32_t> Slabs::take(uint32_t first, const std::atomic<bool>& aba
   uint32_t generation = nextGeneration();
   while (!abandoned.load(std::memory_order_relaxed)) {
     if (auto slab = takeAs(generation, first)) return slab;
-    // Nobody wakes us: the GPU gives slabs back with a plain write.
+    // Nothing wakes us: the GPU gives slabs back with a plain write.
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   }
   return std::nullopt;

@@ -1,10 +1,11 @@
-// Staging slabs: where pageable bytes wait between the program and the GPU.
+// Staging slabs: shared buffers through which pageable bytes pass between the program and the GPU.
 //
-// A slab is taken by compare-and-swap and given back by whoever is done with it last: the program after a copy to the
-// host, the GPU itself after a copy to the device. Acquire on taking pairs with that release.
+// A slab is taken by compare-and-swap and given back by its last user: the program after a copy to the host, the GPU itself after
+// a copy to the device. Acquire on taking pairs with that release.
 //
-// A GPU whose context has ended gives nothing back. So every taking has a number of its own, which is what `busy`
-// holds, and who lends a slab to the GPU leaves a note: reclaim() takes back exactly what the dead context was lent.
+// A GPU whose context has ended gives nothing back. So each time a slab is taken it gets a new generation, which is the value of
+// `busy`, and a thread that passes a slab to the GPU records it: reclaim() takes back exactly the slabs that the dead context
+// had.
 #pragma once
 
 #include <array>
@@ -24,19 +25,20 @@ class Slabs {
   // for one more. Looks from `first` on: a thread that always begins at the same place finds the slab that it used last
   // still in its core's cache.
   std::optional<uint32_t> take(uint32_t first, const std::atomic<bool>& abandoned);
-  // The same without waiting: nothing if none is free. For whoever holds some already.
+  // The same without waiting: nothing if none is free. For a thread that holds some already.
   std::optional<uint32_t> takeAnother(uint32_t first);
   void give(uint32_t slab) { segment.slabState(slab).busy.store(0, std::memory_order_release); }
 
-  // The frame of `sequence`, about to be sent, makes the slab the GPU's to give back.
+  // Records that the frame of `sequence`, about to be sent, passes the slab to the GPU, which gives it back.
   void lend(uint32_t slab, unsigned device, uint64_t sequence);
-  // What frames before `sequence` have lent to the GPU of `device`, whose context has ended.
+  // Takes back the slabs that frames before `sequence` have passed to the GPU of `device`, whose context has ended.
   void reclaim(unsigned device, uint64_t sequence);
 
  private:
   struct Lent {
     std::atomic<uint64_t> sequence{0};
-    std::atomic<uint32_t> device{0}, generation{0};  // `taking` is stored last, and says that the others are of it or newer
+    // `generation` is stored last: the other fields are then of that generation or a newer one.
+    std::atomic<uint32_t> device{0}, generation{0};
   };
   uint32_t nextGeneration();
   std::optional<uint32_t> takeAs(uint32_t generation, uint32_t first);

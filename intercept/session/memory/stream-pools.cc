@@ -161,7 +161,7 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
     std::lock_guard lock(mutex);
     past = pools.takePast(device, all);
   }
-  // The end of each goes into the ring before another allocation can have its place.
+  // The frame that frees each goes into the ring before another allocation can get its addresses.
   for (uint64_t address : past) postFree(thread, device, address);
   std::lock_guard lock(mutex);
   for (uint64_t address : past) {
@@ -170,12 +170,12 @@ void Memory::collect(Thread& thread, unsigned device, bool all) {
   }
 }
 
-// What is free again in this stream is taken first: it needs no waiting, no other memory, and no frame.
+// Memory freed in this stream is reused first: it needs no waiting, no other memory, and no frame.
 CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool pool, uint64_t stream,
                                  uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  bytes = roundUp(bytes, allocationAlignment);  // all of it, because another one may have it next
+  bytes = roundUp(bytes, allocationAlignment);  // all of it, because another allocation may reuse it
   const unsigned device = thread.deviceOf(stream);
   std::optional<uint64_t> reused;
   {
@@ -211,7 +211,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
       pools.cool(address, {device, again, stream, StreamPools::nobodys});
     }
   }
-  if (!completion) return free(thread, address);  // every completion word is an event's: wait, then
+  if (!completion) return free(thread, address);  // all completion words are taken: wait, then
   uint64_t sequence;
   {
     Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);

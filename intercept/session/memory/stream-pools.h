@@ -1,13 +1,13 @@
 // Stream-ordered memory (cudaMallocAsync): pools as the program sees them, and what has been freed and may still be in
 // use.
 //
-// An allocation is one of the device's arena like any other (memory.h). What is new is its end: freed in a stream, it
-// can be had again at once by an allocation in that same stream, whose work comes later anyway; by anybody else once
-// the stream has come to the place of the free. To know that, a mark follows each free: the GPU writes its sequence number into
-// an event completion word that belongs to the stream.
+// An allocation is one of the device's arena like any other (memory.h). Its free differs: freed in a stream, the memory can be
+// reused at once by an allocation in that same stream, whose work comes later anyway; by others once the GPU has executed the
+// stream up to the free. To know that, a fence follows each free: the GPU writes its sequence number into a completion word of
+// the stream.
 //
-// Any thread, under Memory's mutex. All of it is in the program's process and survives a suspend; marks are written in
-// the segment, or travel in the ring.
+// Any thread, under Memory's mutex. All of it is in the program's process and survives a suspend; fences have been written into
+// the segment, or are pending frames in the ring.
 #pragma once
 
 #include <cuda.h>
@@ -35,7 +35,7 @@ struct StreamPool {
 
   void add(uint64_t bytes);
   void remove(uint64_t bytes) { used -= bytes; }
-  // What is kept beyond what is used goes back, down to `keepBytes`.
+  // Returns unused memory down to `keepBytes`.
   void trim(uint64_t keepBytes);
 };
 
@@ -43,10 +43,10 @@ class StreamPools {
  public:
   StreamPools(const Segment& segment, CompletionWords& completions);
 
-  // By the handle that the program has; nullptr for one that it has not.
+  // By the program's handle; nullptr if there is no such pool.
   StreamPool* find(CUmemoryPool pool);
   CUmemoryPool create(unsigned device, uint64_t mostBytes);
-  // No new allocations from it; it is gone with its last one.
+  // No new allocations from it; it is removed with its last one.
   void destroy(CUmemoryPool pool);
   CUmemoryPool defaultOf(unsigned device) const;
   CUmemoryPool currentOf(unsigned device) const { return current[device]; }
@@ -58,16 +58,16 @@ class StreamPools {
   // 0 if the allocation came from none.
   CUmemoryPool poolOf(uint64_t address) const;
 
-  // What is freed and waits for its stream. `stream` is a resolved handle. It stays allocated in the arena, and an
-  // object of the session, until it is collected or handed out again.
+  // Memory that is freed and waits for its stream. `stream` is a resolved handle. It stays allocated in the arena, and an object
+  // of the session, until it is collected or reused.
   struct Freed {
     unsigned device;
-    uint64_t bytes;  // 0: cannot be handed out again as it is
+    uint64_t bytes;  // 0: cannot be reused as it is
     uint64_t stream, sequence;
   };
-  // The completion word of a stream's marks, and the last of them; nothing if there is none left.
+  // The completion word of a stream's fences, and the last of them; nothing if no completion word is left.
   std::optional<uint32_t> lineOf(unsigned device, uint64_t stream);
-  // `sequence` is `nobodys` until the mark is on its way.
+  // `sequence` is `nobodys` until the fence has been sent.
   static constexpr uint64_t nobodys = UINT64_MAX;
   void cool(uint64_t address, const Freed& freed);
   void setSequence(uint64_t address, uint64_t sequence);
@@ -77,11 +77,11 @@ class StreamPools {
   bool hasAny() const { return pendingFreeCount.load(std::memory_order_relaxed) != 0; }
   // The smallest range that was freed in that very stream and holds `bytes` without much waste.
   std::optional<uint64_t> takeOfStream(unsigned device, uint64_t stream, uint64_t bytes);
-  // The ranges on `device` whose streams have come to their frees; all of them where `all`: the device is idle, or its
-  // context has ended. They are the caller's, to be ended and then dropped.
+  // The ranges on `device` whose streams have passed their frees; all of them if `all`: the device is idle, or its context has
+  // ended. The caller must free them, then drop them.
   std::vector<uint64_t> takePast(unsigned device, bool all);
   void drop(uint64_t address);
-  // Gives the completion words of streams that are gone back.
+  // Gives back the completion words of destroyed streams.
   void dropLines(const HandleTable& handles);
 
  private:

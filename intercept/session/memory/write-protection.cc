@@ -12,7 +12,7 @@ namespace vgpu::client {
 
 namespace {
 
-// The descriptor that watches the most: the system's accesses too, if that is allowed.
+// The most capable descriptor: one that handles the kernel's accesses too, if that is allowed.
 kj::AutoCloseFd openWatch() {
   kj::AutoCloseFd all(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
   if (all.get() >= 0) return all;
@@ -21,7 +21,7 @@ kj::AutoCloseFd openWatch() {
   return kj::AutoCloseFd(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY)));
 }
 
-// Only a page that is there is protected: one that came later would be writable.
+// Only a present page is protected: one that is faulted in later would be writable.
 void touch(uint64_t address, uint64_t bytes) {
   for (uint64_t page = address; page < address + bytes; page += 4 * KiB) {
     char byte;
