@@ -1,5 +1,5 @@
-// Where allocations begin: a texture may be bound to any of them, so they are aligned as the device's textures are, whatever
-// their sizes and whatever was freed between them.
+// The alignment of allocations: a texture may be bound to any of them, so they are aligned as the device's textures must be,
+// whatever their sizes and whatever was freed between them.
 #include "program.h"
 
 __global__ void fetch(cudaTextureObject_t texture, int* first) { *first = tex1Dfetch<int>(texture, 0); }

@@ -1,5 +1,5 @@
-// Everything that CUDA answers from what the program has told it: asked before the pause and after it, every answer is
-// the same to the last bit.
+// Queries whose results follow from what the program has set: made before the pause and after it, every result is the same to the
+// last bit.
 #include <cstring>
 #include <map>
 

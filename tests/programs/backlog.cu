@@ -1,4 +1,4 @@
-// Posts many launches at once into sixteen streams when a file that argv[1] names appears, so that a worker that stands still
+// Posts many launches at once into sixteen streams when a file that argv[1] names appears, so that a worker that is stopped
 // meanwhile finds them all in its ring. Each must run once, in its stream's order.
 #include "program.h"
 

@@ -1,4 +1,4 @@
-// Threads that are cancelled while they are in a call: the process goes on, and so does what they had begun.
+// Threads that are cancelled while they are in a call: the process continues, and so does the work that they had begun.
 #include <pthread.h>
 
 #include "program.h"

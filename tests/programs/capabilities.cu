@@ -1,5 +1,5 @@
-// What the device says of itself is what the calls do: an attribute that promises a feature is followed by the call that
-// uses it, and where the call is refused as not supported the attribute must say no.
+// Device attributes agree with the calls: for an attribute that reports a feature the call that uses it is made, and if that
+// returns "not supported" the attribute must report no support.
 #include <cstring>
 
 #include "driver-entry.h"

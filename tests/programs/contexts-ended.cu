@@ -1,5 +1,5 @@
-// What a session answers to the handles of a context that has been destroyed. CUDA promises nothing there and its driver
-// may crash; here each is refused as a handle that is none, and a thread that still has the context current is told.
+// Calls with handles of a destroyed context. CUDA leaves them undefined and its driver may crash; a session returns
+// CUDA_ERROR_INVALID_HANDLE for each, and an error to a thread that still has the context current.
 #include "driver-entry.h"
 
 const char* const ptx = R"(

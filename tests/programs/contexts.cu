@@ -1,5 +1,5 @@
-// Contexts that the program makes itself, beside the primary one: each owns what was made in it, and its end is the end
-// of that and of nothing else, whichever way a context ends.
+// Contexts that the program makes itself, beside the primary one: each owns the objects made in it, and however a context ends,
+// exactly these end with it.
 #include <cstring>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// More host threads than there is staging memory for, all reading results into pageable memory at once, each in several
-// pieces. Nobody may wait for what others hold while holding what they wait for.
+// More host threads than there is staging memory for, all reading results into pageable memory at once, each in several pieces.
+// No thread may wait for slabs while it holds slabs that others wait for.
 #include "program.h"
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Fills the device until CUDA refuses, at the allocation that no longer fits and with nothing else broken; what is
-// freed can be had again, all of it, as often as one likes.
+// Fills the device until CUDA refuses, at the allocation that no longer fits and with nothing else broken; freed memory can be
+// allocated again, all of it, any number of times.
 #include "program.h"
 
 __global__ void fill(int* data, int value) { data[threadIdx.x] = value; }

@@ -1,5 +1,5 @@
-// What the device says of itself: printed, consistent between the calls that tell it, and the same after the pause,
-// since a virtual GPU keeps its identity wherever it lands.
+// The device's properties: printed, consistent between the calls that return them, and the same after the pause, since a virtual
+// GPU keeps its identity on whatever node it is resumed.
 #include "program.h"
 
 #include <cstring>

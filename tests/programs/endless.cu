@@ -1,5 +1,5 @@
-// A kernel that ends when the program says so. Told `wait`, the program never does: whoever runs it ends it. Told `pause`, it
-// does behind its pause point.
+// A kernel that ends when the program says so. With the argument `wait` the program never ends it: the caller kills the program.
+// With `pause` it ends it after its pause point.
 #include <cstring>
 
 #include "program.h"

@@ -1,4 +1,4 @@
-// Uses the GPU and returns argv[1]: whoever runs a program must hand on what it returns.
+// Uses the GPU and returns argv[1]: a launcher must pass a program's exit code on.
 #include "program.h"
 
 __global__ void copy(const int* from, int* to) { *to = *from; }

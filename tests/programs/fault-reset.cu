@@ -1,6 +1,6 @@
-// A kernel that faults ends the context, for every thread and stream, and those of the process's other devices; cudaDeviceReset gives the program a new one, in
-// which everything works again. Several times over, with copies behind the fault that never happen: nothing of them is
-// left.
+// A kernel that faults ends the context, for every thread and stream, and those of the process's other devices; cudaDeviceReset
+// gives the program a new one, in which everything works again. Repeated several times, with copies behind the fault that are
+// never executed: they leave nothing behind.
 #include <thread>
 
 #include "program.h"

@@ -1,6 +1,5 @@
-// A kernel that writes where no memory is. The next call that synchronizes says so, and so does every call after it:
-// the context is lost, the process is not. Reading the thread's last error clears that, as it clears any, but not the
-// fault.
+// A kernel that writes to an unmapped address. The next call that synchronizes returns the fault, and so does every call after
+// it: the context is lost, the process is not. Reading the thread's last error clears that, as it clears any, but not the fault.
 #include "program.h"
 
 __global__ void storeAt(int* address) { *address = 1; }

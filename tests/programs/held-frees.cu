@@ -1,5 +1,5 @@
-// Arrays that are freed behind a stream which a host function holds. Only a later call of another thread lets go of it, and
-// the memory is there again for who asks after the frees.
+// Arrays that are freed behind a stream which a host function blocks. Only a later call of another thread unblocks it, and the
+// memory can be allocated again after the frees.
 #include <atomic>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// A stream that is held by something which only later work of another stream ends, with as much work behind it as CUDA
-// takes: the thread that fills it waits in its call where a stream has no room, everybody else goes on.
+// A stream that is blocked until later work of another stream has run, with as much work behind it as CUDA takes: the thread that
+// fills it waits in its call if the stream is full, all other threads continue.
 #include <cstring>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// One thread waits for a stream that a host function holds; only a later call of another thread ends that wait. Kernels that
+// One thread waits for a stream that a host function blocks; only a later call of another thread ends that wait. Kernels that
 // print must not change that.
 #include <atomic>
 #include <thread>

@@ -1,5 +1,5 @@
-// The program's own memory, registered: the GPU reads and writes it where it is, copies need no staging, and every byte, also
-// of what lies beside it on its pages, is the same before, meanwhile and afterwards, whoever writes.
+// The program's own memory, registered: the GPU reads and writes it in place, copies need no staging, and every byte, also of
+// what lies beside it on its pages, is the same before, meanwhile and afterwards, whoever writes.
 #include <sys/mman.h>
 #include <sys/wait.h>
 

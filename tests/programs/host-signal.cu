@@ -1,5 +1,5 @@
-// A kernel that runs until the host writes a word of mapped memory: work is not ready while it runs, the host is not
-// held, and each side sees what the other writes.
+// A kernel that runs until the host writes a word of mapped memory: queries return "not ready" while it runs, the host is not
+// blocked, and each side sees what the other writes.
 #include "program.h"
 
 struct Signals {

@@ -1,5 +1,5 @@
-// Launches that cannot be: CUDA refuses each in the call that launches, to the thread that calls. No other call and no
-// other thread hears of it, and what was launched before goes on.
+// Invalid launches: CUDA returns the error from the launching call itself. No other call and no other thread gets it, and earlier
+// launches continue.
 #include <cooperative_groups.h>
 
 #include <thread>

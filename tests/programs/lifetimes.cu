@@ -1,5 +1,5 @@
-// Objects that are destroyed right behind the launch that uses them, before it has run: a launch that has been posted finds
-// what it uses, whatever the program has made since in its place.
+// Objects that are destroyed right behind the launch that uses them, before it has run: a posted launch uses these objects, even
+// if the program has made others with the same handles or addresses since.
 #include <cstring>
 
 #include "driver-entry.h"

@@ -1,4 +1,4 @@
-// A module that is large to send and long to compile, made at run time: what a second run of a program finds ready.
+// A module that is large to send and long to compile, made at run time: a program's second run finds it in the image cache.
 //
 //   many-kernels [KERNELS]             loads, checks some of them, pauses, checks again
 //   many-kernels --bench full|quick    tells what loading took: 3,000 kernels in 5 MB of PTX, or 300

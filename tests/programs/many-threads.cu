@@ -1,5 +1,5 @@
-// More threads than a session has answers to give at once: 600 that live and call, then 600 that wait for the GPU at once
-// for what only the main thread's calls bring about.
+// More threads than a session has slots with replies: 600 that make calls, then 600 that wait at once for work of the GPU which
+// only the main thread's calls complete.
 
 #include <condition_variable>
 #include <mutex>

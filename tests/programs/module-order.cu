@@ -1,5 +1,5 @@
-// Modules come and go in an order that no restore can repeat: of what is left, every variable must be where it was,
-// because the program and its device memory hold the addresses.
+// Modules are loaded and unloaded in an order that no restore can repeat: every remaining variable must keep its address, because
+// the program and its device memory hold the addresses.
 #include <map>
 
 #include "driver-entry.h"

@@ -1,5 +1,5 @@
-// Calls for which the program's own memory does not suffice: each of their allocations fails in turn. The call is refused or
-// succeeds, and nothing else is wrong afterwards.
+// Calls for which the program's own memory does not suffice: each of their allocations fails in turn. The call fails or succeeds,
+// and everything else works afterwards.
 #include "program.h"
 
 namespace {

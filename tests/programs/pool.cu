@@ -1,5 +1,5 @@
-// Stream-ordered memory: what is freed in a stream is used again without waiting, and never while work before the free
-// may still use it; pools count what they give, keep to their limit, and are what they were after a pause.
+// Stream-ordered memory: memory freed in a stream is reused without waiting, and never while work before the free may still use
+// it; pools count their allocations, keep their limit, and have the same state after a pause.
 #include "program.h"
 
 __global__ void fill(int* data, int value, int count) {

@@ -1,5 +1,5 @@
-// What kernels print comes in the order that CUDA promises between what the program prints itself, where standard output is a
-// file or a pipe: at the calls that flush it (CUDA C++ Programming Guide, "Formatted Output"), and not before.
+// The text of kernels appears between the program's own output in the order that CUDA promises, if standard output is a file or a
+// pipe: at the calls that flush it (CUDA C++ Programming Guide, "Formatted Output"), and not before.
 #include <cstring>
 
 #include "captured-output.h"

@@ -1,5 +1,5 @@
-// Asks for nothing but what only the worker knows, for argv[1] seconds (1 unless said): it is inside a call that waits for the
-// worker at whatever moment it is stopped, moved or killed. Says when it has begun.
+// Makes only queries that the worker must serve, for argv[1] seconds (default 1): whenever it is stopped, moved or killed, it is
+// inside a call that waits for the worker. Prints a line when it has begun.
 #include "program.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// An event stands for its latest record, in whichever stream that is: an earlier one that the GPU comes to later, in a stream that
-// something holds, changes nothing of it. Nor does the end of the stream that it was recorded in.
+// An event stands for its latest record, in whichever stream that is: an earlier one that the GPU reaches later, in a blocked
+// stream, does not change it. Nor does the end of the stream in which it was recorded.
 #include <atomic>
 #include <thread>
 

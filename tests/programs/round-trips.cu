@@ -1,5 +1,5 @@
-// Calls that CUDA answers from what it knows must not cross to the worker each time, and copies of many rows not for each
-// row. What is written into the ring is counted, never timed.
+// Calls whose result the client knows must not go to the worker each time, and copies of many rows not for each row. The test
+// counts frames in the ring and measures no time.
 #include "driver-entry.h"
 
 #include "crossings.h"

@@ -1,5 +1,5 @@
-// Works without a pause until somebody says that it may end, and then proves that no call was lost, repeated or misplaced:
-// the CPU does the same steps, and everything on the GPU must be as if nothing had happened.
+// Works without a pause until a file appears, and then checks that no call was lost, repeated or reordered: the CPU does the same
+// steps, and everything on the GPU must be as if nothing had happened.
 //
 //   steady FILE [lose]    ends after the step in which FILE exists; `lose` leaves that one's first launch out, which must be found
 #include "program.h"

@@ -1,5 +1,5 @@
-// What is asked about a stream, an event or memory is answered for the device that it is of, whichever device is current
-// for the thread that asks. Passes at once where there is one device.
+// A query about a stream, an event or memory refers to its own device, whichever device is current for the calling thread. Passes
+// at once if there is only one device.
 #include <thread>
 
 #include "program.h"

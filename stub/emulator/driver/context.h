@@ -1,7 +1,7 @@
 // A context: streams, limits, modules and the sticky error of one device for one user of it.
 //
-// A destroyed context stays as an empty shell until the process ends, so that whoever still holds its handle or one of
-// its streams gets CUDA's answer and not a crash.
+// A destroyed context stays as an empty shell until the process ends, so that a caller that still has its handle or one of its
+// streams gets CUDA's error and not a crash.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What joins devices to the host and to each other: how long a copy's bytes are under way.
+// The links between devices and the host and between devices: how long the transfer of a copy's bytes takes.
 //
 // Every device has one link to the host and one to its peers, each with two directions that do not disturb each other.
 // A direction carries one copy after another, so copies that share it share its speed. A device's own memory, and what

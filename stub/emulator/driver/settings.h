@@ -1,4 +1,4 @@
-// What VGPU_EMULATED says: `devices=4,memory=8GiB,architecture=90,link=50GiB,faults=reset`.
+// The settings in VGPU_EMULATED: `devices=4,memory=8GiB,architecture=90,link=50GiB,faults=reset`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The device's address space: which address is what, and where this process sees it.
+// The device's address space: what is at each address, and where it is mapped in this process.
 //
 // Device addresses are numbers; the bytes behind them are mapped wherever the kernel of the host puts them (the host
 // view), so no fixed host address is needed and a device address used as a pointer by mistake faults. Host allocations

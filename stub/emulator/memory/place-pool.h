@@ -1,10 +1,10 @@
-// Where a context's own device memory lies: variables of modules, the heap. Addresses are given as hardware's driver
-// gives them (watched on an H200, driver 580.159): every piece by itself; small ones side by side in chunks of 2 MiB,
-// in the smallest gap that is large enough, of several the one that has been there longest; if there is none, in a
-// new chunk. What takes 2 MiB or more has chunks of its own, and so has nobody what is left of them. A chunk is the
-// lowest free place of a range, is the device's memory, and goes back with the last piece in it.
+// The addresses of a context's own device memory: variables of modules, the heap. They are assigned as hardware's driver does
+// (observed on an H200, driver 580.159): every piece by itself; small ones side by side in chunks of 2 MiB, in the smallest gap
+// that is large enough, of several the oldest; if there is none, in a new chunk. A piece of 2 MiB or more has chunks of its own,
+// the rest of which stays unused. A chunk is the lowest free place of a range, is the device's memory, and is given back with the
+// last piece in it.
 //
-// So places depend on nothing but what was taken and given back before. Any thread may call.
+// So places depend only on what was taken and given back before. Any thread may call.
 #pragma once
 
 #include <map>

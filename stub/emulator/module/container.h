@@ -1,5 +1,5 @@
-// Finds the PTX in what a program calls a module: PTX text, a fatbinary, or an ELF file that carries one.
-// Nothing in the bytes is trusted.
+// Finds the PTX in a program's module image: PTX text, a fatbinary, or an ELF file that carries one. Nothing in the bytes is
+// trusted.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Links PTX modules into one, which is PTX again. Names that a module keeps to itself are made different where another
-// module has them too; what several modules share is checked as the driver's linker does, in its words.
+// Links PTX modules into one, which is PTX again. Names local to a module are renamed if another module has them too; what
+// several modules share is checked as the driver's linker does, in its words.
 //
 // Used by one thread at a time.
 #pragma once

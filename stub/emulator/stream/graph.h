@@ -1,8 +1,8 @@
 // Graphs: operations and the order between them, made by hand or recorded from streams, and what is instantiated of
 // them.
 //
-// All graphs of the process share one lock (Driver::graphMutex): they are built seldom and are small. A launch works on
-// the executable form, which nobody else sees change while its own lock is held.
+// All graphs of the process share one lock (Driver::graphMutex): they are built seldom and are small. A launch works on the
+// executable form, which does not change while its own lock is held.
 #pragma once
 
 #include <list>

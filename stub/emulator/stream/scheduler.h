@@ -1,12 +1,12 @@
-// What runs the device's work. Streams, events and graphs all become one thing here: tasks with tasks before them.
+// Runs the device's work. Streams, events and graphs are all represented here by tasks with predecessors.
 //
 // A task whose predecessors are done is run: a light one at once on the thread that found it ready, any other by an
 // executor thread. Executors sleep while nothing is ready; one more is started when something is ready and all are
 // busy, so a task that blocks (a host function, a kernel that waits for another) never keeps others from running. One
 // clock thread exists while stream waits on memory or kernel deadlines are pending; it is the only thing that polls.
 //
-// Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls nobody's code
-// (host functions, kernels, actions) while it holds one:
+// Lock order of the whole emulator, outermost first; a thread takes locks downward only and calls no outside code (host
+// functions, kernels, actions) while it holds one:
 //   1. Context::lifeMutex      primary context counts, creation and destruction of contexts
 //   2. GraphExec::mutex, Library::mutex
 //   3. StreamSet::mutex        order of work between the streams of a context

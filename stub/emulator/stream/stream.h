@@ -1,4 +1,4 @@
-// Streams: ordered queues of work, and the order between them that the legacy default stream makes.
+// Streams: ordered queues of work, and the order between them that the legacy default stream imposes.
 //
 // A stream is the last task tied to it. Work enters through StreamSet::submit, which ties it behind that task and, by
 // CUDA's rules, behind the default stream's or every blocking stream's.

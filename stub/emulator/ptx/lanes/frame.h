@@ -1,4 +1,4 @@
-// What lane operations see of a warp: the lanes of its current frame. A Warp begins with it.
+// The part of a warp that lane operations use: the lanes of its current frame. A Warp begins with it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What texture and surface objects are to a kernel: elements somewhere in device memory, and how they are read.
+// Texture and surface objects as a kernel uses them: elements in device memory, and how they are read.
 //
 // The device makes one when the program makes the object; it never changes. Kernels find it by the 64-bit handle that
 // the instruction names.

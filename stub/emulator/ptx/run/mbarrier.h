@@ -1,5 +1,5 @@
-// mbarrier objects and asynchronous copies. A copy is made when it is started, which is one of the moments that PTX
-// leaves to the hardware; so waiting for a group of copies has nothing to do.
+// mbarrier objects and asynchronous copies. A copy is made when it is started, which PTX allows; so waiting for a group of copies
+// does nothing.
 #pragma once
 
 #include "stub/emulator/ptx/run/access.h"

@@ -2,12 +2,12 @@
 // thread of the block has written them, and accesses to a byte by two threads, one of them a write, that nothing
 // orders.
 //
-// A block's time is cut into intervals: a barrier, a fence, a volatile, acquiring or releasing access begins the next.
-// Two threads that touch a byte in one interval race, unless they are of one warp and that warp has synchronized itself
-// in between. Whatever may order the accesses is taken to do so: a race that is reported is one, some are missed.
-// Threads that write the same value do not race, nor do atomics among themselves.
+// A block's time is cut into intervals: a barrier, a fence, a volatile, acquiring or releasing access begins the next. Two
+// threads that touch a byte in one interval race, unless they are of one warp and that warp has synchronized itself in between.
+// Anything that may order the accesses counts as ordering them: every reported race is real, but some are missed. Threads that
+// write the same value do not race, nor do atomics among themselves.
 //
-// Owned by its block and used by its host thread; it exists where the launch asks for it.
+// Owned by its block and used by its host thread; it exists if the launch asks for it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Special registers, and handlers that read what a thread is and where it stands.
+// Special registers, and handlers that read a thread's identity and position.
 #pragma once
 
 #include <string_view>

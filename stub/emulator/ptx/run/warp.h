@@ -1,9 +1,8 @@
-// A warp: 32 threads, their registers, and where each of them stands.
+// A warp: 32 threads, their registers and program counters.
 //
-// Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the
-// immediate post-dominator of the branch, if they wait for each other and become one again. Waiting there is a
-// convenience, not a promise: when the others spin or block, those who wait are sent on (independent thread
-// scheduling).
+// Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the immediate
+// post-dominator of the branch, if they wait for each other and become one again. Waiting there is not guaranteed: if the others
+// spin or block, the waiting ones continue (independent thread scheduling).
 //
 // Owned by its block and used by one host thread at a time.
 #pragma once

@@ -1,4 +1,4 @@
-// Where each state space lies among generic addresses. Device and host memory stay below 2^47, so these cannot meet
+// The range of each state space among generic addresses. Device and host memory stay below 2^47, so these ranges do not overlap
 // them.
 #pragma once
 
