@@ -26,7 +26,7 @@ enum class Pattern { failed, contiguous, scattered };
 
 // Fills `host` for the active lanes with where each one's `bytes` lie; where all 32 lie side by side, in lane order,
 // only host[0] is filled and the answer is `contiguous`. After `failed` a fault has been reported.
-// The launch's checks of shared memory are done, but for plain writes, if they need the values: see checkWrites().
+// The launch's checks of shared memory are done, but for plain writes, which need the values: see checkWrites().
 Pattern resolve(Warp&, const Inst*, AccessForm, uint32_t bytes, Access, std::byte* (&host)[laneCount]);
 
 // A program that reads the same place again and again may wait for another thread: it gets its turn sooner.

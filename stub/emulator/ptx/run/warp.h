@@ -1,7 +1,7 @@
 // A warp: 32 threads, their registers and program counters.
 //
 // Threads that run together form a split. A branch whose lanes disagree makes two splits and a join: the place, the immediate
-// post-dominator of the branch, if they wait for each other and become one again. Waiting there is not guaranteed: if the others
+// post-dominator of the branch, where they wait for each other and become one again. Waiting there is not guaranteed: if the others
 // spin or block, the waiting ones continue (independent thread scheduling).
 //
 // Owned by its block and used by one host thread at a time.
