@@ -70,56 +70,31 @@ void readDevices(const Fields& fields, const Json& json, Manifest& manifest) {
   fields.require(!manifest.devices.empty() && manifest.devices.size() <= maxDevices, "devices");
 }
 
-void readMemory(const Fields& fields, const Json& json, Manifest& manifest) {
-  for (auto& value : fields.list(json, "memory")) {
-    auto& row = fields.row(value, 3, "memory");
-    MemoryRange range{fields.number(row[0], "memory"), fields.number(row[1], "memory"),
-                      fields.number(row[2], "memory")};
-    fields.require(range.device < manifest.devices.size() && range.bytes > 0 && range.bytes <= deviceArenaBytes &&
-                       range.address <= std::numeric_limits<uint64_t>::max() - range.bytes,
-                   "memory");
-    manifest.memory.push_back(range);
+Cell cellOf(const Fields& fields, const Json& value) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  if (value.is_number_float()) return value.get<double>();
+  return fields.text(value, "state");
+}
+
+void readState(const Fields& fields, const Json& json, Manifest& manifest) {
+  constexpr size_t mostColumns = 16;
+  fields.require(fields.in(json, "state").is_object(), "state");
+  for (auto& [name, table] : json["state"].items()) {
+    fields.require(table.is_array(), "state");
+    Rows& rows = manifest.state[name];
+    for (auto& value : table) {
+      fields.require(value.is_array() && value.size() <= mostColumns, "state");
+      Row& row = rows.emplace_back();
+      for (auto& cell : value) row.push_back(cellOf(fields, cell));
+    }
   }
 }
 
-void readTextures(const Fields& fields, const Json& json, Manifest& manifest) {
-  // As many as numbers that restore may have to pass over: see stub/worker/texture-handles.h.
-  constexpr uint64_t mostTextures = 1 << 20;
-  for (auto& value : fields.list(json, "textures")) {
-    auto& row = fields.row(value, 4, "textures");
-    SavedTexture texture{fields.number(row[0], "textures"), fields.number(row[1], "textures"),
-                         fields.number(row[2], "textures"), fields.number(row[3], "textures") != 0};
-    fields.require(texture.device < manifest.devices.size() && texture.value <= mostTextures, "textures");
-    manifest.textures.push_back(texture);
-  }
-}
-
-void readTables(const Fields& fields, const Json& json, Manifest& manifest) {
-  readMemory(fields, json, manifest);
-  readTextures(fields, json, manifest);
-  for (auto& value : fields.list(json, "arrays")) {
-    auto& row = fields.row(value, 2, "arrays");
-    manifest.arrays.push_back({fields.number(row[0], "arrays"), fields.number(row[1], "arrays")});
-    fields.require(manifest.arrays.back().bytes > 0 && manifest.arrays.back().bytes <= deviceArenaBytes, "arrays");
-  }
+void readBlobs(const Fields& fields, const Json& json, Manifest& manifest) {
   for (auto& value : fields.list(json, "blobs")) {
     auto& row = fields.row(value, 2, "blobs");
     manifest.blobs.push_back({fields.number(row[0], "blobs"), fields.number(row[1], "blobs")});
     fields.require(manifest.blobs.back().bytes <= 4 * GiB, "blobs");
-  }
-  for (auto& value : fields.list(json, "variables")) {
-    auto& row = fields.row(value, 4, "variables");
-    manifest.variables.push_back({fields.number(row[0], "variables"), fields.text(row[1], "variables"),
-                                  fields.number(row[2], "variables"), fields.number(row[3], "variables")});
-    auto& variable = manifest.variables.back();
-    // So that whoever rounds its end up stays below the highest address.
-    fields.require(variable.bytes <= deviceArenaBytes &&
-                       variable.address <= std::numeric_limits<uint64_t>::max() - 2 * deviceArenaBytes,
-                   "variables");
-  }
-  for (auto& value : fields.list(json, "eventTimes")) {
-    auto& row = fields.row(value, 2, "eventTimes");
-    manifest.eventTimes[fields.number(row[0], "eventTimes")] = fields.time(row[1], "eventTimes");
   }
 }
 
@@ -190,7 +165,8 @@ Manifest readManifest(const SnapshotReader& directory) {
   manifest.barrier = fields.numberIn(ring, "barrier");
   manifest.head = fields.numberIn(ring, "head");
   manifest.objectCount = fields.numberIn(json, "objectCount");
-  readTables(fields, json, manifest);
+  readBlobs(fields, json, manifest);
+  readState(fields, json, manifest);
   readFiles(fields, json, manifest);
   return manifest;
 }

@@ -23,17 +23,16 @@ Json devicesOf(const Manifest& manifest) {
 }
 
 // Rows, not objects: a program may have very many.
-Json tablesOf(const Manifest& manifest) {
-  Json tables{
-      {"memory", Json::array()},    {"arrays", Json::array()},   {"blobs", Json::array()},
-      {"variables", Json::array()}, {"textures", Json::array()}, {"eventTimes", Json::array()}};
-  for (auto& range : manifest.memory) tables["memory"].push_back({range.device, range.address, range.bytes});
-  for (auto& array : manifest.arrays) tables["arrays"].push_back({array.handle, array.bytes});
-  for (auto& t : manifest.textures) tables["textures"].push_back({t.handle, t.device, t.value, t.surface ? 1 : 0});
-  for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
-  for (auto& v : manifest.variables) tables["variables"].push_back({v.module, v.symbol, v.address, v.bytes});
-  for (auto& [event, time] : manifest.eventTimes) tables["eventTimes"].push_back({event, time});
-  return tables;
+Json stateOf(const Manifest& manifest) {
+  Json state = Json::object();
+  for (auto& [name, rows] : manifest.state) {
+    Json& table = state[name] = Json::array();
+    for (auto& row : rows) {
+      Json& cells = table.emplace_back(Json::array());
+      for (auto& cell : row) std::visit([&](auto& value) { cells.push_back(value); }, cell);
+    }
+  }
+  return state;
 }
 
 }  // namespace
@@ -64,7 +63,9 @@ std::string encodeManifest(const Manifest& manifest) {
   json["ring"] = {{"barrier", manifest.barrier}, {"head", manifest.head}};
   json["objectCount"] = manifest.objectCount;
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
-  json.update(tablesOf(manifest));
+  json["blobs"] = Json::array();
+  for (auto& blob : manifest.blobs) json["blobs"].push_back({blob.blob, blob.bytes});
+  json["state"] = stateOf(manifest);
   // Names come from the program and need not be text.
   std::string text = sealManifest(json.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (text.size() > maxManifestBytes)

@@ -9,6 +9,7 @@
 
 #include "checkpoint/directory.h"
 #include "checkpoint/snapshot.h"
+#include "vgpu/objects/state-table.h"
 
 namespace vgpu::checkpoint {
 
@@ -22,33 +23,9 @@ struct Device {
   double clock = 0;         // milliseconds since the session began
 };
 
-struct MemoryRange {
-  uint64_t device = 0, address = 0, bytes = 0;
-  bool operator==(const MemoryRange&) const = default;
-};
-
 struct SavedBlob {
   uint64_t blob = 0, bytes = 0;
   bool operator==(const SavedBlob&) const = default;
-};
-
-struct SavedVariable {
-  uint64_t module = 0;  // virtual handle
-  std::string symbol;
-  uint64_t address = 0, bytes = 0;
-  bool operator==(const SavedVariable&) const = default;
-};
-
-struct SavedArray {
-  uint64_t handle = 0, bytes = 0;
-  bool operator==(const SavedArray&) const = default;
-};
-
-// A texture or surface object, which the program knows by the device's number for it.
-struct SavedTexture {
-  uint64_t handle = 0, device = 0, value = 0;
-  bool surface = false;
-  bool operator==(const SavedTexture&) const = default;
 };
 
 // Where the arenas lie: part of every pointer the program holds.
@@ -67,12 +44,8 @@ struct Manifest {
   ArenaMap arenas;
   uint64_t barrier = 0, head = 0;  // the ring's: first frame not executed, end of the last one reserved
   uint64_t objectCount = 0;
-  std::vector<MemoryRange> memory;  // in the order of the file `bytes`
-  std::vector<SavedArray> arrays;   // behind them in that file, in this order
-  std::vector<SavedBlob> blobs;     // in the order of the file `blobs`
-  std::vector<SavedVariable> variables;
-  std::vector<SavedTexture> textures;
-  std::map<uint64_t, double> eventTimes;  // milliseconds, by event
+  std::vector<SavedBlob> blobs;           // in the order of the file `blobs`
+  StateTables state;                      // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
   std::map<std::string, FileSum> files;   // by name, all of dataFiles
 };
 
@@ -81,7 +54,8 @@ std::string encodeManifest(const Manifest& manifest);
 // Who the snapshot in `directory` is of. Throws as readManifest() does, and keeps nothing else in memory: a daemon asks.
 Identity readIdentity(const SnapshotReader& directory);
 
-// The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field.
+// The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field. What rows of
+// state mean is not looked at: requireValid() does, in state.h.
 Manifest readManifest(const SnapshotReader& directory);
 
 // A JSON text with the line that seals it.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/placeholder-modules.h"
+#include "stub/worker/kinds/module.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int mostAttempts = 32;  // to put one module in its place
 
-using Variables = std::vector<const SavedVariable*>;
+using Variables = std::vector<const stub::ModuleVariable*>;
 
 // A module that has to be where it was.
 struct Placed {
@@ -30,7 +31,7 @@ struct Run {
   bool isWholeChunks() const { return end - begin >= variableChunk; }
 };
 
-uint64_t pieceEnd(const SavedVariable& variable) {
+uint64_t pieceEnd(const stub::ModuleVariable& variable) {
   uint64_t granule = variable.bytes >= variableChunk ? variableChunk : variableGranule;
   return roundUp(variable.address + variable.bytes, granule);
 }
@@ -102,13 +103,13 @@ class Placement {
     CUdeviceptr address = 0;
     size_t bytes = 0;
   };
-  Found find(const Placed& module, const SavedVariable& variable) {
+  Found find(const Placed& module, const stub::ModuleVariable& variable) {
     Found found;
     on.select(module.device());
-    on.driver.cuModuleGetGlobal_v2(&found.address, &found.bytes, realOf(module), variable.symbol.c_str());
+    on.driver.cuModuleGetGlobal_v2(&found.address, &found.bytes, realOf(module), variable.name.c_str());
     return found;
   }
-  uint64_t addressOf(const Placed& module, const SavedVariable& variable) { return find(module, variable).address; }
+  uint64_t addressOf(const Placed& module, const stub::ModuleVariable& variable) { return find(module, variable).address; }
   bool loadInPlace(PlaceholderModules& placeholders, const Placed& module);
   Variables inOrder(const Placed& module);
   bool widen(const PlaceholderModules& placeholders, const Placed& module, const Variables& variables, std::vector<Run>& runs,
@@ -148,7 +149,7 @@ bool Placement::loadInPlace(PlaceholderModules& placeholders, const Placed& modu
 
 // Where nothing is open a module's variables lie one behind the other, in the order in which they came.
 Variables Placement::inOrder(const Placed& module) {
-  std::map<uint64_t, const SavedVariable*> ordered;
+  std::map<uint64_t, const stub::ModuleVariable*> ordered;
   load(module);
   for (auto* variable : module.variables) ordered[addressOf(module, *variable)] = variable;
   unload(module);
@@ -187,8 +188,8 @@ bool Placement::widen(const PlaceholderModules& placeholders, const Placed& modu
 }
 
 // In the order in which they were loaded.
-std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables) {
-  std::map<uint64_t, std::vector<const SavedVariable*>> byModule;
+std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const std::vector<stub::ModuleVariable>& variables) {
+  std::map<uint64_t, std::vector<const stub::ModuleVariable*>> byModule;
   for (auto& variable : variables)
     if (variable.bytes > 0) byModule[variable.module].push_back(&variable);
   std::vector<Placed> modules;
@@ -203,8 +204,9 @@ std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const st
 
 bool isPlacedModule(const ObjectRecord& record) { return record.id.kind == api::Kind::MODULE && !record.destroyed(); }
 
-void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
-                  const std::vector<SavedVariable>& variables) {
+void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records, const Rows& rows) {
+  std::vector<stub::ModuleVariable> variables;
+  for (auto& row : rows) variables.push_back(stub::variableOf(row));
   auto modules = modulesOf(records, variables);
   Placement placement(on);
   for (auto& module : modules) placement.load(module);

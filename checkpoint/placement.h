@@ -3,7 +3,7 @@
 // Where a variable lies is the driver's decision, and it decides by what is loaded at that moment: the same loads give
 // the same places. A program that has unloaded modules has left gaps that later ones filled or did not, and nobody
 // keeps that history. So the modules are loaded as they were; where that puts one elsewhere, the memory is filled
-// (placeholder modules.h), and each module is loaded again with nothing open but the places of its own variables.
+// (placeholder-modules.h), and each module is loaded again with nothing open but the places of its own variables.
 //
 // Used by the working thread during a restore. Driver calls only that any program can make.
 #pragma once
@@ -16,10 +16,9 @@
 
 namespace vgpu::checkpoint {
 
-// Loads the modules that live, of all of `records`. Where one cannot be put in its place it is loaded all the same:
+// Loads the modules that live, of all of `records`; `variables` are the rows of their kind (stub/worker/kinds/module.h). Where one cannot be put in its place it is loaded all the same:
 // requireSameAddresses() says which. Throws kj::Exception where one cannot be loaded at all.
-void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records,
-                  const std::vector<SavedVariable>& variables);
+void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records, const Rows& variables);
 
 // Whether placeModules() has executed the frames of that record's recipe which make it.
 bool isPlacedModule(const ObjectRecord& record);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "checkpoint/placement.h"
+#include "stub/worker/kinds/kind.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/objects/record-format.h"
 
@@ -52,7 +53,7 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
   return bytes;
 }
 
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
+void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const StateTables& state,
              const std::function<void(size_t)>& progress) {
   struct Step {
     const ObjectRecord* record;
@@ -66,7 +67,7 @@ void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, cons
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
     if (isPlacedModule(*record) && frame->method == api::Method::moduleLoad) {
-      if (!modulesPlaced) placeModules(on, records, variables);
+      if (!modulesPlaced) placeModules(on, records, state.at(stub::moduleKind.name));
       modulesPlaced = true;
       progress(frame->words.asBytes().size());
       continue;

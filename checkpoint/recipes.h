@@ -20,9 +20,9 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier);
 
 // Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so
-// that `variables` lie where they did. `progress` is told of each frame's bytes. Throws kj::Exception naming the object and
+// that their variables lie where `state` has them. `progress` is told of each frame's bytes. Throws kj::Exception naming the object and
 // CUDA's answer.
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const std::vector<SavedVariable>& variables,
+void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const StateTables& state,
              const std::function<void(size_t bytes)>& progress);
 
 // Of all frames.

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <set>
 
-#include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
-#include "checkpoint/device-memory.h"
+#include "checkpoint/pending-calls.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
-#include "checkpoint/pending-calls.h"
+#include "checkpoint/state.h"
 #include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
@@ -81,13 +80,9 @@ void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const 
   });
 }
 
-void loadEventTimes(stub::Execution& on, const Manifest& manifest) {
-  for (unsigned device = 0; device < manifest.devices.size(); ++device) {
-    std::map<uint64_t, double> times;
-    for (auto [event, time] : manifest.eventTimes)
-      if (handleDevice(event) == device) times[event] = time;
-    on.eventTimes.load(device, manifest.devices[device].clock, times);
-  }
+void setClocks(stub::Execution& on, const Manifest& manifest) {
+  for (unsigned device = 0; device < manifest.devices.size(); ++device)
+    on.eventTimes.setClock(device, manifest.devices[device].clock);
 }
 
 void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest) {
@@ -100,6 +95,7 @@ Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Pro
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
+  requireValid(directory, manifest);
   requireSameDevices(manifest.devices, devicesOf(on));
   FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));
   FileReader bytes = directory.open(bytesFile, manifest.files.at(bytesFile));
@@ -110,18 +106,16 @@ Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Pro
 
   Pipeline pipeline(&on.driver);
   loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records), progress);
-  expectTextures(on, manifest.textures);
+  prepareState(on, manifest.state);
   Phase objects(progress, "objects", bytesOf(records));
-  rebuild(on, records, manifest.variables, [&](size_t bytes) { objects.advance(bytes); });
+  rebuild(on, records, manifest.state, [&](size_t bytes) { objects.advance(bytes); });
   faultPoint("resume.recipes-replayed");
-  auto variables = variablesOf(on);
-  requireSameAddresses(manifest.variables, variables);
-  requireSameTextures(on, manifest.textures);
-  requireSameArrays(on, manifest.arrays);
-  uint64_t deviceBytes = bytesOf(manifest.memory) + bytesOf(manifest.arrays);
+  compareState(on, manifest.state);
+  uint64_t deviceBytes = bytesOf(manifest.state);
   Phase memory(progress, "memory", deviceBytes);
-  restoreMemory(on, pipeline, bytes, manifest.memory, manifest.arrays, variables, [&](size_t count) { memory.advance(count); });
-  loadEventTimes(on, manifest);
+  restoreBytes(on, pipeline, bytes, manifest.state, [&](size_t count) { memory.advance(count); });
+  setClocks(on, manifest);
+  restoreState(on, manifest.state);
   faultPoint("resume.bytes-restored");
 
   on.ringPosition = manifest.barrier;

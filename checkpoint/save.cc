@@ -5,13 +5,12 @@
 #include <ctime>
 #include <set>
 
-#include "checkpoint/arrays.h"
 #include "checkpoint/device-identity.h"
-#include "checkpoint/device-memory.h"
+#include "checkpoint/pending-calls.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
-#include "checkpoint/pending-calls.h"
+#include "checkpoint/state.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 
@@ -35,16 +34,6 @@ std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
   return blobs;
 }
 
-std::map<uint64_t, double> eventTimesOf(stub::Execution& on) {
-  std::map<uint64_t, double> times;
-  for (unsigned device = 0; device < on.deviceCount(); ++device) {
-    if (on.isEnded(device)) continue;
-    on.select(device);
-    times.merge(on.eventTimes.times(device, on.handles.of(api::Kind::EVENT)));
-  }
-  return times;
-}
-
 Manifest describe(stub::Execution& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
   Manifest manifest;
   manifest.software = VGPU_VERSION;
@@ -55,12 +44,8 @@ Manifest describe(stub::Execution& on, const Identity& identity, const PendingCa
   manifest.barrier = pending.barrier;
   manifest.head = pending.head;
   manifest.objectCount = objectCount;
-  manifest.variables = variablesOf(on);
-  manifest.memory = memoryOf(on, manifest.variables);
-  manifest.arrays = arraysOf(on);
   manifest.blobs = blobsOf(on);
-  manifest.textures = texturesOf(on);
-  manifest.eventTimes = eventTimesOf(on);
+  manifest.state = saveState(on);
   return manifest;
 }
 
@@ -82,39 +67,19 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter&
   return file.finish();
 }
 
-// Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
-void requireSavable(const stub::Execution& on) {
-  for (auto [module, number] : on.modules) {
-    auto* blob = on.blobs.find(number);
-    if (blob == nullptr) continue;
-    if (!blob->facts().unknown.empty())
-      fail(fmt::format(
-          "module {:#x} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
-          "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to have it "
-          "suspended",
-          module, blob->facts().unknown));
-    if (blob->facts().usesHeap)
-      fail(fmt::format(
-          "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
-          "program goes on; give its kernels memory from cudaMalloc to have it suspended",
-          module));
-  }
-}
-
 Report saveQuiesced(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
-                 const Progress& progress) {
+                    const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
-  requireSavable(on);
   auto records = recordsOf(objects, on.ringPosition);
   PendingCalls pending = capturePendingCalls(on.shared(), on.ringPosition);
   Manifest manifest = describe(on, identity, pending, records.size());
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
-  uint64_t deviceBytes = bytesOf(manifest.memory) + bytesOf(manifest.arrays);
+  uint64_t deviceBytes = bytesOf(manifest.state);
   Phase phase(progress, "memory", deviceBytes);
   FileWriter file = directory.create(bytesFile);
-  saveMemory(on, pipeline, file, manifest.memory, manifest.arrays, [&](size_t bytes) {
+  saveBytes(on, pipeline, file, manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });

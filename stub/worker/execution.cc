@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include "stub/worker/dispatch.h"
+#include "stub/worker/kinds/kind.h"
 #include "vgpu/api/effects.h"
 
 namespace vgpu::stub {
@@ -119,16 +120,8 @@ void Execution::noteFault(CUresult code) {
 }
 
 void Execution::endDevice(unsigned device) {
-  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE, api::Kind::STREAM, api::Kind::EVENT,
-                         api::Kind::ARRAY, api::Kind::MIPMAPPED_ARRAY, api::Kind::TEXTURE, api::Kind::SURFACE})
-    handles.removeOf(kind, device);
-  textures.forgetAll(device);
-  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
-  std::erase_if(modules, isOfDevice);
-  std::erase_if(arrays, isOfDevice);
-  std::erase_if(functions, isOfDevice);
-  std::erase_if(variables, isOfDevice);
-  eventTimes.forgetAll(device);
+  for (const KindModule* kind : kinds())
+    if (kind->drop != nullptr) kind->drop(*this, device);
   endedDevices |= 1u << device;
 }
 

@@ -86,30 +86,4 @@ CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoP
   return CUDA_SUCCESS;
 }
 
-CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Reply&) {
-  if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
-  on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
-  if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
-  return CUDA_SUCCESS;
-}
-
-CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Reply&) {
-  on.handles.get(api::Kind::MEMORY, p.getAddress());
-  if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
-  on.handles.remove(api::Kind::MEMORY, p.getAddress());
-  return CUDA_SUCCESS;
-}
-
-CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {
-  if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
-  on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
-  return CUDA_SUCCESS;
-}
-
-CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Reply&) {
-  on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
-  on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
-  return CUDA_SUCCESS;
-}
-
 }  // namespace vgpu::stub

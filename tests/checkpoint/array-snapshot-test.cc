@@ -199,18 +199,18 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  contains(refusal([](auto& json) { json["textures"][1][2] = 3; }),
+  contains(refusal([](auto& json) { json["state"]["textures"][1][2] = 3; }),
            "has the number 4 on this device, and the program knows it by 3");
   contains(refusal([](auto& json) {
-             json["textures"].push_back({99, 0, 9, 0});
+             json["state"]["textures"].push_back({99, 0, 9, 0});
            }),
            "the texture 0x63, which no object of it makes");
-  contains(refusal([](auto& json) { json["textures"][0][1] = 7; }), "field textures is missing or makes no sense");
-  contains(refusal([](auto& json) { json["textures"][0][2] = uint64_t{1} << 40; }),
-           "field textures is missing or makes no sense");
-  contains(refusal([](auto& json) { json["arrays"][1][1] = 8; }),
+  contains(refusal([](auto& json) { json["state"]["textures"][0][1] = 7; }), "state textures: row 0 makes no sense");
+  contains(refusal([](auto& json) { json["state"]["textures"][0][2] = uint64_t{1} << 40; }),
+           "state textures: row 0 makes no sense");
+  contains(refusal([](auto& json) { json["state"]["arrays"][1][1] = 8; }),
            "8 bytes of the array 0xc, and its objects make one of 12");
-  contains(refusal([](auto& json) { json["arrays"][0][0] = 77; }), "no such array");
+  contains(refusal([](auto& json) { json["state"]["arrays"][0][0] = 77; }), "no such array");
   CHECK(saved.restored([](stub::Worker&) {}) == "");
 }
 

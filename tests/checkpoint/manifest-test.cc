@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/state.h"
 #include "files.h"
 
 using namespace vgpu;
@@ -11,6 +12,8 @@ using namespace vgpu::checkpoint;
 using namespace vgpu::test;
 
 namespace {
+
+Row number(auto... cells) { return {static_cast<uint64_t>(cells)...}; }
 
 Manifest sample() {
   Manifest m;
@@ -22,12 +25,12 @@ Manifest sample() {
   m.barrier = 64;
   m.head = 192;
   m.objectCount = 3;
-  m.memory = {{0, 0x2000'0000'0000, 4096}, {1, 0x2100'0000'0000, 1}};
-  m.arrays = {{11, 300}, {12, 16}};
   m.blobs = {{1, 100}};
-  m.variables = {{77, "head", 0x7f00'0000'0100, 8}};
-  m.textures = {{21, 0, 3, false}, {22, 1, 1, true}};
-  m.eventTimes = {{5, 1.0 / 3}};
+  m.state["memory"] = {number(0, 0x2000'0000'0000, 4096), number(1, 0x2100'0000'0000, 1)};
+  m.state["arrays"] = {number(11, 300), number(12, 16)};
+  m.state["variables"] = {{uint64_t{77}, "head", uint64_t{0x7f00'0000'0100}, uint64_t{8}}};
+  m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};
+  m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
   return m;
 }
@@ -67,13 +70,40 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.barrier == 64);
   CHECK(read.head == 192);
   CHECK(read.objectCount == 3);
-  CHECK(read.memory == m.memory);
-  CHECK(read.arrays == m.arrays);
   CHECK(read.blobs == m.blobs);
-  CHECK(read.variables == m.variables);
-  CHECK(read.textures == m.textures);
-  CHECK(read.eventTimes == m.eventTimes);
+  CHECK(read.state == m.state);
   CHECK(read.files == m.files);
+}
+
+TEST_CASE("state that no kind keeps is refused by the table's name") {
+  ScratchDirectory scratch;
+  auto refusal = [&](auto change) -> std::string {
+    Manifest manifest = readText(scratch, changed([&](auto& json) { change(json["state"]); }));
+    try {
+      requireValid(SnapshotReader(scratch.path), manifest);
+    } catch (const kj::Exception& exception) {
+      return exception.getDescription().cStr();
+    }
+    return "";
+  };
+  auto refused = [&](auto change, const char* why) {
+    std::string text = refusal(change);
+    INFO(text);
+    CHECK(text.find(why) != std::string::npos);
+  };
+  CHECK(refusal([](auto&) {}) == "");
+  refused([](auto& state) { state["graphs"] = nlohmann::json::array(); }, "state graphs: objects of a kind that this build");
+  refused([](auto& state) { state["streams"] = nlohmann::json::array(); }, "state streams: objects of a kind");
+  refused([](auto& state) { state.erase("arrays"); }, "state arrays is missing");
+  refused([](auto& state) { state["memory"][0][0] = 2; }, "state memory: row 0 makes no sense");
+  refused([](auto& state) { state["memory"][1][1] = "text"; }, "state memory: row 1 makes no sense");
+  refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 makes no sense");
+  refused([](auto& state) { state["arrays"][1][1] = 0; }, "state arrays: row 1 makes no sense");
+  refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");
+  refused([](auto& state) { state["textures"][0][2] = uint64_t{1} << 40; }, "state textures: row 0 makes no sense");
+  refused([](auto& state) { state["variables"][0][2] = ~uint64_t{0} - 0x1ff; }, "state variables: row 0 makes no sense");
+  refused([](auto& state) { state["variables"][0][3] = ~uint64_t{0} / 2; }, "state variables: row 0 makes no sense");
+  refused([](auto& state) { state["eventTimes"][0][1] = 3; }, "state eventTimes: row 0 makes no sense");
 }
 
 TEST_CASE("identity is read from the manifest alone") {
@@ -130,14 +160,10 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
     CHECK_THROWS_AS(readText(scratch, changed([&](auto& json) { json[field] = nullptr; })), kj::Exception);
     CHECK_THROWS_AS(readText(scratch, changed([&](auto& json) { json[field] = {{"a", -1}}; })), kj::Exception);
   }
-  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["memory"][0][1] = -1; })),
-                       doctest::Contains("field memory"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["memory"][0][0] = 2; })),
-                       doctest::Contains("field memory"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["variables"][0][2] = ~uint64_t{0} - 0x1ff; })),
-                       doctest::Contains("field variables"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["variables"][0][3] = ~uint64_t{0} / 2; })),
-                       doctest::Contains("field variables"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["state"]["memory"][0][1] = -1; })),
+                       doctest::Contains("field state"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["state"]["memory"][0] = 7; })),
+                       doctest::Contains("field state"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["files"].erase("pending-calls"); })),
                        doctest::Contains("field pending-calls"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),

@@ -81,7 +81,7 @@ TEST_CASE("a variable that lies elsewhere is refused by its symbol, with both ad
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
   saved.forge([](auto& json) {
-    for (auto& row : json["variables"])
+    for (auto& row : json["state"]["variables"])
       if (row[1] == "total") row[2] = row[2].template get<uint64_t>() + 256;
   });
   std::string text = saved.refusal();
@@ -100,8 +100,8 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   saved.forge([](auto& json) { json["arenas"]["hostBase"] = 4096; });
   contains(saved.refusal(), "file manifest.json: arenas");
   writeFile(saved.path + "/manifest.json", good);
-  saved.forge([](auto& json) { json["memory"][0][1] = 0x2000'4000'0000; });
-  contains(saved.refusal(), "file bytes: range");
+  saved.forge([](auto& json) { json["state"]["memory"][0][1] = 0x2000'4000'0000; });
+  contains(saved.refusal(), "belong to no object of the snapshot");
   writeFile(saved.path + "/manifest.json", good);
   saved.forge([](auto& json) { json["ring"]["head"] = json["ring"]["head"].template get<uint64_t>() + 64; });
   contains(saved.refusal(), "file pending-calls: position");

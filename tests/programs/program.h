@@ -95,7 +95,8 @@ inline void pausePoint() {
     std::perror(reached.c_str());
     std::exit(3);
   }
-  const int pollMicroseconds = 2000, limitSeconds = 120;
+  const char* limit = std::getenv("VGPU_TIME_LIMIT");  // of tests/run-flavour, larger under sanitizers
+  const int pollMicroseconds = 2000, limitSeconds = limit ? std::atoi(limit) : 120;
   for (int polls = 0; access(go.c_str(), F_OK) != 0; ++polls) {
     if (polls > limitSeconds * (1000000 / pollMicroseconds)) {
       std::fprintf(stderr, "pause point: %s did not appear within %d s\n", go.c_str(), limitSeconds);

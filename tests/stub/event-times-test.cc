@@ -1,4 +1,4 @@
-#include "stub/worker/event-times.h"
+#include "stub/worker/kinds/event-times.h"
 
 #include <doctest/doctest.h>
 
@@ -57,7 +57,8 @@ TEST_CASE("a time between two events of an old session is as exact after a resto
 
   EventTimes after(driver);
   after.start(0);
-  after.load(0, day + 5000, times);
+  after.setClock(0, day + 5000);
+  for (auto [event, time] : times) after.load(event, time);
   for (CUevent start : events)
     for (CUevent end : events) {
       float milliseconds = -1;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/state.h"
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
@@ -17,11 +17,10 @@ namespace {
 using checkpoint::Manifest;
 using nlohmann::json;
 
-uint64_t memoryBytes(const Manifest& manifest) {
-  uint64_t total = 0;
-  for (const auto& range : manifest.memory) total += range.bytes;
-  for (const auto& array : manifest.arrays) total += array.bytes;
-  return total;
+const Rows& rowsOf(const Manifest& manifest, const char* kind) {
+  static const Rows none;
+  auto table = manifest.state.find(kind);
+  return table == manifest.state.end() ? none : table->second;
 }
 
 uint64_t storedBytes(const Manifest& manifest) {
@@ -35,10 +34,9 @@ json toJson(const Manifest& manifest, const std::string& path) {
   for (const auto& device : manifest.devices) {
     devices.push_back({{"name", device.name}, {"uuid", device.uuid}, {"memoryBytes", device.memoryBytes}});
   }
-  for (const auto& variable : manifest.variables) {
+  for (const auto& row : rowsOf(manifest, "variables"))
     variables.push_back(
-        {{"symbol", variable.symbol}, {"address", fmt::format("{:#x}", variable.address)}, {"bytes", variable.bytes}});
-  }
+        {{"symbol", textIn(row, 1)}, {"address", fmt::format("{:#x}", numberIn(row, 2))}, {"bytes", numberIn(row, 3)}});
   for (const auto& [name, sum] : manifest.files) files[name] = {{"bytes", sum.bytes}, {"checksum", sum.checksum}};
   return {{"directory", path},
           {"version", manifest.version},
@@ -52,9 +50,9 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"barrier", manifest.barrier},
           {"head", manifest.head},
           {"objects", manifest.objectCount},
-          {"ranges", manifest.memory.size()},
-          {"arrays", manifest.arrays.size()},
-          {"deviceBytes", memoryBytes(manifest)},
+          {"ranges", rowsOf(manifest, "memory").size()},
+          {"arrays", rowsOf(manifest, "arrays").size()},
+          {"deviceBytes", checkpoint::bytesOf(manifest.state)},
           {"storedBytes", storedBytes(manifest)},
           {"variables", variables},
           {"files", files}};
@@ -74,18 +72,20 @@ void print(const Manifest& manifest, const std::string& path) {
          fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
   show("objects", std::to_string(manifest.objectCount));
-  show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(memoryBytes(manifest)), manifest.memory.size(),
-                             manifest.arrays.size()));
-  show("variables", std::to_string(manifest.variables.size()));
+  show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(checkpoint::bytesOf(manifest.state)), rowsOf(manifest, "memory").size(),
+                             rowsOf(manifest, "arrays").size()));
+  show("variables", std::to_string(rowsOf(manifest, "variables").size()));
   show("position", fmt::format("{}, {} not executed", manifest.barrier, humanBytes(manifest.head - manifest.barrier)));
-  for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<8} {}", name, humanBytes(sum.bytes)));
+  for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 
 }  // namespace
 
 int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();
-  Manifest manifest = checkpoint::readManifest(checkpoint::SnapshotReader(path));
+  checkpoint::SnapshotReader reader(path);
+  Manifest manifest = checkpoint::readManifest(reader);
+  checkpoint::requireValid(reader, manifest);
   if (asJson) {
     printJson(toJson(manifest, path));
   } else {

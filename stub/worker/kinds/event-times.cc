@@ -1,4 +1,4 @@
-#include "stub/worker/event-times.h"
+#include "stub/worker/kinds/event-times.h"
 
 #include <algorithm>
 
@@ -80,11 +80,6 @@ double EventTimes::now(unsigned device) {
   driver.cuEventDestroy_v2(event);
   require(driver, result, "reading the clock");
   return clocks[device].offset + sinceZero;
-}
-
-void EventTimes::load(unsigned device, double clock, const std::map<uint64_t, double>& times) {
-  clocks[device].offset = clock;
-  saved.insert(times.begin(), times.end());
 }
 
 }  // namespace vgpu::stub

@@ -1,5 +1,6 @@
-// By hand: waiting, and events. The GPU itself writes that it has come to a place: the worker is not on the return path.
+// Streams, and waiting for them: the GPU itself writes that it has come to a place, so the worker is not on the return path.
 #include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
 
 namespace vgpu::stub {
 
@@ -31,15 +32,6 @@ CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDe
   return on.driver.cuStreamDestroy_v2(stream);
 }
 
-CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Reply&) {
-  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
-  CUstream stream = on.stream(p.getStream());
-  if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult error = on.driver.cuEventRecord(event, stream)) return error;
-  on.eventTimes.recorded(p.getEvent());
-  return on.signal(stream, on.shared().completionWord(p.getLine()).done, on.sequence());
-}
-
 CUresult streamMark(Execution& on, const api::FrameReader<api::Cuda::StreamMarkParams>& p, Reply&) {
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
   return on.signal(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, on.sequence());
@@ -55,20 +47,7 @@ CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunct
   return on.await(stream, completion.answered, on.sequence());
 }
 
-CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Reply&) {
-  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
-  on.handles.remove(api::Kind::EVENT, p.getHEvent());
-  on.eventTimes.forget(p.getHEvent());
-  return on.driver.cuEventDestroy_v2(event);
-}
-
-CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::EventElapsedTimeParams>& p, Reply& reply) {
-  auto start = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getStart()));
-  auto end = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEnd()));
-  float milliseconds = 0;
-  if (CUresult error = on.eventTimes.elapsed(on.device(), p.getStart(), start, p.getEnd(), end, milliseconds)) return error;
-  reply.init<api::Cuda::EventElapsedTimeResults>().setMilliseconds(milliseconds);
-  return CUDA_SUCCESS;
-}
+const KindModule streamKind{.name = "streams",
+                            .drop = [](Execution& on, unsigned device) { on.handles.removeOf(api::Kind::STREAM, device); }};
 
 }  // namespace vgpu::stub

@@ -1,4 +1,4 @@
-#include "stub/worker/texture-handles.h"
+#include "stub/worker/kinds/texture-handles.h"
 
 namespace vgpu::stub {
 

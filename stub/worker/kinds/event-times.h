@@ -33,7 +33,9 @@ class EventTimes {
   // For a snapshot of an idle GPU: every event's time, `real` giving each its handle; and the clock's own time.
   std::map<uint64_t, double> times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real);
   double now(unsigned device);
-  void load(unsigned device, double clock, const std::map<uint64_t, double>& times);
+  // In a restored session: the clock goes on from `time`, and `event` happened at `time`.
+  void setClock(unsigned device, double time) { clocks[device].offset = time; }
+  void load(uint64_t event, double time) { saved[event] = time; }
 
  private:
   // Time of one event, as exact as a float is that counts from the clock's zero. CUDA's answer where it has none.

@@ -1,8 +1,20 @@
-// By hand: modules, functions, variables and launches.
+// Modules, their functions and their variables, and launches. Images are placed by the driver, so a restore compares where each
+// variable lies.
+#include "stub/worker/kinds/module.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <map>
+#include <tuple>
 
 #include "cuda-handlers.h"
 #include "stub/worker/image-store.h"
+#include "stub/worker/kinds/function.h"
+#include "stub/worker/kinds/kind.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
@@ -16,21 +28,6 @@ void keepImage(Execution& on, Blob& blob) {
   if (on.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
   on.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
   blob.noteKept();
-}
-
-// Every attribute of the function that the driver knows.
-template <typename Results>
-void tellAttributes(Execution& on, CUfunction function, Results& results) {
-  static_assert(CU_FUNC_ATTRIBUTE_MAX <= 64);
-  uint64_t known = 0;
-  auto attributes = results.initAttributes(CU_FUNC_ATTRIBUTE_MAX);
-  for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
-    int value = 0;
-    if (on.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) != CUDA_SUCCESS) continue;
-    attributes.set(i, value);
-    known |= uint64_t{1} << i;
-  }
-  results.setKnown(known);
 }
 
 }  // namespace
@@ -118,54 +115,95 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   return CUDA_SUCCESS;
 }
 
-CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAttributesParams>& p, Reply& reply) {
-  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
-  auto results = reply.init<api::Cuda::FuncAttributesResults>();
-  tellAttributes(on, function, results);
-  return CUDA_SUCCESS;
+namespace {
+
+void drop(Execution& on, unsigned device) {
+  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE}) on.handles.removeOf(kind, device);
+  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
+  std::erase_if(on.modules, isOfDevice);
+  std::erase_if(on.functions, isOfDevice);
+  std::erase_if(on.variables, isOfDevice);
 }
 
-CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::OccupancyTableParams>& p, Reply& reply) {
-  constexpr unsigned most = 256;  // as many as a reply has room for, and more than a block has warps
-  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
-  auto sizes = p.getBlockSizes();
-  auto shared = p.getSharedBytes();
-  if (sizes.size() != shared.size() || sizes.size() > most) return CUDA_ERROR_INVALID_VALUE;
-  auto reported = reply.init<api::Cuda::OccupancyTableResults>();
-  auto results = reported.initResults(sizes.size());
-  auto blocks = reported.initNumBlocks(sizes.size());
-  for (unsigned i = 0; i < sizes.size(); ++i) {
-    int count = 0;
-    results.set(i, on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, function, sizes[i], shared[i],
-                                                                                  p.getFlags()));
-    blocks.set(i, count);
+// Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
+void requireSavable(const Execution& on) {
+  for (auto [module, number] : on.modules) {
+    auto* blob = on.blobs.find(number);
+    if (blob == nullptr) continue;
+    if (!blob->facts().unknown.empty())
+      fail(fmt::format(
+          "module {:#x} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
+          "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to have it "
+          "suspended",
+          module, blob->facts().unknown));
+    if (blob->facts().usesHeap)
+      fail(fmt::format(
+          "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
+          "program goes on; give its kernels memory from cudaMalloc to have it suspended",
+          module));
   }
-  return CUDA_SUCCESS;
 }
 
-CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Reply&) {
-  auto found = on.functions.find(p.getFunction());
-  if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
-  auto& function = found->second;
-  auto parameters = p.getParameters();
-  if (parameters.size() < function.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
+// A row: module, symbol, address, bytes. Every variable of every loaded module, whether the program ever asked for it or not.
+Rows save(Execution& on) {
+  requireSavable(on);
+  Rows rows;
+  auto add = [&](const ModuleVariable& v) { rows.push_back({v.module, v.name, v.address, v.bytes}); };
+  for (auto& [handle, variable] : on.variables) add(variable);
+  for (auto& variable : on.allVariables()) add(variable);
+  std::ranges::sort(rows);
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
 
-  size_t bytes = parameters.size();
-  std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
-                             CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  CUstream stream = on.stream(p.getStream());
-  on.launched(p.getStream(), p.getFunction());
-  if (on.prints) on.noteLaunch();
-  if (p.getCooperative()) {
-    CUlaunchAttribute cooperative{};
-    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    cooperative.value.cooperative = 1;
-    CUlaunchConfig config{p.getGridX(),  p.getGridY(),       p.getGridZ(), p.getBlockX(), p.getBlockY(),
-                          p.getBlockZ(), p.getSharedBytes(), stream,       &cooperative,  1};
-    return on.driver.cuLaunchKernelEx(&config, function.real, nullptr, extra.data());
+// So that whoever rounds its end up stays below the highest address.
+bool isValid(const Row& row, uint64_t devices) {
+  ModuleVariable variable = variableOf(row);
+  return handleDevice(variable.module) < devices && variable.bytes <= deviceArenaBytes &&
+         variable.address <= std::numeric_limits<uint64_t>::max() - 2 * deviceArenaBytes;
+}
+
+void compare(Execution& on, const Rows& rows) {
+  std::map<std::pair<uint64_t, std::string>, ModuleVariable> here;
+  for (auto& [handle, variable] : on.variables) here.emplace(std::pair(variable.module, variable.name), variable);
+  for (auto& variable : on.allVariables()) here.emplace(std::pair(variable.module, variable.name), variable);
+  for (auto& row : rows) {
+    ModuleVariable saved = variableOf(row);
+    auto found = here.find({saved.module, saved.name});
+    if (found == here.end())
+      fail(fmt::format("the snapshot keeps the variable {}, which no object of it makes", saved.name));
+    auto& now = found->second;
+    if (now.address != saved.address || now.bytes != saved.bytes)
+      fail(fmt::format("the variable {} lies at {:#x} ({} bytes) on this device, and the program knows it at {:#x} ({} "
+                       "bytes): the driver placed its module elsewhere, so this snapshot cannot be resumed here",
+                       saved.name, now.address, now.bytes, saved.address, saved.bytes));
   }
-  return on.driver.cuLaunchKernel(function.real, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(),
-                                  p.getBlockZ(), p.getSharedBytes(), stream, nullptr, extra.data());
 }
+
+uint64_t bytes(const Row& row) { return numberIn(row, 3); }
+
+void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  readDevice(on, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, out, bytes);
+}
+
+void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  writeDevice(on, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, in, bytes);
+}
+
+}  // namespace
+
+ModuleVariable variableOf(const Row& row) {
+  return {.module = numberIn(row, 0), .name = textIn(row, 1), .address = numberIn(row, 2), .bytes = numberIn(row, 3)};
+}
+
+const KindModule moduleKind{.name = "variables",
+                            .drop = drop,
+                            .columns = "nsnn",
+                            .isValid = isValid,
+                            .save = save,
+                            .compare = compare,
+                            .bytes = bytes,
+                            .read = read,
+                            .write = write};
 
 }  // namespace vgpu::stub

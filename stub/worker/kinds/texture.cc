@@ -1,6 +1,12 @@
-// By hand: texture and surface objects.
+// Texture and surface objects. The program holds the device's numbers of them: texture-handles.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
 #include "vgpu/api/array-format.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
@@ -115,5 +121,63 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
 CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::SurfaceDestroyParams>& p, Reply&) {
   return destroyLater(on, p.getSurface(), true);
 }
+
+namespace {
+
+// A row: virtual handle, device, number, whether it is a surface.
+TextureHandle objectOf(const Row& row) {
+  return {.surface = numberIn(row, 3) != 0, .device = static_cast<unsigned>(numberIn(row, 1)), .value = numberIn(row, 2)};
+}
+
+void drop(Execution& on, unsigned device) {
+  on.handles.removeOf(api::Kind::TEXTURE, device);
+  on.handles.removeOf(api::Kind::SURFACE, device);
+  on.textures.forgetAll(device);
+}
+
+Rows save(Execution& on) {
+  Rows rows;
+  for (auto& [handle, object] : on.textures.live())
+    rows.push_back({handle, uint64_t{object.device}, object.value, uint64_t{object.surface}});
+  std::ranges::sort(rows);
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t devices) {
+  constexpr uint64_t most = 1 << 20;  // that a restore may have to pass over: texture-handles.h
+  return numberIn(row, 1) < devices && numberIn(row, 2) <= most;
+}
+
+void prepare(Execution& on, const Rows& rows) {
+  std::unordered_map<uint64_t, TextureHandle> wanted;
+  for (auto& row : rows) wanted[numberIn(row, 0)] = objectOf(row);
+  on.textures.expect(std::move(wanted));
+}
+
+void compare(Execution& on, const Rows& rows) {
+  on.textures.finishRestore([&](unsigned device) { on.select(device); });
+  for (auto& row : rows) {
+    uint64_t handle = numberIn(row, 0);
+    TextureHandle saved = objectOf(row);
+    const char* kind = saved.surface ? "surface" : "texture";
+    auto found = on.textures.live().find(handle);
+    if (found == on.textures.live().end())
+      fail(fmt::format("the snapshot keeps the {} {:#x}, which no object of it makes", kind, handle));
+    if (found->second.value != saved.value)
+      fail(fmt::format("the {} {:#x} has the number {} on this device, and the program knows it by {}: the driver gives "
+                       "numbers in another order, so this snapshot cannot be resumed here",
+                       kind, handle, found->second.value, saved.value));
+  }
+}
+
+}  // namespace
+
+const KindModule textureKind{.name = "textures",
+                             .drop = drop,
+                             .columns = "nnnn",
+                             .isValid = isValid,
+                             .save = save,
+                             .prepare = prepare,
+                             .compare = compare};
 
 }  // namespace vgpu::stub

@@ -1,0 +1,116 @@
+#include "checkpoint/state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+using stub::KindModule;
+
+// Calls `visit(kind, rows)` for each kind that has state.
+template <typename Visit>
+void forTables(const StateTables& state, Visit visit) {
+  for (const KindModule* kind : stub::kinds())
+    if (auto table = state.find(kind->name); table != state.end()) visit(*kind, table->second);
+}
+
+bool hasColumns(const Row& row, std::string_view columns) {
+  auto isOf = [](const Cell& cell, char type) { return cell.index() == std::string_view("nts").find(type); };
+  return std::ranges::equal(row, columns, isOf);
+}
+
+// A row with bytes, an item of the file.
+struct Item {
+  const KindModule* kind;
+  const Row* row;
+};
+
+std::vector<Item> itemsOf(const StateTables& state) {
+  std::vector<Item> items;
+  forTables(state, [&](const KindModule& kind, const Rows& rows) {
+    if (kind.bytes == nullptr) return;
+    for (auto& row : rows)
+      if (kind.bytes(row) > 0) items.push_back({&kind, &row});
+  });
+  return items;
+}
+
+ChunkPlan planOf(const std::vector<Item>& items) {
+  std::vector<uint64_t> sizes;
+  for (auto& item : items) sizes.push_back(item.kind->bytes(*item.row));
+  return ChunkPlan(std::move(sizes));
+}
+
+}  // namespace
+
+StateTables saveState(stub::Execution& on) {
+  StateTables state;
+  for (const KindModule* kind : stub::kinds())
+    if (kind->save != nullptr) state[kind->name] = kind->save(on);
+  return state;
+}
+
+void requireValid(const SnapshotReader& directory, const Manifest& manifest) {
+  for (auto& [name, rows] : manifest.state) {
+    auto known = std::ranges::find_if(stub::kinds(), [&](auto* kind) { return kind->name == name && kind->save != nullptr; });
+    if (known == stub::kinds().end())
+      directory.refuse(manifestFile, fmt::format("state {}: objects of a kind that this build does not know", name));
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (!hasColumns(rows[i], (*known)->columns) || !(*known)->isValid(rows[i], manifest.devices.size()))
+        directory.refuse(manifestFile, fmt::format("state {}: row {} makes no sense", name, i));
+  }
+  for (const KindModule* kind : stub::kinds())
+    if (kind->save != nullptr && !manifest.state.contains(kind->name))
+      directory.refuse(manifestFile, fmt::format("state {} is missing", kind->name));
+}
+
+void prepareState(stub::Execution& on, const StateTables& state) {
+  forTables(state, [&](const KindModule& kind, const Rows& rows) {
+    if (kind.prepare != nullptr) kind.prepare(on, rows);
+  });
+}
+
+void compareState(stub::Execution& on, const StateTables& state) {
+  forTables(state, [&](const KindModule& kind, const Rows& rows) {
+    if (kind.compare != nullptr) kind.compare(on, rows);
+  });
+}
+
+void restoreState(stub::Execution& on, const StateTables& state) {
+  forTables(state, [&](const KindModule& kind, const Rows& rows) {
+    if (kind.restore != nullptr) kind.restore(on, rows);
+  });
+}
+
+uint64_t bytesOf(const StateTables& state) {
+  uint64_t bytes = 0;
+  for (auto& item : itemsOf(state)) bytes += item.kind->bytes(*item.row);
+  return bytes;
+}
+
+void saveBytes(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved) {
+  auto items = itemsOf(state);
+  writeChunks(pipeline, file, planOf(items), [&](const Piece& piece, std::byte* out) {
+    auto [kind, row] = items[piece.item];
+    kind->read(on, *row, piece.offset, out, piece.bytes);
+    moved(piece.bytes);
+  });
+}
+
+void restoreBytes(stub::Execution& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved) {
+  auto items = itemsOf(state);
+  readChunks(pipeline, file, planOf(items), [&](const Piece& piece, const std::byte* bytes) {
+    auto [kind, row] = items[piece.item];
+    kind->write(on, *row, piece.offset, bytes, piece.bytes);
+    moved(piece.bytes);
+  });
+  stub::require(on.driver, on.synchronize(), "copying to the device's memory");
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,202 @@
+// Arrays, mipmapped arrays and their levels. Their layout is the device's own: a snapshot has their bytes in the order that a
+// program sees, element after element, row after row.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+#include "vgpu/api/array-format.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+CUDA_ARRAY3D_DESCRIPTOR readShape(api::ArrayShape::Reader from) {
+  return {from.getWidth(),    from.getHeight(), from.getDepth(), static_cast<CUarray_format>(from.getFormat()),
+          from.getChannels(), from.getFlags()};
+}
+
+// An array whose bytes no snapshot could keep is not made.
+bool canBeSaved(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  return channelBytes(shape.Format) != 0 && (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
+}
+
+ArrayInfo infoOf(Execution& on, const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
+  return {on.device(), mipmap, uint64_t{shape.Width} * shape.NumChannels * channelBytes(shape.Format),
+          std::max<uint64_t>(shape.Height, 1), std::max<uint64_t>(shape.Depth, 1)};
+}
+
+}  // namespace
+
+CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Reply&) {
+  CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
+  CUarray array = nullptr;
+  if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (CUresult error = on.driver.cuArray3DCreate_v2(&array, &shape)) return error;
+  on.handles.add(api::Kind::ARRAY, p.getArray(), toWire(array));
+  on.arrays[p.getArray()] = infoOf(on, shape, 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDestroyParams>& p, Reply&) {
+  auto array = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
+  if (on.arrays.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
+  on.handles.remove(api::Kind::ARRAY, p.getArray());
+  on.arrays.erase(p.getArray());
+  return on.afterAllWork([&driver = on.driver, array] { return driver.cuArrayDestroy(array); });
+}
+
+CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Reply&) {
+  CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
+  CUmipmappedArray mipmap = nullptr;
+  if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (CUresult error = on.driver.cuMipmappedArrayCreate(&mipmap, &shape, p.getLevels())) return error;
+  on.handles.add(api::Kind::MIPMAPPED_ARRAY, p.getMipmap(), toWire(mipmap));
+  return CUDA_SUCCESS;
+}
+
+CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLevelParams>& p, Reply& reply) {
+  auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
+  CUarray level = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  if (CUresult error = on.driver.cuMipmappedArrayGetLevel(&level, mipmap, p.getIndex())) return error;
+  if (CUresult error = on.driver.cuArray3DGetDescriptor_v2(&shape, level)) return error;
+  on.handles.add(api::Kind::ARRAY, p.getLevel(), toWire(level));
+  on.arrays[p.getLevel()] = infoOf(on, shape, p.getMipmap());
+  auto reported = reply.init<api::Cuda::MipmapLevelResults>().initShape();
+  reported.setWidth(shape.Width);
+  reported.setHeight(shape.Height);
+  reported.setDepth(shape.Depth);
+  reported.setFormat(shape.Format);
+  reported.setChannels(shape.NumChannels);
+  reported.setFlags(shape.Flags);
+  return CUDA_SUCCESS;
+}
+
+CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDestroyParams>& p, Reply&) {
+  uint64_t handle = p.getMipmap();
+  auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, handle));
+  on.handles.remove(api::Kind::MIPMAPPED_ARRAY, handle);
+  std::erase_if(on.arrays, [&](auto& array) {
+    if (array.second.mipmap != handle) return false;
+    on.handles.remove(api::Kind::ARRAY, array.first);
+    return true;
+  });
+  return on.afterAllWork([&driver = on.driver, mipmap] { return driver.cuMipmappedArrayDestroy(mipmap); });
+}
+
+namespace {
+
+// A part of an array that is a rectangle of one slice, and where its bytes lie in the order of the file.
+struct Part {
+  uint64_t x, row, slice, width, rows, done;
+};
+
+// Calls `copy` for the parts of [offset, offset + bytes), in order: the rest of a row, whole rows, the start of a row.
+template <typename Copy>
+void forParts(const ArrayInfo& array, uint64_t offset, uint64_t bytes, Copy copy) {
+  for (uint64_t done = 0; done < bytes;) {
+    uint64_t at = offset + done, left = bytes - done, row = at / array.rowBytes;
+    Part part{at % array.rowBytes, row % array.rows, row / array.rows, 0, 1, done};
+    bool whole = part.x == 0 && left >= array.rowBytes;
+    part.rows = whole ? std::min(left / array.rowBytes, array.rows - part.row) : 1;
+    part.width = whole ? array.rowBytes : std::min(left, array.rowBytes - part.x);
+    copy(part);
+    done += part.width * part.rows;
+  }
+}
+
+CUDA_MEMCPY3D boxOf(const Part& part) {
+  CUDA_MEMCPY3D copy{};
+  copy.WidthInBytes = part.width;
+  copy.Height = part.rows;
+  copy.Depth = 1;
+  return copy;
+}
+
+void run(Execution& on, const CUDA_MEMCPY3D& copy) {
+  require(on.driver, on.driver.cuMemcpy3D_v2(&copy), "copying an array");
+}
+
+CUarray realOf(const Execution& on, const Row& row) {
+  return fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, numberIn(row, 0)));
+}
+
+void drop(Execution& on, unsigned device) {
+  on.handles.removeOf(api::Kind::ARRAY, device);
+  on.handles.removeOf(api::Kind::MIPMAPPED_ARRAY, device);
+  std::erase_if(on.arrays, [&](auto& entry) { return handleDevice(entry.first) == device; });
+}
+
+// A row: virtual handle, bytes.
+Rows save(Execution& on) {
+  Rows rows;
+  for (auto& [handle, array] : on.arrays) rows.push_back({handle, array.bytes()});
+  std::ranges::sort(rows);
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t) { return numberIn(row, 1) > 0 && numberIn(row, 1) <= deviceArenaBytes; }
+
+void compare(Execution& on, const Rows& rows) {
+  for (auto& row : rows) {
+    uint64_t handle = numberIn(row, 0), bytes = numberIn(row, 1);
+    auto found = on.arrays.find(handle);
+    if (found == on.arrays.end() || found->second.bytes() != bytes)
+      fail(fmt::format("the snapshot keeps {} bytes of the array {:#x}, and its objects make {}", bytes, handle,
+                       found == on.arrays.end() ? "no such array" : fmt::format("one of {}", found->second.bytes())));
+  }
+}
+
+uint64_t bytes(const Row& row) { return numberIn(row, 1); }
+
+void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  auto& info = on.arrays.at(numberIn(row, 0));
+  on.select(info.device);
+  forParts(info, offset, bytes, [&](const Part& part) {
+    CUDA_MEMCPY3D copy = boxOf(part);
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = realOf(on, row);
+    copy.srcXInBytes = part.x;
+    copy.srcY = part.row;
+    copy.srcZ = part.slice;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = out + part.done;
+    copy.dstPitch = part.width;
+    run(on, copy);
+  });
+}
+
+void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  std::vector<std::byte> zeros(in == nullptr ? bytes : 0);
+  auto& info = on.arrays.at(numberIn(row, 0));
+  on.select(info.device);
+  forParts(info, offset, bytes, [&](const Part& part) {
+    CUDA_MEMCPY3D copy = boxOf(part);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = (in == nullptr ? zeros.data() : in) + part.done;
+    copy.srcPitch = part.width;
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = realOf(on, row);
+    copy.dstXInBytes = part.x;
+    copy.dstY = part.row;
+    copy.dstZ = part.slice;
+    run(on, copy);
+  });
+}
+
+}  // namespace
+
+const KindModule arrayKind{.name = "arrays",
+                           .drop = drop,
+                           .columns = "nn",
+                           .isValid = isValid,
+                           .save = save,
+                           .compare = compare,
+                           .bytes = bytes,
+                           .read = read,
+                           .write = write};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,61 @@
+// Events. When one happened is kept over a suspend: event-times.h.
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::stub {
+
+CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Reply&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
+  CUstream stream = on.stream(p.getStream());
+  if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = on.driver.cuEventRecord(event, stream)) return error;
+  on.eventTimes.recorded(p.getEvent());
+  return on.signal(stream, on.shared().completionWord(p.getLine()).done, on.sequence());
+}
+
+CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Reply&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
+  on.handles.remove(api::Kind::EVENT, p.getHEvent());
+  on.eventTimes.forget(p.getHEvent());
+  return on.driver.cuEventDestroy_v2(event);
+}
+
+CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::EventElapsedTimeParams>& p, Reply& reply) {
+  auto start = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getStart()));
+  auto end = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEnd()));
+  float milliseconds = 0;
+  if (CUresult error = on.eventTimes.elapsed(on.device(), p.getStart(), start, p.getEnd(), end, milliseconds)) return error;
+  reply.init<api::Cuda::EventElapsedTimeResults>().setMilliseconds(milliseconds);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+void drop(Execution& on, unsigned device) {
+  on.handles.removeOf(api::Kind::EVENT, device);
+  on.eventTimes.forgetAll(device);
+}
+
+// A row: virtual handle, time on the clock of its device.
+Rows save(Execution& on) {
+  Rows rows;
+  for (unsigned device = 0; device < on.deviceCount(); ++device) {
+    if (on.isEnded(device)) continue;
+    on.select(device);
+    for (auto [event, time] : on.eventTimes.times(device, on.handles.of(api::Kind::EVENT))) rows.push_back({event, time});
+  }
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t devices) { return handleDevice(numberIn(row, 0)) < devices; }
+
+void restore(Execution& on, const Rows& rows) {
+  for (auto& row : rows) on.eventTimes.load(numberIn(row, 0), timeIn(row, 1));
+}
+
+}  // namespace
+
+const KindModule eventKind{
+    .name = "eventTimes", .drop = drop, .columns = "nt", .isValid = isValid, .save = save, .restore = restore};
+
+}  // namespace vgpu::stub

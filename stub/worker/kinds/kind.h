@@ -1,0 +1,57 @@
+// What a worker does with one kind of object: execute its calls, drop, save, restore and compare its objects, side by side in the
+// file of the kind's name. The end of a device, save and restore go over the table of kinds and know none of them by name.
+//
+// A snapshot keeps each object's recipe, and for many kinds nothing else. What a recipe does not bring back is state: a row for
+// each object (for memory, each range), and bytes on the device behind a row.
+//
+// Used by the working thread, quiesced. Rows come from a snapshot, which is not trusted: isValid() looks at each first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "vgpu/objects/state-table.h"
+
+namespace vgpu::stub {
+
+class Execution;
+
+struct KindModule {
+  const char* name;  // of its table in a snapshot
+
+  // Forgets the objects of `device`, which have ended with its context.
+  void (*drop)(Execution& on, unsigned device) = nullptr;
+
+  // The columns of a row, a letter each: n a number, t a time in milliseconds, s text. Without columns there is no state.
+  const char* columns = "";
+  // Whether a row with these columns can be one of a session with this many devices.
+  bool (*isValid)(const Row& row, uint64_t devices) = nullptr;
+  // Of all objects of all devices, in the same order whenever it is called. Throws kj::Exception, for a person, if an object
+  // cannot be saved.
+  Rows (*save)(Execution& on) = nullptr;
+  // Before the recipes are executed: what the objects that they make have to be.
+  void (*prepare)(Execution& on, const Rows& rows) = nullptr;
+  // After them. Throws kj::Exception that names an object which is not there or is not what it was.
+  void (*compare)(Execution& on, const Rows& rows) = nullptr;
+  // What neither recipes nor bytes bring back.
+  void (*restore)(Execution& on, const Rows& rows) = nullptr;
+
+  // The bytes behind a row; without this function there are none.
+  uint64_t (*bytes)(const Row& row) = nullptr;
+  // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. Writes may be on
+  // their way when the function returns.
+  void (*read)(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;
+  void (*write)(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
+};
+
+extern const KindModule memoryKind, moduleKind, arrayKind, textureKind, streamKind, eventKind;
+
+// In the order in which a snapshot keeps their state and their bytes.
+std::span<const KindModule* const> kinds();
+
+// Copies bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
+void readDevice(Execution& on, unsigned device, uint64_t address, std::byte* out, size_t bytes);
+void writeDevice(Execution& on, unsigned device, uint64_t address, const std::byte* in, size_t bytes);
+
+}  // namespace vgpu::stub

@@ -1,0 +1,109 @@
+// Device and pinned memory. An allocation is the client's decision within what it has leased; its handle is its address.
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::stub {
+
+CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Reply&) {
+  if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
+  if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
+  return CUDA_SUCCESS;
+}
+
+CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Reply&) {
+  on.handles.get(api::Kind::MEMORY, p.getAddress());
+  if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
+  on.handles.remove(api::Kind::MEMORY, p.getAddress());
+  return CUDA_SUCCESS;
+}
+
+CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {
+  if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
+  return CUDA_SUCCESS;
+}
+
+CUresult hostFree(Execution& on, const api::FrameReader<api::Cuda::HostFreeParams>& p, Reply&) {
+  on.handles.get(api::Kind::HOST_MEMORY, p.getAddress());
+  on.handles.remove(api::Kind::HOST_MEMORY, p.getAddress());
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+// A row: live allocations of one device that touch each other.
+struct Range {
+  uint64_t device = 0, address = 0, bytes = 0;
+  auto operator<=>(const Range&) const = default;
+};
+Range rangeOf(const Row& row) { return {numberIn(row, 0), numberIn(row, 1), numberIn(row, 2)}; }
+
+// Small allocations lie side by side, each on its own 512 bytes: with those, they join.
+Rows save(Execution& on) {
+  std::vector<Range> ranges, joined;
+  for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {
+    uint64_t whole = roundUp(bytes, allocationAlignment);
+    uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
+    ranges.push_back({device, address, on.pool.ownsDevice(address, whole) ? whole : bytes});
+  }
+  std::ranges::sort(ranges);
+  for (auto& range : ranges) {
+    if (!joined.empty() && joined.back().device == range.device &&
+        range.address <= joined.back().address + joined.back().bytes) {
+      auto& last = joined.back();
+      last.bytes = std::max(last.address + last.bytes, range.address + range.bytes) - last.address;
+    } else if (range.bytes > 0) {
+      joined.push_back(range);
+    }
+  }
+  Rows rows;
+  for (auto& range : joined) rows.push_back({range.device, range.address, range.bytes});
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t devices) {
+  Range range = rangeOf(row);
+  return range.device < devices && range.bytes > 0 && range.bytes <= deviceArenaBytes &&
+         range.address <= std::numeric_limits<uint64_t>::max() - range.bytes;
+}
+
+void compare(Execution& on, const Rows& rows) {
+  for (auto& row : rows) {
+    Range range = rangeOf(row);
+    if (range.device >= on.deviceCount() || !on.ownsMemory(range.address, range.bytes))
+      fail(fmt::format("{} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes, range.address,
+                       range.device));
+  }
+}
+
+uint64_t bytes(const Row& row) { return rangeOf(row).bytes; }
+
+void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  readDevice(on, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, out, bytes);
+}
+
+void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  writeDevice(on, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, in, bytes);
+}
+
+}  // namespace
+
+// What is allocated outlives the end of a device's context: the program frees it.
+const KindModule memoryKind{.name = "memory",
+                            .columns = "nnn",
+                            .isValid = isValid,
+                            .save = save,
+                            .compare = compare,
+                            .bytes = bytes,
+                            .read = read,
+                            .write = write};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,23 @@
+// What a snapshot keeps of objects besides their recipes: tables of rows, one table a kind, one row an object. A kind's columns
+// are its module's (stub/worker/kinds/); here a row is cells.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace vgpu {
+
+using Cell = std::variant<uint64_t, double, std::string>;
+using Row = std::vector<Cell>;
+using Rows = std::vector<Row>;
+using StateTables = std::map<std::string, Rows>;  // by the kind's name
+
+// Throw std::bad_variant_access if the cell is of another type: a row is checked against its kind's columns before.
+inline uint64_t numberIn(const Row& row, size_t column) { return std::get<uint64_t>(row[column]); }
+inline double timeIn(const Row& row, size_t column) { return std::get<double>(row[column]); }
+inline const std::string& textIn(const Row& row, size_t column) { return std::get<std::string>(row[column]); }
+
+}  // namespace vgpu
