@@ -298,8 +298,8 @@ class Round:
             raise Failure(f"the program ended with code {code}, and its snapshot was complete")
         if self.victim in ("vgpud", "vgpu-worker") and code > 0 and "vgpu: " in said:
             return "lost"
-        if self.victim == "vgpud" and "vgpuctl: no vgpud answers" in said:  # killed before the program was started
-            return "lost"
+        if self.victim == "vgpud" and code == 1 and said.startswith("vgpuctl: ") and said.count("\n") == 1:
+            return "lost"  # the daemon was killed before the program was started: vgpuctl run says so and nothing more
         raise Failure(f"the program ended with code {code}")
 
     def require_clean(self):

@@ -11,7 +11,7 @@ constexpr uint64_t sequenceAt(uint64_t frame) { return frame * frameUnit + 1; }
 
 }  // namespace
 
-TEST_CASE("an event that was never recorded has no stamp") {
+TEST_CASE("an event that was never recorded has no sequence number") {
   EventRecord record;
   CHECK(record.get().sequence == 0);
   record.set({0, 5});  // as a record of a session that is lost

@@ -56,7 +56,7 @@ std::optional<Frame> RingReader::next() {
   FrameHeader& shared = headerAt(segment.ringAt(tail));
   uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
   if (sequence == 0) return std::nullopt;
-  KJ_REQUIRE(sequence == tail + 1, "a frame with another position's stamp", sequence, tail);
+  KJ_REQUIRE(sequence == tail + 1, "a frame with another position's sequence number", sequence, tail);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
              bytes);
