@@ -73,7 +73,11 @@ endfunction()
 # vgpu_test(NAME libraries... SOURCES files...): a doctest executable, every case of which is one CTest test.
 function(vgpu_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
-  add_executable(${name} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/tests/main.cc)
+  if(NOT TARGET vgpu_test_main)  # doctest's own code, compiled once
+    add_library(vgpu_test_main OBJECT ${CMAKE_SOURCE_DIR}/tests/main.cc)
+    target_link_libraries(vgpu_test_main PRIVATE vgpu_options)
+  endif()
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:vgpu_test_main>)
   target_link_libraries(${name} PRIVATE vgpu_options ${arg_LIBRARIES} Threads::Threads)
   vgpu_add_test(unit/${name} $<TARGET_FILE:${name}>)
   set_tests_properties(unit/${name} PROPERTIES LABELS unit)
