@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <new>
+#include <string_view>
 
 #include "../checkpoint/files.h"
 #include "frames.h"
@@ -216,10 +217,16 @@ TEST_CASE("a copied list is one commit of its writer, who goes on") {
     }
     return 0;
   });
-  for (; copies < 20; ++copies) {
+  while (copies < 20) {
     size_t count = 0;
-    readObjectsCopied(scratch.path, [&](ObjectRecord&&) { ++count; });
+    try {
+      readObjectsCopied(scratch.path, [&](ObjectRecord&&) { ++count; });
+    } catch (const kj::Exception& exception) {  // where the copy is slowed down (sanitizers), the writer may win
+      REQUIRE(std::string_view(exception.getDescription().cStr()).ends_with("try again"));
+      continue;
+    }
     CHECK(count % 10 == 0);
+    ++copies;
   }
   CHECK(statusOf(writer) == 0);
 }
