@@ -10,7 +10,7 @@ namespace vgpu::stub {
 CUresult funcAttributes(Execution& on, const api::FrameReader<api::Cuda::FuncAttributesParams>& p, Reply& reply) {
   auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
   auto results = reply.init<api::Cuda::FuncAttributesResults>();
-  tellAttributes(on, function, results);
+  reportAttributes(on, function, results);
   return CUDA_SUCCESS;
 }
 

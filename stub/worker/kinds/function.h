@@ -8,7 +8,7 @@ namespace vgpu::stub {
 
 // Every attribute of the function that the driver knows.
 template <typename Results>
-void tellAttributes(Execution& on, CUfunction function, Results& results) {
+void reportAttributes(Execution& on, CUfunction function, Results& results) {
   static_assert(CU_FUNC_ATTRIBUTE_MAX <= 64);
   uint64_t known = 0;
   auto attributes = results.initAttributes(CU_FUNC_ATTRIBUTE_MAX);

@@ -84,7 +84,7 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
   if (CUresult error = on.driver.cuModuleGetFunction(&function, module, p.getName().cStr())) return error;
 
   auto results = reply.init<api::Cuda::ModuleFunctionResults>();
-  tellAttributes(on, function, results);
+  reportAttributes(on, function, results);
   std::vector<std::pair<size_t, size_t>> layout;
   size_t offset = 0, size = 0;
   while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS)
