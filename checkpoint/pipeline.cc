@@ -1,14 +1,19 @@
 #include "checkpoint/pipeline.h"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::checkpoint {
 
@@ -22,23 +27,27 @@ unsigned threadsHere() { return std::clamp(std::thread::hardware_concurrency(), 
 }  // namespace
 
 Pipeline::Pipeline(const stub::Driver* driver) : driver(driver), threads(threadsHere()), chunks(2 * threads + 2) {
-  size_t bytes = chunks.size() * chunkBytes;
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
-  staging = static_cast<std::byte*>(mapped);
-  // Without pinning, the driver copies once more: slower, not wrong.
-  pinned =
-      driver != nullptr && driver->cuMemHostRegister_v2(staging, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    chunks[i].raw = staging + i * chunkBytes;
-    chunks[i].packed.resize(ZSTD_compressBound(chunkBytes));
+  void* mapped = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    fail(fmt::format("the worker was refused {} MiB of memory for its buffers: {}. Free memory on its host, or raise its limit",
+                     bytes() / MiB, std::strerror(errno)));
+  memory = static_cast<std::byte*>(mapped);
+  std::byte* packed = memory + pinnedBytes();
+  for (size_t i = 0; i < chunks.size(); ++i, packed += packedMost()) {
+    chunks[i].raw = memory + i * chunkBytes;
+    chunks[i].packed = {packed, packedMost()};
   }
+  // Without pinning, the driver copies once more: slower, not wrong.
+  pinned = driver != nullptr &&
+           driver->cuMemHostRegister_v2(memory, pinnedBytes(), CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
 }
 
 Pipeline::~Pipeline() {
-  if (pinned) driver->cuMemHostUnregister(staging);
-  munmap(staging, chunks.size() * chunkBytes);
+  if (pinned) driver->cuMemHostUnregister(memory);
+  munmap(memory, bytes());
 }
+
+size_t Pipeline::packedMost() { return ZSTD_compressBound(chunkBytes); }
 
 // One run's state. `mutex` guards all of it; no stage runs under it.
 struct Pipeline::Run {

@@ -21,9 +21,9 @@ enum class Form : uint32_t { zero, plain, zstd };
 
 struct Chunk {
   uint64_t index = 0;
-  std::byte* raw = nullptr;  // chunkBytes of staging
+  std::byte* raw = nullptr;  // chunkBytes, pinned
   size_t rawBytes = 0;
-  std::vector<std::byte> packed;  // as much as a chunk can take on disk
+  std::span<std::byte> packed;  // as much as a chunk can take on disk
   size_t packedBytes = 0;
   Form form = Form::plain;
   uint64_t checksum = 0;  // of the raw bytes
@@ -31,7 +31,7 @@ struct Chunk {
 
 class Pipeline {
  public:
-  // `driver` pins the buffers; nullptr where no device is involved.
+  // `driver` pins the buffers; nullptr if no device is involved. Throws kj::Exception if there is no memory for them.
   explicit Pipeline(const stub::Driver* driver);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
@@ -48,8 +48,12 @@ class Pipeline {
 
  private:
   struct Run;
+  static size_t packedMost();
+  size_t pinnedBytes() const { return chunks.size() * chunkBytes; }
+  size_t bytes() const { return pinnedBytes() + chunks.size() * packedMost(); }
+
   const stub::Driver* driver;
-  std::byte* staging = nullptr;
+  std::byte* memory = nullptr;  // one mapping: every chunk's raw bytes, then every chunk's packed ones
   bool pinned = false;
   unsigned threads;
   std::vector<Chunk> chunks;
