@@ -1,7 +1,7 @@
+#include "checkpoint/checksum.h"
+
 #include <fmt/format.h>
 #include <xxhash.h>
-
-#include "checkpoint/directory.h"
 
 namespace vgpu::checkpoint {
 

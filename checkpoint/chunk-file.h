@@ -9,8 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/directory.h"
 #include "checkpoint/pipeline.h"
+#include "checkpoint/snapshot-reader.h"
+#include "checkpoint/snapshot-writer.h"
 
 namespace vgpu::checkpoint {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/snapshot-reader.h"
 #include "checkpoint/snapshot.h"
 #include "vgpu/objects/state-table.h"
 

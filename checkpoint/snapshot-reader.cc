@@ -1,3 +1,5 @@
+#include "checkpoint/snapshot-reader.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "checkpoint/directory.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {

@@ -1,3 +1,5 @@
+#include "checkpoint/snapshot-target.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/snapshot-files.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {

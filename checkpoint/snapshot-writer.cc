@@ -1,9 +1,10 @@
+#include "checkpoint/snapshot-writer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <unistd.h>
 
-#include "checkpoint/directory.h"
 #include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {

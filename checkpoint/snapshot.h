@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
-#include "checkpoint/directory.h"
 #include "checkpoint/pending-calls.h"
+#include "checkpoint/snapshot-writer.h"
 #include "stub/worker/worker.h"
 #include "vgpu/objects/object-list.h"
 

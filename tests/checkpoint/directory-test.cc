@@ -1,5 +1,6 @@
 // A snapshot's directory: all or nothing, and nothing but plain files of the right size and content.
-#include "checkpoint/directory.h"
+#include "checkpoint/snapshot-reader.h"
+#include "checkpoint/snapshot-writer.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/snapshot-target.h"
 #include "tools/common/file-work.h"
 
 namespace vgpu::daemon {

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <kj/io.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checksum.h"
+#include "checkpoint/snapshot-files.h"
+
+namespace vgpu::checkpoint {
+
+// A file of a snapshot, read from its beginning. Its size is compared when it is opened, its checksum by finish().
+class FileReader {
+ public:
+  // Fills `out` whole. Throws kj::Exception where the file ends before.
+  void read(std::span<std::byte> out);
+  uint64_t left() const { return sum.bytes - done; }
+  // Throws kj::Exception, naming the file and the check, unless all of it was read and the checksum is the one
+  // expected.
+  void finish();
+  // Refuses this file: "snapshot DIR: file NAME: `check`".
+  [[noreturn]] void refuse(const std::string& check) const;
+
+ private:
+  friend class SnapshotReader;
+  FileReader(kj::AutoCloseFd file, std::string directory, std::string name, FileSum sum);
+  kj::AutoCloseFd file;
+  std::string directory, name;
+  FileSum sum;
+  uint64_t done = 0;
+  Checksum checksum;
+};
+
+// A snapshot that is there.
+class SnapshotReader {
+ public:
+  // Throws kj::Exception where `path` is no directory that we may read.
+  explicit SnapshotReader(const std::string& path);
+
+  // The manifest's bytes, whatever they are; at most `mostBytes`.
+  std::string readManifest(uint64_t mostBytes) const;
+  // Throws kj::Exception, naming the file, unless it is a plain file of the size expected.
+  FileReader open(const char* name, const FileSum& expected) const;
+  // All of a file, after its checksum was compared.
+  std::vector<std::byte> readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const;
+
+  [[noreturn]] void refuse(const std::string& name, const std::string& check) const;
+
+ private:
+  kj::AutoCloseFd openPlain(const char* name, uint64_t& bytes) const;
+  std::string path;
+  kj::AutoCloseFd directory;
+};
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <kj/io.h>
+
+#include <string>
+#include <vector>
+
+namespace vgpu::checkpoint {
+
+// Throws kj::Exception, for a person: "cannot `doing` `path`: …".
+[[noreturn]] void cannotSave(const char* doing, const std::string& path, int error);
+
+// Where a snapshot is to be written: a directory held against others from the beginning, with all its files, empty. It
+// belongs to who suspends; the writer, in another process, gets the descriptor. Destroyed before keep(), it removes what it
+// made, whatever became of the writer, and nothing else.
+class SnapshotTarget {
+ public:
+  // Makes `path`, or takes it where it is an empty directory or holds no more than a snapshot that was never finished.
+  // Throws kj::Exception: not empty, read-only, another suspend is writing there, …
+  explicit SnapshotTarget(const std::string& path);
+  ~SnapshotTarget() noexcept;
+  SnapshotTarget(const SnapshotTarget&) = delete;
+  SnapshotTarget& operator=(const SnapshotTarget&) = delete;
+
+  int fd() const { return directory; }
+  const std::string& path() const { return folder; }
+  // There is a snapshot, and its program relies on it.
+  void keep() { kept = true; }
+
+ private:
+  struct File {
+    const char* name;
+    kj::AutoCloseFd open;
+  };
+  void lock();
+  void takeEmpty();
+  void create(const char* name);
+  void discard();
+
+  const std::string folder;
+  kj::AutoCloseFd directory;
+  bool made = false, kept = false;
+  unsigned mode = 0;  // of a directory that was there
+  std::vector<File> files;
+};
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <kj/io.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "checkpoint/checksum.h"
+#include "checkpoint/snapshot-files.h"
+#include "checkpoint/snapshot-target.h"
+
+namespace vgpu::checkpoint {
+
+// A file of a new snapshot.
+class FileWriter {
+ public:
+  void write(std::span<const std::byte> bytes);
+  // Waits until the disk has it.
+  FileSum finish();
+
+ private:
+  friend class SnapshotWriter;
+  FileWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
+  kj::AutoCloseFd file;
+  std::string path;
+  uint64_t written = 0;
+  Checksum checksum;
+};
+
+// Writes a snapshot into the files of a target. The manifest comes last.
+class SnapshotWriter {
+ public:
+  // Of a target in another process: its descriptor, and its path for messages.
+  SnapshotWriter(kj::AutoCloseFd directory, std::string path);
+  // Of a target of its own, kept when the manifest is published.
+  explicit SnapshotWriter(const std::string& path);
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
+
+  FileWriter create(const char* name);
+  FileSum write(const char* name, std::span<const std::byte> bytes);
+
+  // The manifest: from here on there is a snapshot.
+  void publish(const std::string& text);
+
+ private:
+  explicit SnapshotWriter(std::unique_ptr<SnapshotTarget> target);
+
+  std::unique_ptr<SnapshotTarget> target;
+  const std::string path;
+  kj::AutoCloseFd directory;
+  std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished one
+};
+
+}  // namespace vgpu::checkpoint
