@@ -1,7 +1,7 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make check    all tests
 # make check-all  these and a thousand kills of program, worker, daemon and client, which take some minutes
-# make stage    a release, installed into build/stage
+# make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
 # make format   clang-format over the sources                 make clean    removes build/, keeps .deps/
@@ -29,7 +29,8 @@ build: setup
 stage: setup
 	@$(call build,release,$(installed))
 	@rm -rf $(stage)
-	@cmake --install build/release --prefix $(stage) >/dev/null
+	@cmake --install build/release --prefix $(stage) --strip >/dev/null
+	@tools/debug-files build/release $(stage)
 
 check: build
 	@tests/list-known-failures
