@@ -8,8 +8,8 @@
 #include <kj/function.h>
 
 #include <memory>
-#include <mutex>
-#include <optional>
+
+#include "tools/common/cross-thread.h"
 
 namespace vgpu {
 
@@ -26,33 +26,14 @@ class FileWork {
   // does not stop the work. Rejects if `work` throws, or if no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
-    using Result = decltype(work());
-    auto result = std::make_shared<Handed<Result>>();
-    auto pair = kj::newPromiseAndCrossThreadFulfiller<void>();
     return kj::evalNow([&] {
-      add([work = kj::mv(work), result, fulfiller = kj::mv(pair.fulfiller)]() mutable {
-        fulfiller->rejectIfThrows([&] {
-          Result value = work();
-          std::unique_lock lock(result->mutex);
-          result->value.emplace(kj::mv(value));
-          lock.unlock();
-          fulfiller->fulfill();
-        });
-      });
-      return pair.promise.then([result] {
-        std::lock_guard lock(result->mutex);
-        return Result(kj::mv(*result->value));
-      });
+      auto [job, result] = crossThread(kj::mv(work));
+      add(kj::mv(job));
+      return kj::mv(result);
     });
   }
 
  private:
-  // A result on its way to the loop. The lock is for thread sanitizer, which does not see the one that KJ uses between threads.
-  template <typename Result>
-  struct Handed {
-    std::mutex mutex;
-    std::optional<Result> value;
-  };
   struct State;
   void add(kj::Function<void()> added);
 

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "tools/common/cross-thread.h"
+
 namespace vgpu::stub {
 
 class WorkThread {
@@ -23,11 +25,9 @@ class WorkThread {
   // Runs `work` on the thread. The promise belongs to the caller's event loop; dropping it does not stop the work.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
-    auto pair = kj::newPromiseAndCrossThreadFulfiller<decltype(work())>();
-    add([work = kj::mv(work), fulfiller = kj::mv(pair.fulfiller)]() mutable {
-      fulfiller->rejectIfThrows([&] { fulfiller->fulfill(work()); });
-    });
-    return kj::mv(pair.promise);
+    auto [job, result] = crossThread(kj::mv(work));
+    add(kj::mv(job));
+    return kj::mv(result);
   }
 
  private:
