@@ -106,16 +106,16 @@ Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Pro
 
   Pipeline pipeline(&on.driver);
   loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records), progress);
-  prepareState(on, manifest.state);
+  runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, manifest.state, [&](size_t bytes) { objects.advance(bytes); });
   faultPoint("resume.recipes-replayed");
-  compareState(on, manifest.state);
+  runStep(on, manifest.state, &stub::KindModule::compare);
   uint64_t deviceBytes = bytesOf(manifest.state);
   Phase memory(progress, "memory", deviceBytes);
   restoreBytes(on, pipeline, bytes, manifest.state, [&](size_t count) { memory.advance(count); });
   setClocks(on, manifest);
-  restoreState(on, manifest.state);
+  runStep(on, manifest.state, &stub::KindModule::restore);
   faultPoint("resume.bytes-restored");
 
   on.ringPosition = manifest.barrier;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "stub/worker/kinds/kind.h"
-
 namespace vgpu::checkpoint {
 
 namespace {
@@ -70,21 +68,9 @@ void requireValid(const SnapshotReader& directory, const Manifest& manifest) {
       directory.refuse(manifestFile, fmt::format("state {} is missing", kind->name));
 }
 
-void prepareState(stub::Execution& on, const StateTables& state) {
+void runStep(stub::Execution& on, const StateTables& state, RestoreStep step) {
   forTables(state, [&](const KindModule& kind, const Rows& rows) {
-    if (kind.prepare != nullptr) kind.prepare(on, rows);
-  });
-}
-
-void compareState(stub::Execution& on, const StateTables& state) {
-  forTables(state, [&](const KindModule& kind, const Rows& rows) {
-    if (kind.compare != nullptr) kind.compare(on, rows);
-  });
-}
-
-void restoreState(stub::Execution& on, const StateTables& state) {
-  forTables(state, [&](const KindModule& kind, const Rows& rows) {
-    if (kind.restore != nullptr) kind.restore(on, rows);
+    if (kind.*step != nullptr) (kind.*step)(on, rows);
   });
 }
 

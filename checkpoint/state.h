@@ -1,5 +1,5 @@
-// What a session's objects keep besides their recipes, over the table of kinds (stub/worker/kinds/): rows in the manifest, and the
-// bytes behind them in the file `bytes`, kind after kind, row after row. Used on the working thread, quiesced.
+// What a session's objects keep besides their recipes, over the table of kinds (stub/worker/kinds/): rows in the manifest, and
+// the bytes behind them in the file `bytes`, kind after kind, row after row. Used on the working thread, quiesced.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include "checkpoint/chunk-file.h"
 #include "checkpoint/manifest.h"
 #include "stub/worker/execution.h"
+#include "stub/worker/kinds/kind.h"
 
 namespace vgpu::checkpoint {
 
@@ -17,10 +18,10 @@ StateTables saveState(stub::Execution& on);
 // know.
 void requireValid(const SnapshotReader& directory, const Manifest& manifest);
 
-// Before the recipes are executed, and after them: each object is what it was. Throws kj::Exception that names one which is not.
-void prepareState(stub::Execution& on, const StateTables& state);
-void compareState(stub::Execution& on, const StateTables& state);
-void restoreState(stub::Execution& on, const StateTables& state);
+// One step of a restore, for each kind that has it: prepare before the recipes are executed, compare and restore after them.
+// Throws as the step does.
+using RestoreStep = void (*stub::KindModule::*)(stub::Execution& on, const Rows& rows);
+void runStep(stub::Execution& on, const StateTables& state, RestoreStep step);
 
 // Behind all rows.
 uint64_t bytesOf(const StateTables& state);
@@ -28,7 +29,7 @@ uint64_t bytesOf(const StateTables& state);
 // Called with each piece's bytes once they are where they should be.
 using Moved = std::function<void(size_t bytes)>;
 void saveBytes(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved);
-// After compareState(). Throws kj::Exception as readChunks() does.
+// After the step compare. Throws kj::Exception as readChunks() does.
 void restoreBytes(stub::Execution& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved);
 
 }  // namespace vgpu::checkpoint

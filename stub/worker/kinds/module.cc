@@ -144,13 +144,18 @@ void requireSavable(const Execution& on) {
   }
 }
 
-// A row: module, symbol, address, bytes. Every variable of every loaded module, whether the program ever asked for it or not.
+// Of every loaded module, whether the program ever asked for it or not; one that it asked for may be there twice.
+std::vector<ModuleVariable> variablesOf(Execution& on) {
+  std::vector<ModuleVariable> variables = on.allVariables();
+  for (auto& [handle, variable] : on.variables) variables.push_back(variable);
+  return variables;
+}
+
+// A row: module, symbol, address, bytes.
 Rows save(Execution& on) {
   requireSavable(on);
   Rows rows;
-  auto add = [&](const ModuleVariable& v) { rows.push_back({v.module, v.name, v.address, v.bytes}); };
-  for (auto& [handle, variable] : on.variables) add(variable);
-  for (auto& variable : on.allVariables()) add(variable);
+  for (auto& v : variablesOf(on)) rows.push_back({v.module, v.name, v.address, v.bytes});
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
@@ -165,8 +170,7 @@ bool isValid(const Row& row, uint64_t devices) {
 
 void compare(Execution& on, const Rows& rows) {
   std::map<std::pair<uint64_t, std::string>, ModuleVariable> here;
-  for (auto& [handle, variable] : on.variables) here.emplace(std::pair(variable.module, variable.name), variable);
-  for (auto& variable : on.allVariables()) here.emplace(std::pair(variable.module, variable.name), variable);
+  for (auto& variable : variablesOf(on)) here.emplace(std::pair(variable.module, variable.name), variable);
   for (auto& row : rows) {
     ModuleVariable saved = variableOf(row);
     auto found = here.find({saved.module, saved.name});
