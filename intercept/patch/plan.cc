@@ -71,9 +71,9 @@ Plan planWithoutRuntimeSymbols(const image::Elf& file, const std::string& path, 
 /// True if the bytes are what compilers and linkers put between functions: breakpoints, zeros and the pieces of
 /// one-byte and multi-byte no-operations.
 bool isPadding(Bytes bytes) {
-  constexpr unsigned char placeholder[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
+  constexpr unsigned char padding[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40, 0x44, 0x66, 0x80, 0x84, 0x90, 0xcc};
   return std::ranges::all_of(
-      bytes, [&](std::byte byte) { return std::ranges::binary_search(placeholder, std::to_integer<unsigned char>(byte)); });
+      bytes, [&](std::byte byte) { return std::ranges::binary_search(padding, std::to_integer<unsigned char>(byte)); });
 }
 
 /// True if a jump fits at the function: inside it, or over the padding behind it when nothing else starts there.

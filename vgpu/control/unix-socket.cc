@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vgpu/base/fail.h"
+
 namespace vgpu {
 namespace {
 
@@ -53,17 +55,20 @@ Address fileAddress(const std::string& path) {
   std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
   int fd = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
-    raise(kj::Exception::Type::FAILED, "cannot open the directory of the socket " + path + ": " + strerror(errno));
+    fail("cannot open the directory of the socket " + path + ": " + strerror(errno));
   address.directory = kj::AutoCloseFd(fd);
   std::string reached = "/proc/self/fd/" + std::to_string(fd) + "/" + file;
   if (reached.size() > room) {
-    raise(kj::Exception::Type::FAILED, "the socket's own name is too long (at most about 85 bytes): " + path);
+    fail("the socket's own name is too long (at most about 85 bytes): " + path);
   }
   put(address, reached);
   return address;
 }
 
-kj::AutoCloseFd connectTo(const Address& address, const std::string& shown) {
+}  // namespace
+
+kj::AutoCloseFd connectUnix(const std::string& path) {
+  Address address = fileAddress(path);
   kj::AutoCloseFd fd = streamSocket(0);
   int result;
   do {
@@ -73,30 +78,20 @@ kj::AutoCloseFd connectTo(const Address& address, const std::string& shown) {
   int error = errno;
   switch (error) {
     case ENOENT:
-      raise(kj::Exception::Type::DISCONNECTED, "there is no socket " + shown);
+      raise(kj::Exception::Type::DISCONNECTED, "there is no socket " + path);
     case ECONNREFUSED:
-      raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + shown + ": the process that made it has ended");
+      raise(kj::Exception::Type::DISCONNECTED, "nobody listens on " + path + ": the process that made it has ended");
     case EAGAIN:
-      raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + shown);
+      raise(kj::Exception::Type::OVERLOADED, "too many others wait for " + path);
     default:
-      raise(kj::Exception::Type::FAILED, "cannot connect to " + shown + ": " + strerror(error));
+      fail("cannot connect to " + path + ": " + strerror(error));
   }
 }
-
-kj::AutoCloseFd bindTo(const Address& address, const std::string& shown) {
-  kj::AutoCloseFd fd = streamSocket(SOCK_NONBLOCK);
-  if (bind(fd, address.get(), address.length) < 0) {
-    raise(kj::Exception::Type::FAILED, "cannot make the socket " + shown + ": " + strerror(errno));
-  }
-  return fd;
-}
-
-}  // namespace
-
-kj::AutoCloseFd connectUnix(const std::string& path) { return connectTo(fileAddress(path), path); }
 
 kj::AutoCloseFd listenUnix(const std::string& path) {
-  kj::AutoCloseFd fd = bindTo(fileAddress(path), path);
+  Address address = fileAddress(path);
+  kj::AutoCloseFd fd = streamSocket(SOCK_NONBLOCK);
+  if (bind(fd, address.get(), address.length) < 0) fail("cannot make the socket " + path + ": " + strerror(errno));
   // Nobody can connect before listen(), so the permissions are in force before they matter.
   KJ_SYSCALL(chmod(path.c_str(), 0600), path.c_str());
   KJ_SYSCALL(listen(fd, backlog), path.c_str());

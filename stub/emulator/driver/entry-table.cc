@@ -18,13 +18,18 @@ struct PerThread<function> {
   }
 };
 
-// An entry is a row: base name and version suffix. The table of entries says since when there is one.
-#define ENTRY(name, suffix) \
-  { #name, static_cast<int>(vgpu::api::entryOf(#name #suffix).since), asAddress(&name##suffix), nullptr }
-#define STREAM_ENTRY(name, suffix)                                                                 \
+template <auto function, bool exists>
+void* perThreadOf() {
+  if constexpr (exists) return asAddress(&PerThread<function>::call);
+  return nullptr;
+}
+
+// An entry is a row: base name and version suffix. The table of entries says since when it exists, and whether in a flavour for
+// per-thread default streams too.
+#define ENTRY(name, suffix)                                                                        \
   {                                                                                                \
-    #name, static_cast<int>(vgpu::api::entryOf(#name #suffix).since), asAddress(&name##suffix),     \
-        asAddress(&PerThread <&name##suffix>::call)                                                \
+    #name, static_cast<int>(vgpu::api::entryOf(#name #suffix).since), asAddress(&name##suffix),    \
+        perThreadOf<&name##suffix, vgpu::api::entryOf(#name #suffix).hasPerThread>()               \
   }
 
 // The deprecated ones are entries like any other.
@@ -41,13 +46,13 @@ const Entry table[] = {
     ENTRY(cuMipmappedArrayGetLevel, ),
     ENTRY(cuMipmappedArrayDestroy, ),
     // capture.cc
-    STREAM_ENTRY(cuStreamBeginCapture, _v2),
-    STREAM_ENTRY(cuStreamBeginCaptureToGraph, ),
-    STREAM_ENTRY(cuStreamEndCapture, ),
-    STREAM_ENTRY(cuStreamIsCapturing, ),
-    STREAM_ENTRY(cuStreamGetCaptureInfo, _v3),
-    STREAM_ENTRY(cuStreamGetCaptureInfo, _v2),
-    STREAM_ENTRY(cuStreamUpdateCaptureDependencies, _v2),
+    ENTRY(cuStreamBeginCapture, _v2),
+    ENTRY(cuStreamBeginCaptureToGraph, ),
+    ENTRY(cuStreamEndCapture, ),
+    ENTRY(cuStreamIsCapturing, ),
+    ENTRY(cuStreamGetCaptureInfo, _v3),
+    ENTRY(cuStreamGetCaptureInfo, _v2),
+    ENTRY(cuStreamUpdateCaptureDependencies, _v2),
     ENTRY(cuThreadExchangeStreamCaptureMode, ),
     // context.cc
     ENTRY(cuCtxCreate, _v2),
@@ -77,31 +82,31 @@ const Entry table[] = {
     ENTRY(cuCtxGetExecAffinity, ),
     ENTRY(cuCtxDetach, ),
     // copy-3d.cc
-    STREAM_ENTRY(cuMemcpy2D, _v2),
-    STREAM_ENTRY(cuMemcpy2DUnaligned, _v2),
-    STREAM_ENTRY(cuMemcpy2DAsync, _v2),
-    STREAM_ENTRY(cuMemcpy3D, _v2),
-    STREAM_ENTRY(cuMemcpy3DAsync, _v2),
-    STREAM_ENTRY(cuMemcpy3DPeer, ),
-    STREAM_ENTRY(cuMemcpy3DPeerAsync, ),
-    STREAM_ENTRY(cuMemcpyHtoA, _v2),
-    STREAM_ENTRY(cuMemcpyAtoH, _v2),
-    STREAM_ENTRY(cuMemcpyHtoAAsync, _v2),
-    STREAM_ENTRY(cuMemcpyAtoHAsync, _v2),
-    STREAM_ENTRY(cuMemcpyDtoA, _v2),
-    STREAM_ENTRY(cuMemcpyAtoD, _v2),
-    STREAM_ENTRY(cuMemcpyAtoA, _v2),
+    ENTRY(cuMemcpy2D, _v2),
+    ENTRY(cuMemcpy2DUnaligned, _v2),
+    ENTRY(cuMemcpy2DAsync, _v2),
+    ENTRY(cuMemcpy3D, _v2),
+    ENTRY(cuMemcpy3DAsync, _v2),
+    ENTRY(cuMemcpy3DPeer, ),
+    ENTRY(cuMemcpy3DPeerAsync, ),
+    ENTRY(cuMemcpyHtoA, _v2),
+    ENTRY(cuMemcpyAtoH, _v2),
+    ENTRY(cuMemcpyHtoAAsync, _v2),
+    ENTRY(cuMemcpyAtoHAsync, _v2),
+    ENTRY(cuMemcpyDtoA, _v2),
+    ENTRY(cuMemcpyAtoD, _v2),
+    ENTRY(cuMemcpyAtoA, _v2),
     // copy.cc
-    STREAM_ENTRY(cuMemcpy, ),
-    STREAM_ENTRY(cuMemcpyAsync, ),
-    STREAM_ENTRY(cuMemcpyHtoD, _v2),
-    STREAM_ENTRY(cuMemcpyHtoDAsync, _v2),
-    STREAM_ENTRY(cuMemcpyDtoH, _v2),
-    STREAM_ENTRY(cuMemcpyDtoHAsync, _v2),
-    STREAM_ENTRY(cuMemcpyDtoD, _v2),
-    STREAM_ENTRY(cuMemcpyDtoDAsync, _v2),
-    STREAM_ENTRY(cuMemcpyPeer, ),
-    STREAM_ENTRY(cuMemcpyPeerAsync, ),
+    ENTRY(cuMemcpy, ),
+    ENTRY(cuMemcpyAsync, ),
+    ENTRY(cuMemcpyHtoD, _v2),
+    ENTRY(cuMemcpyHtoDAsync, _v2),
+    ENTRY(cuMemcpyDtoH, _v2),
+    ENTRY(cuMemcpyDtoHAsync, _v2),
+    ENTRY(cuMemcpyDtoD, _v2),
+    ENTRY(cuMemcpyDtoDAsync, _v2),
+    ENTRY(cuMemcpyPeer, ),
+    ENTRY(cuMemcpyPeerAsync, ),
     // device.cc
     ENTRY(cuDeviceGet, ),
     ENTRY(cuDeviceGetCount, ),
@@ -126,26 +131,26 @@ const Entry table[] = {
     // event.cc
     ENTRY(cuEventCreate, ),
     ENTRY(cuEventDestroy, _v2),
-    STREAM_ENTRY(cuEventRecordWithFlags, ),
-    STREAM_ENTRY(cuEventRecord, ),
-    STREAM_ENTRY(cuStreamWaitEvent, ),
+    ENTRY(cuEventRecordWithFlags, ),
+    ENTRY(cuEventRecord, ),
+    ENTRY(cuStreamWaitEvent, ),
     ENTRY(cuEventQuery, ),
     ENTRY(cuEventSynchronize, ),
     ENTRY(cuEventElapsedTime, _v2),
     ENTRY(cuEventElapsedTime, ),
     // fill.cc
-    STREAM_ENTRY(cuMemsetD8, _v2),
-    STREAM_ENTRY(cuMemsetD8Async, ),
-    STREAM_ENTRY(cuMemsetD2D8, _v2),
-    STREAM_ENTRY(cuMemsetD2D8Async, ),
-    STREAM_ENTRY(cuMemsetD16, _v2),
-    STREAM_ENTRY(cuMemsetD16Async, ),
-    STREAM_ENTRY(cuMemsetD2D16, _v2),
-    STREAM_ENTRY(cuMemsetD2D16Async, ),
-    STREAM_ENTRY(cuMemsetD32, _v2),
-    STREAM_ENTRY(cuMemsetD32Async, ),
-    STREAM_ENTRY(cuMemsetD2D32, _v2),
-    STREAM_ENTRY(cuMemsetD2D32Async, ),
+    ENTRY(cuMemsetD8, _v2),
+    ENTRY(cuMemsetD8Async, ),
+    ENTRY(cuMemsetD2D8, _v2),
+    ENTRY(cuMemsetD2D8Async, ),
+    ENTRY(cuMemsetD16, _v2),
+    ENTRY(cuMemsetD16Async, ),
+    ENTRY(cuMemsetD2D16, _v2),
+    ENTRY(cuMemsetD2D16Async, ),
+    ENTRY(cuMemsetD32, _v2),
+    ENTRY(cuMemsetD32Async, ),
+    ENTRY(cuMemsetD2D32, _v2),
+    ENTRY(cuMemsetD2D32Async, ),
     // function.cc
     ENTRY(cuFuncGetAttribute, ),
     ENTRY(cuFuncSetAttribute, ),
@@ -160,11 +165,11 @@ const Entry table[] = {
     ENTRY(cuGetProcAddress, _v2),
     // graph-exec.cc
     ENTRY(cuGraphInstantiateWithFlags, ),
-    STREAM_ENTRY(cuGraphInstantiateWithParams, ),
+    ENTRY(cuGraphInstantiateWithParams, ),
     ENTRY(cuGraphExecGetFlags, ),
     ENTRY(cuGraphExecDestroy, ),
-    STREAM_ENTRY(cuGraphLaunch, ),
-    STREAM_ENTRY(cuGraphUpload, ),
+    ENTRY(cuGraphLaunch, ),
+    ENTRY(cuGraphUpload, ),
     ENTRY(cuGraphExecUpdate, _v2),
     ENTRY(cuGraphNodeSetEnabled, ),
     ENTRY(cuGraphNodeGetEnabled, ),
@@ -223,7 +228,7 @@ const Entry table[] = {
     ENTRY(cuGraphDestroyNode, ),
     // hints.cc
     ENTRY(cuMemAdvise, _v2),
-    STREAM_ENTRY(cuMemPrefetchAsync, _v2),
+    ENTRY(cuMemPrefetchAsync, _v2),
     ENTRY(cuMemRangeGetAttribute, ),
     ENTRY(cuProfilerStart, ),
     ENTRY(cuProfilerStop, ),
@@ -237,9 +242,9 @@ const Entry table[] = {
     ENTRY(cuMemFreeHost, ),
     ENTRY(cuMemAllocManaged, ),
     // launch.cc
-    STREAM_ENTRY(cuLaunchKernel, ),
-    STREAM_ENTRY(cuLaunchCooperativeKernel, ),
-    STREAM_ENTRY(cuLaunchKernelEx, ),
+    ENTRY(cuLaunchKernel, ),
+    ENTRY(cuLaunchCooperativeKernel, ),
+    ENTRY(cuLaunchKernelEx, ),
     // library.cc
     ENTRY(cuLibraryLoadData, ),
     ENTRY(cuLibraryLoadFromFile, ),
@@ -264,15 +269,15 @@ const Entry table[] = {
     ENTRY(cuLinkComplete, ),
     ENTRY(cuLinkDestroy, ),
     // memory-operation.cc
-    STREAM_ENTRY(cuStreamWriteValue32, _v2),
-    STREAM_ENTRY(cuStreamWriteValue64, _v2),
-    STREAM_ENTRY(cuStreamWaitValue32, _v2),
-    STREAM_ENTRY(cuStreamWaitValue64, _v2),
-    STREAM_ENTRY(cuStreamBatchMemOp, _v2),
+    ENTRY(cuStreamWriteValue32, _v2),
+    ENTRY(cuStreamWriteValue64, _v2),
+    ENTRY(cuStreamWaitValue32, _v2),
+    ENTRY(cuStreamWaitValue64, _v2),
+    ENTRY(cuStreamBatchMemOp, _v2),
     // memory-pool.cc
-    STREAM_ENTRY(cuMemAllocAsync, ),
-    STREAM_ENTRY(cuMemAllocFromPoolAsync, ),
-    STREAM_ENTRY(cuMemFreeAsync, ),
+    ENTRY(cuMemAllocAsync, ),
+    ENTRY(cuMemAllocFromPoolAsync, ),
+    ENTRY(cuMemFreeAsync, ),
     ENTRY(cuMemPoolCreate, ),
     ENTRY(cuMemPoolDestroy, ),
     ENTRY(cuDeviceGetDefaultMemPool, ),
@@ -339,17 +344,17 @@ const Entry table[] = {
     ENTRY(cuStreamCreateWithPriority, ),
     ENTRY(cuStreamCreate, ),
     ENTRY(cuStreamDestroy, _v2),
-    STREAM_ENTRY(cuStreamSynchronize, ),
-    STREAM_ENTRY(cuStreamQuery, ),
-    STREAM_ENTRY(cuStreamGetFlags, ),
-    STREAM_ENTRY(cuStreamGetPriority, ),
-    STREAM_ENTRY(cuStreamGetId, ),
-    STREAM_ENTRY(cuStreamGetCtx, ),
-    STREAM_ENTRY(cuStreamGetCtx, _v2),
-    STREAM_ENTRY(cuStreamGetDevice, ),
-    STREAM_ENTRY(cuLaunchHostFunc, ),
-    STREAM_ENTRY(cuStreamAddCallback, ),
-    STREAM_ENTRY(cuStreamAttachMemAsync, ),
+    ENTRY(cuStreamSynchronize, ),
+    ENTRY(cuStreamQuery, ),
+    ENTRY(cuStreamGetFlags, ),
+    ENTRY(cuStreamGetPriority, ),
+    ENTRY(cuStreamGetId, ),
+    ENTRY(cuStreamGetCtx, ),
+    ENTRY(cuStreamGetCtx, _v2),
+    ENTRY(cuStreamGetDevice, ),
+    ENTRY(cuLaunchHostFunc, ),
+    ENTRY(cuStreamAddCallback, ),
+    ENTRY(cuStreamAttachMemAsync, ),
     // texture.cc
     ENTRY(cuTexObjectCreate, ),
     ENTRY(cuTexObjectDestroy, ),
@@ -364,7 +369,6 @@ const Entry table[] = {
 #pragma GCC diagnostic pop
 
 #undef ENTRY
-#undef STREAM_ENTRY
 
 }  // namespace
 
