@@ -4,7 +4,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu::checkpoint {
 
 namespace {

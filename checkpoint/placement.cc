@@ -161,8 +161,7 @@ Variables Placement::inOrder(const Placed& module) {
 // The first variable to go astray went into the gap `taken`, where the smaller one is preferred, or else the older, and
 // not into its own: so that gap was larger, or younger. False where nothing more can be learned.
 bool Placement::widen(const PlaceholderModules& placeholders, const Placed& module, const Variables& variables,
-                      std::vector<Run>& runs,
-                      bool mayReorder) {
+                      std::vector<Run>& runs, bool mayReorder) {
   auto holding = [&](uint64_t address) {
     return std::find_if(runs.begin(), runs.end(), [&](auto& run) { return address >= run.begin && address < run.end; });
   };

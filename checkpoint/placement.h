@@ -16,8 +16,9 @@
 
 namespace vgpu::checkpoint {
 
-// Loads the modules that live, of all of `records`; `variables` are the rows of their kind (stub/worker/kinds/module.h). Where one cannot be put in its place it is loaded all the same:
-// requireSameAddresses() says which. Throws kj::Exception where one cannot be loaded at all.
+// Loads the modules that live, of all of `records`; `variables` are the rows of their kind (stub/worker/kinds/module.h). One that
+// cannot be put in its place is loaded all the same: the kind's compare names it. Throws kj::Exception if one cannot be loaded at
+// all.
 void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records, const Rows& variables);
 
 // Whether placeModules() has executed the frames of that record's recipe which make it.

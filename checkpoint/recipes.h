@@ -20,8 +20,8 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier);
 
 // Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so
-// that their variables lie where `state` has them. `progress` is told of each frame's bytes. Throws kj::Exception naming the object and
-// CUDA's answer.
+// that their variables lie where `state` has them. Each frame's bytes are reported to `progress`. Throws kj::Exception naming the
+// object and CUDA's answer.
 void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const StateTables& state,
              const std::function<void(size_t bytes)>& progress);
 

@@ -45,7 +45,8 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
 void Waiter::awaitExecution(uint64_t sequence) const {
   Session& session = thread.session;
   Backoff backoff;
-  while (session.segment.header().tail.load(std::memory_order_acquire) < sequence && !session.lost.load(std::memory_order_relaxed))
+  auto isExecuted = [&] { return session.segment.header().tail.load(std::memory_order_acquire) >= sequence; };
+  while (!isExecuted() && !session.lost.load(std::memory_order_relaxed))
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
 }
 

@@ -5,7 +5,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu {
 
 kj::AutoCloseFd duplicate(int fd) {

@@ -7,7 +7,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu {
 namespace {
 

@@ -13,7 +13,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu {
 namespace {
 

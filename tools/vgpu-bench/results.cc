@@ -6,7 +6,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu::bench {
 
 std::optional<double> Row::ratio() const {

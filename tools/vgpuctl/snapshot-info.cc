@@ -72,8 +72,8 @@ void print(const Manifest& manifest, const std::string& path) {
          fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
   show("objects", std::to_string(manifest.objectCount));
-  show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(checkpoint::bytesOf(manifest.state)), rowsOf(manifest, "memory").size(),
-                             rowsOf(manifest, "arrays").size()));
+  show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(checkpoint::bytesOf(manifest.state)),
+                             rowsOf(manifest, "memory").size(), rowsOf(manifest, "arrays").size()));
   show("variables", std::to_string(rowsOf(manifest, "variables").size()));
   show("position", fmt::format("{}, {} not executed", manifest.barrier, humanBytes(manifest.head - manifest.barrier)));
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));

@@ -2,7 +2,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu::daemon {
 namespace {
 

@@ -8,7 +8,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu::daemon {
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include "vgpu/base/fail.h"
 
-
 namespace vgpu::stub {
 
 // A receiver that fails or does not keep up gets fewer reports; the work does not wait for it.

@@ -35,7 +35,7 @@ class TextureHandles {
   void finishRestore(const std::function<void(unsigned device)>& select);
 
   // Makes an object on `device`, whose context is current, by `create`, and remembers it. CUDA's answer; an expected
-  // number that cannot be had is no error here, requireSameTextures() compares.
+  // number that cannot be had is no error here, the kind's compare finds it.
   using Create = std::function<CUresult(unsigned long long& value)>;
   CUresult make(uint64_t handle, bool surface, unsigned device, const Create& create, uint64_t& value);
   // Forgets an object, whose number is the driver's until destroyReal(). Nothing where there is no such object.
