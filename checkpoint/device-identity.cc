@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
 
 namespace {
 
-Device describe(stub::Execution& on, int device) {
+Device describe(stub::SessionState& on, int device) {
   auto& driver = on.driver;
   auto check = [&](CUresult result) { stub::require(driver, result, "describing the device"); };
   char name[256] = "";
@@ -23,14 +24,13 @@ Device describe(stub::Execution& on, int device) {
   Device described{.name = name, .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
   for (char byte : uuid.bytes) described.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   if (on.isEnded(static_cast<unsigned>(device))) return described;  // nothing on it has a time
-  on.select(static_cast<unsigned>(device));
-  described.clock = on.eventTimes.now(static_cast<unsigned>(device));
+  described.clock = on.select(static_cast<unsigned>(device)).eventTimes.now();
   return described;
 }
 
 }  // namespace
 
-std::vector<Device> devicesOf(stub::Execution& on) {
+std::vector<Device> devicesOf(stub::SessionState& on) {
   std::vector<Device> devices;
   for (unsigned device = 0; device < on.deviceCount(); ++device)
     devices.push_back(describe(on, static_cast<int>(device)));

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "stub/worker/execution.h"
+#include "stub/worker/session-state.h"
 
 namespace vgpu::checkpoint {
 
 // Of every device of the worker, with its clock.
-std::vector<Device> devicesOf(stub::Execution& on);
+std::vector<Device> devicesOf(stub::SessionState& on);
 
 // Throws kj::Exception where a device that the session saw is missing here or is another model: the program has been
 // told its limits and made decisions by them.

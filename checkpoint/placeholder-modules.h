@@ -13,7 +13,7 @@
 #include <map>
 #include <optional>
 
-#include "stub/worker/execution.h"
+#include "stub/worker/session-state.h"
 
 namespace vgpu::checkpoint {
 
@@ -24,7 +24,7 @@ class PlaceholderModules {
   // A bound on time: a driver compiles each placeholder module, in about a millisecond.
   static constexpr size_t mostLoads = 8192;
 
-  explicit PlaceholderModules(stub::Execution& on) : on(on) {}
+  explicit PlaceholderModules(stub::SessionState& on) : on(on) {}
   ~PlaceholderModules();
   PlaceholderModules(const PlaceholderModules&) = delete;
 
@@ -51,7 +51,7 @@ class PlaceholderModules {
   Map::iterator unload(Map::iterator placeholder);
   bool cutAt(unsigned device, uint64_t address);
 
-  stub::Execution& on;
+  stub::SessionState& on;
   Map placeholders;  // by address
   size_t loads = 0;
 };

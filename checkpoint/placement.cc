@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/placeholder-modules.h"
+#include "stub/worker/execution.h"
 #include "stub/worker/kinds/module.h"
 #include "vgpu/base/fail.h"
 
@@ -53,7 +54,7 @@ std::vector<Run> runsOf(const Placed& module) {
 
 class Placement {
  public:
-  explicit Placement(stub::Execution& on) : on(on) {}
+  explicit Placement(stub::SessionState& on) : on(on) {}
 
   void load(const Placed& module) {
     const RecordedFrame& frame = module.record->recipe.front();
@@ -67,8 +68,9 @@ class Placement {
   void unload(const Placed& module) {
     on.select(module.device());
     on.driver.cuModuleUnload(realOf(module));
-    on.handles.remove(api::Kind::MODULE, module.record->id.handle);
-    on.modules.erase(module.record->id.handle);
+    stub::Execution& gpu = on.of(module.device());
+    gpu.handles.remove(api::Kind::MODULE, module.record->id.handle);
+    gpu.modules.blobs.erase(module.record->id.handle);
     std::erase(loaded, &module);
   }
   void unloadAll() {
@@ -97,7 +99,7 @@ class Placement {
 
  private:
   CUmodule realOf(const Placed& module) const {
-    return fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, module.record->id.handle));
+    return fromWire<CUmodule>(on.of(module.device()).handles.get(api::Kind::MODULE, module.record->id.handle));
   }
   struct Found {
     CUdeviceptr address = 0;
@@ -115,7 +117,7 @@ class Placement {
   bool widen(const PlaceholderModules& placeholders, const Placed& module, const Variables& variables, std::vector<Run>& runs,
              bool mayReorder);
 
-  stub::Execution& on;
+  stub::SessionState& on;
   std::vector<const Placed*> loaded;
 };
 
@@ -203,7 +205,7 @@ std::vector<Placed> modulesOf(const std::vector<ObjectRecord>& records, const st
 
 bool isPlacedModule(const ObjectRecord& record) { return record.id.kind == api::Kind::MODULE && !record.destroyed(); }
 
-void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records, const Rows& rows) {
+void placeModules(stub::SessionState& on, const std::vector<ObjectRecord>& records, const Rows& rows) {
   std::vector<stub::ModuleVariable> variables;
   for (auto& row : rows) variables.push_back(stub::variableOf(row));
   auto modules = modulesOf(records, variables);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "stub/worker/execution.h"
+#include "stub/worker/session-state.h"
 #include "vgpu/objects/object-list.h"
 
 namespace vgpu::checkpoint {
@@ -19,7 +19,7 @@ namespace vgpu::checkpoint {
 // Loads the modules that live, of all of `records`; `variables` are the rows of their kind (stub/worker/kinds/module.h). One that
 // cannot be put in its place is loaded all the same: the kind's compare names it. Throws kj::Exception if one cannot be loaded at
 // all.
-void placeModules(stub::Execution& on, const std::vector<ObjectRecord>& records, const Rows& variables);
+void placeModules(stub::SessionState& on, const std::vector<ObjectRecord>& records, const Rows& variables);
 
 // Whether placeModules() has executed the frames of that record's recipe which make it.
 bool isPlacedModule(const ObjectRecord& record);

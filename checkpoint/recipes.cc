@@ -53,7 +53,7 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
   return bytes;
 }
 
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const StateTables& state,
+void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const StateTables& state,
              const std::function<void(size_t)>& progress) {
   struct Step {
     const ObjectRecord* record;

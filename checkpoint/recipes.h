@@ -22,7 +22,7 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64
 // Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so
 // that their variables lie where `state` has them. Each frame's bytes are reported to `progress`. Throws kj::Exception naming the
 // object and CUDA's answer.
-void rebuild(stub::Execution& on, const std::vector<ObjectRecord>& records, const StateTables& state,
+void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const StateTables& state,
              const std::function<void(size_t bytes)>& progress);
 
 // Of all frames.

@@ -7,6 +7,7 @@
 
 #include "checkpoint/device-identity.h"
 #include "checkpoint/pending-calls.h"
+#include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
@@ -58,31 +59,32 @@ std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records) {
   return images;
 }
 
-void loadBlobs(stub::Execution& on, Pipeline& pipeline, FileReader& file, const std::vector<SavedBlob>& blobs,
+void loadBlobs(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const std::vector<SavedBlob>& blobs,
                const std::set<uint64_t>& wanted, const Progress& progress) {
   std::vector<uint64_t> sizes;
   uint64_t total = 0;
   for (auto& blob : blobs) {
     sizes.push_back(blob.bytes);
     total += blob.bytes;
-    if (!wanted.contains(blob.blob)) file.refuse(fmt::format("no module is made of image {}", blob.blob));
+    if (!wanted.contains(blob.blob) || handleDevice(blob.blob) >= on.deviceCount()) file.refuse(fmt::format("no module is made of image {}", blob.blob));
     // Takes memory with what is there, and none for zeros: the manifest alone may not make us take any.
-    if (CUresult error = on.blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
+    if (CUresult error = on.of(handleDevice(blob.blob)).blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
       file.refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob,
                               stub::nameOf(on.driver, error)));
   }
   Phase phase(progress, "images", total);
   readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {
-    auto& image = *on.blobs.find(blobs[piece.item].blob);
+    uint64_t blob = blobs[piece.item].blob;
+    auto& image = *on.of(handleDevice(blob)).blobs.find(blob);
     if (bytes == nullptr) image.appendZeros(piece.bytes);
     else image.append({bytes, piece.bytes});
     phase.advance(piece.bytes);
   });
 }
 
-void setClocks(stub::Execution& on, const Manifest& manifest) {
+void setClocks(stub::SessionState& on, const Manifest& manifest) {
   for (unsigned device = 0; device < manifest.devices.size(); ++device)
-    on.eventTimes.setClock(device, manifest.devices[device].clock);
+    on.of(device).eventTimes.setClock(manifest.devices[device].clock);
 }
 
 void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest) {
@@ -90,7 +92,7 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
   directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
 }
 
-Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Progress& progress) {
+Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
@@ -131,12 +133,12 @@ Restored restoreQuiesced(stub::Execution& on, const std::string& path, const Pro
 
 Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
   Restored restored;
-  worker.runQuiesced([&](stub::Execution& on) { restored = restoreQuiesced(on, directory, progress); });
+  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress); });
   return restored;
 }
 
 void proceed(stub::Worker& worker, const Restored& restored) {
-  worker.runQuiesced([&](stub::Execution& on) {
+  worker.runQuiesced([&](stub::SessionState& on) {
     putBack(restored.pending, on.shared());
   });
   worker.proceed();

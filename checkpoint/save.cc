@@ -3,10 +3,11 @@
 
 #include <cstring>
 #include <ctime>
-#include <set>
+#include <map>
 
 #include "checkpoint/device-identity.h"
 #include "checkpoint/pending-calls.h"
+#include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
@@ -25,16 +26,17 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier
 }
 
 // The images of modules. One that is on its way to a module is not kept: the program sends it again.
-std::vector<SavedBlob> blobsOf(const stub::Execution& on) {
-  std::set<uint64_t> numbers;
-  for (auto [module, number] : on.modules) numbers.insert(number);
-  std::vector<SavedBlob> blobs;
-  for (uint64_t number : numbers)
-    if (auto* blob = on.blobs.find(number)) blobs.push_back({number, blob->bytes().size()});
-  return blobs;
+std::vector<SavedBlob> blobsOf(const stub::SessionState& on) {
+  std::map<uint64_t, uint64_t> blobs;
+  for (unsigned device = 0; device < on.deviceCount(); ++device)
+    for (auto [module, number] : on.of(device).modules.blobs)
+      if (auto* blob = on.of(device).blobs.find(number)) blobs[number] = blob->bytes().size();
+  std::vector<SavedBlob> saved;
+  for (auto [number, bytes] : blobs) saved.push_back({number, bytes});
+  return saved;
 }
 
-Manifest describe(stub::Execution& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
+Manifest describe(stub::SessionState& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
   Manifest manifest;
   manifest.software = VGPU_VERSION;
   manifest.created = time(nullptr);
@@ -49,7 +51,7 @@ Manifest describe(stub::Execution& on, const Identity& identity, const PendingCa
   return manifest;
 }
 
-FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter& directory,
+FileSum saveBlobs(const stub::SessionState& on, Pipeline& pipeline, SnapshotWriter& directory,
                   const std::vector<SavedBlob>& blobs, const Progress& progress) {
   std::vector<uint64_t> sizes;
   uint64_t total = 0;
@@ -60,14 +62,15 @@ FileSum saveBlobs(const stub::Execution& on, Pipeline& pipeline, SnapshotWriter&
   Phase phase(progress, "images", total);
   FileWriter file = directory.create(blobsFile);
   writeChunks(pipeline, file, ChunkPlan(std::move(sizes)), [&](const Piece& piece, std::byte* out) {
-    auto bytes = on.blobs.find(blobs[piece.item].blob)->bytes();
+    uint64_t blob = blobs[piece.item].blob;
+    auto bytes = on.of(handleDevice(blob)).blobs.find(blob)->bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
   });
   return file.finish();
 }
 
-Report saveQuiesced(stub::Execution& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
+Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                     const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
   auto records = recordsOf(objects, on.ringPosition);
@@ -102,7 +105,7 @@ Report saveQuiesced(stub::Execution& on, SnapshotWriter& directory, const std::s
 Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
             const Progress& progress) {
   Report report;
-  worker.runQuiesced([&](stub::Execution& on) { report = saveQuiesced(on, writer, objects, identity, progress); });
+  worker.runQuiesced([&](stub::SessionState& on) { report = saveQuiesced(on, writer, objects, identity, progress); });
   return report;
 }
 

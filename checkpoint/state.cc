@@ -47,7 +47,7 @@ ChunkPlan planOf(const std::vector<Item>& items) {
 
 }  // namespace
 
-StateTables saveState(stub::Execution& on) {
+StateTables saveState(stub::SessionState& on) {
   StateTables state;
   for (const KindModule* kind : stub::kinds())
     if (kind->save != nullptr) state[kind->name] = kind->save(on);
@@ -68,7 +68,7 @@ void requireValid(const SnapshotReader& directory, const Manifest& manifest) {
       directory.refuse(manifestFile, fmt::format("state {} is missing", kind->name));
 }
 
-void runStep(stub::Execution& on, const StateTables& state, RestoreStep step) {
+void runStep(stub::SessionState& on, const StateTables& state, RestoreStep step) {
   forTables(state, [&](const KindModule& kind, const Rows& rows) {
     if (kind.*step != nullptr) (kind.*step)(on, rows);
   });
@@ -80,7 +80,7 @@ uint64_t bytesOf(const StateTables& state) {
   return bytes;
 }
 
-void saveBytes(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved) {
+void saveBytes(stub::SessionState& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   writeChunks(pipeline, file, planOf(items), [&](const Piece& piece, std::byte* out) {
     auto [kind, row] = items[piece.item];
@@ -89,7 +89,7 @@ void saveBytes(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const 
   });
 }
 
-void restoreBytes(stub::Execution& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved) {
+void restoreBytes(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   readChunks(pipeline, file, planOf(items), [&](const Piece& piece, const std::byte* bytes) {
     auto [kind, row] = items[piece.item];

@@ -6,13 +6,13 @@
 
 #include "checkpoint/chunk-file.h"
 #include "checkpoint/manifest.h"
-#include "stub/worker/execution.h"
+#include "stub/worker/session-state.h"
 #include "stub/worker/kinds/kind.h"
 
 namespace vgpu::checkpoint {
 
 // Throws kj::Exception, for a person, if an object cannot be saved.
-StateTables saveState(stub::Execution& on);
+StateTables saveState(stub::SessionState& on);
 
 // Refuses the manifest, naming the table, if one has rows that its kind does not have, or is of a kind that this build does not
 // know.
@@ -20,16 +20,16 @@ void requireValid(const SnapshotReader& directory, const Manifest& manifest);
 
 // One step of a restore, for each kind that has it: prepare before the recipes are executed, compare and restore after them.
 // Throws as the step does.
-using RestoreStep = void (*stub::KindModule::*)(stub::Execution& on, const Rows& rows);
-void runStep(stub::Execution& on, const StateTables& state, RestoreStep step);
+using RestoreStep = void (*stub::KindModule::*)(stub::SessionState& on, const Rows& rows);
+void runStep(stub::SessionState& on, const StateTables& state, RestoreStep step);
 
 // Behind all rows.
 uint64_t bytesOf(const StateTables& state);
 
 // Called with each piece's bytes once they are where they should be.
 using Moved = std::function<void(size_t bytes)>;
-void saveBytes(stub::Execution& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved);
+void saveBytes(stub::SessionState& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved);
 // After the step compare. Throws kj::Exception as readChunks() does.
-void restoreBytes(stub::Execution& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved);
+void restoreBytes(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved);
 
 }  // namespace vgpu::checkpoint

@@ -74,7 +74,7 @@ CUresult withArray(CUarray array, Body&& body) {
 CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& handle) {
   Session& session = thread.session;
   handle = session.handles.reserve(api::Kind::ARRAY, handleDevice(mipmap));
-  Call<api::Cuda::MipmapLevelParams> frame(thread, api::Method::mipmapLevel);
+  Call<api::Cuda::MipmapLevelParams> frame(thread.of(mipmap), api::Method::mipmapLevel);
   frame->setLevel(handle);
   frame->setMipmap(mipmap);
   frame->setIndex(level);
@@ -121,7 +121,7 @@ VGPU_EXPORT CUresult CUDAAPI cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY
 VGPU_EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray hArray) {
   return withArray(hArray, [&](Thread& thread, ArrayLayout& array) -> CUresult {
     if (array.mipmap != 0) return CUDA_SUCCESS;  // as the driver: no error, no effect
-    Call<api::Cuda::ArrayDestroyParams> frame(thread, api::Method::arrayDestroy);
+    Call<api::Cuda::ArrayDestroyParams> frame(thread.of(toWire(hArray)), api::Method::arrayDestroy);
     frame->setArray(toWire(hArray));
     if (CUresult error = frame.post()) return error;
     thread.destroy(api::Kind::ARRAY, toWire(hArray));
@@ -180,7 +180,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmapped
     Session& session = thread.session;
     uint64_t mipmap = toWire(hMipmappedArray);
     if (CUresult bad = thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, mipmap)) return bad;
-    Call<api::Cuda::MipmapDestroyParams> frame(thread, api::Method::mipmapDestroy);
+    Call<api::Cuda::MipmapDestroyParams> frame(thread.of(mipmap), api::Method::mipmapDestroy);
     frame->setMipmap(mipmap);
     if (CUresult error = frame.post()) return error;
     for (uint64_t level : session.levels.drop(mipmap)) session.handles.destroy(level);

@@ -15,7 +15,7 @@ CUresult findBlob(Thread& thread, uint64_t blob, std::span<const std::byte> imag
   bool asksStore = thread.session.segment.header().storesImages.load(std::memory_order_relaxed) != 0;
   ImageDigest digest{};
   if (asksStore) digest = digestOf(image);  // before the frame is reserved, so that no other thread waits for it
-  Call<api::Cuda::BlobFindParams> frame(thread, api::Method::blobFind, dataWords(digest.size()));
+  Call<api::Cuda::BlobFindParams> frame(thread.of(blob), api::Method::blobFind, dataWords(digest.size()));
   frame->setBlob(blob);
   if (asksStore) frame->setDigest(kj::arrayPtr(digest.data(), digest.size()));
   frame->setTotalBytes(image.size());
@@ -31,7 +31,7 @@ CUresult sendBlob(Thread& thread, uint64_t blob, std::span<const std::byte> imag
     auto slab = session.slabs.take(thread.firstSlab(), session.lost);
     if (!slab) return session.lossResult();
     std::memcpy(session.segment.slab(*slab), piece.data(), piece.size());
-    Call<api::Cuda::BlobWriteParams> frame(thread, api::Method::blobWrite);
+    Call<api::Cuda::BlobWriteParams> frame(thread.of(blob), api::Method::blobWrite);
     frame->setBlob(blob);
     frame->setOffset(offset);
     frame->setTotalBytes(image.size());
@@ -51,7 +51,7 @@ CUresult bringBlob(Thread& thread, uint64_t blob, std::span<const std::byte> ima
 }
 
 CUresult dropBlob(Thread& thread, uint64_t blob) {
-  Call<api::Cuda::BlobDropParams> frame(thread, api::Method::blobDrop);
+  Call<api::Cuda::BlobDropParams> frame(thread.of(blob), api::Method::blobDrop);
   frame->setBlob(blob);
   return frame.post();
 }

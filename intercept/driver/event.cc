@@ -25,6 +25,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   return enter([&](Thread& thread) -> CUresult {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     ElapsedTimes::Record records[2];
+    if (handleDevice(toWire(start)) != handleDevice(toWire(end))) return CUDA_ERROR_INVALID_HANDLE;
     for (int i = 0; i < 2; ++i) {
       uint64_t event = toWire(i == 0 ? start : end);
       ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, event);
@@ -34,7 +35,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     }
     ElapsedTimes& reported = thread.session.elapsedTimes;
     if (auto known = reported.find(records[0], records[1])) return *milliseconds = *known, CUDA_SUCCESS;
-    Call<api::Cuda::EventElapsedTimeParams> frame(thread, api::Method::eventElapsedTime);
+    Call<api::Cuda::EventElapsedTimeParams> frame(thread.of(toWire(end)), api::Method::eventElapsedTime);
     frame->setStart(toWire(start));
     frame->setEnd(toWire(end));
     if (CUresult error = frame.call()) return error;
@@ -70,7 +71,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    Call<api::Cuda::EventRecordParams> frame(thread, api::Method::eventRecord);
+    Call<api::Cuda::EventRecordParams> frame(thread.of(stream), api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);
     StreamCompletion* streamCompletion = frame.streamCompletion();
@@ -109,7 +110,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent
 
 VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
   return withEvent(hEvent, [&](Thread& thread, ObjectEntry&) -> CUresult {
-    Call<api::Cuda::EventDestroyParams> frame(thread, api::Method::eventDestroy);
+    Call<api::Cuda::EventDestroyParams> frame(thread.of(toWire(hEvent)), api::Method::eventDestroy);
     frame->setHEvent(toWire(hEvent));
     if (CUresult error = frame.post()) return error;
     thread.destroy(api::Kind::EVENT, toWire(hEvent));

@@ -29,8 +29,7 @@ void keepAttributes(KnownReplies& replies, uint64_t generation, Told reported) {
 // For a function that has changed since it was looked up.
 CUresult askAttributes(Thread& thread, CUfunction function, KnownReplies& replies) {
   uint64_t generation = replies.generation();
-  Call<api::Cuda::FuncAttributesParams> frame(thread, api::Method::funcAttributes);
-  frame.onDevice(handleDevice(toWire(function)));
+  Call<api::Cuda::FuncAttributesParams> frame(thread.of(toWire(function)), api::Method::funcAttributes);
   frame->setFunction(toWire(function));
   if (CUresult error = frame.call()) return error;
   keepAttributes(replies, generation, frame.results<api::Cuda::FuncAttributesResults>());
@@ -39,8 +38,7 @@ CUresult askAttributes(Thread& thread, CUfunction function, KnownReplies& replie
 
 // Attributes that only the worker's driver can report: those that it does not support, or that we do not know.
 CUresult askAttribute(Thread& thread, CUfunction function, CUfunction_attribute attribute, int& value) {
-  Call<api::Cuda::FuncGetAttributeParams> frame(thread, api::Method::funcGetAttribute);
-  frame.onDevice(handleDevice(toWire(function)));
+  Call<api::Cuda::FuncGetAttributeParams> frame(thread.of(toWire(function)), api::Method::funcGetAttribute);
   frame->setHfunc(toWire(function));
   frame->setAttrib(attribute);
   if (CUresult error = frame.call()) return error;
@@ -71,7 +69,7 @@ std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const 
 CUresult lookUp(Thread& thread, uint64_t module, const char* name, uint64_t& handle) {
   HandleTable& handles = thread.session.handles;
   uint64_t made = handles.reserve(api::Kind::FUNCTION, handleDevice(module));
-  Call<api::Cuda::ModuleFunctionParams> frame(thread, api::Method::moduleFunction, dataWords(std::strlen(name) + 1));
+  Call<api::Cuda::ModuleFunctionParams> frame(thread.of(module), api::Method::moduleFunction, dataWords(std::strlen(name) + 1));
   frame->setFunction(made);
   frame->setModule(module);
   frame->setName(name);
@@ -132,7 +130,7 @@ VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute at
 
 VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
   return withFunction(hfunc, [&](Thread& thread, FunctionLayout& layout) -> CUresult {
-    Call<api::Cuda::FuncSetAttributeParams> frame(thread, api::Method::funcSetAttribute);
+    Call<api::Cuda::FuncSetAttributeParams> frame(thread.of(toWire(hfunc)), api::Method::funcSetAttribute);
     frame->setHfunc(toWire(hfunc));
     frame->setAttrib(attrib);
     frame->setValue(value);

@@ -108,7 +108,7 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
     if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
-  Call<api::Cuda::LaunchKernelParams> frame(thread, api::Method::launchKernel, dataWords(function.parameterBytes));
+  Call<api::Cuda::LaunchKernelParams> frame(thread.of(stream), api::Method::launchKernel, dataWords(function.parameterBytes));
   frame->setFunction(toWire(f));
   frame.setStream(stream);
   frame->setGridX(shape.gridX);

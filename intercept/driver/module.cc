@@ -114,7 +114,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
     if (CUresult error = synchronizeDevice(thread, handleDevice(handle))) return error;
     uint64_t blob = session.handles.find(api::Kind::MODULE, handle)->blob;
     {
-      Call<api::Cuda::ModuleUnloadParams> frame(thread, api::Method::moduleUnload);
+      Call<api::Cuda::ModuleUnloadParams> frame(thread.of(handle), api::Method::moduleUnload);
       frame->setHmod(handle);
       if (CUresult error = frame.post()) return error;
     }
@@ -137,7 +137,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* byt
     auto known = session.variables.find(module, name);
     if (!known) {
       KnownVariable variable{.handle = session.handles.create(api::Kind::VARIABLE, handleDevice(module)), .module = module};
-      Call<api::Cuda::ModuleVariableParams> frame(thread, api::Method::moduleVariable, dataWords(std::strlen(name) + 1));
+      Call<api::Cuda::ModuleVariableParams> frame(thread.of(module), api::Method::moduleVariable, dataWords(std::strlen(name) + 1));
       frame->setVariable(variable.handle);
       frame->setModule(module);
       frame->setName(name);

@@ -30,8 +30,7 @@ CUresult ask(Thread& thread, CUfunction function, KnownReplies& replies, const s
   if (blocks.empty()) return CUDA_SUCCESS;
   auto count = static_cast<unsigned>(blocks.size());
   uint64_t generation = replies.generation();
-  Call<api::Cuda::OccupancyTableParams> frame(thread, api::Method::occupancyTable, (count + 1) / 2 + count);
-  frame.onDevice(handleDevice(toWire(function)));
+  Call<api::Cuda::OccupancyTableParams> frame(thread.of(toWire(function)), api::Method::occupancyTable, (count + 1) / 2 + count);
   frame->setFunction(toWire(function));
   frame->setFlags(blocks[0].flags);
   auto sizes = frame->initBlockSizes(count);
@@ -149,8 +148,7 @@ VGPU_EXPORT CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* dyn
     auto known = replies.find(question);
     if (!known) {
       uint64_t generation = replies.generation();
-      Call<api::Cuda::OccupancySharedParams> frame(thread, api::Method::occupancyShared);
-      frame.onDevice(handleDevice(toWire(func)));
+      Call<api::Cuda::OccupancySharedParams> frame(thread.of(toWire(func)), api::Method::occupancyShared);
       frame->setFunc(toWire(func));
       frame->setNumBlocks(numBlocks);
       frame->setBlockSize(blockSize);

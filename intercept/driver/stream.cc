@@ -22,7 +22,7 @@ CUresult runInStream(CUstream hStream, Function function) {
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     auto completion = thread.session.completionWords.take();
     if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
-    Call<api::Cuda::HostFunctionParams> frame(thread, api::Method::hostFunction);
+    Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
     frame.setStream(stream);
     frame->setLine(*completion);
     thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), function);
@@ -79,8 +79,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
     unsigned device = thread.deviceOf(handle);
     if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
-    Call<api::Cuda::StreamQueryParams> frame(thread, api::Method::streamQuery);
-    frame.onDevice(device);
+    Call<api::Cuda::StreamQueryParams> frame(thread.of(handle), api::Method::streamQuery);
     frame->setHStream(handle);
     if (CUresult error = frame.call()) return error;
     return thread.session.takeError(device);

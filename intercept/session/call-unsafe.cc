@@ -21,11 +21,11 @@ Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& ow
 
 }  // namespace
 
-CallBase::CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside)
-    : thread(thread),
+CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside)
+    : thread(target.thread),
       method(method),
       words(words),
-      executingDevice(thread.device()),
+      executingDevice(target.device),
       waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
   if (api::infoOf(method).replay == api::Replay::BUILD) {
@@ -55,7 +55,7 @@ kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
 }
 
 void CallBase::inStream(uint64_t stream) {
-  executingDevice = thread.deviceOf(stream);
+  KJ_REQUIRE(thread.deviceOf(stream) == executingDevice, "a frame of another device than its stream's");
   workStream = stream;
   if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
     raise(entry->lastWork, sequenceOf);
@@ -113,7 +113,7 @@ CUresult CallBase::fetchLongReply(uint64_t words) {
   auto bytes = whole.asBytes();
   std::memcpy(bytes.begin(), waiter->answer(), replyBytes);
   for (size_t have = replyBytes; have < bytes.size();) {
-    Call<api::Cuda::ReplyPartParams> frame(thread, api::Method::replyPart, 0, waiter, true);
+    Call<api::Cuda::ReplyPartParams> frame(thread.on(executingDevice), api::Method::replyPart, 0, waiter, true);
     frame->setOffset(static_cast<uint32_t>(have));
     if (CUresult error = frame.call()) return error;
     auto part = frame.results<api::Cuda::ReplyPartResults>().getBytes();

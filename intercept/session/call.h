@@ -26,7 +26,7 @@ class CallBase {
  protected:
   // `lent`: the waiter to use instead of one of its own. `inside`: the thread is inside the gate already, because of an enclosing
   // call.
-  CallBase(Thread& thread, api::Method method, uint64_t words, Waiter* lent, bool inside);
+  CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside);
   ~CallBase() {
     if (reservation) [[unlikely]] fillPlace();
   }
@@ -55,11 +55,9 @@ class CallBase {
 
   uint64_t sequence() const { return sequenceOf; }
 
-  // The device that executes this frame: the current context's, unless onDevice() or inStream() set another.
+  // The device that executes this frame.
   unsigned device() const { return executingDevice; }
-  void onDevice(unsigned device) { executingDevice = device; }
-  // Sets the stream in which this frame is work: that stream's device executes it, and the client records it as outstanding
-  // there.
+  // Sets the stream, of that device, in which this frame is work: the client records it as outstanding there.
   void inStream(uint64_t stream);
   // That stream's completion word; nullptr if the stream has been destroyed meanwhile.
   StreamCompletion* streamCompletion() const { return depth == nullptr ? nullptr : &depth->completion; }
@@ -109,8 +107,8 @@ template <typename Params>
 class Call : public CallBase {
  public:
   // `extraWords`: of the lists, data and texts that the parameters will hold.
-  Call(Thread& thread, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
-      : CallBase(thread, method, 1 + api::parameterWords(method) + extraWords, lent, inside),
+  Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
+      : CallBase(target, method, 1 + api::parameterWords(method) + extraWords, lent, inside),
         params(space()) {}
 
   api::FrameBuilder<Params>* operator->() { return &params; }

@@ -14,8 +14,7 @@ namespace {
 // returns, so that a pipe that is not read delays no suspend.
 bool take(Thread& thread, unsigned device, std::string& text) {
   text.clear();
-  Call<api::Cuda::OutputTakeParams> frame(thread, api::Method::outputTake);
-  frame.onDevice(device);
+  Call<api::Cuda::OutputTakeParams> frame(thread.on(device), api::Method::outputTake);
   if (frame.call() != CUDA_SUCCESS) return false;
   auto results = frame.results<api::Cuda::OutputTakeResults>();
   text.assign(results.getText().asChars().begin(), results.getText().size());

@@ -53,8 +53,7 @@ CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;
   }
-  Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
-  frame.onDevice(thread.deviceOf(stream));
+  Call<api::Cuda::StreamMarkParams> frame(thread.of(stream), api::Method::streamMark);
   frame->setStream(stream);  // not counted
   frame->setLine(*own);
   completion.expect(frame.sequence());

@@ -66,8 +66,7 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
 CUresult Thread::destroyStream(uint64_t handle) {
   auto last = [&](ObjectEntry& entry) { entry.depth.completion.end(session.completionWords, handleDevice(handle)); };
   if (!session.handles.destroy(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
-  Call<api::Cuda::StreamDestroyParams> frame(*this, api::Method::streamDestroy);
-  frame.onDevice(handleDevice(handle));
+  Call<api::Cuda::StreamDestroyParams> frame(of(handle), api::Method::streamDestroy);
   frame->setHStream(handle);
   return frame.post();
 }

@@ -9,6 +9,19 @@
 
 namespace vgpu::client {
 
+class Thread;
+
+// Whose call it is, and the device that executes it.
+struct Target {
+  Thread& thread;
+  unsigned device;
+  Target(Thread& thread);  // on the thread's current device
+  Target(Thread& thread, unsigned device) : thread(thread), device(device) {}
+};
+
+// Pinned memory belongs to no device. All frames that are about it are executed by this one, so they keep their order.
+constexpr unsigned hostMemoryDevice = 0;
+
 class Thread {
  public:
   // The calling thread. The session must be open.
@@ -26,6 +39,10 @@ class Thread {
   // The device of a stream (a resolved handle), on which its work runs and is waited for, whichever context is current. The
   // legacy default stream (0) is the current context's.
   unsigned deviceOf(uint64_t stream) const { return stream == 0 ? device() : handleDevice(stream); }
+
+  // A call on a device, and on the device of an object (a resolved handle; 0: the current device).
+  Target on(unsigned device) { return {*this, device}; }
+  Target of(uint64_t handle) { return {*this, deviceOf(handle)}; }
 
   std::vector<uint64_t> contextStack;  // virtual handles; the last is current
 
@@ -72,6 +89,8 @@ class Thread {
   uint64_t endedWhenLive = UINT64_MAX;           // how many contexts had ended when the current one was last found live
   std::array<uint64_t, maxDevices> ownStreams{};
 };
+
+inline Target::Target(Thread& thread) : thread(thread), device(thread.device()) {}
 
 // A new handle of the current device, given back by the destructor unless keep() was called, so that a failed call leaves none.
 class NewHandle {

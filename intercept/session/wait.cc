@@ -10,8 +10,7 @@ namespace vgpu::client {
 CUresult awaitDevice(Thread& thread, unsigned device) {
   Session& session = thread.session;
   if (session.progress[device].isIdle()) return CUDA_SUCCESS;
-  Call<api::Cuda::CtxSynchronizeParams> frame(thread, api::Method::ctxSynchronize);
-  frame.onDevice(device);
+  Call<api::Cuda::CtxSynchronizeParams> frame(thread.on(device), api::Method::ctxSynchronize);
   uint64_t sequence = frame.sequence();
   CUresult result = frame.reach();
   if (result == CUDA_SUCCESS) raise(session.progress[device].knownDone, sequence);
@@ -53,9 +52,8 @@ namespace {
 
 CUresult awaitStream(Thread& thread, uint64_t stream) {
   if (isKnownIdle(thread, stream)) return thread.session.takeError(thread.deviceOf(stream));
-  Call<api::Cuda::StreamSynchronizeParams> frame(thread, api::Method::streamSynchronize);
+  Call<api::Cuda::StreamSynchronizeParams> frame(thread.of(stream), api::Method::streamSynchronize);
   uint64_t sequence = frame.sequence();
-  frame.onDevice(thread.deviceOf(stream));
   frame->setStream(stream);
   CUresult result = frame.signal();
   ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);

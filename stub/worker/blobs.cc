@@ -2,24 +2,35 @@
 
 namespace vgpu::stub {
 
-CUresult Blobs::refuse(uint64_t number) const {
-  if (blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
-  return blobs.size() >= limits.count ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+bool Blobs::take(uint64_t bytes) {
+  // Each is added first: of two threads that reach a limit at the same time both may be refused, and never both accepted.
+  bool fits = usage.count.fetch_add(1) < limits.count;
+  uint64_t before = usage.ownBytes.fetch_add(bytes);
+  if (fits && before <= limits.allBytes && bytes <= limits.allBytes - before) return true;
+  give(bytes);
+  return false;
+}
+
+void Blobs::give(uint64_t bytes) {
+  usage.count.fetch_sub(1);
+  usage.ownBytes.fetch_sub(bytes);
 }
 
 CUresult Blobs::reserve(uint64_t number, Blob::Origin origin, uint64_t bytes) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult error = refuse(number)) return error;
-  if (bytes > limits.eachBytes || bytes > limits.allBytes - ownBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes == 0 || blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > limits.eachBytes || !take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto blob = Blob::reserve(origin, bytes);
-  if (!blob) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!blob) {
+    give(bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   blobs.emplace(number, std::move(*blob));
-  ownBytes += bytes;
   return CUDA_SUCCESS;
 }
 
 CUresult Blobs::add(uint64_t number, std::shared_ptr<const StoredImage> image) {
-  if (CUresult error = refuse(number)) return error;
+  if (blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
+  if (!take(0)) return CUDA_ERROR_OUT_OF_MEMORY;
   blobs.emplace(number, Blob(std::move(image)));
   return CUDA_SUCCESS;
 }
@@ -27,7 +38,7 @@ CUresult Blobs::add(uint64_t number, std::shared_ptr<const StoredImage> image) {
 void Blobs::drop(uint64_t number) {
   auto found = blobs.find(number);
   if (found == blobs.end()) return;
-  if (found->second.isOwn()) ownBytes -= found->second.bytes().size();
+  give(found->second.isOwn() ? found->second.bytes().size() : 0);
   blobs.erase(found);
 }
 

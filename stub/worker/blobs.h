@@ -1,11 +1,13 @@
-// The module images of a session, by the numbers that the program gives them, within limits: what a program sends is the
-// memory of its worker.
+// The images of one GPU's modules, by the numbers that the program gives them, within limits of the session: what a program sends is
+// the memory of its worker.
 //
-// The working thread's. A suspend keeps those that modules were made of.
+// The thread's of that GPU; what all GPUs have together is counted in `BlobUsage`. A suspend keeps those that modules were made
+// of.
 #pragma once
 
 #include <cuda.h>
 
+#include <atomic>
 #include <unordered_map>
 
 #include "stub/worker/blob.h"
@@ -20,9 +22,14 @@ struct BlobLimits {
   uint64_t allBytes = 16 * GiB;  // without files of the store, whose pages are the system's
 };
 
+// Of all GPUs of a session. Any of their threads.
+struct BlobUsage {
+  std::atomic<uint64_t> count{0}, ownBytes{0};  // ownBytes: announced
+};
+
 class Blobs {
  public:
-  explicit Blobs(const BlobLimits& limits = {}) : limits(limits) {}
+  explicit Blobs(BlobUsage& usage, const BlobLimits& limits = {}) : usage(usage), limits(limits) {}
 
   // Makes a new one. CUDA's answer: invalid value for an empty image or a number that is taken, out of memory where a
   // limit is reached.
@@ -34,10 +41,12 @@ class Blobs {
   const Blob* find(uint64_t number) const;
 
  private:
-  CUresult refuse(uint64_t number) const;
+  // Counts one more, of so many bytes of its own. False, and counts nothing, if a limit is reached.
+  bool take(uint64_t bytes);
+  void give(uint64_t bytes);
 
+  BlobUsage& usage;
   BlobLimits limits;
-  uint64_t ownBytes = 0;  // announced
   std::unordered_map<uint64_t, Blob> blobs;
 };
 

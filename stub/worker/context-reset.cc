@@ -7,8 +7,8 @@ namespace vgpu::stub {
 
 CUresult contextReset(Execution& on, const api::FrameReader<api::Cuda::ContextResetParams>& p, Reply&) {
   if (p.getContext() != on.device()) return CUDA_ERROR_INVALID_DEVICE;
-  CUresult fault = on.progress(on.device()).fault();
-  if (fault != CUDA_SUCCESS) on.endDevice(on.device());
+  CUresult fault = on.gpu.progress.fault();
+  if (fault != CUDA_SUCCESS) on.end();
   return fault;
 }
 

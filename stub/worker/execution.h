@@ -1,168 +1,98 @@
-// What the working thread works with: the driver, the contexts, what is real behind the session's virtual objects.
+// What a frame executes on: the GPU of its ring, and the session's state that all GPUs share. There is one for each GPU, and it
+// holds what the kinds keep of their objects there.
 //
-// Used by the working thread alone. Of this a snapshot keeps the blobs, the event times and the bytes of memory; handles
-// and leases come back by executing recipes (docs/snapshot.md).
+// Used by the thread that executes that GPU's calls, and, while no calls are executed, by the one that saves or restores.
 #pragma once
 
+#include <capnp/common.h>
 #include <cuda.h>
 #include <kj/array.h>
 
-#include <array>
 #include <functional>
-#include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "cuda-methods.h"
 #include "stub/driver/driver.h"
-#include "stub/gpu/memory-pool.h"
-#include "stub/worker/reply.h"
+#include "stub/gpu/gpu.h"
 #include "stub/worker/blobs.h"
-#include "stub/worker/continuations.h"
-#include "stub/worker/device-output.h"
-#include "stub/worker/device-progress.h"
 #include "stub/worker/kinds/event-times.h"
-#include "stub/worker/handle-map.h"
-#include "stub/worker/images.h"
+#include "stub/worker/kinds/objects.h"
 #include "stub/worker/kinds/texture-handles.h"
+#include "stub/worker/reply.h"
+#include "stub/worker/session-state.h"
 #include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
-#include "vgpu/wire/ring.h"
 
 namespace vgpu::stub {
 
-struct ModuleVariable {
-  uint64_t module = 0;  // virtual handle
-  std::string name;
-  uint64_t address = 0, bytes = 0;
-};
-
-struct FunctionInfo {
-  uint64_t module = 0;  // virtual handle
-  CUfunction real = nullptr;
-  uint32_t parameterBytes = 0;
-  std::string name;
-};
-
-// An array as bytes: rows of elements without gaps, slice after slice.
-struct ArrayInfo {
-  unsigned device = 0;
-  uint64_t mipmap = 0;  // virtual handle; 0: it is no level
-  uint64_t rowBytes = 0, rows = 0, slices = 0;
-  uint64_t bytes() const { return rowBytes * rows * slices; }
-};
-
 class Execution {
  public:
-  // `outputFile`: see DeviceOutput.
-  explicit Execution(const Driver& driver, const Images& images = {}, int outputFile = -1);
-  ~Execution();
+  Execution(SessionState& session, unsigned device);
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
+  // In the GPU's context, once: what is made here must lie alike in every worker (docs/snapshot.md, module variables), so it is
+  // made when the contexts of all GPUs are there.
+  void start();
+
+  SessionState& session;
   const Driver& driver;
-  HandleMap handles;
-  MemoryPool pool;
-  EventTimes eventTimes;
-  const Images images;
-  Blobs blobs;
-  std::unordered_map<uint64_t, uint64_t> modules;             // virtual handle to the blob of its image
-  std::unordered_map<uint64_t, ModuleVariable> variables;     // those the program asked for, by virtual handle
-  std::unordered_map<uint64_t, FunctionInfo> functions;       // by virtual handle
-  std::unordered_map<uint64_t, ArrayInfo> arrays;             // by virtual handle
+  Gpu gpu;
+  HandleMap& handles;
+
+  // The kinds' own (stub/worker/kinds/).
+  Modules modules;
+  Functions functions;
+  Arrays arrays;
   TextureHandles textures;
-  Continuations later;
+  EventTimes eventTimes;
+
+  Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
-  bool prints = false;  // a module that may print has been loaded: see ImageFacts
-  DeviceOutput output;
 
-  // The first frame of the ring that has not been executed. Valid while the worker is quiesced; restore sets it.
-  uint64_t ringPosition = 0;
+  unsigned device() const { return gpu.device; }
 
-  unsigned deviceCount() const { return static_cast<unsigned>(contexts.size()); }
-  unsigned device() const { return current; }
-  // Whether the program has given up what a fault has ended (endDevice).
-  bool isEnded(unsigned device) const { return (endedDevices & (1u << device)) != 0; }
+  // Executes one message, `words`, as the frame of `slot` at `position`. CUDA's answer; what the client may not do, as with a bad
+  // handle, is a reply too. Throws kj::Exception on a message that is none, which no honest program sends. Driver calls that only
+  // this session can break.
+  CUresult execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot, Reply& reply);
 
-  // The session's memory, after attach(), which maps it, lets the driver know it, and lets go of what was attached before.
-  void attach(MemoryFile segmentFile, MemoryFile hostArenaFile);
-  bool isAttached() const { return segment != nullptr; }
-  const Segment& shared() const { return *segment; }
-  const MemoryFile& sharedFile() const { return segmentFile; }
-  const MemoryFile& hostArenaFile() const { return hostArena; }
+  // Lets go of everything on this GPU, whose context a fault has ended.
+  void end();
 
-  // Executes one message, `words`, as the frame of `slot` at `position`, on `device`. CUDA's answer; what the client
-  // may not do, as with a bad handle, is a reply too. Throws kj::Exception on a message that is none, which no honest
-  // program sends. Driver calls that only this session can break.
-  CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
-                   uint32_t slot, Reply& reply);
-
-  // Lets go of everything on a device whose context a fault has ended. Nothing more can be done there; a snapshot has
-  // nothing of it.
-  void endDevice(unsigned device);
-
-  // Makes `device`'s context current. Throws BadHandle where there is no such device.
-  void select(unsigned device);
-
-  // Runs `destroy` on the current device once all work that it has been given is done: at once, where that is known. CUDA's
-  // answer, as far as it is known by then.
+  // Runs `destroy` once all work that the GPU has been given is done: at once, if that is known. CUDA's answer, as far as it is
+  // known by then.
   CUresult afterAllWork(std::function<CUresult()> destroy);
-  DeviceProgress& progress(unsigned device) { return *progressOf[device]; }
-  // That of the stream's device, which need not be the current one.
-  DeviceProgress& progressOfStream(uint64_t handle) {
-    unsigned device = handle == 0 ? current : handleDevice(handle);
-    return *progressOf[device < deviceCount() ? device : current];  // a forged handle names any device
-  }
-  // Runs the continuations whose marks have passed. The current device may be another one afterwards.
-  void continueLater() { later.poll(progressOf); }
 
-  // Has the driver write what kernels of the current device have printed by now, and takes it over.
+  // Has the driver write what kernels of this GPU have printed by now, and takes it over.
   void collectOutput();
   // A launch, at whose start the driver writes too, where kernels print: taken over now and then, so that a program that
   // only launches gets it as it goes on.
   void noteLaunch() {
     if (++launchesSinceCollect < launchesPerCollect) return;
     launchesSinceCollect = 0;
-    output.collect();
-    tellOutput();
+    session.output.collect();
+    session.tellOutput();
   }
-  // Says in the shared memory whether there is any.
-  void tellOutput() { shared().header().outputWaits.store(output.isEmpty() ? 0 : 1, std::memory_order_release); }
-
-  // Notes a fault, where the program's threads look for it too. Whichever device it happened on, the driver does nothing more
-  // for this process on any (580.159, H200: every context answers with it, and no new one can be made).
-  void noteFault(CUresult code);
-  // Notes the first error of work that nobody waits for.
-  void noteDeferred(unsigned device, CUresult code);
-
-  // Waits for all work of all devices. CUDA's answer; where it is no success, that of device().
-  CUresult synchronize();
-  // The same, calling `waiting` ten times a second with the name of a kernel that runs, empty where it is not known. What
-  // that throws comes out here.
-  using Waiting = std::function<void(const std::string& kernel)>;
-  CUresult awaitIdle(const Waiting& waiting);
-  // Notes that `function` has been launched into `stream`, both virtual handles, of the current device.
-  void launched(uint64_t stream, uint64_t function) { launches[launchPlace(stream, current)] = {stream, function, current}; }
-  // Whether every stream of `device` is idle: success, not ready, or the error that ended the context.
-  CUresult query(unsigned device);
 
   // While a frame is executed: whose it is.
   uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
+  const Segment& shared() const { return session.shared(); }
 
   // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
   CUresult signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
   // Lets `stream` wait until the program has written at least `value` into a line of the segment.
   CUresult await(CUstream stream, std::atomic<uint64_t>& line, uint64_t value);
-  // The same as signal(), behind all work of the current device.
+  // The same as signal(), behind all work of this GPU.
   CUresult signalAfterAll(std::atomic<uint64_t>& line, uint64_t value);
   CUresult freeSlabAfter(CUstream stream, uint32_t slab);
   // The stream that a frame gives work to.
   CUstream stream(uint64_t handle) {
     auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));
-    progressOfStream(handle).used(handle);
+    gpu.progress.used(handle);
     return real;
   }
 
@@ -172,31 +102,9 @@ class Execution {
 
   // Where the session keeps bytes: [address, address + bytes) is leased device memory, a variable, or host arena
   // (also where the program has it at an address of its own).
-  bool ownsMemory(uint64_t address, uint64_t bytes) const;
+  bool ownsMemory(uint64_t address, uint64_t bytes) const { return session.ownsMemory(address, bytes); }
 
  private:
-  // The last launch of a stream; of two streams with one place, the later one's.
-  struct Launch {
-    uint64_t stream = 0, function = 0;
-    unsigned device = 0;
-  };
-  static constexpr uint64_t launchPlaces = 64;
-  static uint64_t launchPlace(uint64_t stream, unsigned device) { return (stream + device) % launchPlaces; }
-  std::string busyKernel(unsigned device);
-
-  void detach();
-  CUdeviceptr gpuAddress(const void* inSegment) const;
-  CUresult registerSegment(std::byte* base);  // in the current context, for all of them
-
-  std::vector<CUcontext> contexts;  // by device
-  std::vector<std::unique_ptr<DeviceProgress>> progressOf;  // by device
-  unsigned current = 0;
-  uint32_t endedDevices = 0;                                // a bit a device
-  std::unique_ptr<Segment> segment;
-  MemoryFile segmentFile, hostArena;
-  Mapping hostArenaMapping;
-  CUdeviceptr linesOnGpu = 0;       // the registered head of the segment, lines and slots
-  std::array<Launch, launchPlaces> launches;
   static constexpr uint32_t launchesPerCollect = 16;
   uint32_t launchesSinceCollect = 0;
   uint64_t frameSequence = 0;

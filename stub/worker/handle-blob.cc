@@ -22,15 +22,15 @@ CUresult blobFind(Execution& on, const api::FrameReader<api::Cuda::BlobFindParam
   if (digest.size() != 0 && digest.size() != wanted.size()) return CUDA_ERROR_INVALID_VALUE;
   auto results = reply.init<api::Cuda::BlobFindResults>();
   std::shared_ptr<const StoredImage> image;
-  if (digest.size() != 0 && on.images.store != nullptr) {
+  if (digest.size() != 0 && on.session.images.store != nullptr) {
     std::copy(digest.begin(), digest.end(), wanted.begin());
-    image = on.images.store->find(wanted);
+    image = on.session.images.store->find(wanted);
   }
   if (image == nullptr) return on.blobs.reserve(p.getBlob(), Blob::Origin::program, p.getTotalBytes());
   if (image->bytes().size() != p.getTotalBytes()) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult error = on.blobs.add(p.getBlob(), std::move(image))) return error;
-  count(&ImageCounters::found, on.images, 1);
-  count(&ImageCounters::foundBytes, on.images, p.getTotalBytes());
+  count(&ImageCounters::found, on.session.images, 1);
+  count(&ImageCounters::foundBytes, on.session.images, p.getTotalBytes());
   results.setFound(true);
   return CUDA_SUCCESS;
 }
@@ -44,8 +44,8 @@ CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWritePar
     uint64_t arrived = blob->arrivedBytes(), total = blob->bytes().size();
     if (!blob->isOwn() || p.getTotalBytes() != total || p.getOffset() != arrived || bytes > total - arrived)
       return CUDA_ERROR_INVALID_VALUE;
-    if (arrived == 0) count(&ImageCounters::sent, on.images, 1);
-    count(&ImageCounters::sentBytes, on.images, bytes);
+    if (arrived == 0) count(&ImageCounters::sent, on.session.images, 1);
+    count(&ImageCounters::sentBytes, on.session.images, bytes);
     blob->append({on.shared().slab(p.getSlab()), bytes});
   }
   on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);

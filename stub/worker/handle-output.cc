@@ -16,12 +16,12 @@ static_assert(partBytes + 64 <= replyBytes);
 // What kernels that have ended had printed is in the reply, or waits for the next call: nobody waits for the GPU here.
 CUresult outputTake(Execution& on, const api::FrameReader<api::Cuda::OutputTakeParams>&, Reply& reply) {
   on.collectOutput();
-  auto rest = on.output.rest().substr(0, partBytes);
+  auto rest = on.session.output.rest().substr(0, partBytes);
   auto results = reply.init<api::Cuda::OutputTakeResults>();
   std::copy(rest.begin(), rest.end(), results.initText(static_cast<unsigned>(rest.size())).begin());
-  on.output.drop(rest.size());
-  results.setMore(!on.output.isEmpty());
-  on.tellOutput();
+  on.session.output.drop(rest.size());
+  results.setMore(!on.session.output.isEmpty());
+  on.session.tellOutput();
   return CUDA_SUCCESS;
 }
 

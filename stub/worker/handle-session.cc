@@ -7,7 +7,7 @@ namespace vgpu::stub {
 
 CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
   int device = static_cast<int>(p.getDevice());
-  on.select(p.getDevice());
+  on.session.select(p.getDevice());
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
   CUuuid uuid{};
@@ -15,7 +15,7 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   auto results = reply.init<api::Cuda::DescribeResults>();
   auto described = results.initDevice();
   if (CUresult error = on.driver.cuDriverGetVersion(&version)) return error;
-  results.setCount(on.deviceCount());
+  results.setCount(on.session.deviceCount());
   results.setDriverVersion(version);
   if (CUresult error = on.driver.cuDeviceGetName(text, sizeof text, device)) return error;
   described.setName(text);
@@ -54,27 +54,27 @@ CUresult replyPart(Execution& on, const api::FrameReader<api::Cuda::ReplyPartPar
 }
 
 CUresult lease(Execution& on, const api::FrameReader<api::Cuda::LeaseParams>& p, Reply&) {
-  return on.pool.lease(on.device(), p.getAddress(), p.getBytes());
+  return on.gpu.leases.lease(p.getAddress(), p.getBytes());
 }
 
 CUresult endLease(Execution& on, const api::FrameReader<api::Cuda::EndLeaseParams>& p, Reply&) {
-  return on.pool.endLease(p.getAddress());
+  return on.gpu.leases.endLease(p.getAddress());
 }
 
 CUresult hostLease(Execution& on, const api::FrameReader<api::Cuda::HostLeaseParams>& p, Reply&) {
-  return on.pool.hostLease(p.getAddress(), p.getBytes(), on.hostArenaFile());
+  return on.session.hostLeases.lease(p.getAddress(), p.getBytes(), on.session.hostArenaFile());
 }
 
 CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLeaseParams>& p, Reply&) {
-  return on.pool.endHostLease(p.getAddress(), on.hostArenaFile());
+  return on.session.hostLeases.endLease(p.getAddress(), on.session.hostArenaFile());
 }
 
 CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply&) {
-  return on.pool.adopt(p.getAddress(), p.getArenaAddress(), p.getBytes(), on.hostArenaFile());
+  return on.session.hostLeases.adopt(p.getAddress(), p.getArenaAddress(), p.getBytes(), on.session.hostArenaFile());
 }
 
 CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Reply&) {
-  return on.pool.release(p.getAddress(), on.hostArenaFile());
+  return on.session.hostLeases.release(p.getAddress(), on.session.hostArenaFile());
 }
 
 CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Reply& reply) {

@@ -25,11 +25,11 @@ std::string readable(const std::string& name) {
 
 }  // namespace
 
-CUresult Execution::awaitIdle(const Waiting& waiting) {
+CUresult SessionState::awaitIdle(const Waiting& waiting) {
   auto reported = std::chrono::steady_clock::now();
   for (unsigned device = 0; device < deviceCount(); ++device) {
     Backoff backoff;
-    while (!isEnded(device) && query(device) == CUDA_ERROR_NOT_READY) {
+    while (!isEnded(device) && select(device).gpu.query() == CUDA_ERROR_NOT_READY) {
       if (backoff.spin()) continue;
       std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
       auto now = std::chrono::steady_clock::now();
@@ -41,19 +41,10 @@ CUresult Execution::awaitIdle(const Waiting& waiting) {
   return synchronize();
 }
 
-std::string Execution::busyKernel(unsigned device) {
-  auto lastIn = [&](uint64_t stream, CUstream real) -> std::string {
-    if (driver.cuStreamQuery(real) != CUDA_ERROR_NOT_READY) return "";
-    auto& last = launches[launchPlace(stream, device)];
-    auto function = last.stream == stream && last.device == device ? functions.find(last.function) : functions.end();
-    return function == functions.end() ? "" : readable(function->second.name);
-  };
-  select(device);
-  for (auto& [handle, real] : handles.of(api::Kind::STREAM)) {
-    if (handleDevice(handle) != device) continue;
-    if (std::string name = lastIn(handle, fromWire<CUstream>(real)); !name.empty()) return name;
-  }
-  return lastIn(0, nullptr);
+std::string SessionState::busyKernel(unsigned device) {
+  Execution& on = select(device);
+  auto function = on.functions.find(on.gpu.busyFunction());
+  return function == on.functions.end() ? "" : readable(function->second.name);
 }
 
 }  // namespace vgpu::stub

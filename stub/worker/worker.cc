@@ -17,6 +17,7 @@
 #include "stub/worker/execution.h"
 #include "vgpu/api/effects.h"
 #include "vgpu/wire/futex.h"
+#include "vgpu/wire/ring.h"
 
 namespace vgpu::stub {
 
@@ -27,14 +28,15 @@ namespace {
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
 // Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
-void complete(Execution& execution, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
-  Slot& slot = execution.shared().slot(frame.slot);
+void complete(SessionState& session, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
+  Slot& slot = session.shared().slot(frame.slot);
   slot.result = result;
   slot.replyWords = static_cast<uint32_t>(reply.size());
   KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call whose slot has no room for its answer", frame.slot);
   if (!reply.empty())
-    std::memcpy(execution.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
-  if (reply.size_bytes() > replyBytes) [[unlikely]] execution.longReplies[frame.slot].assign(reply.begin(), reply.end());
+    std::memcpy(session.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
+  if (reply.size_bytes() > replyBytes) [[unlikely]]
+    session.of(frame.device).longReplies[frame.slot].assign(reply.begin(), reply.end());
   slot.done.store(frame.sequence());  // seq_cst: must not sink below the load of `sleeping`
   if (slot.sleeping.load() != 0) {
     slot.wakeups.fetch_add(1);
@@ -63,17 +65,18 @@ struct Worker::Impl {
   std::deque<std::function<void()>> tasks;  // for the quiesced working thread
   bool running = false, ending = false;
   std::atomic<bool> stopRequested{false};
-  std::unique_ptr<Execution> execution;  // made, used and destroyed on the working thread
+  std::unique_ptr<SessionState> session;  // made, used and destroyed on the working thread
   std::unique_ptr<RingReader> reader;    // set while attached; wake() is for any thread
   Reply reply;
-  uint32_t busyDevices = 0;  // a bit a device with work that we have not seen to end
+  uint32_t busyDevices = 0;    // a bit a device with work that we have not seen to end
+  bool waitsForMarks = false;  // some device may have continuations
   std::thread thread;        // last: it uses all of the above
 
   void work();
   void consume();
   bool step(Backoff& backoff);
   void run(const Frame& frame);
-  void postpone(const Frame& frame, std::vector<Mark> marks);
+  void postpone(const Frame& frame);
   void watch();
   void runTask(const std::function<void()>& task);
   void wake() {
@@ -103,7 +106,7 @@ void Worker::Impl::work() {
     }
   }
   reader.reset();
-  execution.reset();
+  session.reset();
 }
 
 // One of the three places where our own failures are caught: what an honest program never sends ends this process, and
@@ -119,17 +122,17 @@ void Worker::Impl::consume() try {
 
 // Executes one frame; false where there was none to execute.
 bool Worker::Impl::step(Backoff& backoff) {
-  if (!execution->later.isEmpty()) [[unlikely]] execution->continueLater();
+  if (waitsForMarks) [[unlikely]] waitsForMarks = !session->continueLater();
   auto frame = reader->next();
   if (!frame) {
     if (backoff.spin()) return false;
-    reader->sleep(!execution->later.isEmpty() ? backoff.sleepNanoseconds() : busyDevices != 0 ? 1'000'000 : 1'000'000'000);
+    reader->sleep(waitsForMarks ? backoff.sleepNanoseconds() : busyDevices != 0 ? 1'000'000 : 1'000'000'000);
     if (busyDevices != 0) watch();
     return false;
   }
   run(*frame);
   reader->release();
-  execution->ringPosition = reader->position();
+  session->ringPosition = reader->position();
   return true;
 }
 
@@ -137,22 +140,26 @@ void Worker::Impl::run(const Frame& frame) {
   reply.reset();
   auto& info = api::infoOf(frame.method);
   CUresult result =
-      execution->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, reply);
-  if (isSticky(result)) execution->noteFault(result);
+      session->execute(frame.method, frame.device, frame.words, frame.position, frame.slot, reply);
+  if (isSticky(result)) session->noteFault(result);
+  bool isDevice = frame.device < session->deviceCount();
+  bool waits = isDevice && !session->of(frame.device).gpu.later.isEmpty();
+  waitsForMarks |= waits;
   if (!info.noWork) busyDevices |= 1u << frame.device;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && execution->later.has(frame.device))
-    return postpone(frame, {{frame.device, execution->progress(frame.device).lastMark()}});
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && waits)
+    return postpone(frame);
   if (info.route == api::Route::POST) {
-    if (result != CUDA_SUCCESS) execution->noteDeferred(frame.device, result);
+    if (result != CUDA_SUCCESS && isDevice) session->noteDeferred(frame.device, result);
   } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
-    complete(*execution, frame, result, reply.words());  // a refused module's log comes with the refusal
+    complete(*session, frame, result, reply.words());  // a refused module's log comes with the refusal
   }
 }
 
-// Executes the frame once more when the GPU has passed `marks`: it lacked memory that is being given back.
-void Worker::Impl::postpone(const Frame& frame, std::vector<Mark> marks) {
+// Executes the frame once more when the GPU has passed its last mark: it lacked memory that is being given back.
+void Worker::Impl::postpone(const Frame& frame) {
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
-  execution->later.add(frame.device, std::move(marks), [this, frame = Frame(frame), words](CUresult) mutable {
+  Gpu& gpu = session->of(frame.device).gpu;
+  gpu.later.add(gpu.progress.lastMark(), [this, frame = Frame(frame), words](CUresult) mutable {
     frame.words = words->asPtr();
     run(frame);
   });
@@ -161,15 +168,15 @@ void Worker::Impl::postpone(const Frame& frame, std::vector<Mark> marks) {
 // Looks after the GPU while no frames come: a context that faulted will never write its completions, so its error is
 // put where every waiter looks.
 void Worker::Impl::watch() {
-  for (unsigned device = 0; device < execution->deviceCount(); ++device) {
-    if ((busyDevices & (1u << device)) == 0 || execution->isEnded(device)) continue;
-    CUresult state = execution->query(device);
+  for (unsigned device = 0; device < session->deviceCount(); ++device) {
+    if ((busyDevices & (1u << device)) == 0 || session->isEnded(device)) continue;
+    CUresult state = session->select(device).gpu.query();
     if (state == CUDA_ERROR_NOT_READY) continue;
-    if (state != CUDA_SUCCESS) execution->noteFault(state);
+    if (state != CUDA_SUCCESS) session->noteFault(state);
     busyDevices &= ~(1u << device);
-    if (!execution->prints) continue;
-    execution->collectOutput();  // of which the program's next launch is told
-    execution->tellOutput();
+    if (!session->prints) continue;
+    session->of(device).collectOutput();  // of which the program's next launch is told
+    session->tellOutput();
   }
 }
 
@@ -193,17 +200,17 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
 }
 
 Worker::Worker(const Driver& driver, const Images& images, int outputFile) : impl(std::make_unique<Impl>(driver)) {
-  impl->runTask([&] { impl->execution = std::make_unique<Execution>(driver, images, outputFile); });
+  impl->runTask([&] { impl->session = std::make_unique<SessionState>(driver, images, outputFile); });
 }
 
 Worker::~Worker() = default;
 
 void Worker::attach(MemoryFile segment, MemoryFile hostArena) {
-  runQuiesced([&](Execution& on) { on.attach(std::move(segment), std::move(hostArena)); });
+  runQuiesced([&](SessionState& on) { on.attach(std::move(segment), std::move(hostArena)); });
 }
 
 SharedFiles Worker::sharedFiles() const {
-  return {impl->execution->sharedFile().fd(), impl->execution->hostArenaFile().fd()};
+  return {impl->session->sharedFile().fd(), impl->session->hostArenaFile().fd()};
 }
 
 void Worker::proceed() {
@@ -212,7 +219,7 @@ void Worker::proceed() {
     impl->stopRequested = false;
     if (impl->running) return;
   }
-  runQuiesced([&](Execution& on) {
+  runQuiesced([&](SessionState& on) {
     KJ_REQUIRE(on.isAttached(), "no session's memory is attached");
     on.shared().header().storesImages.store(on.images.store != nullptr ? 1 : 0);
     on.tellOutput();
@@ -235,22 +242,23 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     }
   }
   uint64_t position = 0;
-  runQuiesced([&](Execution& on) {
+  runQuiesced([&](SessionState& on) {
     // What continues now may give the GPU work again.
+    bool more;
     do {
       CUresult result = on.awaitIdle(waiting);
       if (result != CUDA_SUCCESS) on.noteFault(result);
-      on.continueLater();
+      more = !on.continueLater();
       require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
-    } while (!on.later.isEmpty());
+    } while (more);
     on.output.collect();
     position = on.ringPosition;
   });
   return position;
 }
 
-void Worker::runQuiesced(std::function<void(Execution&)> work) {
-  impl->runTask([&] { work(*impl->execution); });
+void Worker::runQuiesced(std::function<void(SessionState&)> work) {
+  impl->runTask([&] { work(*impl->session); });
 }
 
 }  // namespace vgpu::stub

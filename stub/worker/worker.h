@@ -19,7 +19,7 @@
 
 namespace vgpu::stub {
 
-class Execution;  // what the working thread works with (execution.h)
+class SessionState;  // session-state.h
 
 // Descriptors of the memory that is attached; the worker's own.
 struct SharedFiles {
@@ -47,7 +47,7 @@ class Worker {
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
   // Runs `work` on the working thread while it does not consume: after quiesce(), or before the first proceed().
-  void runQuiesced(std::function<void(Execution&)> work);
+  void runQuiesced(std::function<void(SessionState&)> work);
 
  private:
   struct Impl;

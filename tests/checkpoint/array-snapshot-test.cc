@@ -128,8 +128,8 @@ void makeObjects(TestSession& session) {
 
 std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
   std::map<uint64_t, uint64_t> numbers;
-  worker.runQuiesced([&](stub::Execution& on) {
-    for (auto& [handle, object] : on.textures.live()) numbers[handle] = object.value;
+  worker.runQuiesced([&](stub::SessionState& on) {
+    for (auto& [handle, object] : on.of(0).textures.live()) numbers[handle] = object.value;
   });
   return numbers;
 }
@@ -217,7 +217,7 @@ TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and o
 TEST_CASE("copies of rows whose numbers make no sense are refused, and a range over the end of addresses is nobody's") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {
-    worker.runQuiesced([](stub::Execution& on) { KJ_REQUIRE(!on.ownsMemory(~uint64_t{0} - 50, 100)); });
+    worker.runQuiesced([](stub::SessionState& on) { KJ_REQUIRE(!on.ownsMemory(~uint64_t{0} - 50, 100)); });
     worker.proceed();
     session.require(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [](auto p) {
       p.setAddress(made::arena);

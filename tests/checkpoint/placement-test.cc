@@ -23,11 +23,12 @@ class History {
   void load() {
     uint64_t number = ++last, module = makeHandle(api::Kind::MODULE, below(devices), 1, static_cast<uint32_t>(number));
     std::string image = imageOf(number);
-    bringImage(session, number, std::as_bytes(std::span(image.c_str(), image.size() + 1)));
+    uint64_t blob = makeHandle(api::Kind::BLOB, handleDevice(module), 1, static_cast<uint32_t>(number));
+    bringImage(session, blob, std::as_bytes(std::span(image.c_str(), image.size() + 1)));
     session.require(makeFrame<api::Cuda::ModuleLoadParams>(0, api::Method::moduleLoad,
                                                            static_cast<uint8_t>(handleDevice(module)), [&](auto p) {
                                                              p.setModule(module);
-                                                             p.setBlob(number);
+                                                             p.setBlob(blob);
                                                            }));
     live.push_back(module);
   }

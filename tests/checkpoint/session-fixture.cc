@@ -10,6 +10,7 @@
 
 #include "stub/worker/image-store.h"
 #include "vgpu/api/effects.h"
+#include "vgpu/api/handle.h"
 #include "vgpu/wire/image-digest.h"
 
 namespace vgpu::test {
@@ -110,8 +111,11 @@ RecordedFrame eventRecord() {
 
 std::span<const std::byte> madeImage() { return std::as_bytes(std::span(image, strlen(image) + 1)); }
 
+// Of the module that the image is for.
+static uint8_t deviceOf(uint64_t blob) { return static_cast<uint8_t>(handleDevice(blob)); }
+
 RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t totalBytes) {
-  return makeFrame<api::Cuda::BlobFindParams>(0, api::Method::blobFind, 0, [&](auto p) {
+  return makeFrame<api::Cuda::BlobFindParams>(0, api::Method::blobFind, deviceOf(blob), [&](auto p) {
     p.setBlob(blob);
     p.setDigest(kj::arrayPtr(digest.data(), digest.size()));
     p.setTotalBytes(totalBytes);
@@ -119,7 +123,7 @@ RecordedFrame blobFind(uint64_t blob, std::span<const uint8_t> digest, uint64_t 
 }
 
 RecordedFrame blobWrite(uint64_t blob, uint64_t totalBytes, uint64_t offset, uint32_t bytes) {
-  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
+  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, deviceOf(blob), [&](auto p) {
     p.setBlob(blob);
     p.setTotalBytes(totalBytes);
     p.setOffset(offset);

@@ -16,7 +16,7 @@ struct Saved {
   Saved() {
     CHECK(session.inWorker([&](stub::Worker& worker) {
       buildAndStop(session, worker);
-      worker.runQuiesced([](stub::Execution& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
+      worker.runQuiesced([](stub::SessionState& on) { on.output.load(std::string(100, '.')); });  // what kernels have printed
       save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
     }) == "");
     program = session.program();

@@ -25,7 +25,8 @@ std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes
 }  // namespace
 
 TEST_CASE("images that are announced, or zero, take no memory, and bytes that arrive take theirs") {
-  Blobs blobs;
+  BlobUsage usage;
+  Blobs blobs(usage);
   uint64_t before = residentBytes();
   for (uint64_t number = 0; number < 4; ++number)
     REQUIRE(blobs.reserve(number, Blob::Origin::program, 4 * GiB) == CUDA_SUCCESS);
@@ -41,7 +42,8 @@ TEST_CASE("images that are announced, or zero, take no memory, and bytes that ar
 }
 
 TEST_CASE("an image is whole when all of it has arrived, and a zero byte lies behind it") {
-  Blobs blobs;
+  BlobUsage usage;
+  Blobs blobs(usage);
   for (size_t bytes : {1, 4095, 4096, 4097}) {
     CAPTURE(bytes);
     std::vector<std::byte> piece(bytes, std::byte{7});
@@ -56,7 +58,8 @@ TEST_CASE("an image is whole when all of it has arrived, and a zero byte lies be
 }
 
 TEST_CASE("what images announce, each and all together, and how many there are has limits") {
-  Blobs blobs({.count = 3, .eachBytes = 1000, .allBytes = 1500});
+  BlobUsage usage;
+  Blobs blobs(usage, {.count = 3, .eachBytes = 1000, .allBytes = 1500});
   auto reserve = [&](uint64_t number, uint64_t bytes) { return blobs.reserve(number, Blob::Origin::program, bytes); };
   CHECK(reserve(1, 0) == invalid);
   CHECK(reserve(1, 1001) == full);

@@ -1,8 +1,9 @@
-#include "stub/worker/continuations.h"
+#include "stub/gpu/continuations.h"
 
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "vgpu/api/wire-value.h"
@@ -62,11 +63,11 @@ Driver fakeDriver() {
   return driver;
 }
 
-// Device 0 with the streams 1 and 2, whose real handles are 11 and 12.
+// A device with the streams 1 and 2, whose real handles are 11 and 12.
 struct Fixture {
   Driver driver = fakeDriver();
   HandleMap handles;
-  std::vector<std::unique_ptr<DeviceProgress>> devices;
+  std::optional<DeviceProgress> device;
   Continuations continuations;
   std::string ran;
 
@@ -74,91 +75,91 @@ struct Fixture {
     gpu = {};
     handles.add(api::Kind::STREAM, 1, 11);
     handles.add(api::Kind::STREAM, 2, 12);
-    devices.push_back(std::make_unique<DeviceProgress>(driver, handles));
-    REQUIRE(devices[0]->start() == CUDA_SUCCESS);
+    device.emplace(driver, handles);
+    REQUIRE(device->start() == CUDA_SUCCESS);
   }
   uint64_t mark() {
     uint64_t number = 0;
-    REQUIRE(devices[0]->mark(number) == CUDA_SUCCESS);
+    REQUIRE(device->mark(number) == CUDA_SUCCESS);
     return number;
   }
   void add(const char* name) {
-    continuations.add(0, {{0, mark()}}, [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
+    continuations.add(mark(), [this, name](CUresult fault) { ran += name + std::to_string(fault) + " "; });
   }
 };
 
 TEST_CASE_FIXTURE(Fixture, "a mark stands behind the streams that had work since the one before, and costs nothing without") {
-  CHECK(devices[0]->hasPassed(mark()));
+  CHECK(device->hasPassed(mark()));
   CHECK(gpu.writes.empty());
-  devices[0]->used(1);
-  devices[0]->used(1);
+  device->used(1);
+  device->used(1);
   uint64_t first = mark();
   CHECK(gpu.joined == "11 ");
   CHECK(mark() == first);
-  devices[0]->used(2);
+  device->used(2);
   uint64_t second = mark();
   CHECK(gpu.joined == "11 12 ");
   CHECK(gpu.writes.size() == 2);
   passOne();
-  CHECK(devices[0]->hasPassed(first));
-  CHECK_FALSE(devices[0]->hasPassed(second));
+  CHECK(device->hasPassed(first));
+  CHECK_FALSE(device->hasPassed(second));
   passOne();
-  CHECK(devices[0]->hasPassed(second));
+  CHECK(device->hasPassed(second));
 }
 
 TEST_CASE_FIXTURE(Fixture, "the legacy stream is joined only where it has something left") {
-  devices[0]->used(0);
+  device->used(0);
   gpu.legacyIsDone = true;
-  CHECK(devices[0]->hasPassed(mark()));
+  CHECK(device->hasPassed(mark()));
   CHECK(gpu.joined.empty());
-  devices[0]->used(0);
+  device->used(0);
   gpu.legacyIsDone = false;
-  CHECK_FALSE(devices[0]->hasPassed(mark()));
+  CHECK_FALSE(device->hasPassed(mark()));
   CHECK(gpu.joined == "0 ");
 }
 
 TEST_CASE_FIXTURE(Fixture, "the work of a destroyed stream counts") {
-  devices[0]->used(1);
-  REQUIRE(devices[0]->joinDestroyed(1) == CUDA_SUCCESS);
+  device->used(1);
+  REQUIRE(device->joinDestroyed(1) == CUDA_SUCCESS);
   handles.remove(api::Kind::STREAM, 1);
-  CHECK_FALSE(devices[0]->hasPassed(mark()));
+  CHECK_FALSE(device->hasPassed(mark()));
   passOne();
-  CHECK(devices[0]->hasPassed(mark()));
+  CHECK(device->hasPassed(mark()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "continuations run once their marks have passed, in their order") {
-  devices[0]->used(1);
+  device->used(1);
   add("a");
   add("b");
-  devices[0]->used(1);
+  device->used(1);
   add("c");
-  continuations.poll(devices);
+  continuations.poll(*device);
   CHECK(ran.empty());
   passOne();
-  continuations.poll(devices);
+  continuations.poll(*device);
   CHECK(ran == "a0 b0 ");
-  CHECK(continuations.has(0));
+  CHECK_FALSE(continuations.isEmpty());
   passOne();
-  continuations.poll(devices);
+  continuations.poll(*device);
   CHECK(ran == "a0 b0 c0 ");
   CHECK(continuations.isEmpty());
 }
 
 TEST_CASE_FIXTURE(Fixture, "a continuation that adds another sees it run the next time") {
-  devices[0]->used(1);
-  continuations.add(0, {{0, mark()}}, [this](CUresult) { add("later"); });
+  device->used(1);
+  continuations.add(mark(), [this](CUresult) { add("later"); });
   passOne();
-  continuations.poll(devices);
+  continuations.poll(*device);
   CHECK(ran.empty());
-  continuations.poll(devices);
+  continuations.poll(*device);
   CHECK(ran == "later0 ");
 }
 
 TEST_CASE_FIXTURE(Fixture, "a fault completes what waits for the device") {
-  devices[0]->used(1);
+  device->used(1);
   add("a");
-  devices[0]->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
-  continuations.poll(devices);
+  device->fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  continuations.poll(*device);
   CHECK(ran == "a700 ");
 }
 

@@ -161,7 +161,7 @@ kj::Promise<void> WorkerServer::proceed(ProceedContext context) {
 // The point of no return of a resume (vgpu/wire/handover.h).
 void WorkerServer::claim(uint64_t handover) {
   if (!restored) fail("there is no restored session to go on with");
-  running().runQuiesced([&](stub::Execution& on) {
+  running().runQuiesced([&](stub::SessionState& on) {
     if (!claimHandover(on.shared().header().handover, handover)) fail("the program has withdrawn from its resume");
   });
   checkpoint::proceed(running(), *std::exchange(restored, std::nullopt));

@@ -19,7 +19,7 @@ void setCorner(api::Corner::Builder corner, const BoxEnd& end) {
 }
 
 CUresult postBox(Thread& thread, const BoxEnd& destination, const BoxEnd& source, const BoxSize& size, uint64_t stream) {
-  Call<api::Cuda::CopyBoxParams> frame(thread, api::Method::copyBox, 2 * structWords<api::Corner>);
+  Call<api::Cuda::CopyBoxParams> frame(thread.of(stream), api::Method::copyBox, 2 * structWords<api::Corner>);
   frame->setToArray(destination.array);
   frame->setFromArray(source.array);
   setCorner(frame->initTo(), destination);

@@ -39,7 +39,7 @@ namespace {
 std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
 
 CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  Call<api::Cuda::CopyParams> frame(thread, api::Method::copy);
+  Call<api::Cuda::CopyParams> frame(thread.of(stream), api::Method::copy);
   frame->setDestination(destination);
   frame->setSource(source);
   frame->setBytes(bytes);
@@ -48,7 +48,7 @@ CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_
 }
 
 CUresult copyInFrame(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  Call<api::Cuda::CopyInlineParams> frame(thread, api::Method::copyInline, dataWords(bytes));
+  Call<api::Cuda::CopyInlineParams> frame(thread.of(stream), api::Method::copyInline, dataWords(bytes));
   frame->setDestination(destination);
   frame.setStream(stream);
   std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
@@ -59,7 +59,7 @@ CUresult copyInFrame(Thread& thread, uint64_t destination, uint64_t source, uint
 CUresult copyThroughSlot(Thread& thread, Waiter& waiter, uint64_t destination, uint64_t source, uint64_t bytes,
                          uint64_t stream) {
   {
-    Call<api::Cuda::CopyToSlotParams> frame(thread, api::Method::copyToSlot, 0, &waiter);
+    Call<api::Cuda::CopyToSlotParams> frame(thread.of(stream), api::Method::copyToSlot, 0, &waiter);
     frame->setSource(source);
     frame->setBytes(static_cast<uint32_t>(bytes));
     frame.setStream(stream);
@@ -114,7 +114,7 @@ CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t
   if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
   if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
-  Call<api::Cuda::FillParams> frame(thread, api::Method::fill);
+  Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
   frame->setDestination(destination);
   frame->setPitch(pitch);
   frame->setValue(value);

@@ -84,14 +84,14 @@ CUresult postTile(Thread& thread, const Staged& copy, const Tile& tile, uint32_t
     return frame.post();
   };
   if (isPiece(copy.gpu, tile)) {
-    Call<api::Cuda::CopyFromSlabParams> frame(thread, api::Method::copyFromSlab);
+    Call<api::Cuda::CopyFromSlabParams> frame(thread.of(copy.stream), api::Method::copyFromSlab);
     frame->setDestination(addressOf(copy.gpu, tile));
     frame->setSlab(slab);
     frame->setBytes(static_cast<uint32_t>(tile.size.bytes()));
     frame.setStream(copy.stream);
     return post(frame);
   }
-  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread, api::Method::copyBoxFromSlab, structWords<api::Corner>);
+  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxFromSlab, structWords<api::Corner>);
   frame->setToArray(copy.gpu.array);
   setCorner(frame->initTo(), copy.gpu, tile);
   setTile(frame, copy, tile, slab);
@@ -120,14 +120,14 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
     return frame.send();
   };
   if (isPiece(copy.gpu, wanted.tile)) {
-    Call<api::Cuda::CopyToSlabParams> frame(thread, api::Method::copyToSlab, 0, &waiter);
+    Call<api::Cuda::CopyToSlabParams> frame(thread.of(copy.stream), api::Method::copyToSlab, 0, &waiter);
     frame->setSource(addressOf(copy.gpu, wanted.tile));
     frame->setSlab(wanted.slab);
     frame->setBytes(static_cast<uint32_t>(wanted.tile.size.bytes()));
     frame.setStream(copy.stream);
     return send(frame);
   }
-  Call<api::Cuda::CopyBoxToSlabParams> frame(thread, api::Method::copyBoxToSlab, structWords<api::Corner>, &waiter);
+  Call<api::Cuda::CopyBoxToSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxToSlab, structWords<api::Corner>, &waiter);
   frame->setFromArray(copy.gpu.array);
   setCorner(frame->initFrom(), copy.gpu, wanted.tile);
   setTile(frame, copy, wanted.tile, wanted.slab);

@@ -55,8 +55,7 @@ CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t
 }
 
 CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
-  Call<api::Cuda::MemAllocParams> frame(thread, api::Method::memAlloc);
-  frame.onDevice(device);
+  Call<api::Cuda::MemAllocParams> frame(thread.on(device), api::Method::memAlloc);
   frame->setAddress(address);
   frame->setBytes(bytes);
   frame.describe(address, bytes);
@@ -64,8 +63,7 @@ CUresult Memory::postAllocation(Thread& thread, unsigned device, uint64_t addres
 }
 
 CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
-  Call<api::Cuda::MemFreeParams> frame(thread, api::Method::memFree);
-  frame.onDevice(device);
+  Call<api::Cuda::MemFreeParams> frame(thread.on(device), api::Method::memFree);
   frame->setAddress(address);
   return frame.post();
 }
@@ -94,8 +92,7 @@ CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Metho
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result;
   {
-    Call<Params> frame(thread, method);
-    frame.onDevice(device);
+    Call<Params> frame(thread.on(device), method);
     frame->setAddress(*place);
     frame->setBytes(bytes);
     frame.describe(*place, bytes);
@@ -120,8 +117,7 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
     }
     if (!idle) return;
     {
-      Call<api::Cuda::EndLeaseParams> frame(thread, api::Method::endLease);
-      frame.onDevice(device);
+      Call<api::Cuda::EndLeaseParams> frame(thread.on(device), api::Method::endLease);
       frame->setAddress(idle->address);
       if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
     }
@@ -209,7 +205,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     }
     if (CUresult error = growHost(thread, bytes)) return error;
   }
-  Call<api::Cuda::HostAllocParams> frame(thread, api::Method::hostAlloc);
+  Call<api::Cuda::HostAllocParams> frame(thread.on(hostMemoryDevice), api::Method::hostAlloc);
   frame->setAddress(address);
   frame->setBytes(bytes);
   frame->setFlags(flags);
@@ -218,7 +214,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
-  return lease<api::Cuda::HostLeaseParams>(thread, thread.device(), host, api::Method::hostLease,
+  return lease<api::Cuda::HostLeaseParams>(thread, hostMemoryDevice, host, api::Method::hostLease,
                                            roundUp(bytes, leaseGranularity));
 }
 
@@ -233,7 +229,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
   {
-    Call<api::Cuda::HostFreeParams> frame(thread, api::Method::hostFree);
+    Call<api::Cuda::HostFreeParams> frame(thread.on(hostMemoryDevice), api::Method::hostFree);
     frame->setAddress(address);
     if (CUresult error = frame.post()) return error;
   }
@@ -247,7 +243,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
   if (!idle) return CUDA_SUCCESS;
   CUresult result;
   {
-    Call<api::Cuda::EndHostLeaseParams> frame(thread, api::Method::endHostLease);
+    Call<api::Cuda::EndHostLeaseParams> frame(thread.on(hostMemoryDevice), api::Method::endHostLease);
     frame->setAddress(idle->address);
     result = frame.call();
   }

@@ -66,7 +66,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
 // First the worker, so that nothing has to be undone if it refuses.
 CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
   {
-    Call<api::Cuda::HostAdoptParams> frame(thread, api::Method::hostAdopt);
+    Call<api::Cuda::HostAdoptParams> frame(thread.on(hostMemoryDevice), api::Method::hostAdopt);
     frame->setAddress(pages.address);
     frame->setArenaAddress(pages.arenaAddress);
     frame->setBytes(pages.bytes);
@@ -96,7 +96,7 @@ CUresult Memory::adopt(Thread& thread, const AdoptedPages& pages) {
 }
 
 CUresult Memory::release(Thread& thread, uint64_t firstPage) {
-  Call<api::Cuda::HostReleaseParams> frame(thread, api::Method::hostRelease);
+  Call<api::Cuda::HostReleaseParams> frame(thread.on(hostMemoryDevice), api::Method::hostRelease);
   frame->setAddress(firstPage);
   return frame.call();
 }

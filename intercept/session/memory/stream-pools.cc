@@ -214,7 +214,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
   if (!completion) return free(thread, address);  // all completion words are taken: wait, then
   uint64_t sequence;
   {
-    Call<api::Cuda::StreamMarkParams> frame(thread, api::Method::streamMark);
+    Call<api::Cuda::StreamMarkParams> frame(thread.of(stream), api::Method::streamMark);
     frame.setStream(stream);
     frame->setLine(*completion);
     sequence = frame.sequence();

@@ -23,8 +23,8 @@ bool canBeSaved(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return channelBytes(shape.Format) != 0 && (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }
 
-ArrayInfo infoOf(Execution& on, const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
-  return {on.device(), mipmap, uint64_t{shape.Width} * shape.NumChannels * channelBytes(shape.Format),
+ArrayInfo infoOf(const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
+  return {mipmap, uint64_t{shape.Width} * shape.NumChannels * channelBytes(shape.Format),
           std::max<uint64_t>(shape.Height, 1), std::max<uint64_t>(shape.Depth, 1)};
 }
 
@@ -36,7 +36,7 @@ CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreat
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult error = on.driver.cuArray3DCreate_v2(&array, &shape)) return error;
   on.handles.add(api::Kind::ARRAY, p.getArray(), toWire(array));
-  on.arrays[p.getArray()] = infoOf(on, shape, 0);
+  on.arrays[p.getArray()] = infoOf(shape, 0);
   return CUDA_SUCCESS;
 }
 
@@ -64,7 +64,7 @@ CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLeve
   if (CUresult error = on.driver.cuMipmappedArrayGetLevel(&level, mipmap, p.getIndex())) return error;
   if (CUresult error = on.driver.cuArray3DGetDescriptor_v2(&shape, level)) return error;
   on.handles.add(api::Kind::ARRAY, p.getLevel(), toWire(level));
-  on.arrays[p.getLevel()] = infoOf(on, shape, p.getMipmap());
+  on.arrays[p.getLevel()] = infoOf(shape, p.getMipmap());
   auto reported = reply.init<api::Cuda::MipmapLevelResults>().initShape();
   reported.setWidth(shape.Width);
   reported.setHeight(shape.Height);
@@ -120,45 +120,56 @@ void run(Execution& on, const CUDA_MEMCPY3D& copy) {
   require(on.driver, on.driver.cuMemcpy3D_v2(&copy), "copying an array");
 }
 
-CUarray realOf(const Execution& on, const Row& row) {
-  return fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, numberIn(row, 0)));
+// An array of a row that was compared, and what it is on.
+struct Found {
+  Execution& on;
+  const ArrayInfo& info;
+  CUarray real;
+};
+Found find(SessionState& session, const Row& row) {
+  uint64_t handle = numberIn(row, 0);
+  Execution& on = session.select(handleDevice(handle));
+  return {on, on.arrays.at(handle), fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, handle))};
 }
 
-void drop(Execution& on, unsigned device) {
-  on.handles.removeOf(api::Kind::ARRAY, device);
-  on.handles.removeOf(api::Kind::MIPMAPPED_ARRAY, device);
-  std::erase_if(on.arrays, [&](auto& entry) { return handleDevice(entry.first) == device; });
+void drop(Execution& on) {
+  on.handles.removeAll(api::Kind::ARRAY);
+  on.handles.removeAll(api::Kind::MIPMAPPED_ARRAY);
+  on.arrays.clear();
 }
 
 // A row: virtual handle, bytes.
-Rows save(Execution& on) {
+Rows save(SessionState& session) {
   Rows rows;
-  for (auto& [handle, array] : on.arrays) rows.push_back({handle, array.bytes()});
+  for (unsigned device = 0; device < session.deviceCount(); ++device)
+    for (auto& [handle, array] : session.of(device).arrays) rows.push_back({handle, array.bytes()});
   std::ranges::sort(rows);
   return rows;
 }
 
-bool isValid(const Row& row, uint64_t) { return numberIn(row, 1) > 0 && numberIn(row, 1) <= deviceArenaBytes; }
+bool isValid(const Row& row, uint64_t devices) {
+  return handleDevice(numberIn(row, 0)) < devices && numberIn(row, 1) > 0 && numberIn(row, 1) <= deviceArenaBytes;
+}
 
-void compare(Execution& on, const Rows& rows) {
+void compare(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     uint64_t handle = numberIn(row, 0), bytes = numberIn(row, 1);
-    auto found = on.arrays.find(handle);
-    if (found == on.arrays.end() || found->second.bytes() != bytes)
+    auto& arrays = session.of(handleDevice(handle)).arrays;
+    auto found = arrays.find(handle);
+    if (found == arrays.end() || found->second.bytes() != bytes)
       fail(fmt::format("the snapshot keeps {} bytes of the array {:#x}, and its objects make {}", bytes, handle,
-                       found == on.arrays.end() ? "no such array" : fmt::format("one of {}", found->second.bytes())));
+                       found == arrays.end() ? "no such array" : fmt::format("one of {}", found->second.bytes())));
   }
 }
 
 uint64_t bytes(const Row& row) { return numberIn(row, 1); }
 
-void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  auto& info = on.arrays.at(numberIn(row, 0));
-  on.select(info.device);
+void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  auto [on, info, array] = find(session, row);
   forParts(info, offset, bytes, [&](const Part& part) {
     CUDA_MEMCPY3D copy = boxOf(part);
     copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.srcArray = realOf(on, row);
+    copy.srcArray = array;
     copy.srcXInBytes = part.x;
     copy.srcY = part.row;
     copy.srcZ = part.slice;
@@ -169,17 +180,16 @@ void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t
   });
 }
 
-void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
   std::vector<std::byte> zeros(in == nullptr ? bytes : 0);
-  auto& info = on.arrays.at(numberIn(row, 0));
-  on.select(info.device);
+  auto [on, info, array] = find(session, row);
   forParts(info, offset, bytes, [&](const Part& part) {
     CUDA_MEMCPY3D copy = boxOf(part);
     copy.srcMemoryType = CU_MEMORYTYPE_HOST;
     copy.srcHost = (in == nullptr ? zeros.data() : in) + part.done;
     copy.srcPitch = part.width;
     copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = realOf(on, row);
+    copy.dstArray = array;
     copy.dstXInBytes = part.x;
     copy.dstY = part.row;
     copy.dstZ = part.slice;

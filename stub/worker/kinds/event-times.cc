@@ -1,48 +1,46 @@
 #include "stub/worker/kinds/event-times.h"
 
 #include <algorithm>
+#include <vector>
 
-#include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
 
-void EventTimes::start(unsigned device) {
-  clocks.resize(std::max<size_t>(clocks.size(), device + 1));
-  require(driver, driver.cuEventCreate(&clocks[device].zero, CU_EVENT_DEFAULT), "creating the clock's event");
-  require(driver, driver.cuEventRecord(clocks[device].zero, nullptr), "recording the clock's event");
+void EventTimes::start() {
+  require(driver, driver.cuEventCreate(&zero, CU_EVENT_DEFAULT), "creating the clock's event");
+  require(driver, driver.cuEventRecord(zero, nullptr), "recording the clock's event");
 }
 
-void EventTimes::forgetAll(unsigned device) {
-  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
-  std::erase_if(live, isOfDevice);
-  std::erase_if(saved, isOfDevice);
+void EventTimes::forgetAll() {
+  live.clear();
+  saved.clear();
 }
 
-CUresult EventTimes::timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds) {
+CUresult EventTimes::timeOf(uint64_t event, CUevent real, double& milliseconds) {
   if (auto before = saved.find(event); before != saved.end()) {
     milliseconds = before->second;
     return CUDA_SUCCESS;
   }
   float sinceZero = 0;
-  if (CUresult error = driver.cuEventElapsedTime_v2(&sinceZero, clocks[device].zero, real)) return error;
-  milliseconds = clocks[device].offset + sinceZero;
+  if (CUresult error = driver.cuEventElapsedTime_v2(&sinceZero, zero, real)) return error;
+  milliseconds = offset + sinceZero;
   return CUDA_SUCCESS;
 }
 
-CUresult EventTimes::elapsed(unsigned device, uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
+CUresult EventTimes::elapsed(uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd,
                              float& milliseconds) {
   if (!saved.contains(start) && !saved.contains(end)) return driver.cuEventElapsedTime_v2(&milliseconds, realStart, realEnd);
   double from = 0, to = 0;
-  if (CUresult error = timeOf(device, start, realStart, from)) return error;
-  if (CUresult error = timeOf(device, end, realEnd, to)) return error;
+  if (CUresult error = timeOf(start, realStart, from)) return error;
+  if (CUresult error = timeOf(end, realEnd, to)) return error;
   milliseconds = static_cast<float>(to - from);
   return CUDA_SUCCESS;
 }
 
 // The driver tells a difference as a float, and the time since a clock's zero long ago is too coarse for what lies between
 // two events. So of the events of this worker each is measured from the one before it.
-std::map<uint64_t, double> EventTimes::times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real) {
+std::map<uint64_t, double> EventTimes::times(const std::unordered_map<uint64_t, uint64_t>& real) {
   struct Timed {
     double time;
     uint64_t event;
@@ -52,8 +50,8 @@ std::map<uint64_t, double> EventTimes::times(unsigned device, const std::unorder
   std::vector<Timed> inOrder;
   for (auto& [event, handle] : real) {
     double milliseconds;
-    if (handleDevice(event) != device || (!live.contains(event) && !saved.contains(event))) continue;
-    if (timeOf(device, event, fromWire<CUevent>(handle), milliseconds) != CUDA_SUCCESS) continue;
+    if (!live.contains(event) && !saved.contains(event)) continue;
+    if (timeOf(event, fromWire<CUevent>(handle), milliseconds) != CUDA_SUCCESS) continue;
     if (saved.contains(event)) {
       out[event] = milliseconds;
     } else {
@@ -70,16 +68,16 @@ std::map<uint64_t, double> EventTimes::times(unsigned device, const std::unorder
   return out;
 }
 
-double EventTimes::now(unsigned device) {
+double EventTimes::now() {
   CUevent event = nullptr;
   float sinceZero = 0;
   require(driver, driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "creating an event");
   CUresult result = driver.cuEventRecord(event, nullptr);
   if (result == CUDA_SUCCESS) result = driver.cuEventSynchronize(event);
-  if (result == CUDA_SUCCESS) result = driver.cuEventElapsedTime_v2(&sinceZero, clocks[device].zero, event);
+  if (result == CUDA_SUCCESS) result = driver.cuEventElapsedTime_v2(&sinceZero, zero, event);
   driver.cuEventDestroy_v2(event);
   require(driver, result, "reading the clock");
-  return clocks[device].offset + sinceZero;
+  return offset + sinceZero;
 }
 
 }  // namespace vgpu::stub

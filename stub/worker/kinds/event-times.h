@@ -1,14 +1,13 @@
-// When events happened, on a clock that goes on over a suspend, so that cudaEventElapsedTime between an event recorded
+// When events of one GPU happened, on a clock that goes on over a suspend, so that cudaEventElapsedTime between an event recorded
 // before it and one after still answers.
 //
-// Used by the working thread. A snapshot keeps the times (milliseconds since the session began) of the recorded events.
+// Used by the thread of that GPU. A snapshot keeps the times (milliseconds since the session began) of the recorded events.
 #pragma once
 
 #include <cuda.h>
 
 #include <map>
 #include <unordered_map>
-#include <vector>
 
 #include "stub/driver/driver.h"
 
@@ -18,35 +17,32 @@ class EventTimes {
  public:
   explicit EventTimes(const Driver& driver) : driver(driver) {}
 
-  // Marks now as the clock's zero on `device`, whose context is current. Once a context.
-  void start(unsigned device);
+  // Marks now as the clock's zero, in the GPU's context. Once.
+  void start();
 
   // `event` has been recorded in this worker: its saved time is void.
   void recorded(uint64_t event) { live[event] = true; saved.erase(event); }
   void forget(uint64_t event) { live.erase(event); saved.erase(event); }
 
-  void forgetAll(unsigned device);
+  void forgetAll();
 
   // Milliseconds from `start` to `end`. CUDA's answer otherwise (not recorded, not ready, made without timing).
-  CUresult elapsed(unsigned device, uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd, float& milliseconds);
+  CUresult elapsed(uint64_t start, CUevent realStart, uint64_t end, CUevent realEnd, float& milliseconds);
 
   // For a snapshot of an idle GPU: every event's time, `real` giving each its handle; and the clock's own time.
-  std::map<uint64_t, double> times(unsigned device, const std::unordered_map<uint64_t, uint64_t>& real);
-  double now(unsigned device);
+  std::map<uint64_t, double> times(const std::unordered_map<uint64_t, uint64_t>& real);
+  double now();
   // In a restored session: the clock goes on from `time`, and `event` happened at `time`.
-  void setClock(unsigned device, double time) { clocks[device].offset = time; }
+  void setClock(double time) { offset = time; }
   void load(uint64_t event, double time) { saved[event] = time; }
 
  private:
   // Time of one event, as exact as a float is that counts from the clock's zero. CUDA's answer where it has none.
-  CUresult timeOf(unsigned device, uint64_t event, CUevent real, double& milliseconds);
+  CUresult timeOf(uint64_t event, CUevent real, double& milliseconds);
 
-  struct Clock {
-    CUevent zero = nullptr;
-    double offset = 0;  // the clock's time at zero
-  };
   const Driver& driver;
-  std::vector<Clock> clocks;                   // by device
+  CUevent zero = nullptr;
+  double offset = 0;  // the clock's time at zero
   std::unordered_map<uint64_t, bool> live;     // recorded in this worker
   std::unordered_map<uint64_t, double> saved;  // recorded before the last restore
 };

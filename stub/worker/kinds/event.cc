@@ -24,33 +24,33 @@ CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::Event
   auto start = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getStart()));
   auto end = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEnd()));
   float milliseconds = 0;
-  if (CUresult error = on.eventTimes.elapsed(on.device(), p.getStart(), start, p.getEnd(), end, milliseconds)) return error;
+  if (CUresult error = on.eventTimes.elapsed(p.getStart(), start, p.getEnd(), end, milliseconds)) return error;
   reply.init<api::Cuda::EventElapsedTimeResults>().setMilliseconds(milliseconds);
   return CUDA_SUCCESS;
 }
 
 namespace {
 
-void drop(Execution& on, unsigned device) {
-  on.handles.removeOf(api::Kind::EVENT, device);
-  on.eventTimes.forgetAll(device);
+void drop(Execution& on) {
+  on.handles.removeAll(api::Kind::EVENT);
+  on.eventTimes.forgetAll();
 }
 
 // A row: virtual handle, time on the clock of its device.
-Rows save(Execution& on) {
+Rows save(SessionState& session) {
   Rows rows;
-  for (unsigned device = 0; device < on.deviceCount(); ++device) {
-    if (on.isEnded(device)) continue;
-    on.select(device);
-    for (auto [event, time] : on.eventTimes.times(device, on.handles.of(api::Kind::EVENT))) rows.push_back({event, time});
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    if (session.isEnded(device)) continue;
+    Execution& on = session.select(device);
+    for (auto [event, time] : on.eventTimes.times(on.handles.of(api::Kind::EVENT))) rows.push_back({event, time});
   }
   return rows;
 }
 
 bool isValid(const Row& row, uint64_t devices) { return handleDevice(numberIn(row, 0)) < devices; }
 
-void restore(Execution& on, const Rows& rows) {
-  for (auto& row : rows) on.eventTimes.load(numberIn(row, 0), timeIn(row, 1));
+void restore(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) session.of(handleDevice(numberIn(row, 0))).eventTimes.load(numberIn(row, 0), timeIn(row, 1));
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKer
   std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   CUstream stream = on.stream(p.getStream());
-  on.launched(p.getStream(), p.getFunction());
-  if (on.prints) on.noteLaunch();
+  on.gpu.launched(p.getStream(), p.getFunction());
+  if (on.session.prints) on.noteLaunch();
   if (p.getCooperative()) {
     CUlaunchAttribute cooperative{};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

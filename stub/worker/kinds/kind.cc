@@ -12,16 +12,16 @@ std::span<const KindModule* const> kinds() {
   return all;
 }
 
-void readDevice(Execution& on, unsigned device, uint64_t address, std::byte* out, size_t bytes) {
-  on.select(device);
-  require(on.driver, on.driver.cuMemcpyDtoH_v2(out, address, bytes), "copying the device's memory");
+void readDevice(SessionState& session, unsigned device, uint64_t address, std::byte* out, size_t bytes) {
+  auto& driver = session.select(device).driver;
+  require(driver, driver.cuMemcpyDtoH_v2(out, address, bytes), "copying the device's memory");
 }
 
-void writeDevice(Execution& on, unsigned device, uint64_t address, const std::byte* in, size_t bytes) {
-  on.select(device);
-  CUresult result = in == nullptr ? on.driver.cuMemsetD8Async(address, 0, bytes, nullptr)
-                                  : on.driver.cuMemcpyHtoD_v2(address, in, bytes);
-  require(on.driver, result, "copying to the device's memory");
+void writeDevice(SessionState& session, unsigned device, uint64_t address, const std::byte* in, size_t bytes) {
+  auto& driver = session.select(device).driver;
+  CUresult result = in == nullptr ? driver.cuMemsetD8Async(address, 0, bytes, nullptr)
+                                  : driver.cuMemcpyHtoD_v2(address, in, bytes);
+  require(driver, result, "copying to the device's memory");
 }
 
 }  // namespace vgpu::stub

@@ -4,7 +4,7 @@
 // A snapshot keeps each object's recipe, and for many kinds nothing else. What a recipe does not bring back is state: a row for
 // each object (for memory, each range), and bytes on the device behind a row.
 //
-// Used by the working thread, quiesced. Rows come from a snapshot, which is not trusted: isValid() looks at each first.
+// Calls are executed by the thread of their GPU; the rest is used while no calls are executed. Rows come from a snapshot, which is not trusted: isValid() looks at each first.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@
 namespace vgpu::stub {
 
 class Execution;
+class SessionState;
 
 struct KindModule {
   const char* name;  // of its table in a snapshot
 
-  // Forgets the objects of `device`, which have ended with its context.
-  void (*drop)(Execution& on, unsigned device) = nullptr;
+  // Forgets the objects of one GPU, which have ended with its context.
+  void (*drop)(Execution& on) = nullptr;
 
   // The columns of a row, a letter each: n a number, t a time in milliseconds, s text. Without columns there is no state.
   const char* columns = "";
@@ -29,20 +30,20 @@ struct KindModule {
   bool (*isValid)(const Row& row, uint64_t devices) = nullptr;
   // Of all objects of all devices, in the same order whenever it is called. Throws kj::Exception, for a person, if an object
   // cannot be saved.
-  Rows (*save)(Execution& on) = nullptr;
+  Rows (*save)(SessionState& session) = nullptr;
   // Before the recipes are executed: what the objects that they make have to be.
-  void (*prepare)(Execution& on, const Rows& rows) = nullptr;
+  void (*prepare)(SessionState& session, const Rows& rows) = nullptr;
   // After them. Throws kj::Exception that names an object which is not there or is not what it was.
-  void (*compare)(Execution& on, const Rows& rows) = nullptr;
+  void (*compare)(SessionState& session, const Rows& rows) = nullptr;
   // What neither recipes nor bytes bring back.
-  void (*restore)(Execution& on, const Rows& rows) = nullptr;
+  void (*restore)(SessionState& session, const Rows& rows) = nullptr;
 
   // The bytes behind a row; without this function there are none.
   uint64_t (*bytes)(const Row& row) = nullptr;
   // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. Writes may be on
   // their way when the function returns.
-  void (*read)(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;
-  void (*write)(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
+  void (*read)(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;
+  void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
 
 extern const KindModule memoryKind, moduleKind, arrayKind, textureKind, streamKind, eventKind;
@@ -51,7 +52,7 @@ extern const KindModule memoryKind, moduleKind, arrayKind, textureKind, streamKi
 std::span<const KindModule* const> kinds();
 
 // Copies bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
-void readDevice(Execution& on, unsigned device, uint64_t address, std::byte* out, size_t bytes);
-void writeDevice(Execution& on, unsigned device, uint64_t address, const std::byte* in, size_t bytes);
+void readDevice(SessionState& session, unsigned device, uint64_t address, std::byte* out, size_t bytes);
+void writeDevice(SessionState& session, unsigned device, uint64_t address, const std::byte* in, size_t bytes);
 
 }  // namespace vgpu::stub

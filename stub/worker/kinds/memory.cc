@@ -12,7 +12,7 @@
 namespace vgpu::stub {
 
 CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParams>& p, Reply&) {
-  if (!on.pool.ownsDevice(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  if (!on.gpu.leases.owns(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::MEMORY, p.getAddress(), p.getBytes());
   if (on.driver.noteAllocation != nullptr) on.driver.noteAllocation(p.getAddress(), p.getBytes(), "cudaMalloc");
   return CUDA_SUCCESS;
@@ -26,7 +26,7 @@ CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>
 }
 
 CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {
-  if (!on.pool.ownsHost(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
+  if (!on.session.hostLeases.owns(p.getAddress(), p.getBytes())) return CUDA_ERROR_INVALID_VALUE;
   on.handles.add(api::Kind::HOST_MEMORY, p.getAddress(), p.getBytes());
   return CUDA_SUCCESS;
 }
@@ -47,12 +47,14 @@ struct Range {
 Range rangeOf(const Row& row) { return {numberIn(row, 0), numberIn(row, 1), numberIn(row, 2)}; }
 
 // Small allocations lie side by side, each on its own 512 bytes: with those, they join.
-Rows save(Execution& on) {
+Rows save(SessionState& session) {
   std::vector<Range> ranges, joined;
-  for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {
-    uint64_t whole = roundUp(bytes, allocationAlignment);
-    uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
-    ranges.push_back({device, address, on.pool.ownsDevice(address, whole) ? whole : bytes});
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    Execution& on = session.of(device);
+    for (auto [address, bytes] : on.handles.of(api::Kind::MEMORY)) {
+      uint64_t whole = roundUp(bytes, allocationAlignment);
+      ranges.push_back({device, address, on.gpu.leases.owns(address, whole) ? whole : bytes});
+    }
   }
   std::ranges::sort(ranges);
   for (auto& range : ranges) {
@@ -75,10 +77,10 @@ bool isValid(const Row& row, uint64_t devices) {
          range.address <= std::numeric_limits<uint64_t>::max() - range.bytes;
 }
 
-void compare(Execution& on, const Rows& rows) {
+void compare(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     Range range = rangeOf(row);
-    if (range.device >= on.deviceCount() || !on.ownsMemory(range.address, range.bytes))
+    if (range.device >= session.deviceCount() || !session.ownsMemory(range.address, range.bytes))
       fail(fmt::format("{} bytes at {:#x} of device {} belong to no object of the snapshot", range.bytes, range.address,
                        range.device));
   }
@@ -86,12 +88,12 @@ void compare(Execution& on, const Rows& rows) {
 
 uint64_t bytes(const Row& row) { return rangeOf(row).bytes; }
 
-void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  readDevice(on, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, out, bytes);
+void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  readDevice(session, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, out, bytes);
 }
 
-void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
-  writeDevice(on, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, in, bytes);
+void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  writeDevice(session, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, in, bytes);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ constexpr size_t maxLogBytes = 64 * KiB;  // of the JIT's messages; the rest is 
 // Only what the driver has accepted is kept, under the digest of the bytes that it was given, and only with facts that are
 // whole: the store has no word for others.
 void keepImage(Execution& on, Blob& blob) {
-  if (on.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
-  on.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
+  if (on.session.images.store == nullptr || !blob.isNew() || !blob.facts().unknown.empty()) return;
+  on.session.images.store->add(digestOf(blob.bytes()), blob.bytes(), blob.facts());
   blob.noteKept();
 }
 
@@ -53,10 +53,10 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   results.setLog(log.data());
   if (result != CUDA_SUCCESS) return result;
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
-  on.modules[p.getModule()] = p.getBlob();
+  on.modules.blobs[p.getModule()] = p.getBlob();
   bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
   results.setPrints(prints);
-  on.prints = on.prints || prints;
+  on.session.prints = on.session.prints || prints;
   keepImage(on, blob);
   return CUDA_SUCCESS;
 }
@@ -73,8 +73,8 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
     });
   };
   dropChildren(on.functions, api::Kind::FUNCTION);
-  dropChildren(on.variables, api::Kind::VARIABLE);
-  on.modules.erase(handle);
+  dropChildren(on.modules.variables, api::Kind::VARIABLE);
+  on.modules.blobs.erase(handle);
   return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
 }
 
@@ -108,7 +108,7 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   size_t bytes = 0;
   if (CUresult error = on.driver.cuModuleGetGlobal_v2(&address, &bytes, module, p.getName().cStr())) return error;
   on.handles.add(api::Kind::VARIABLE, p.getVariable(), address);
-  on.variables[p.getVariable()] = {p.getModule(), p.getName().cStr(), address, bytes};
+  on.modules.variables[p.getVariable()] = {p.getModule(), p.getName().cStr(), address, bytes};
   auto results = reply.init<api::Cuda::ModuleVariableResults>();
   results.setAddress(address);
   results.setBytes(bytes);
@@ -117,17 +117,15 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
 
 namespace {
 
-void drop(Execution& on, unsigned device) {
-  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE}) on.handles.removeOf(kind, device);
-  auto isOfDevice = [&](auto& entry) { return handleDevice(entry.first) == device; };
-  std::erase_if(on.modules, isOfDevice);
-  std::erase_if(on.functions, isOfDevice);
-  std::erase_if(on.variables, isOfDevice);
+void drop(Execution& on) {
+  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE}) on.handles.removeAll(kind);
+  on.modules = {};
+  on.functions.clear();
 }
 
 // Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
 void requireSavable(const Execution& on) {
-  for (auto [module, number] : on.modules) {
+  for (auto [module, number] : on.modules.blobs) {
     auto* blob = on.blobs.find(number);
     if (blob == nullptr) continue;
     if (!blob->facts().unknown.empty())
@@ -145,17 +143,21 @@ void requireSavable(const Execution& on) {
 }
 
 // Of every loaded module, whether the program ever asked for it or not; one that it asked for may be there twice.
-std::vector<ModuleVariable> variablesOf(Execution& on) {
-  std::vector<ModuleVariable> variables = on.allVariables();
-  for (auto& [handle, variable] : on.variables) variables.push_back(variable);
+std::vector<ModuleVariable> variablesOf(SessionState& session) {
+  std::vector<ModuleVariable> variables;
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    Execution& on = session.select(device);
+    for (auto& variable : on.allVariables()) variables.push_back(variable);
+    for (auto& [handle, variable] : on.modules.variables) variables.push_back(variable);
+  }
   return variables;
 }
 
 // A row: module, symbol, address, bytes.
-Rows save(Execution& on) {
-  requireSavable(on);
+Rows save(SessionState& session) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) requireSavable(session.of(device));
   Rows rows;
-  for (auto& v : variablesOf(on)) rows.push_back({v.module, v.name, v.address, v.bytes});
+  for (auto& v : variablesOf(session)) rows.push_back({v.module, v.name, v.address, v.bytes});
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
@@ -168,9 +170,9 @@ bool isValid(const Row& row, uint64_t devices) {
          variable.address <= std::numeric_limits<uint64_t>::max() - 2 * deviceArenaBytes;
 }
 
-void compare(Execution& on, const Rows& rows) {
+void compare(SessionState& session, const Rows& rows) {
   std::map<std::pair<uint64_t, std::string>, ModuleVariable> here;
-  for (auto& variable : variablesOf(on)) here.emplace(std::pair(variable.module, variable.name), variable);
+  for (auto& variable : variablesOf(session)) here.emplace(std::pair(variable.module, variable.name), variable);
   for (auto& row : rows) {
     ModuleVariable saved = variableOf(row);
     auto found = here.find({saved.module, saved.name});
@@ -186,15 +188,30 @@ void compare(Execution& on, const Rows& rows) {
 
 uint64_t bytes(const Row& row) { return numberIn(row, 3); }
 
-void read(Execution& on, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  readDevice(on, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, out, bytes);
+void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
+  readDevice(session, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, out, bytes);
 }
 
-void write(Execution& on, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
-  writeDevice(on, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, in, bytes);
+void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
+  writeDevice(session, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, in, bytes);
 }
 
 }  // namespace
+
+bool Modules::haveVariables(uint64_t address, uint64_t bytes) const {
+  // They lie side by side, and a range may go from one into the next.
+  uint64_t end = address + bytes;
+  if (end < address) return false;
+  for (bool found = true; found && address < end;) {
+    found = false;
+    for (auto& [handle, variable] : variables) {
+      if (address < variable.address || address - variable.address >= variable.bytes) continue;
+      address = variable.address + variable.bytes;
+      found = true;
+    }
+  }
+  return address >= end;
+}
 
 ModuleVariable variableOf(const Row& row) {
   return {.module = numberIn(row, 0), .name = textIn(row, 1), .address = numberIn(row, 2), .bytes = numberIn(row, 3)};

@@ -18,16 +18,16 @@ CUresult ctxSynchronize(Execution& on, const api::FrameReader<api::Cuda::CtxSync
 CUresult streamQuery(Execution& on, const api::FrameReader<api::Cuda::StreamQueryParams>& p, Reply&) {
   auto stream = fromWire<CUstream>(on.handles.getOrNull(api::Kind::STREAM, p.getHStream()));
   CUresult state = on.driver.cuStreamQuery(stream);
-  if (state != CUDA_SUCCESS || !on.prints) return state;
+  if (state != CUDA_SUCCESS || !on.session.prints) return state;
   on.collectOutput();
-  on.tellOutput();
+  on.session.tellOutput();
   return CUDA_SUCCESS;
 }
 
 // Whoever waits for the device waits for what the stream was given, too.
 CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDestroyParams>& p, Reply&) {
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getHStream()));
-  if (CUresult error = on.progressOfStream(p.getHStream()).joinDestroyed(p.getHStream())) return error;
+  if (CUresult error = on.gpu.progress.joinDestroyed(p.getHStream())) return error;
   on.handles.remove(api::Kind::STREAM, p.getHStream());
   return on.driver.cuStreamDestroy_v2(stream);
 }
@@ -42,12 +42,12 @@ CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunct
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
   CompletionWord& completion = on.shared().completionWord(p.getLine());
   if (p.getStream() != 0)  // see DeviceProgress
-    if (CUresult error = on.progress(on.device()).joinLegacy()) return error;
+    if (CUresult error = on.gpu.progress.joinLegacy()) return error;
   if (CUresult error = on.signal(stream, completion.done, on.sequence())) return error;
   return on.await(stream, completion.answered, on.sequence());
 }
 
 const KindModule streamKind{.name = "streams",
-                            .drop = [](Execution& on, unsigned device) { on.handles.removeOf(api::Kind::STREAM, device); }};
+                            .drop = [](Execution& on) { on.handles.removeAll(api::Kind::STREAM); }};
 
 }  // namespace vgpu::stub

@@ -7,27 +7,27 @@ CUresult TextureHandles::destroyReal(const TextureHandle& object) {
 }
 
 CUresult TextureHandles::makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value) {
-  auto held = placeholders.find({wanted.device, wanted.value});
+  auto held = placeholders.find(wanted.value);
   if (held != placeholders.end()) {
-    destroyReal({held->second, wanted.device, wanted.value});
+    destroyReal({held->second, wanted.value});
     placeholders.erase(held);
   }
   for (;;) {
     if (CUresult error = create(value)) return error;
     // Past it, or not by the rule above: no number of placeholders would help.
     if (value >= wanted.value) return CUDA_SUCCESS;
-    placeholders.emplace(Number{wanted.device, value}, wanted.surface);
+    placeholders.emplace(value, wanted.surface);
   }
 }
 
-CUresult TextureHandles::make(uint64_t handle, bool surface, unsigned device, const Create& create, uint64_t& value) {
+CUresult TextureHandles::make(uint64_t handle, bool surface, const Create& create, uint64_t& value) {
   if (handle == 0 || objects.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
   unsigned long long made = 0;
   auto wanted = expected.find(handle);
-  bool known = wanted != expected.end() && wanted->second.surface == surface && wanted->second.device == device;
+  bool known = wanted != expected.end() && wanted->second.surface == surface;
   if (CUresult error = known ? makeExpected(wanted->second, create, made) : create(made)) return error;
   value = made;
-  objects.emplace(handle, TextureHandle{surface, device, value});
+  objects.emplace(handle, TextureHandle{surface, value});
   return CUDA_SUCCESS;
 }
 
@@ -39,11 +39,8 @@ std::optional<TextureHandle> TextureHandles::take(uint64_t handle, bool surface)
   return object;
 }
 
-void TextureHandles::finishRestore(const std::function<void(unsigned device)>& select) {
-  for (auto& [number, surface] : placeholders) {
-    select(number.first);
-    destroyReal({surface, number.first, number.second});
-  }
+void TextureHandles::finishRestore() {
+  for (auto& [number, surface] : placeholders) destroyReal({surface, number});
   placeholders.clear();
   expected.clear();
 }

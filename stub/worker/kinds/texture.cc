@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
@@ -93,7 +94,7 @@ CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureC
   CUDA_RESOURCE_VIEW_DESC view = readView(p.getView());
   uint64_t value = 0;
   CUresult result = on.textures.make(
-      p.getTexture(), false, on.device(),
+      p.getTexture(), false,
       [&](CUtexObject& made) {
         return on.driver.cuTexObjectCreate(&made, &resource, &sampling, p.getHasView() ? &view : nullptr);
       },
@@ -112,7 +113,7 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
   resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
   uint64_t value = 0;
   CUresult result = on.textures.make(
-      p.getSurface(), true, on.device(),
+      p.getSurface(), true,
       [&](CUsurfObject& made) { return on.driver.cuSurfObjectCreate(&made, &resource); }, value);
   if (result == CUDA_SUCCESS) reply.init<api::Cuda::SurfaceCreateResults>().setValue(value);
   return result;
@@ -125,20 +126,22 @@ CUresult surfaceDestroy(Execution& on, const api::FrameReader<api::Cuda::Surface
 namespace {
 
 // A row: virtual handle, device, number, whether it is a surface.
+unsigned deviceOf(const Row& row) { return static_cast<unsigned>(numberIn(row, 1)); }
 TextureHandle objectOf(const Row& row) {
-  return {.surface = numberIn(row, 3) != 0, .device = static_cast<unsigned>(numberIn(row, 1)), .value = numberIn(row, 2)};
+  return {.surface = numberIn(row, 3) != 0, .value = numberIn(row, 2)};
 }
 
-void drop(Execution& on, unsigned device) {
-  on.handles.removeOf(api::Kind::TEXTURE, device);
-  on.handles.removeOf(api::Kind::SURFACE, device);
-  on.textures.forgetAll(device);
+void drop(Execution& on) {
+  on.handles.removeAll(api::Kind::TEXTURE);
+  on.handles.removeAll(api::Kind::SURFACE);
+  on.textures.forgetAll();
 }
 
-Rows save(Execution& on) {
+Rows save(SessionState& session) {
   Rows rows;
-  for (auto& [handle, object] : on.textures.live())
-    rows.push_back({handle, uint64_t{object.device}, object.value, uint64_t{object.surface}});
+  for (unsigned device = 0; device < session.deviceCount(); ++device)
+    for (auto& [handle, object] : session.of(device).textures.live())
+      rows.push_back({handle, uint64_t{device}, object.value, uint64_t{object.surface}});
   std::ranges::sort(rows);
   return rows;
 }
@@ -148,20 +151,21 @@ bool isValid(const Row& row, uint64_t devices) {
   return numberIn(row, 1) < devices && numberIn(row, 2) <= most;
 }
 
-void prepare(Execution& on, const Rows& rows) {
-  std::unordered_map<uint64_t, TextureHandle> wanted;
-  for (auto& row : rows) wanted[numberIn(row, 0)] = objectOf(row);
-  on.textures.expect(std::move(wanted));
+void prepare(SessionState& session, const Rows& rows) {
+  std::map<unsigned, std::unordered_map<uint64_t, TextureHandle>> wanted;
+  for (auto& row : rows) wanted[deviceOf(row)][numberIn(row, 0)] = objectOf(row);
+  for (auto& [device, handles] : wanted) session.of(device).textures.expect(std::move(handles));
 }
 
-void compare(Execution& on, const Rows& rows) {
-  on.textures.finishRestore([&](unsigned device) { on.select(device); });
+void compare(SessionState& session, const Rows& rows) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.select(device).textures.finishRestore();
   for (auto& row : rows) {
+    auto& live = session.of(deviceOf(row)).textures.live();
     uint64_t handle = numberIn(row, 0);
     TextureHandle saved = objectOf(row);
     const char* kind = saved.surface ? "surface" : "texture";
-    auto found = on.textures.live().find(handle);
-    if (found == on.textures.live().end())
+    auto found = live.find(handle);
+    if (found == live.end())
       fail(fmt::format("the snapshot keeps the {} {:#x}, which no object of it makes", kind, handle));
     if (found->second.value != saved.value)
       fail(fmt::format("the {} {:#x} has the number {} on this device, and the program knows it by {}: the driver gives "

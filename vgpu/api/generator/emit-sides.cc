@@ -23,7 +23,7 @@ std::string cList(const Method& m) {
 
 // Client: checks, one statement a parameter; then the frame; then what comes back.
 std::string clientEntry(const Method& m) {
-  std::string checks, sets, returns;
+  std::string checks, sets, returns, target = "thread";  // whose device is that of the first object
   for (auto& p : m.signature) {
     const Field* parameter = m.findParameter(p.name);
     const Field* result = m.findResult(p.name);
@@ -40,6 +40,7 @@ std::string clientEntry(const Method& m) {
       checks += fmt::format("    uint64_t {0}Handle = toWire({0});\n"
                             "    if (CUresult bad = thread.resolve({1}, {2}, {0}Handle)) return bad;\n",
                             p.name, kindName(parameter->kind), parameter->nullable);
+      if (target == "thread") target = fmt::format("thread.of({}Handle)", p.name);
       sets += fmt::format("    frame->set{}({}Handle);\n", parameter->accessor, p.name);
       if (parameter->kind == "stream" && !m.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
       if (parameter->effect == Effect::destroys)
@@ -53,7 +54,7 @@ std::string clientEntry(const Method& m) {
   std::string send = m.route == api::Route::POST ? "post" : "call";
   std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", m.entry, cList(m));
   out += "  return enter([&](Thread& thread) -> CUresult {\n" + checks;
-  out += fmt::format("    Call<api::Cuda::{}Params> frame(thread, api::Method::{});\n", m.typeName, m.name) + sets;
+  out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{});\n", m.typeName, target, m.name) + sets;
   out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", send) + returns;
   return out + "    return CUDA_SUCCESS;\n  });\n}\n\n";
 }

@@ -1,4 +1,4 @@
-#include "stub/worker/device-progress.h"
+#include "stub/gpu/device-progress.h"
 
 #include <new>
 

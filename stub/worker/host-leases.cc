@@ -1,4 +1,4 @@
-#include "stub/gpu/memory-pool.h"
+#include "stub/worker/host-leases.h"
 
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -14,35 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "stub/gpu/ranges.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
 
 namespace {
-
-// Whether [address, address + bytes) touches no entry of `map` (start -> bytes, by `size`).
-template <typename Map, typename Size>
-bool isFree(const Map& map, uint64_t address, uint64_t bytes, Size size) {
-  auto next = map.lower_bound(address);
-  if (next != map.end() && next->first < address + bytes) return false;
-  if (next == map.begin()) return true;
-  auto before = std::prev(next);
-  return before->first + size(before->second) <= address;
-}
-
-// Whether the entries of `map` cover [address, address + bytes) without a gap.
-template <typename Map, typename Size>
-bool isCovered(const Map& map, uint64_t address, uint64_t bytes, Size size) {
-  uint64_t end = address + bytes;
-  if (end < address) return false;
-  auto piece = map.upper_bound(address);
-  if (piece == map.begin()) return false;
-  for (--piece; piece != map.end() && piece->first <= address; ++piece) {
-    address = piece->first + size(piece->second);
-    if (address >= end) return true;
-  }
-  return false;
-}
 
 // What the system says it can give without taking it from others; as much as you like where it says nothing.
 uint64_t availableMemory() {
@@ -101,64 +78,15 @@ HostLimits HostLimits::ofThisMachine() {
   return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = availableMemory};
 }
 
-MemoryPool::~MemoryPool() {
-  while (!deviceLeases.empty()) endLease(deviceLeases.begin()->first);
-  for (unsigned device = 0; device < maxDevices; ++device)
-    if (reservedArenas & (1u << device)) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
-  for (auto& [address, lease] : hostLeases) {
+HostLeases::~HostLeases() {
+  for (auto& [address, lease] : leases) {
     if (lease.registered) driver.cuMemHostUnregister(fromWire<void*>(address));
     if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   }
 }
 
-void MemoryPool::reserveArena(unsigned device) {
-  CUdeviceptr got = 0;
-  require(driver, driver.cuMemAddressReserve(&got, deviceArenaBytes, 0, deviceArena(device), 0),
-          "reserving the device arena");
-  if (got != deviceArena(device)) {
-    driver.cuMemAddressFree(got, deviceArenaBytes);
-    KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
-  }
-  reservedArenas |= 1u << device;
-}
-
-CUresult MemoryPool::lease(unsigned device, uint64_t address, uint64_t bytes) {
-  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (address < deviceArena(device) || bytes > deviceArenaBytes ||
-      address - deviceArena(device) > deviceArenaBytes - bytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!isFree(deviceLeases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
-
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
-  CUmemGenericAllocationHandle physical;
-  if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
-  CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
-  if (error == CUDA_SUCCESS) {
-    CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    error = driver.cuMemSetAccess(address, bytes, &access, 1);
-    if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, bytes);
-  }
-  if (error != CUDA_SUCCESS) {
-    driver.cuMemRelease(physical);
-    return error;
-  }
-  deviceLeases.emplace(address, Lease{bytes, physical});
-  return CUDA_SUCCESS;
-}
-
-CUresult MemoryPool::endLease(uint64_t address) {
-  auto found = deviceLeases.find(address);
-  if (found == deviceLeases.end()) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = driver.cuMemUnmap(address, found->second.bytes);
-  CUresult released = driver.cuMemRelease(found->second.physical);
-  deviceLeases.erase(found);
-  return error != CUDA_SUCCESS ? error : released;
-}
-
-CUresult MemoryPool::registerHost() {
-  for (auto& [address, lease] : hostLeases) {
+CUresult HostLeases::registerAll() {
+  for (auto& [address, lease] : leases) {
     if (lease.registered) continue;
     populate({fromWire<std::byte*>(address), lease.bytes});
     if (CUresult error = registerLease(address, lease)) return error;
@@ -169,45 +97,45 @@ CUresult MemoryPool::registerHost() {
   return CUDA_SUCCESS;
 }
 
-CUresult MemoryPool::registerLease(uint64_t address, const HostLease& lease) {
+CUresult HostLeases::registerLease(uint64_t address, const Lease& lease) {
   return driver.cuMemHostRegister_v2(fromWire<void*>(address), lease.bytes,
                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
 }
 
-bool MemoryPool::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
-  if (hostLeases.size() >= limits.pieces || hostBytes > limits.bytes || bytes > limits.bytes - hostBytes) return false;
+bool HostLeases::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& arena) {
+  if (leases.size() >= limits.pieces || leasedBytes > limits.bytes || bytes > limits.bytes - leasedBytes) return false;
   uint64_t available = limits.available();
   if (absent > available) return false;
   if (promisedBytes <= available - absent) return true;
   promisedBytes = 0;
-  for (auto& [address, lease] : hostLeases)
+  for (auto& [address, lease] : leases)
     if (!lease.registered) promisedBytes += absentBytes(arena, lease.arenaAddress, lease.bytes);
   return promisedBytes <= available - absent;
 }
 
-void MemoryPool::addHost(uint64_t address, const HostLease& lease) {
-  hostLeases.emplace(address, lease);
+void HostLeases::add(uint64_t address, const Lease& lease) {
+  leases.emplace(address, lease);
   usedArena.emplace(lease.arenaAddress, lease.bytes);
-  hostBytes += lease.bytes;
+  leasedBytes += lease.bytes;
 }
 
-CUresult MemoryPool::hostLease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
+CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
   if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t absent = absentBytes(arena, address, bytes);
   if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
-  addHost(address, {.bytes = bytes, .arenaAddress = address});
+  add(address, {.bytes = bytes, .arenaAddress = address});
   promisedBytes += absent;
   ++unregistered;
   return CUDA_SUCCESS;
 }
 
-CUresult MemoryPool::endHostLease(uint64_t address, const MemoryFile& arena) {
-  auto found = hostLeases.find(address);
-  if (found == hostLeases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
-  return endHost(found, arena);
+CUresult HostLeases::endLease(uint64_t address, const MemoryFile& arena) {
+  auto found = leases.find(address);
+  if (found == leases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
+  return end(found, arena);
 }
 
-CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, const MemoryFile& arena) {
+CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const MemoryFile& arena) {
   auto [address, lease] = *found;
   CUresult error = lease.registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
   if (!lease.registered) --unregistered;
@@ -215,13 +143,13 @@ CUresult MemoryPool::endHost(std::map<uint64_t, HostLease>::iterator found, cons
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
                        static_cast<off_t>(lease.bytes)));
-  hostBytes -= lease.bytes;
+  leasedBytes -= lease.bytes;
   usedArena.erase(lease.arenaAddress);
-  hostLeases.erase(found);
+  leases.erase(found);
   return error;
 }
 
-CUresult MemoryPool::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
+CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes,
                            const MemoryFile& arena) {
   constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
@@ -233,25 +161,19 @@ CUresult MemoryPool::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
                       arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
-  HostLease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
+  Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
-  if (error == CUDA_SUCCESS) addHost(address, lease);
+  if (error == CUDA_SUCCESS) add(address, lease);
   if (error != CUDA_SUCCESS) munmap(mapped, bytes);
   return error;
 }
 
-CUresult MemoryPool::release(uint64_t address, const MemoryFile& arena) {
-  auto found = hostLeases.find(address);
-  if (found == hostLeases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
-  return endHost(found, arena);
+CUresult HostLeases::release(uint64_t address, const MemoryFile& arena) {
+  auto found = leases.find(address);
+  if (found == leases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
+  return end(found, arena);
 }
 
-bool MemoryPool::ownsDevice(uint64_t address, uint64_t bytes) const {
-  return isCovered(deviceLeases, address, bytes, bytesOf);
-}
-
-bool MemoryPool::ownsHost(uint64_t address, uint64_t bytes) const {
-  return isCovered(hostLeases, address, bytes, bytesOf);
-}
+bool HostLeases::owns(uint64_t address, uint64_t bytes) const { return isCovered(leases, address, bytes, bytesOf); }
 
 }  // namespace vgpu::stub

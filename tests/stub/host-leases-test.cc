@@ -1,5 +1,5 @@
 // What a session may have of its host's memory, and where.
-#include "stub/gpu/memory-pool.h"
+#include "stub/worker/host-leases.h"
 
 #include <doctest/doctest.h>
 
@@ -19,8 +19,8 @@ struct Pool {
     driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
     driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
   }
-  CUresult lease(uint64_t address, uint64_t bytes) { return pool.hostLease(address, bytes, file); }
-  CUresult endLease(uint64_t address) { return pool.endHostLease(address, file); }
+  CUresult lease(uint64_t address, uint64_t bytes) { return pool.lease(address, bytes, file); }
+  CUresult endLease(uint64_t address) { return pool.endLease(address, file); }
   CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes) {
     return pool.adopt(address, arenaAddress, bytes, file);
   }
@@ -31,7 +31,7 @@ struct Pool {
   MemoryFile file = MemoryFile::create("vgpu-test-arena", hostArenaBytes);
   Mapping mapped{file, fromAddress(arena)};
   Driver driver;
-  MemoryPool pool;
+  HostLeases pool;
 
  private:
   static void* fromAddress(uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -88,7 +88,7 @@ TEST_CASE("what was leased and not touched yet is not promised twice") {
   pool.touch(0, 3 * MiB);
   CHECK(pool.lease(arena + 8 * MiB, 2 * MiB) == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == full);
-  CHECK(pool.pool.registerHost() == CUDA_SUCCESS);
+  CHECK(pool.pool.registerAll() == CUDA_SUCCESS);
   CHECK(pool.lease(arena + 16 * MiB, 4 * MiB) == CUDA_SUCCESS);
 }
 

@@ -1,11 +1,16 @@
-// From virtual to real handles, one table a kind. Owned and used by the working thread alone. A suspend drops it: restore
-// fills it again by executing recipes.
+// From virtual to real handles of the objects of one GPU, one table a kind. A suspend drops it: restore fills it again by executing
+// recipes.
+//
+// Owned by the thread of that GPU. A frame may name an object of another GPU (a copy between arrays): get() then asks the map of
+// that GPU, which the handle names.
 #pragma once
 
 #include <cuda.h>
 
 #include <array>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "vgpu/api/annotations.capnp.h"
 #include "vgpu/api/handle.h"
@@ -26,23 +31,31 @@ class HandleMap {
   void add(api::Kind kind, uint64_t handle, uint64_t real) {
     if (handle == 0 || !tables[static_cast<size_t>(kind)].emplace(handle, real).second) throw BadHandle{kind, handle};
   }
-  // The real handle. Throws BadHandle where there is none.
+  // The real handle, also of an object of another GPU. Throws BadHandle where there is none.
   uint64_t get(api::Kind kind, uint64_t handle) const {
     auto found = of(kind).find(handle);
-    if (found == of(kind).end()) throw BadHandle{kind, handle};
-    return found->second;
+    return found != of(kind).end() ? found->second : getElsewhere(kind, handle);
   }
   uint64_t getOrNull(api::Kind kind, uint64_t handle) const { return handle == 0 ? 0 : get(kind, handle); }
   void remove(api::Kind kind, uint64_t handle) { tables[static_cast<size_t>(kind)].erase(handle); }
-  // All handles of `kind` that were made on `device`. Not for memory, whose handle is its address.
-  void removeOf(api::Kind kind, unsigned device) {
-    std::erase_if(tables[static_cast<size_t>(kind)], [&](auto& entry) { return handleDevice(entry.first) == device; });
-  }
+  void removeAll(api::Kind kind) { tables[static_cast<size_t>(kind)].clear(); }
 
   const Table& of(api::Kind kind) const { return tables[static_cast<size_t>(kind)]; }
 
+  // The maps of all GPUs of the session, by device, this one included. Once, before the first get().
+  void setAll(std::vector<const HandleMap*> maps) { all = std::move(maps); }
+
  private:
+  uint64_t getElsewhere(api::Kind kind, uint64_t handle) const {
+    unsigned device = handleDevice(handle);
+    if (device >= all.size() || all[device] == this) throw BadHandle{kind, handle};
+    auto found = all[device]->of(kind).find(handle);
+    if (found == all[device]->of(kind).end()) throw BadHandle{kind, handle};
+    return found->second;
+  }
+
   static constexpr size_t kinds = static_cast<size_t>(api::Kind::SURFACE) + 1;
+  std::vector<const HandleMap*> all;
   std::array<Table, kinds> tables;
 };
 

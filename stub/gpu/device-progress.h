@@ -1,6 +1,6 @@
 // How far the GPU has come on one device: marks behind all work of all streams, which the GPU itself says it has passed.
 //
-// The working thread's. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream that
+// The thread's of that GPU. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream that
 // has had work since the last mark records an event, our stream waits for these, and then the GPU writes the mark's number
 // into a word of memory that the program does not share. Marks pass in their order, so one word is enough. What waits for a
 // mark is a continuation (continuations.h). At a barrier every mark has passed: of this a suspend keeps nothing.
@@ -15,7 +15,7 @@
 #include <unordered_set>
 
 #include "stub/driver/driver.h"
-#include "stub/worker/handle-map.h"
+#include "stub/gpu/handle-map.h"
 #include "vgpu/base/memory-file.h"
 
 namespace vgpu::stub {

@@ -1,0 +1,68 @@
+#include "stub/gpu/device-leases.h"
+
+#include <kj/debug.h>
+
+#include "stub/gpu/ranges.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
+
+}  // namespace
+
+DeviceLeases::~DeviceLeases() {
+  while (!leases.empty()) endLease(leases.begin()->first);
+  if (isReserved) driver.cuMemAddressFree(deviceArena(device), deviceArenaBytes);
+}
+
+void DeviceLeases::reserveArena() {
+  CUdeviceptr got = 0;
+  require(driver, driver.cuMemAddressReserve(&got, deviceArenaBytes, 0, deviceArena(device), 0),
+          "reserving the device arena");
+  if (got != deviceArena(device)) {
+    driver.cuMemAddressFree(got, deviceArenaBytes);
+    KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
+  }
+  isReserved = true;
+}
+
+CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
+  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address < deviceArena(device) || bytes > deviceArenaBytes ||
+      address - deviceArena(device) > deviceArenaBytes - bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
+  CUmemGenericAllocationHandle physical;
+  if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
+  CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
+  if (error == CUDA_SUCCESS) {
+    CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    error = driver.cuMemSetAccess(address, bytes, &access, 1);
+    if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, bytes);
+  }
+  if (error != CUDA_SUCCESS) {
+    driver.cuMemRelease(physical);
+    return error;
+  }
+  leases.emplace(address, Lease{bytes, physical});
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceLeases::endLease(uint64_t address) {
+  auto found = leases.find(address);
+  if (found == leases.end()) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = driver.cuMemUnmap(address, found->second.bytes);
+  CUresult released = driver.cuMemRelease(found->second.physical);
+  leases.erase(found);
+  return error != CUDA_SUCCESS ? error : released;
+}
+
+bool DeviceLeases::owns(uint64_t address, uint64_t bytes) const { return isCovered(leases, address, bytes, bytesOf); }
+
+}  // namespace vgpu::stub

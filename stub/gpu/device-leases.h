@@ -1,0 +1,44 @@
+// Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
+//
+// Owned and used by the thread of its GPU. A suspend drops the mappings; restore leases the same pieces again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "stub/driver/driver.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::stub {
+
+class DeviceLeases {
+ public:
+  DeviceLeases(const Driver& driver, unsigned device) : driver(driver), device(device) {}
+  ~DeviceLeases();
+  DeviceLeases(const DeviceLeases&) = delete;
+  DeviceLeases& operator=(const DeviceLeases&) = delete;
+
+  // Reserves the arena. Throws kj::Exception if the driver does not give that very address.
+  void reserveArena();
+
+  // Backs [address, address + bytes) of the arena. CUDA's answer: out of memory, or invalid value if the range is not free in
+  // the arena or not in whole granules.
+  CUresult lease(uint64_t address, uint64_t bytes);
+  CUresult endLease(uint64_t address);
+
+  // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
+  bool owns(uint64_t address, uint64_t bytes) const;
+
+ private:
+  struct Lease {
+    uint64_t bytes;
+    CUmemGenericAllocationHandle physical;
+  };
+
+  const Driver& driver;
+  const unsigned device;
+  bool isReserved = false;
+  std::map<uint64_t, Lease> leases;
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,62 @@
+// One GPU of a worker: its context, what is real behind the session's virtual objects there, and how far it has come.
+//
+// Used by the thread that executes this GPU's calls, and by the one that saves or restores the session while no calls are
+// executed. A suspend keeps nothing of it: recipes and bytes bring it back (docs/snapshot.md).
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "stub/driver/driver.h"
+#include "stub/gpu/continuations.h"
+#include "stub/gpu/device-leases.h"
+#include "stub/gpu/device-progress.h"
+#include "stub/gpu/handle-map.h"
+
+namespace vgpu::stub {
+
+class Gpu {
+ public:
+  // Takes the device's context. Throws kj::Exception.
+  Gpu(const Driver& driver, unsigned device);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const Driver& driver;
+  const unsigned device;
+  HandleMap handles;
+  DeviceLeases leases;
+  DeviceProgress progress;
+  Continuations later;
+
+  // Makes its context the calling thread's.
+  void select() const { require(driver, driver.cuCtxSetCurrent(context), "changing device"); }
+
+  // The functions below are for the thread that has selected it.
+
+  // Whether the program has given up what a fault has ended: nothing more is done there, and a snapshot has nothing of it.
+  bool isEnded() const { return ended; }
+  void end() { ended = true; }
+
+  // Whether every stream is idle: success, not ready, or the error that ended the context.
+  CUresult query();
+
+  // Notes that `function` has been launched into `stream`, both virtual handles.
+  void launched(uint64_t stream, uint64_t function) { launches[stream % launchPlaces] = {stream, function}; }
+  // The last function that was launched into a stream which has work; 0 if that is not known.
+  uint64_t busyFunction();
+
+ private:
+  // The last launch of a stream; of two streams with one place, the later one's.
+  struct Launch {
+    uint64_t stream = 0, function = 0;
+  };
+  static constexpr uint64_t launchPlaces = 64;
+
+  CUcontext context = nullptr;
+  bool ended = false;
+  std::array<Launch, launchPlaces> launches;
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,74 @@
+// The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU.
+//
+// Owned by the session's state and used by the working thread. A suspend drops the mappings; restore leases the same pieces again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "stub/driver/driver.h"
+#include "vgpu/base/memory-file.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::stub {
+
+// How much of the host's memory a session may have pinned: leased or adopted pieces, which keep it until they end.
+struct HostLimits {
+  uint64_t bytes;                       // of all pieces
+  uint64_t pieces;
+  std::function<uint64_t()> available;  // what the machine can give at this moment without taking it from others
+
+  // Seven eighths of this machine's memory.
+  static HostLimits ofThisMachine();
+};
+
+class HostLeases {
+ public:
+  explicit HostLeases(const Driver& driver, HostLimits limits = HostLimits::ofThisMachine())
+      : driver(driver), limits(std::move(limits)) {}
+  ~HostLeases();
+  HostLeases(const HostLeases&) = delete;
+  HostLeases& operator=(const HostLeases&) = delete;
+
+  // Leases [address, address + bytes) of the host arena. The driver learns of it before a GPU next gets work, by
+  // registerAll(): until then it costs nothing, and what the program has touched itself meanwhile costs less. Out of
+  // memory where a limit is reached, or the machine has less available than this and what was leased before will still
+  // take. endLease also gives its pages back to the system.
+  CUresult lease(uint64_t address, uint64_t bytes, const MemoryFile& arena);
+  CUresult endLease(uint64_t address, const MemoryFile& arena);
+  bool hasUnregistered() const { return unregistered != 0; }
+  CUresult registerAll();
+
+  // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
+  // where the range is none or any of it is leased or adopted already, already mapped where this process has something else
+  // at the address, out of memory as for lease().
+  CUresult adopt(uint64_t address, uint64_t arenaAddress, uint64_t bytes, const MemoryFile& arena);
+  CUresult release(uint64_t address, const MemoryFile& arena);
+
+  // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
+  bool owns(uint64_t address, uint64_t bytes) const;
+
+ private:
+  struct Lease {
+    uint64_t bytes;
+    uint64_t arenaAddress;  // of the arena's bytes that are mapped there
+    bool registered = false;
+  };
+  CUresult end(std::map<uint64_t, Lease>::iterator lease, const MemoryFile& arena);
+  CUresult registerLease(uint64_t address, const Lease& lease);
+  // Whether a piece that takes `absentBytes` more from the machine is within the limits.
+  bool hasRoom(uint64_t bytes, uint64_t absentBytes, const MemoryFile& arena);
+  void add(uint64_t address, const Lease& lease);
+
+  const Driver& driver;
+  HostLimits limits;
+  std::map<uint64_t, Lease> leases;             // by the address where the program has them
+  std::map<uint64_t, uint64_t> usedArena;       // what they are of the host arena: address -> bytes
+  uint64_t leasedBytes = 0;
+  uint64_t promisedBytes = 0;   // what registering will still take, at most: the program may have touched some meanwhile
+  unsigned unregistered = 0;    // of leases
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,122 @@
+#include "stub/worker/session-state.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "stub/worker/execution.h"
+
+namespace vgpu::stub {
+
+SessionState::SessionState(const Driver& driver, const Images& images, int outputFile)
+    : driver(driver), images(images), hostLeases(driver), output(outputFile), current(maxDevices) {
+  require(driver, driver.cuInit(0), "starting the driver");
+  int count = 0;
+  require(driver, driver.cuDeviceGetCount(&count), "counting devices");
+  KJ_REQUIRE(count > 0, "the driver has no device");
+  for (unsigned device = 0; device < std::min<unsigned>(static_cast<unsigned>(count), maxDevices); ++device)
+    executions.push_back(std::make_unique<Execution>(*this, device));
+  std::vector<const HandleMap*> handles;
+  for (auto& execution : executions) handles.push_back(&execution->handles);
+  for (auto& execution : executions) execution->handles.setAll(handles);
+  for (unsigned device = 0; device < deviceCount(); ++device) select(device).start();
+  select(0);
+}
+
+SessionState::~SessionState() { detach(); }
+
+Execution& SessionState::of(unsigned device) const {
+  if (device >= executions.size()) throw BadHandle{api::Kind::CONTEXT, device};
+  return *executions[device];
+}
+
+Execution& SessionState::select(unsigned device) {
+  Execution& execution = of(device);
+  if (device != current) execution.gpu.select();
+  current = device;
+  return execution;
+}
+
+bool SessionState::isEnded(unsigned device) const { return of(device).gpu.isEnded(); }
+
+CUresult SessionState::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
+                               uint32_t slot, Reply& reply) {
+  if (device >= deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
+  return select(device).execute(method, words, position, slot, reply);
+}
+
+void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
+  detach();
+  for (auto& execution : executions) execution->longReplies.clear();  // of another program
+  auto shared = std::make_unique<Segment>(segmentFileIn);
+  KJ_REQUIRE(hostArenaFile.bytes() == hostArenaBytes, "a host arena of another size", hostArenaFile.bytes());
+  Mapping arena(hostArenaFile, fromWire<void*>(hostArenaBase));
+  require(driver, registerSegment(shared->base()), "registering the session's shared memory");
+  segment = std::move(shared);
+  segmentFile = std::move(segmentFileIn);
+  hostArena = std::move(hostArenaFile);
+  hostArenaMapping = std::move(arena);
+}
+
+void SessionState::detach() {
+  if (segment == nullptr) return;
+  driver.cuMemHostUnregister(segment->base());
+  segment.reset();
+  hostArenaMapping = Mapping();
+}
+
+CUresult SessionState::registerSegment(std::byte* base) {
+  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::bytes,
+                                                   CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
+    return error;
+  return driver.cuMemHostGetDevicePointer_v2(&segmentOnGpu, base, 0);
+}
+
+CUdeviceptr SessionState::gpuAddress(const void* inSegment) const {
+  return segmentOnGpu + static_cast<uint64_t>(static_cast<const std::byte*>(inSegment) - segment->base());
+}
+
+void SessionState::noteFault(CUresult code) {
+  for (auto& execution : executions) {
+    execution->gpu.progress.fail(code);
+    segment->header().fault[execution->device()].store(code);
+  }
+}
+
+void SessionState::noteDeferred(unsigned device, CUresult code) {
+  int32_t none = 0;
+  if (isSticky(code)) noteFault(code);
+  if (code != CUDA_SUCCESS) segment->header().deferred[device].compare_exchange_strong(none, code);
+}
+
+CUresult SessionState::synchronize() {
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    if (isEnded(device)) continue;
+    select(device);
+    if (CUresult error = driver.cuCtxSynchronize()) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool SessionState::continueLater() {
+  bool isEmpty = true;
+  for (unsigned device = 0; device < deviceCount(); ++device) {
+    Gpu& gpu = select(device).gpu;
+    gpu.later.poll(gpu.progress);
+    isEmpty &= gpu.later.isEmpty();
+  }
+  return isEmpty;
+}
+
+bool SessionState::ownsMemory(uint64_t address, uint64_t bytes) const {
+  if (bytes > deviceArenaBytes) return false;
+  if (inDeviceArenas(address)) {
+    uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
+    return device < deviceCount() && executions[device]->gpu.leases.owns(address, bytes);
+  }
+  if (hostLeases.owns(address, bytes)) return true;
+  if (inHostArena(address)) return false;
+  return std::ranges::any_of(executions, [&](auto& execution) { return execution->modules.haveVariables(address, bytes); });
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,104 @@
+// What a worker has of its session as a whole: the memory that it shares with the program, pinned memory, the node's store of
+// images, what kernels have printed, and the GPUs.
+//
+// Of this a snapshot keeps the bytes of memory, what has been printed, and the positions in the ring; handles and leases come
+// back by executing recipes (docs/snapshot.md).
+#pragma once
+
+#include <capnp/common.h>
+#include <cuda.h>
+#include <kj/array.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda-methods.h"
+#include "stub/driver/driver.h"
+#include "stub/worker/blobs.h"
+#include "stub/worker/device-output.h"
+#include "stub/worker/host-leases.h"
+#include "stub/worker/images.h"
+#include "vgpu/base/memory-file.h"
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::stub {
+
+class Execution;
+class Reply;
+
+class SessionState {
+ public:
+  // Takes the contexts of every device. Throws kj::Exception if the driver refuses. `outputFile`: see DeviceOutput.
+  explicit SessionState(const Driver& driver, const Images& images = {}, int outputFile = -1);
+  ~SessionState();
+  SessionState(const SessionState&) = delete;
+  SessionState& operator=(const SessionState&) = delete;
+
+  const Driver& driver;
+  const Images images;
+  HostLeases hostLeases;
+  BlobUsage blobUsage;
+  DeviceOutput output;
+  bool prints = false;  // a module that may print has been loaded: see ImageFacts
+
+  // The first frame of the ring that has not been executed. Valid while the worker is quiesced; restore sets it.
+  uint64_t ringPosition = 0;
+
+  unsigned deviceCount() const { return static_cast<unsigned>(executions.size()); }
+  // Of one of them. Throws BadHandle if there is no such device.
+  Execution& of(unsigned device) const;
+  // The same, with the device's context made the calling thread's.
+  Execution& select(unsigned device);
+  // Whether the program has given up what a fault has ended (Execution::end).
+  bool isEnded(unsigned device) const;
+
+  // Executes a frame on `device`, as Execution::execute() does.
+  CUresult execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot,
+                   Reply& reply);
+
+  // The session's memory, after attach(), which maps it, lets the driver know it, and lets go of what was attached before.
+  void attach(MemoryFile segmentFile, MemoryFile hostArenaFile);
+  bool isAttached() const { return segment != nullptr; }
+  const Segment& shared() const { return *segment; }
+  const MemoryFile& sharedFile() const { return segmentFile; }
+  const MemoryFile& hostArenaFile() const { return hostArena; }
+  CUdeviceptr gpuAddress(const void* inSegment) const;
+
+  // Says in the shared memory whether there is any output.
+  void tellOutput() { shared().header().outputWaits.store(output.isEmpty() ? 0 : 1, std::memory_order_release); }
+
+  // Notes a fault, where the program's threads look for it too. Whichever device it happened on, the driver does nothing more
+  // for this process on any (580.159, H200: every context answers with it, and no new one can be made).
+  void noteFault(CUresult code);
+  // Notes the first error of work that nobody waits for.
+  void noteDeferred(unsigned device, CUresult code);
+
+  // Waits for all work of all devices. CUDA's answer.
+  CUresult synchronize();
+  // The same, calling `waiting` ten times a second with the name of a kernel that runs, empty where it is not known. What
+  // that throws comes out here.
+  using Waiting = std::function<void(const std::string& kernel)>;
+  CUresult awaitIdle(const Waiting& waiting);
+  // Runs the continuations of all devices whose marks have passed. False if some are left.
+  bool continueLater();
+
+  // As Execution::ownsMemory().
+  bool ownsMemory(uint64_t address, uint64_t bytes) const;
+
+ private:
+  std::string busyKernel(unsigned device);
+  void detach();
+  CUresult registerSegment(std::byte* base);  // in the current context, for all of them
+
+  std::vector<std::unique_ptr<Execution>> executions;  // by device
+  unsigned current;                                    // the device whose context is the quiesced thread's
+  std::unique_ptr<Segment> segment;
+  MemoryFile segmentFile, hostArena;
+  Mapping hostArenaMapping;
+  CUdeviceptr segmentOnGpu = 0;
+};
+
+}  // namespace vgpu::stub
