@@ -13,7 +13,7 @@
 
 namespace vgpu::checkpoint {
 
-constexpr uint64_t snapshotVersion = 5;
+constexpr uint64_t snapshotVersion = 6;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Device {

@@ -1,6 +1,5 @@
 #include "checkpoint/pending-calls.h"
 
-#include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/array.h>
 #include <kj/debug.h>
@@ -9,8 +8,8 @@
 #include <cstring>
 #include <map>
 
-#include "cuda-methods.h"
-#include "vgpu/api/cuda.capnp.h"
+#include "cuda-frames.h"
+#include "vgpu/api/effects.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
@@ -50,7 +49,7 @@ uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) 
     KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
                    start.bytes <= frames.size() - at,
                "a frame of impossible size", barrier + at, start.bytes);
-    KJ_REQUIRE(start.method < api::methodCount && start.slot < slotCount && start.device < maxDevices,
+    KJ_REQUIRE(api::isMethod(start.method) && start.slot < slotCount && start.device < maxDevices,
                "a frame of an unknown method, slot or device", barrier + at, start.method, start.slot, start.device);
     visit(start, frames.subspan(at, start.bytes));
     at += start.bytes;
@@ -69,9 +68,7 @@ SlabUse useOf(std::span<const std::byte> frame, Bytes bytes) {
   auto body = frame.subspan(sizeof(FrameStart));
   auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
   std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
-  kj::ArrayPtr<const capnp::word> segment = words;
-  capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
-  auto params = message.getRoot<Params>();
+  api::FrameReader<Params> params(words);
   return {params.getSlab(), bytes(params)};
 }
 

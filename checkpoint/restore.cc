@@ -50,12 +50,9 @@ PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& m
 std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records) {
   std::set<uint64_t> images;
   for (auto& record : records)
-    for (auto& frame : record.recipe) {
-      if (frame.method != api::Method::moduleLoad) continue;
-      kj::ArrayPtr<const capnp::word> segment = frame.words;
-      capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
-      images.insert(message.getRoot<api::Cuda::ModuleLoadParams>().getBlob());
-    }
+    for (auto& frame : record.recipe)
+      if (frame.method == api::Method::moduleLoad)
+        images.insert(api::FrameReader<api::Cuda::ModuleLoadParams>(frame.words).getBlob());
   return images;
 }
 

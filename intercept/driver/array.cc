@@ -19,41 +19,17 @@ CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return channelBytes(shape.Format) == 0 || (shape.Flags & ~knownFlags) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-void write(api::ArrayShape::Builder to, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  to.setWidth(shape.Width);
-  to.setHeight(shape.Height);
-  to.setDepth(shape.Depth);
-  to.setFormat(shape.Format);
-  to.setChannels(shape.NumChannels);
-  to.setFlags(shape.Flags);
-}
-
 std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   auto layout = std::make_unique<ArrayLayout>();
-  layout->width = shape.Width;
-  layout->height = shape.Height;
-  layout->depth = shape.Depth;
-  layout->format = shape.Format;
-  layout->channels = shape.NumChannels;
-  layout->flags = shape.Flags;
+  layout->shape = shape;
   layout->elementBytes = channelBytes(shape.Format) * shape.NumChannels;
   return layout;
-}
-
-CUDA_ARRAY3D_DESCRIPTOR shapeOf(const ArrayLayout& layout) {
-  return {layout.width,  layout.height,   layout.depth, static_cast<CUarray_format>(layout.format),
-          layout.channels, layout.flags};
-}
-
-CUDA_ARRAY3D_DESCRIPTOR shapeOf(api::ArrayShape::Reader reported) {
-  return {reported.getWidth(),    reported.getHeight(), reported.getDepth(), static_cast<CUarray_format>(reported.getFormat()),
-          reported.getChannels(), reported.getFlags()};
 }
 
 // Sends `frame`, which makes the reserved `handle`.
 template <typename Frame>
 CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  write(frame->initShape(), shape);
+  frame->setShape(shape);
   if (CUresult error = frame.call()) {
     thread.session.handles.abandon(handle);
     return error;
@@ -82,7 +58,7 @@ CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& ha
     session.handles.abandon(handle);
     return error;
   }
-  CUDA_ARRAY3D_DESCRIPTOR shape = shapeOf(frame.results<api::Cuda::MipmapLevelResults>().getShape());
+  CUDA_ARRAY3D_DESCRIPTOR shape = frame.results<api::Cuda::MipmapLevelResults>().getShape<CUDA_ARRAY3D_DESCRIPTOR>();
   session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
     entry.array = layoutOf(shape);
     entry.array->mipmap = mipmap;
@@ -102,7 +78,7 @@ VGPU_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARR
     if (pHandle == nullptr || pAllocateArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = check(*pAllocateArray)) return bad;
     uint64_t handle = thread.session.handles.reserve(api::Kind::ARRAY, thread.device());
-    Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, structWords<api::ArrayShape>);
+    Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
     frame->setArray(handle);
     if (CUresult error = make(thread, frame, handle, *pAllocateArray)) return error;
     *pHandle = fromWire<CUarray>(handle);
@@ -129,22 +105,6 @@ VGPU_EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray hArray) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
-  return withArray(hArray, [&](Thread&, ArrayLayout& array) -> CUresult {
-    if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pArrayDescriptor = shapeOf(array);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
-  return withArray(hArray, [&](Thread&, ArrayLayout& array) -> CUresult {
-    if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pArrayDescriptor = {array.width, array.height, static_cast<CUarray_format>(array.format), array.channels};
-    return CUDA_SUCCESS;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
                                                     const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
                                                     unsigned int numMipmapLevels) {
@@ -152,7 +112,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
     if (pHandle == nullptr || pMipmappedArrayDesc == nullptr || numMipmapLevels == 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = check(*pMipmappedArrayDesc)) return bad;
     uint64_t handle = thread.session.handles.reserve(api::Kind::MIPMAPPED_ARRAY, thread.device());
-    Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, structWords<api::ArrayShape>);
+    Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
     frame->setMipmap(handle);
     frame->setLevels(numMipmapLevels);
     if (CUresult error = make(thread, frame, handle, *pMipmappedArrayDesc)) return error;

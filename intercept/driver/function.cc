@@ -47,7 +47,7 @@ CUresult askAttribute(Thread& thread, CUfunction function, CUfunction_attribute 
 }
 
 std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const char* name,
-                                         api::Cuda::ModuleFunctionResults::Reader reported) {
+                                         const api::FrameReader<api::Cuda::ModuleFunctionResults>& reported) {
   auto layout = std::make_unique<FunctionLayout>(thread.session.functionChanges[handleDevice(module)]);
   layout->module = module;
   layout->name = name;

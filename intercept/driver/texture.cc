@@ -7,88 +7,36 @@ using namespace vgpu::client;
 
 namespace {
 
-// The part of a resource that goes into the frame: an object's handle, or a description of memory.
+// The array or mipmapped array that a resource is, as a handle; both 0 for memory.
 struct Resource {
   uint64_t array = 0, mipmap = 0;
-  bool hasMemory = false;
-  uint64_t address = 0, bytes = 0, width = 0, height = 0, pitch = 0;
-  unsigned format = 0, channels = 0;
 };
 
-CUresult read(const CUDA_RESOURCE_DESC& from, Resource& to) {
+CUresult resolve(Thread& thread, const CUDA_RESOURCE_DESC& from, Resource& to) {
   switch (from.resType) {
-    case CU_RESOURCE_TYPE_ARRAY: to.array = toWire(from.res.array.hArray); return CUDA_SUCCESS;
-    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: to.mipmap = toWire(from.res.mipmap.hMipmappedArray); return CUDA_SUCCESS;
-    case CU_RESOURCE_TYPE_LINEAR: {
-      auto& line = from.res.linear;
-      to = {0, 0, true, line.devPtr, line.sizeInBytes, 0, 0, 0, static_cast<unsigned>(line.format), line.numChannels};
-      return CUDA_SUCCESS;
-    }
-    case CU_RESOURCE_TYPE_PITCH2D: {
-      auto& rows = from.res.pitch2D;
-      to = {0, 0, true, rows.devPtr, 0, rows.width, rows.height, rows.pitchInBytes, static_cast<unsigned>(rows.format),
-            rows.numChannels};
-      return rows.height == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    }
+    case CU_RESOURCE_TYPE_ARRAY:
+      to.array = toWire(from.res.array.hArray);
+      return thread.resolve(api::Kind::ARRAY, false, to.array);
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+      to.mipmap = toWire(from.res.mipmap.hMipmappedArray);
+      return thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, to.mipmap);
+    case CU_RESOURCE_TYPE_LINEAR: return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_PITCH2D: return from.res.pitch2D.height == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult resolve(Thread& thread, Resource& resource) {
-  if (resource.hasMemory) return CUDA_SUCCESS;
-  return resource.array != 0 ? thread.resolve(api::Kind::ARRAY, false, resource.array)
-                             : thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, resource.mipmap);
-}
-
-void write(api::TexturedMemory::Builder to, const Resource& from) {
-  to.setAddress(from.address);
-  to.setBytes(from.bytes);
-  to.setWidth(from.width);
-  to.setHeight(from.height);
-  to.setPitch(from.pitch);
-  to.setFormat(from.format);
-  to.setChannels(from.channels);
-}
-
-void write(api::Sampling::Builder to, const CUDA_TEXTURE_DESC& from) {
-  to.setAddressX(from.addressMode[0]);
-  to.setAddressY(from.addressMode[1]);
-  to.setAddressZ(from.addressMode[2]);
-  to.setFilter(from.filterMode);
-  to.setFlags(from.flags);
-  to.setMaxAnisotropy(from.maxAnisotropy);
-  to.setMipmapFilter(from.mipmapFilterMode);
-  to.setLevelBias(from.mipmapLevelBias);
-  to.setLeastLevel(from.minMipmapLevelClamp);
-  to.setMostLevel(from.maxMipmapLevelClamp);
-  to.setBorderR(from.borderColor[0]);
-  to.setBorderG(from.borderColor[1]);
-  to.setBorderB(from.borderColor[2]);
-  to.setBorderA(from.borderColor[3]);
-}
-
-void write(api::TextureView::Builder to, const CUDA_RESOURCE_VIEW_DESC& from) {
-  to.setFormat(from.format);
-  to.setFirstLevel(from.firstMipmapLevel);
-  to.setLastLevel(from.lastMipmapLevel);
-  to.setFirstLayer(from.firstLayer);
-  to.setLastLayer(from.lastLayer);
-  to.setWidth(from.width);
-  to.setHeight(from.height);
-  to.setDepth(from.depth);
-}
-
 CUresult createTexture(Thread& thread, const Resource& resource, bool hasView, KnownTexture& texture, uint64_t& value) {
-  constexpr uint64_t words =
-      structWords<api::TexturedMemory> + structWords<api::Sampling> + structWords<api::TextureView>;
+  constexpr uint64_t words = dataWords(sizeof(CUDA_RESOURCE_DESC)) + dataWords(sizeof(CUDA_TEXTURE_DESC)) +
+                             dataWords(sizeof(CUDA_RESOURCE_VIEW_DESC));
   Call<api::Cuda::TextureCreateParams> frame(thread, api::Method::textureCreate, words);
   frame->setTexture(texture.handle);
   frame->setArray(resource.array);
   frame->setMipmap(resource.mipmap);
-  write(frame->initMemory(), resource);
-  write(frame->initSampling(), texture.sampling);
+  frame->setResource(texture.resource);
+  frame->setSampling(texture.sampling);
   frame->setHasView(hasView);
-  write(frame->initView(), texture.view);
+  frame->setView(texture.view);
   if (CUresult error = frame.call()) return error;
   value = frame.results<api::Cuda::TextureCreateResults>().getValue();
   return CUDA_SUCCESS;
@@ -136,8 +84,7 @@ VGPU_EXPORT CUresult CUDAAPI cuTexObjectCreate(CUtexObject* pTexObject, const CU
   return enter([&](Thread& thread) -> CUresult {
     if (pTexObject == nullptr || pResDesc == nullptr || pTexDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Resource resource;
-    if (CUresult bad = read(*pResDesc, resource)) return bad;
-    if (CUresult bad = resolve(thread, resource)) return bad;
+    if (CUresult bad = resolve(thread, *pResDesc, resource)) return bad;
     KnownTexture texture{.kind = ObjectKind::texture, .resource = *pResDesc, .sampling = *pTexDesc};
     if (pResViewDesc != nullptr) texture.view = *pResViewDesc;
     uint64_t value = 0;
@@ -178,8 +125,7 @@ VGPU_EXPORT CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* pSurfObject, const
     if (pSurfObject == nullptr || pResDesc == nullptr || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
       return CUDA_ERROR_INVALID_VALUE;
     Resource resource;
-    if (CUresult bad = read(*pResDesc, resource)) return bad;
-    if (CUresult bad = resolve(thread, resource)) return bad;
+    if (CUresult bad = resolve(thread, *pResDesc, resource)) return bad;
     KnownTexture surface{.kind = ObjectKind::surface, .resource = *pResDesc};
     uint64_t value = 0;
     CUresult result = make(thread, api::Kind::SURFACE, surface, value,

@@ -9,14 +9,10 @@
 // nothing.
 #pragma once
 
-#include <capnp/message.h>
-#include <capnp/serialize.h>
-
 #include <optional>
 
 #include "cuda-frames.h"
 #include "intercept/session/waiter.h"
-#include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::client {
@@ -96,19 +92,15 @@ class CallBase {
   uint64_t rangeAddress = 0, rangeBytes = 0;
 };
 
-// Words that a Data or Text of `bytes` adds to a frame.
+// Words that a Data list of `bytes` adds to a frame; a text has a byte more than it has characters.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
-
-// Words that a structure among the parameters adds.
-template <typename Structure>
-constexpr uint64_t structWords = Structure::_capnpPrivate::dataWordSize + Structure::_capnpPrivate::pointerCount;
 
 template <typename Params>
 class Call : public CallBase {
  public:
-  // `extraWords`: of the lists, data and texts that the parameters will hold.
+  // `extraWords`: of the Data lists that the parameters will hold.
   Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
-      : CallBase(target, method, 1 + api::parameterWords(method) + extraWords, lent, inside),
+      : CallBase(target, method, api::FrameBuilder<Params>::words + extraWords, lent, inside),
         params(space()) {}
 
   api::FrameBuilder<Params>* operator->() { return &params; }
@@ -121,16 +113,12 @@ class Call : public CallBase {
 
   // The reply's results, after a successful call(). They point into memory that lives as long as this object.
   template <typename Results>
-  typename Results::Reader results() {
-    replySegment = replyWords();
-    answer.emplace(kj::arrayPtr(&replySegment, 1));
-    return answer->template getRoot<Results>();
+  api::FrameReader<Results> results() const {
+    return api::FrameReader<Results>(replyWords());
   }
 
  private:
   api::FrameBuilder<Params> params;
-  kj::ArrayPtr<const capnp::word> replySegment;
-  std::optional<capnp::SegmentArrayMessageReader> answer;
 };
 
 }  // namespace vgpu::client

@@ -5,6 +5,8 @@
 // the program's process over a suspend.
 #pragma once
 
+#include <cuda.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
@@ -36,14 +38,14 @@ struct FunctionLayout {
 
 // An array's description by the program, or by the worker for a level of a mipmapped array.
 struct ArrayLayout {
-  uint64_t width = 0, height = 0, depth = 0;  // as in CUDA_ARRAY3D_DESCRIPTOR
-  uint32_t format = 0, channels = 0, flags = 0;
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
   uint32_t elementBytes = 0;
   uint64_t mipmap = 0;  // the mipmapped array of which this is a level
 
-  uint64_t rowBytes() const { return width * elementBytes; }
-  uint64_t rows() const { return height == 0 ? 1 : height; }
-  uint64_t slices() const { return depth == 0 ? 1 : depth; }
+  uint64_t rowBytes() const { return shape.Width * elementBytes; }
+  uint64_t rows() const { return shape.Height == 0 ? 1 : shape.Height; }
+  uint64_t slices() const { return shape.Depth == 0 ? 1 : shape.Depth; }
+  CUDA_ARRAY_DESCRIPTOR flatShape() const { return {shape.Width, shape.Height, shape.Format, shape.NumChannels}; }
 };
 
 struct ObjectEntry {

@@ -6,6 +6,8 @@
 // Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it.
 #pragma once
 
+#include <kj/exception.h>
+
 #include <condition_variable>
 #include <functional>
 #include <list>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "vgpu/api/annotations.capnp.h"
+#include "cuda-kinds.h"
 #include "vgpu/api/handle.h"
 
 namespace vgpu::stub {

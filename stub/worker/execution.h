@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda-frames.h"
 #include "cuda-methods.h"
 #include "stub/driver/driver.h"
 #include "stub/gpu/gpu.h"
@@ -21,7 +22,6 @@
 #include "stub/worker/kinds/texture-handles.h"
 #include "stub/worker/reply.h"
 #include "stub/worker/session-state.h"
-#include "vgpu/api/cuda.capnp.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 

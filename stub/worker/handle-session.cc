@@ -13,24 +13,21 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   CUuuid uuid{};
   size_t total = 0;
   auto results = reply.init<api::Cuda::DescribeResults>();
-  auto described = results.initDevice();
   if (CUresult error = on.driver.cuDriverGetVersion(&version)) return error;
   results.setCount(on.session.deviceCount());
   results.setDriverVersion(version);
   if (CUresult error = on.driver.cuDeviceGetName(text, sizeof text, device)) return error;
-  described.setName(text);
+  results.setName(text);
   if (CUresult error = on.driver.cuDeviceGetPCIBusId(text, sizeof text, device)) return error;
-  described.setPciBusId(text);
+  results.setPciBusId(text);
   if (CUresult error = on.driver.cuDeviceGetUuid_v2(&uuid, device)) return error;
-  kj::byte uuidBytes[sizeof uuid.bytes];
-  std::copy(std::begin(uuid.bytes), std::end(uuid.bytes), uuidBytes);
-  described.setUuid(kj::arrayPtr(uuidBytes, sizeof uuidBytes));
+  results.setUuid(uuid);
   if (CUresult error = on.driver.cuDeviceTotalMem_v2(&total, device)) return error;
-  described.setTotalBytes(total);
+  results.setTotalBytes(total);
   if (CUresult error = on.driver.cuCtxGetStreamPriorityRange(&least, &greatest)) return error;
-  described.setLeastPriority(least);
-  described.setGreatestPriority(greatest);
-  auto attributes = described.initAttributes(CU_DEVICE_ATTRIBUTE_MAX);
+  results.setLeastPriority(least);
+  results.setGreatestPriority(greatest);
+  auto attributes = results.initAttributes(CU_DEVICE_ATTRIBUTE_MAX);
   for (unsigned i = 0; i < CU_DEVICE_ATTRIBUTE_MAX; ++i) {
     int value = 0;
     if (on.driver.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), device) == CUDA_SUCCESS)

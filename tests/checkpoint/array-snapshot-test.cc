@@ -7,6 +7,7 @@
 
 #include "checkpoint/manifest.h"
 #include "session-fixture.h"
+#include "vgpu/api/corner.h"
 #include "stub/worker/execution.h"
 
 using namespace vgpu;
@@ -23,11 +24,7 @@ constexpr uint64_t rowBytes = width * 4;
 RecordedFrame arrayCreate(uint64_t array, uint64_t w, uint64_t h, uint64_t d) {
   return makeFrame<api::Cuda::ArrayCreateParams>(0, api::Method::arrayCreate, 0, [&](auto p) {
     p.setArray(array);
-    auto shape = p.initShape();
-    shape.setWidth(w), shape.setHeight(h), shape.setDepth(d);
-    shape.setFormat(CU_AD_FORMAT_UNSIGNED_INT32);
-    shape.setChannels(1);
-    shape.setFlags(CUDA_ARRAY3D_SURFACE_LDST);
+    p.setShape(CUDA_ARRAY3D_DESCRIPTOR{w, h, d, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST});
   });
 }
 
@@ -35,10 +32,7 @@ RecordedFrame mipmapCreate() {
   return makeFrame<api::Cuda::MipmapCreateParams>(0, api::Method::mipmapCreate, 0, [&](auto p) {
     p.setMipmap(mipmap);
     p.setLevels(3);
-    auto shape = p.initShape();
-    shape.setWidth(16), shape.setHeight(8);
-    shape.setFormat(CU_AD_FORMAT_FLOAT);
-    shape.setChannels(1);
+    p.setShape(CUDA_ARRAY3D_DESCRIPTOR{16, 8, 0, CU_AD_FORMAT_FLOAT, 1, 0});
   });
 }
 
@@ -54,7 +48,7 @@ RecordedFrame fromSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
   return makeFrame<api::Cuda::CopyBoxFromSlabParams>(0, api::Method::copyBoxFromSlab, 0, [&](auto p) {
     p.setToArray(array);
     p.setSlab(slab);
-    p.initTo().setSlice(z);
+    p.setTo(api::Corner{.slice = z});
     p.setWidthBytes(w);
     p.setHeight(h);
   });
@@ -64,7 +58,7 @@ RecordedFrame toSlab(uint64_t array, uint64_t z, uint64_t w, uint64_t h) {
   return makeFrame<api::Cuda::CopyBoxToSlabParams>(0, api::Method::copyBoxToSlab, 0, [&](auto p) {
     p.setFromArray(array);
     p.setSlab(slab);
-    p.initFrom().setSlice(z);
+    p.setFrom(api::Corner{.slice = z});
     p.setWidthBytes(w);
     p.setHeight(h);
   });
@@ -74,7 +68,7 @@ RecordedFrame textureCreate(uint64_t texture, uint64_t array) {
   return makeFrame<api::Cuda::TextureCreateParams>(0, api::Method::textureCreate, 0, [&](auto p) {
     p.setTexture(texture);
     p.setArray(array);
-    p.initSampling().setFlags(CU_TRSF_READ_AS_INTEGER);
+    p.setSampling(CUDA_TEXTURE_DESC{.flags = CU_TRSF_READ_AS_INTEGER});
   });
 }
 
@@ -225,11 +219,8 @@ TEST_CASE("copies of rows whose numbers make no sense are refused, and a range o
     }));
     auto rows = [](uint64_t pitch, uint64_t slice, uint64_t height, uint64_t depth) {
       return makeFrame<api::Cuda::CopyBoxParams>(0, api::Method::copyBox, 0, [&](auto p) {
-        for (auto end : {p.initTo(), p.initFrom()}) {
-          end.setAddress(made::arena);
-          end.setPitch(pitch);
-          end.setSlicePitch(slice);
-        }
+        api::Corner end{.address = made::arena, .pitch = pitch, .slicePitch = slice};
+        p.setTo(end), p.setFrom(end);
         p.setWidthBytes(4), p.setHeight(height), p.setDepth(depth);
       });
     };
@@ -260,9 +251,7 @@ TEST_CASE("copies that leave an array, a slab or the session's memory are refuse
     auto toMemory = [](uint64_t address, uint64_t pitch, uint64_t w, uint64_t h) {
       return makeFrame<api::Cuda::CopyBoxParams>(0, api::Method::copyBox, 0, [&](auto p) {
         p.setFromArray(volume);
-        p.initTo().setAddress(address);
-        p.getTo().setPitch(pitch);
-        p.initFrom();
+        p.setTo(api::Corner{.address = address, .pitch = pitch});
         p.setWidthBytes(w), p.setHeight(h), p.setDepth(1);
       });
     };
@@ -272,11 +261,9 @@ TEST_CASE("copies that leave an array, a slab or the session's memory are refuse
     session.post(toMemory(made::arena, rowBytes, 0, 1));
     refused(makeFrame<api::Cuda::TextureCreateParams>(0, api::Method::textureCreate, 0, [&](auto p) {
       p.setTexture(31);
-      auto memory = p.initMemory();
-      memory.setAddress(0x1234'5678'0000);
-      memory.setBytes(64);
-      memory.setFormat(CU_AD_FORMAT_FLOAT);
-      memory.setChannels(1);
+      CUDA_RESOURCE_DESC memory{.resType = CU_RESOURCE_TYPE_LINEAR};
+      memory.res.linear = {0x1234'5678'0000, CU_AD_FORMAT_FLOAT, 1, 64};
+      p.setResource(memory);
     }));
     refused(textureCreate(31, 99));
     refused(surfaceCreate(31, mipmap));

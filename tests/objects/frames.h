@@ -1,30 +1,28 @@
 // Frames as a session's recorder hands them over.
 #pragma once
 
-#include <capnp/message.h>
-#include <capnp/serialize.h>
 #include <string.h>
 
 #include <string>
 #include <vector>
 
 #include "../scratch-directory.h"
-#include "vgpu/api/cuda.capnp.h"
+#include "cuda-frames.h"
 #include "vgpu/objects/object-list.h"
 
 namespace vgpu::test {
 
-// A frame of one segment; `fill` sets the parameters.
+// A frame; `fill` sets the parameters.
 template <typename Params, typename Fill>
 RecordedFrame makeFrame(uint64_t position, api::Method method, uint8_t device, Fill fill) {
-  capnp::MallocMessageBuilder message(8 * 1024);  // one segment, as in the ring
-  fill(message.initRoot<Params>());
-  auto segment = message.getSegmentsForOutput()[0];
-  return {position, method, device, kj::heapArray<capnp::word>(segment.begin(), segment.size()), 0, 0};
+  std::vector<capnp::word> words;
+  api::FrameBuilder<Params> builder(words);
+  fill(builder);
+  return {position, method, device, kj::heapArray<capnp::word>(words.data(), words.size()), 0, 0};
 }
 
 inline RecordedFrame memAlloc(uint64_t position, uint64_t address, uint64_t bytes = 256) {
-  auto frame = makeFrame<api::Cuda::MemAllocParams>(position, api::Method::memAlloc, 0, [&](auto p) {
+  auto frame = makeFrame<api::Cuda::MemAllocParams>(position, api::Method::memAlloc, 0, [&](auto& p) {
     p.setAddress(address);
     p.setBytes(bytes);
   });
@@ -34,11 +32,11 @@ inline RecordedFrame memAlloc(uint64_t position, uint64_t address, uint64_t byte
 }
 
 inline RecordedFrame memFree(uint64_t position, uint64_t address) {
-  return makeFrame<api::Cuda::MemFreeParams>(position, api::Method::memFree, 0, [&](auto p) { p.setAddress(address); });
+  return makeFrame<api::Cuda::MemFreeParams>(position, api::Method::memFree, 0, [&](auto& p) { p.setAddress(address); });
 }
 
 inline RecordedFrame moduleLoad(uint64_t position, uint64_t module, uint64_t blob = 1) {
-  return makeFrame<api::Cuda::ModuleLoadParams>(position, api::Method::moduleLoad, 0, [&](auto p) {
+  return makeFrame<api::Cuda::ModuleLoadParams>(position, api::Method::moduleLoad, 0, [&](auto& p) {
     p.setModule(module);
     p.setBlob(blob);
   });
@@ -46,12 +44,12 @@ inline RecordedFrame moduleLoad(uint64_t position, uint64_t module, uint64_t blo
 
 inline RecordedFrame moduleUnload(uint64_t position, uint64_t module) {
   return makeFrame<api::Cuda::ModuleUnloadParams>(position, api::Method::moduleUnload, 0,
-                                                  [&](auto p) { p.setHmod(module); });
+                                                  [&](auto& p) { p.setHmod(module); });
 }
 
 inline RecordedFrame moduleFunction(uint64_t position, uint64_t function, uint64_t module,
                                     const std::string& name = "f") {
-  return makeFrame<api::Cuda::ModuleFunctionParams>(position, api::Method::moduleFunction, 0, [&](auto p) {
+  return makeFrame<api::Cuda::ModuleFunctionParams>(position, api::Method::moduleFunction, 0, [&](auto& p) {
     p.setFunction(function);
     p.setModule(module);
     p.setName(name.c_str());
@@ -59,7 +57,7 @@ inline RecordedFrame moduleFunction(uint64_t position, uint64_t function, uint64
 }
 
 inline RecordedFrame funcSetAttribute(uint64_t position, uint64_t function, int attribute, int value) {
-  return makeFrame<api::Cuda::FuncSetAttributeParams>(position, api::Method::funcSetAttribute, 0, [&](auto p) {
+  return makeFrame<api::Cuda::FuncSetAttributeParams>(position, api::Method::funcSetAttribute, 0, [&](auto& p) {
     p.setHfunc(function);
     p.setAttrib(attribute);
     p.setValue(value);
@@ -67,7 +65,7 @@ inline RecordedFrame funcSetAttribute(uint64_t position, uint64_t function, int 
 }
 
 inline RecordedFrame ctxSetLimit(uint64_t position, uint8_t device, unsigned limit, uint64_t value) {
-  return makeFrame<api::Cuda::CtxSetLimitParams>(position, api::Method::ctxSetLimit, device, [&](auto p) {
+  return makeFrame<api::Cuda::CtxSetLimitParams>(position, api::Method::ctxSetLimit, device, [&](auto& p) {
     p.setLimit(limit);
     p.setValue(value);
   });

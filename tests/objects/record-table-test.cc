@@ -94,9 +94,7 @@ struct Device {
       object.value = mix(object.value, content);
       return;
     }
-    kj::ArrayPtr<const capnp::word> words = frame.words;
-    capnp::SegmentArrayMessageReader message(kj::arrayPtr(&words, 1));
-    auto p = message.getRoot<api::Cuda::FuncSetAttributeParams>();
+    api::FrameReader<api::Cuda::FuncSetAttributeParams> p(frame.words);
     object.settings[p.getAttrib()] = p.getValue();
   }
 

@@ -1,13 +1,14 @@
-// Frames that are written flat are the bytes that Cap'n Proto writes, and flat ones are read from whatever a program
-// sends.
+// Frames are the bytes that Cap'n Proto writes of the generated schema, and are read from whatever a program sends.
 #include "vgpu/api/flat-frame.h"
 
+#include <capnp/serialize.h>
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 
 #include <cstring>
 #include <vector>
 
+#include "cuda-frames.capnp.h"
 #include "cuda-frames.h"
 #include "cuda-methods.h"
 
@@ -18,15 +19,14 @@ namespace {
 constexpr size_t words = 64;
 
 // Both builders' bytes of what `fill` sets.
-template <typename Params, typename Fill>
+template <typename Params, typename Schema, typename Fill>
 void bothAlike(Fill fill) {
-  static_assert(sizeof(api::FrameBuilder<Params>) == sizeof(void*), "this method's frame is not written flat");
   auto flat = kj::heapArray<capnp::word>(words), standard = kj::heapArray<capnp::word>(words);
   for (auto* space : {&flat, &standard}) std::memset(space->begin(), 0, words * sizeof(capnp::word));
   api::FrameBuilder<Params> builder(flat);
   fill(builder);
   capnp::FlatMessageBuilder message(standard);
-  auto root = message.initRoot<Params>();
+  auto root = message.initRoot<Schema>();
   fill(root);
   CHECK(std::memcmp(flat.begin(), standard.begin(), words * sizeof(capnp::word)) == 0);
 }
@@ -34,7 +34,7 @@ void bothAlike(Fill fill) {
 }  // namespace
 
 TEST_CASE("numbers of every size lie where Cap'n Proto has them") {
-  bothAlike<api::Cuda::FillParams>([](auto& fill) {
+  bothAlike<api::Cuda::FillParams, schema::FillParams>([](auto& fill) {
     fill.setDestination(0x1122334455667788);
     fill.setPitch(512);
     fill.setValue(0xfeedface);
@@ -43,7 +43,7 @@ TEST_CASE("numbers of every size lie where Cap'n Proto has them") {
     fill.setHeight(7);
     fill.setStream(3);
   });
-  bothAlike<api::Cuda::StreamCreateParams>([](auto& stream) {
+  bothAlike<api::Cuda::StreamCreateParams, schema::StreamCreateParams>([](auto& stream) {
     stream.setPhStream(9);
     stream.setFlags(1);
     stream.setPriority(-5);
@@ -53,7 +53,7 @@ TEST_CASE("numbers of every size lie where Cap'n Proto has them") {
 TEST_CASE("data of any length follows its pointer, and flags are bits") {
   for (unsigned bytes : {0u, 1u, 7u, 8u, 9u, 100u, 255u}) {
     CAPTURE(bytes);
-    bothAlike<api::Cuda::LaunchKernelParams>([&](auto& launch) {
+    bothAlike<api::Cuda::LaunchKernelParams, schema::LaunchKernelParams>([&](auto& launch) {
       launch.setFunction(0xabc);
       launch.setStream(0xdef);
       launch.setGridX(1);
@@ -70,6 +70,57 @@ TEST_CASE("data of any length follows its pointer, and flags are bits") {
   }
 }
 
+TEST_CASE("of several Data lists each lies behind the one before, in a frame and in a reply that grows") {
+  const std::vector<int32_t> sizes{32, 64, 96};
+  const std::vector<uint64_t> shared{1, 2, 3};
+  auto fill = [&](auto& table) {
+    table.setFunction(0xabc);
+    table.setFlags(1);
+    table.setBlockSizes(kj::arrayPtr(sizes.data(), sizes.size()));
+    table.setSharedBytes(kj::arrayPtr(shared.data(), shared.size()));
+  };
+  auto space = kj::heapArray<capnp::word>(words);
+  std::memset(space.begin(), 0, space.asBytes().size());
+  api::FrameBuilder<api::Cuda::OccupancyTableParams> frame(space);
+  fill(frame);
+  std::vector<capnp::word> growing;
+  api::FrameBuilder<api::Cuda::OccupancyTableParams> reply(growing);
+  fill(reply);
+  REQUIRE(growing.size() < words);
+  CHECK(std::memcmp(space.begin(), growing.data(), growing.size() * sizeof(capnp::word)) == 0);
+
+  kj::ArrayPtr<const capnp::word> segment(growing.data(), growing.size());
+  capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
+  auto standard = message.getRoot<schema::OccupancyTableParams>();
+  CHECK(standard.getBlockSizes().size() == 12);
+  CHECK(standard.getSharedBytes().size() == 24);
+  api::FrameReader<api::Cuda::OccupancyTableParams> read(segment);
+  REQUIRE(read.getBlockSizes().size() == 3);
+  REQUIRE(read.getSharedBytes().size() == 3);
+  CHECK(read.getBlockSizes()[2] == 96);
+  CHECK(read.getSharedBytes()[2] == 3);
+}
+
+TEST_CASE("data for which a frame has no space is refused before it is written") {
+  auto space = kj::heapArray<capnp::word>(api::FrameBuilder<api::Cuda::LaunchKernelParams>::words + 1);
+  std::memset(space.begin(), 0, space.asBytes().size());
+  api::FrameBuilder<api::Cuda::LaunchKernelParams> launch(space);
+  CHECK_THROWS_AS(launch.initParameters(9), kj::Exception);
+}
+
+TEST_CASE("a text without a zero byte and a structure of another size are refused") {
+  auto read = [](auto& words) { return kj::arrayPtr(words.data(), words.size()); };
+  std::vector<capnp::word> name, shape;
+  api::FrameBuilder<api::Cuda::ModuleFunctionParams>(name).setName("f");
+  CHECK(api::FrameReader<api::Cuda::ModuleFunctionParams>(read(name)).getName() == "f");
+  auto* last = kj::arrayPtr(name.data(), name.size()).asBytes().begin() + (name.size() - 1) * sizeof(capnp::word);
+  std::memset(last, 'f', 2);
+  CHECK_THROWS_AS(api::FrameReader<api::Cuda::ModuleFunctionParams>(read(name)).getName(), kj::Exception);
+  api::FrameBuilder<api::Cuda::ArrayCreateParams>(shape).setShape(uint64_t{7});
+  CHECK(api::FrameReader<api::Cuda::ArrayCreateParams>(read(shape)).getShape<uint64_t>() == 7);
+  CHECK_THROWS_AS(api::FrameReader<api::Cuda::ArrayCreateParams>(read(shape)).getShape<uint32_t>(), kj::Exception);
+}
+
 namespace {
 
 using Launch = api::FrameReader<api::Cuda::LaunchKernelParams>;
@@ -79,7 +130,7 @@ kj::Array<capnp::word> launchFrame() {
   auto space = kj::heapArray<capnp::word>(12);
   std::memset(space.begin(), 0, space.size() * sizeof(capnp::word));
   capnp::FlatMessageBuilder message(space);
-  auto launch = message.initRoot<api::Cuda::LaunchKernelParams>();
+  auto launch = message.initRoot<schema::LaunchKernelParams>();
   launch.setFunction(0xabcdef);
   launch.setBlockZ(~0u);
   launch.setCooperative(true);
@@ -92,7 +143,7 @@ void setWord(kj::Array<capnp::word>& frame, size_t index, uint64_t value) {
   std::memcpy(frame.asBytes().begin() + index * sizeof value, &value, sizeof value);
 }
 
-constexpr uint64_t dataWords = api::Cuda::LaunchKernelParams::_capnpPrivate::dataWordSize;
+constexpr uint64_t dataWords = schema::LaunchKernelParams::_capnpPrivate::dataWordSize;
 constexpr size_t pointerWord = 1 + dataWords;
 
 }  // namespace

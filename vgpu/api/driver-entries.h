@@ -1,4 +1,4 @@
-// What the vendor's headers say of each entry of the driver API: from vgpu/api/driver.entries.
+// What the vendor's headers say of each entry of the driver API: from vgpu/api/cuda.table.
 #pragma once
 
 #include <algorithm>

@@ -1,40 +1,77 @@
-// What a frame does to objects: read by the object list, by restore and by replay. Generated from the schema's annotations.
+// What the table says of each frame, for those that keep, restore and replay frames without knowing what they are.
 #pragma once
 
-#include <capnp/message.h>
+#include <capnp/common.h>
+#include <kj/array.h>
 
+#include <cstdint>
 #include <functional>
+#include <span>
 
+#include "cuda-kinds.h"
 #include "cuda-methods.h"
-#include "vgpu/api/annotations.capnp.h"
 
 namespace vgpu::api {
 
+enum class Route : uint8_t {
+  POST,    // the frame is written and the call returns; errors are CUDA's asynchronous ones
+  CALL,    // waits for the worker's reply
+  SIGNAL,  // waits until the GPU has come to this place of the stream and writes it into the caller's slot
+};
+
+enum class Replay : uint8_t {
+  QUERY,  // changes nothing that outlives it; never kept
+  BUILD,  // part of the recipe of an object
+  WORK,   // has an effect on memory; kept by the log, not by the object list
+};
+
+enum class Effect : uint8_t { creates, uses, changes, destroys };
+
+// A number of a frame: its offset in the structure and its size, in bytes.
+struct NumberField {
+  uint32_t offset;
+  uint32_t bytes;
+};
+
+struct EffectField {
+  Effect effect;
+  Kind kind;
+  uint32_t offset;  // of the virtual handle
+  bool parent;      // the created object lives in this one
+  bool nullable;    // 0 names no object
+};
+
 struct MethodInfo {
-  const char* name;
+  const char* name;   // nullptr: no frame has that number any more
   const char* entry;  // exported symbol, or nullptr
-  uint32_t since;     // CUDA version of it: 12040 is 12.4
   Route route;
   Replay replay;
-  bool noWork;        // leaves nothing for the GPU to do
+  bool noWork;  // leaves nothing for the GPU to do
+  std::span<const EffectField> effects;
+  // A setting takes an earlier one's place if these numbers are equal; the others are the value.
+  bool isSetting;
+  std::span<const NumberField> keys;
 };
 extern const MethodInfo methods[methodCount];
 
+// Whether a number is that of a method.
+inline bool isMethod(uint16_t number) { return number < methodCount && methods[number].name != nullptr; }
 inline const MethodInfo& infoOf(Method method) { return methods[static_cast<size_t>(method)]; }
-
-enum class Effect { creates, uses, changes, destroys };
 
 struct EffectOn {
   Effect effect;
   Kind kind;
   uint64_t handle;  // virtual
-  bool parent;      // the created object lives in this one
-  bool nullable;    // 0 names no object
+  bool parent;
+  bool nullable;
 };
 using EffectVisitor = std::function<void(const EffectOn&)>;
 
-// Calls `visit` for each object that the frame names, in the order of its parameters. Throws kj::Exception on a frame
-// that is no valid message.
-void visitEffects(Method method, capnp::MessageReader& frame, const EffectVisitor& visit);
+// Calls `visit` for each object that the frame names, in the order of its fields. Throws kj::Exception on a frame that is no valid
+// message.
+void visitEffects(Method method, kj::ArrayPtr<const capnp::word> frame, const EffectVisitor& visit);
+
+// Whether `later`, a setting, sets what `earlier` did, a frame of the same method.
+bool setsTheSame(Method method, kj::ArrayPtr<const capnp::word> later, kj::ArrayPtr<const capnp::word> earlier);
 
 }  // namespace vgpu::api

@@ -1,43 +1,71 @@
-// Parameters of numbers, with one piece of data at most, written and read as Cap'n Proto lays them out
-// (capnproto.org/encoding.html): a word that points to the structure, its numbers, its pointer, the data. The same
-// bytes as Cap'n Proto's own builder makes and its reader takes, without their arenas: posting a launch takes half the
-// time.
+// Frames and replies: numbers and any number of Data lists, written and read as Cap'n Proto lays them out
+// (capnproto.org/encoding.html): a word that points to the structure, its numbers, its pointers, the data in the order in which it
+// was set. The same bytes as Cap'n Proto's own builder makes and its reader takes, without their arenas: posting a launch takes half
+// the time.
 //
-// The generator derives builder and reader of every method that can have them (cuda-frames.h): setters and getters,
-// each with its place.
+// The generator derives builder and reader of every frame and reply (cuda-frames.h): setters and getters, each with its place. A
+// text is Data that ends with a zero byte; a list of numbers and a structure of the vendor's header are Data of their bytes.
 #pragma once
 
-#include <capnp/message.h>
-#include <capnp/serialize.h>
+#include <capnp/common.h>
 #include <kj/array.h>
 #include <kj/debug.h>
+#include <kj/string.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 namespace vgpu::api {
 
-struct CapnpMessage {
-  capnp::FlatMessageBuilder message;
+// The frame of a method, and its reply.
+template <typename Structure>
+using FrameBuilder = typename Structure::Builder;
+template <typename Structure>
+using FrameReader = typename Structure::Reader;
+
+// Numbers in a Data list, which need not be aligned for them. Valid until the next data of the frame is set.
+template <typename Number>
+class Elements {
+ public:
+  explicit Elements(kj::ArrayPtr<kj::byte> bytes) : bytes(bytes) {}
+  void set(size_t index, Number value) {
+    std::memcpy(bytes.slice(index * sizeof value, (index + 1) * sizeof value).begin(), &value, sizeof value);
+  }
+
+ private:
+  kj::ArrayPtr<kj::byte> bytes;
 };
 
-// The builder of a method's parameters in `space`, which is zero. This one, for any method, is Cap'n Proto's.
-template <typename Params>
-class FrameBuilder : CapnpMessage, public Params::Builder {
+template <typename Number>
+class ElementsReader {
  public:
-  explicit FrameBuilder(kj::ArrayPtr<capnp::word> space)
-      : CapnpMessage{capnp::FlatMessageBuilder(space)}, Params::Builder(message.template initRoot<Params>()) {}
+  explicit ElementsReader(kj::ArrayPtr<const kj::byte> bytes) : bytes(bytes) {}
+  size_t size() const { return bytes.size() / sizeof(Number); }
+  Number operator[](size_t index) const {
+    Number value;
+    std::memcpy(&value, bytes.slice(index * sizeof value, (index + 1) * sizeof value).begin(), sizeof value);
+    return value;
+  }
+
+ private:
+  kj::ArrayPtr<const kj::byte> bytes;
 };
 
 template <unsigned dataWords, unsigned pointers>
-class FlatFrame {
-  static_assert(pointers <= 1);
-
+class FlatBuilder {
  public:
-  // `space` is zero and as long as the message: 1 + dataWords + pointers and what the data needs.
-  explicit FlatFrame(kj::ArrayPtr<capnp::word> space) : bytes(space.asBytes().begin()) {
-    put<uint64_t>(0, uint64_t{dataWords} << 32 | uint64_t{pointers} << 48);
+  static constexpr unsigned words = 1 + dataWords + pointers;  // without the data
+
+  // `space` is zero and as long as the message: `words` and what the data needs, each rounded up to words.
+  explicit FlatBuilder(kj::ArrayPtr<capnp::word> space) : bytes(space.asBytes().begin()), end(space.size()) { begin(); }
+  // `space` grows with the data.
+  explicit FlatBuilder(std::vector<capnp::word>& space) : grows(&space) {
+    space.assign(words, capnp::word{});
+    bytes = kj::arrayPtr(space.data(), space.size()).asBytes().begin();
+    begin();
   }
 
  protected:
@@ -47,59 +75,50 @@ class FlatFrame {
     put(8 + offset, value);
   }
   void setBit(uint32_t offset, bool value) { bytes[8 + offset / 8] |= static_cast<kj::byte>(value << offset % 8); }
-  // Makes the one pointer point to `size` bytes right behind it.
-  kj::ArrayPtr<kj::byte> placeData(uint32_t size) {
-    static_assert(pointers == 1);
+  // Makes a pointer point to `size` bytes behind all data before. The place is valid until the next data is set.
+  kj::ArrayPtr<kj::byte> placeData(uint32_t pointer, size_t size) {
     constexpr uint64_t list = 1, ofBytes = 2;
-    put<uint64_t>(8 + 8 * dataWords, list | ofBytes << 32 | uint64_t{size} << 35);
-    return {bytes + 16 + 8 * dataWords, size};
+    uint32_t at = 1 + dataWords + pointer;
+    size_t begin = next;
+    next += (size + sizeof(capnp::word) - 1) / sizeof(capnp::word);
+    if (grows != nullptr) {
+      grows->resize(next);
+      bytes = kj::arrayPtr(grows->data(), grows->size()).asBytes().begin();
+      end = next;
+    }
+    KJ_REQUIRE(next <= end && size >> 29 == 0, "more data than the frame has space for", size);
+    put<uint64_t>(8 * at, list | static_cast<uint64_t>(begin - at - 1) << 2 | ofBytes << 32 | uint64_t{size} << 35);
+    return {bytes + 8 * begin, size};
   }
-
-  void copyData(kj::ArrayPtr<const kj::byte> data) {
-    auto place = placeData(static_cast<uint32_t>(data.size()));
-    if (data.size() != 0) std::memcpy(place.begin(), data.begin(), data.size());
+  void copyData(uint32_t pointer, const void* data, size_t size) {
+    auto place = placeData(pointer, size);
+    if (size != 0) std::memcpy(place.begin(), data, size);
   }
 
  private:
+  void begin() { put<uint64_t>(0, uint64_t{dataWords} << 32 | uint64_t{pointers} << 48); }
   template <typename Number>
   void put(uint32_t offset, Number value) {
     std::memcpy(bytes + offset, &value, sizeof value);
   }
 
-  kj::byte* bytes;
+  kj::byte* bytes = nullptr;
+  size_t next = words, end = words;
+  std::vector<capnp::word>* grows = nullptr;
 };
 
-class CapnpReader {
- public:
-  // A message of the program's may not cost more to read than it is long: bounds nested and shared pointers.
-  explicit CapnpReader(kj::ArrayPtr<const capnp::word> words)
-      : segment(words),
-        message(kj::arrayPtr(&segment, 1), {.traversalLimitInWords = words.size() + 64, .nestingLimit = 8}) {}
-
- protected:
-  kj::ArrayPtr<const capnp::word> segment;
-  capnp::SegmentArrayMessageReader message;
-};
-
-// A method's parameters in `words`, one segment of Cap'n Proto's, not trusted. Throws kj::Exception where they are no
-// message. This one, for any method, is Cap'n Proto's.
-template <typename Params>
-class FrameReader : CapnpReader, public Params::Reader {
- public:
-  explicit FrameReader(kj::ArrayPtr<const capnp::word> words)
-      : CapnpReader(words), Params::Reader(message.template getRoot<Params>()) {}
-};
-
+// A frame or reply in `words`, one segment of Cap'n Proto's, not trusted. A getter throws kj::Exception if it is no message.
 class FlatReader {
  public:
   explicit FlatReader(kj::ArrayPtr<const capnp::word> words) : words(words) {
     uint64_t root = words.size() == 0 ? 0 : word(0);
     if (root == 0) return;
-    uint64_t dataWords = root >> 32 & 0xffff, pointers = root >> 48, begin = target(0, root);
+    uint64_t dataWords = root >> 32 & 0xffff, begin = target(0, root);
+    pointers = root >> 48;
     KJ_REQUIRE((root & 3) == 0, "parameters that are no structure");
     KJ_REQUIRE(begin <= words.size() && dataWords + pointers <= words.size() - begin, "parameters beyond their frame");
     numbers = words.slice(begin, begin + dataWords).asBytes();
-    if (pointers != 0) pointer = begin + dataWords;
+    firstPointer = begin + dataWords;
   }
 
  protected:
@@ -111,14 +130,29 @@ class FlatReader {
     return value;
   }
   bool getBit(uint32_t offset) const { return get<uint8_t>(offset / 8) >> offset % 8 & 1; }
-  kj::ArrayPtr<const kj::byte> readData() const {
+  kj::ArrayPtr<const kj::byte> readData(uint32_t pointer) const {
     constexpr uint64_t list = 1, ofBytes = 2;
-    uint64_t it = pointer == 0 ? 0 : word(pointer);
+    uint64_t at = firstPointer + pointer, it = pointer < pointers ? word(at) : 0;
     if (it == 0) return nullptr;
-    uint64_t begin = target(pointer, it), bytes = it >> 35;
+    uint64_t begin = target(at, it), bytes = it >> 35;
     KJ_REQUIRE((it & 3) == list && (it >> 32 & 7) == ofBytes, "pointer is not a Data list");
     KJ_REQUIRE(begin <= words.size() && bytes <= (words.size() - begin) * sizeof(capnp::word), "data beyond its frame");
     return words.slice(begin, words.size()).asBytes().slice(0, bytes);
+  }
+  kj::StringPtr readText(uint32_t pointer) const {
+    auto data = readData(pointer);
+    if (data.size() == 0) return "";
+    KJ_REQUIRE(data.back() == 0, "text does not end with a zero byte");
+    return kj::StringPtr(data.asChars().begin(), data.size() - 1);
+  }
+  template <typename Structure>
+  Structure readStructure(uint32_t pointer) const {
+    static_assert(std::is_trivially_copyable_v<Structure>);
+    Structure value{};
+    auto data = readData(pointer);
+    KJ_REQUIRE(data.size() == 0 || data.size() == sizeof value, "a structure of another size", data.size(), sizeof value);
+    if (data.size() != 0) std::memcpy(&value, data.begin(), sizeof value);
+    return value;
   }
 
  private:
@@ -127,14 +161,14 @@ class FlatReader {
     std::memcpy(&value, words.begin() + index, sizeof value);
     return value;
   }
-  // Where a pointer at the word `index` points to; beyond every frame where that is before the message.
+  // Where a pointer at the word `index` points to; beyond every frame if that is before the message.
   static uint64_t target(uint64_t index, uint64_t value) {
     return index + 1 + static_cast<uint64_t>(int64_t{static_cast<int32_t>(value & ~uint64_t{3})} >> 2);
   }
 
   kj::ArrayPtr<const capnp::word> words;
   kj::ArrayPtr<const kj::byte> numbers;
-  uint64_t pointer = 0;  // its word; 0: there is none
+  uint64_t firstPointer = 0, pointers = 0;
 };
 
 }  // namespace vgpu::api

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "vgpu/api/annotations.capnp.h"
+#include "cuda-kinds.h"
 
 namespace vgpu {
 

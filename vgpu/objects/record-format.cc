@@ -15,12 +15,8 @@ namespace vgpu {
 
 namespace {
 
-constexpr const char* kindNames[] = {"none",  "context",         "module",      "function", "variable",   "stream",
-                                     "event", "memory",          "host memory", "lease",    "host lease", "blob",
-                                     "array", "mipmapped array", "texture",     "surface"};
-
 bool isObjectKind(api::Kind kind) {
-  return kind != api::Kind::NONE && static_cast<size_t>(kind) < std::size(kindNames);
+  return kind != api::Kind::NONE && static_cast<size_t>(kind) < api::kindCount;
 }
 
 kj::Array<capnp::word> copyWords(kj::ArrayPtr<const kj::byte> bytes) {
@@ -31,7 +27,7 @@ kj::Array<capnp::word> copyWords(kj::ArrayPtr<const kj::byte> bytes) {
 
 RecordedFrame decodeFrame(stored::Frame::Reader reader) {
   RecordedFrame frame;
-  KJ_REQUIRE(reader.getMethod() < api::methodCount, "a recipe calls a method that does not exist", reader.getMethod());
+  KJ_REQUIRE(api::isMethod(reader.getMethod()), "a recipe calls a method that does not exist", reader.getMethod());
   frame.method = static_cast<api::Method>(reader.getMethod());
   KJ_REQUIRE(api::infoOf(frame.method).replay == api::Replay::BUILD, "a recipe calls a method that builds nothing",
              api::infoOf(frame.method).name);
@@ -63,7 +59,7 @@ void checkMaker(const ObjectRecord& record) {
 }  // namespace
 
 const char* kindName(api::Kind kind) {
-  return static_cast<size_t>(kind) < std::size(kindNames) ? kindNames[static_cast<size_t>(kind)] : "unknown";
+  return static_cast<size_t>(kind) < api::kindCount ? api::kindNames[static_cast<size_t>(kind)] : "unknown";
 }
 
 RecordedFrame RecordedFrame::clone() const {
@@ -72,8 +68,7 @@ RecordedFrame RecordedFrame::clone() const {
 
 std::vector<api::EffectOn> effectsOf(api::Method method, kj::ArrayPtr<const capnp::word> words) {
   std::vector<api::EffectOn> effects;
-  capnp::SegmentArrayMessageReader message(kj::arrayPtr(&words, 1));
-  api::visitEffects(method, message, [&](const api::EffectOn& effect) { effects.push_back(effect); });
+  api::visitEffects(method, words, [&](const api::EffectOn& effect) { effects.push_back(effect); });
   return effects;
 }
 
@@ -82,7 +77,7 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
   for (auto& frame : record.recipe) words += 8 + frame.words.size();
   capnp::MallocMessageBuilder message(static_cast<unsigned>(std::min(words, maxRecordBytes / sizeof(capnp::word))));
   auto out = message.initRoot<stored::Record>();
-  out.setKind(record.id.kind);
+  out.setKind(static_cast<uint16_t>(record.id.kind));
   out.setHandle(record.id.handle);
   out.setDevice(record.device);
   out.setDestroyedAt(record.destroyedAt);
@@ -91,7 +86,7 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
   out.setBytes(record.bytes);
   auto needs = out.initNeeds(static_cast<unsigned>(record.needs.size()));
   for (unsigned i = 0; i < needs.size(); i++) {
-    needs[i].setKind(record.needs[i].kind);
+    needs[i].setKind(static_cast<uint16_t>(record.needs[i].kind));
     needs[i].setHandle(record.needs[i].handle);
     needs[i].setRecord(record.needs[i].record);
   }
@@ -115,7 +110,7 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
   capnp::FlatArrayMessageReader message(words);
   auto in = message.getRoot<stored::Record>();
   ObjectRecord record;
-  record.id = {in.getKind(), in.getHandle()};
+  record.id = {static_cast<api::Kind>(in.getKind()), in.getHandle()};
   KJ_REQUIRE(isObjectKind(record.id.kind), "a record of an unknown kind", static_cast<unsigned>(record.id.kind));
   record.device = in.getDevice();
   KJ_REQUIRE(record.device < maxDevices, "a record on a device past the last", record.device);
@@ -129,7 +124,7 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
              in.getNeeds().size(), in.getRecipe().size());
   KJ_REQUIRE(!record.parented || in.getNeeds().size() > 0, "a record lives in an object that it does not name");
   KJ_REQUIRE(in.getRecipe().size() > 0, "a record without a recipe", kindName(record.id.kind), record.id.handle);
-  for (auto need : in.getNeeds()) record.needs.push_back({{need.getKind(), need.getHandle()}, need.getRecord()});
+  for (auto need : in.getNeeds()) record.needs.push_back({{static_cast<api::Kind>(need.getKind()), need.getHandle()}, need.getRecord()});
   for (auto frame : in.getRecipe()) {
     record.recipe.push_back(decodeFrame(frame));
     size_t count = record.recipe.size();

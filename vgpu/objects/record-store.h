@@ -17,7 +17,7 @@ struct MDB_env;
 
 namespace vgpu {
 
-constexpr uint32_t objectListVersion = 1;
+constexpr uint32_t objectListVersion = 2;
 
 // Of a session: some million objects. The list shares a file system, often a tmpfs, with other sessions.
 constexpr uint64_t mostListBytes = uint64_t{1} << 30;

@@ -2,11 +2,10 @@
 # One record of the object list, as LMDB and a snapshot keep it (docs/objects.md). Fields are appended, never reused.
 
 using Cxx = import "/capnp/c++.capnp";
-using Kind = import "../api/annotations.capnp".Kind;
 $Cxx.namespace("vgpu::stored");
 
 struct Record {
-  kind @0 :Kind;
+  kind @0 :UInt16;          # api::Kind
   handle @1 :UInt64;        # virtual; of a context: the device's number
   device @2 :UInt8;
   destroyedAt @3 :UInt64;   # position of the frame that destroyed it, or its parent; 0 while it lives
@@ -18,14 +17,14 @@ struct Record {
 }
 
 struct Need {
-  kind @0 :Kind;
+  kind @0 :UInt16;
   handle @1 :UInt64;
   record @2 :UInt64;        # key of that record: handles are used again, keys are not
 }
 
 struct Frame {
   position @0 :UInt64;
-  method @1 :UInt16;        # ordinal in cuda.capnp
+  method @1 :UInt16;        # its number in cuda.table
   device @2 :UInt8;
   message @3 :Data;         # one segment of words, without a segment table
   address @4 :UInt64;

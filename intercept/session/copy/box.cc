@@ -4,26 +4,22 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/wait.h"
+#include "vgpu/api/corner.h"
 
 namespace vgpu::client {
 
 namespace {
 
-void setCorner(api::Corner::Builder corner, const BoxEnd& end) {
-  corner.setX(end.x);
-  corner.setRow(end.row);
-  corner.setSlice(end.slice);
-  corner.setAddress(end.memory.address);
-  corner.setPitch(end.memory.pitch);
-  corner.setSlicePitch(end.memory.slice);
+api::Corner cornerOf(const BoxEnd& end) {
+  return {end.x, end.row, end.slice, end.memory.address, end.memory.pitch, end.memory.slice};
 }
 
 CUresult postBox(Thread& thread, const BoxEnd& destination, const BoxEnd& source, const BoxSize& size, uint64_t stream) {
-  Call<api::Cuda::CopyBoxParams> frame(thread.of(stream), api::Method::copyBox, 2 * structWords<api::Corner>);
+  Call<api::Cuda::CopyBoxParams> frame(thread.of(stream), api::Method::copyBox, 2 * dataWords(sizeof(api::Corner)));
   frame->setToArray(destination.array);
   frame->setFromArray(source.array);
-  setCorner(frame->initTo(), destination);
-  setCorner(frame->initFrom(), source);
+  frame->setTo(cornerOf(destination));
+  frame->setFrom(cornerOf(source));
   frame->setWidthBytes(size.width);
   frame->setHeight(size.height);
   frame->setDepth(size.depth);

@@ -7,6 +7,7 @@
 #include "intercept/session/cancellation.h"
 #include "intercept/session/copy/thread-pool.h"
 #include "intercept/session/wait.h"
+#include "vgpu/api/corner.h"
 
 namespace vgpu::client {
 
@@ -57,16 +58,9 @@ bool isPiece(const BoxEnd& gpu, const Tile& tile) { return gpu.array == 0 && gpu
 
 uint64_t addressOf(const BoxEnd& gpu, const Tile& tile) { return gpu.memory.at(tile.x, tile.row, tile.slice); }
 
-void setCorner(api::Corner::Builder corner, const BoxEnd& gpu, const Tile& tile) {
-  if (gpu.array == 0) {
-    corner.setAddress(addressOf(gpu, tile));
-    corner.setPitch(gpu.memory.pitch);
-    corner.setSlicePitch(gpu.memory.slice);
-  } else {
-    corner.setX(gpu.x + tile.x);
-    corner.setRow(gpu.row + tile.row);
-    corner.setSlice(gpu.slice + tile.slice);
-  }
+api::Corner cornerOf(const BoxEnd& gpu, const Tile& tile) {
+  if (gpu.array == 0) return {.address = addressOf(gpu, tile), .pitch = gpu.memory.pitch, .slicePitch = gpu.memory.slice};
+  return {.x = gpu.x + tile.x, .row = gpu.row + tile.row, .slice = gpu.slice + tile.slice};
 }
 
 template <typename Frame>
@@ -91,9 +85,9 @@ CUresult postTile(Thread& thread, const Staged& copy, const Tile& tile, uint32_t
     frame.setStream(copy.stream);
     return post(frame);
   }
-  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxFromSlab, structWords<api::Corner>);
+  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxFromSlab, dataWords(sizeof(api::Corner)));
   frame->setToArray(copy.gpu.array);
-  setCorner(frame->initTo(), copy.gpu, tile);
+  frame->setTo(cornerOf(copy.gpu, tile));
   setTile(frame, copy, tile, slab);
   return post(frame);
 }
@@ -127,9 +121,9 @@ CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& 
     frame.setStream(copy.stream);
     return send(frame);
   }
-  Call<api::Cuda::CopyBoxToSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxToSlab, structWords<api::Corner>, &waiter);
+  Call<api::Cuda::CopyBoxToSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxToSlab, dataWords(sizeof(api::Corner)), &waiter);
   frame->setFromArray(copy.gpu.array);
-  setCorner(frame->initFrom(), copy.gpu, wanted.tile);
+  frame->setFrom(cornerOf(copy.gpu, wanted.tile));
   setTile(frame, copy, wanted.tile, wanted.slab);
   return send(frame);
 }

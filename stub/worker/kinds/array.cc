@@ -13,11 +13,6 @@ namespace vgpu::stub {
 
 namespace {
 
-CUDA_ARRAY3D_DESCRIPTOR readShape(api::ArrayShape::Reader from) {
-  return {from.getWidth(),    from.getHeight(), from.getDepth(), static_cast<CUarray_format>(from.getFormat()),
-          from.getChannels(), from.getFlags()};
-}
-
 // An array whose bytes no snapshot could keep is not made.
 bool canBeSaved(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return channelBytes(shape.Format) != 0 && (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
@@ -31,7 +26,7 @@ ArrayInfo infoOf(const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
 }  // namespace
 
 CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Reply&) {
-  CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
+  auto shape = p.getShape<CUDA_ARRAY3D_DESCRIPTOR>();
   CUarray array = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult error = on.driver.cuArray3DCreate_v2(&array, &shape)) return error;
@@ -49,7 +44,7 @@ CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDest
 }
 
 CUresult mipmapCreate(Execution& on, const api::FrameReader<api::Cuda::MipmapCreateParams>& p, Reply&) {
-  CUDA_ARRAY3D_DESCRIPTOR shape = readShape(p.getShape());
+  auto shape = p.getShape<CUDA_ARRAY3D_DESCRIPTOR>();
   CUmipmappedArray mipmap = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult error = on.driver.cuMipmappedArrayCreate(&mipmap, &shape, p.getLevels())) return error;
@@ -65,13 +60,7 @@ CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLeve
   if (CUresult error = on.driver.cuArray3DGetDescriptor_v2(&shape, level)) return error;
   on.handles.add(api::Kind::ARRAY, p.getLevel(), toWire(level));
   on.arrays[p.getLevel()] = infoOf(shape, p.getMipmap());
-  auto reported = reply.init<api::Cuda::MipmapLevelResults>().initShape();
-  reported.setWidth(shape.Width);
-  reported.setHeight(shape.Height);
-  reported.setDepth(shape.Depth);
-  reported.setFormat(shape.Format);
-  reported.setChannels(shape.NumChannels);
-  reported.setFlags(shape.Flags);
+  reply.init<api::Cuda::MipmapLevelResults>().setShape(shape);
   return CUDA_SUCCESS;
 }
 

@@ -20,15 +20,12 @@ CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::Occupan
   auto sizes = p.getBlockSizes();
   auto shared = p.getSharedBytes();
   if (sizes.size() != shared.size() || sizes.size() > most) return CUDA_ERROR_INVALID_VALUE;
+  std::array<int32_t, most> results{}, blocks{};
+  for (unsigned i = 0; i < sizes.size(); ++i)
+    results[i] = on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks[i], function, sizes[i], shared[i], p.getFlags());
   auto reported = reply.init<api::Cuda::OccupancyTableResults>();
-  auto results = reported.initResults(sizes.size());
-  auto blocks = reported.initNumBlocks(sizes.size());
-  for (unsigned i = 0; i < sizes.size(); ++i) {
-    int count = 0;
-    results.set(i, on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, function, sizes[i], shared[i],
-                                                                                  p.getFlags()));
-    blocks.set(i, count);
-  }
+  reported.setResults(kj::arrayPtr(results.data(), sizes.size()));
+  reported.setNumBlocks(kj::arrayPtr(blocks.data(), sizes.size()));
   return CUDA_SUCCESS;
 }
 

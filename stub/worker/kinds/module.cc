@@ -35,8 +35,10 @@ void keepImage(Execution& on, Blob& blob) {
 CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Reply& reply) {
   auto results = reply.init<api::Cuda::ModuleLoadResults>();
   Blob* found = on.blobs.find(p.getBlob());
-  results.setMissing(found == nullptr || !found->isWhole());
-  if (results.getMissing()) return CUDA_ERROR_INVALID_IMAGE;
+  if (found == nullptr || !found->isWhole()) {
+    results.setMissing(true);
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
   Blob& blob = *found;
   if (auto& problem = blob.facts().problem; !problem.empty()) {
     results.setLog(problem.c_str());
@@ -85,18 +87,16 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
 
   auto results = reply.init<api::Cuda::ModuleFunctionResults>();
   reportAttributes(on, function, results);
-  std::vector<std::pair<size_t, size_t>> layout;
-  size_t offset = 0, size = 0;
-  while (on.driver.cuFuncGetParamInfo(function, layout.size(), &offset, &size) == CUDA_SUCCESS)
-    layout.push_back({offset, size});
-  auto offsets = results.initOffsets(static_cast<unsigned>(layout.size()));
-  auto sizes = results.initSizes(static_cast<unsigned>(layout.size()));
   FunctionInfo info{.module = p.getModule(), .real = function, .name = p.getName().cStr()};
-  for (unsigned i = 0; i < layout.size(); ++i) {
-    offsets.set(i, static_cast<uint32_t>(layout[i].first));
-    sizes.set(i, static_cast<uint32_t>(layout[i].second));
-    info.parameterBytes = std::max(info.parameterBytes, static_cast<uint32_t>(layout[i].first + layout[i].second));
+  std::vector<uint32_t> offsets, sizes;
+  size_t offset = 0, size = 0;
+  while (on.driver.cuFuncGetParamInfo(function, offsets.size(), &offset, &size) == CUDA_SUCCESS) {
+    offsets.push_back(static_cast<uint32_t>(offset));
+    sizes.push_back(static_cast<uint32_t>(size));
+    info.parameterBytes = std::max(info.parameterBytes, static_cast<uint32_t>(offset + size));
   }
+  results.setOffsets(kj::arrayPtr(offsets.data(), offsets.size()));
+  results.setSizes(kj::arrayPtr(sizes.data(), sizes.size()));
   on.handles.add(api::Kind::FUNCTION, p.getFunction(), toWire(function));
   on.functions[p.getFunction()] = std::move(info);
   return CUDA_SUCCESS;

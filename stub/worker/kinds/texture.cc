@@ -14,68 +14,30 @@ namespace vgpu::stub {
 namespace {
 
 // What memory the program names must be its own: the device would read anybody's.
-CUresult readMemory(Execution& on, api::TexturedMemory::Reader from, CUDA_RESOURCE_DESC& to) {
-  auto format = static_cast<CUarray_format>(from.getFormat());
-  if (from.getHeight() == 0) {
-    to.resType = CU_RESOURCE_TYPE_LINEAR;
-    to.res.linear = {from.getAddress(), format, from.getChannels(), from.getBytes()};
-    return on.ownsMemory(from.getAddress(), from.getBytes()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
-  to.resType = CU_RESOURCE_TYPE_PITCH2D;
-  to.res.pitch2D = {from.getAddress(), format, from.getChannels(), from.getWidth(), from.getHeight(), from.getPitch()};
-  uint64_t element = uint64_t{channelBytes(from.getFormat())} * from.getChannels();
-  unsigned __int128 row = static_cast<unsigned __int128>(from.getWidth()) * element;
-  unsigned __int128 bytes = static_cast<unsigned __int128>(from.getHeight() - 1) * from.getPitch() + row;
-  if (element == 0 || from.getChannels() > 4 || row > deviceArenaBytes || bytes > deviceArenaBytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  return on.ownsMemory(from.getAddress(), static_cast<uint64_t>(bytes)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+bool isOwn(Execution& on, const CUDA_RESOURCE_DESC& resource) {
+  if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return on.ownsMemory(resource.res.linear.devPtr, resource.res.linear.sizeInBytes);
+  auto& rows = resource.res.pitch2D;
+  uint64_t element = uint64_t{channelBytes(rows.format)} * rows.numChannels;
+  if (element == 0 || rows.numChannels > 4 || rows.height == 0) return false;
+  unsigned __int128 row = static_cast<unsigned __int128>(rows.width) * element;
+  unsigned __int128 bytes = static_cast<unsigned __int128>(rows.height - 1) * rows.pitchInBytes + row;
+  return row <= deviceArenaBytes && bytes <= deviceArenaBytes && on.ownsMemory(rows.devPtr, static_cast<uint64_t>(bytes));
 }
 
+// The program's description with the real handles in it.
 CUresult readResource(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, CUDA_RESOURCE_DESC& resource) {
-  if (p.getArray() != 0) {
-    resource.resType = CU_RESOURCE_TYPE_ARRAY;
-    resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
-    return CUDA_SUCCESS;
+  resource = p.getResource<CUDA_RESOURCE_DESC>();
+  switch (resource.resType) {
+    case CU_RESOURCE_TYPE_ARRAY:
+      resource.res.array.hArray = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
+      return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+      resource.res.mipmap.hMipmappedArray = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
+      return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_LINEAR:
+    case CU_RESOURCE_TYPE_PITCH2D: return isOwn(on, resource) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  if (p.getMipmap() != 0) {
-    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    resource.res.mipmap.hMipmappedArray =
-        fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, p.getMipmap()));
-    return CUDA_SUCCESS;
-  }
-  return readMemory(on, p.getMemory(), resource);
-}
-
-CUDA_TEXTURE_DESC readSampling(api::Sampling::Reader from) {
-  CUDA_TEXTURE_DESC to{};
-  to.addressMode[0] = static_cast<CUaddress_mode>(from.getAddressX());
-  to.addressMode[1] = static_cast<CUaddress_mode>(from.getAddressY());
-  to.addressMode[2] = static_cast<CUaddress_mode>(from.getAddressZ());
-  to.filterMode = static_cast<CUfilter_mode>(from.getFilter());
-  to.flags = from.getFlags();
-  to.maxAnisotropy = from.getMaxAnisotropy();
-  to.mipmapFilterMode = static_cast<CUfilter_mode>(from.getMipmapFilter());
-  to.mipmapLevelBias = from.getLevelBias();
-  to.minMipmapLevelClamp = from.getLeastLevel();
-  to.maxMipmapLevelClamp = from.getMostLevel();
-  to.borderColor[0] = from.getBorderR();
-  to.borderColor[1] = from.getBorderG();
-  to.borderColor[2] = from.getBorderB();
-  to.borderColor[3] = from.getBorderA();
-  return to;
-}
-
-CUDA_RESOURCE_VIEW_DESC readView(api::TextureView::Reader from) {
-  CUDA_RESOURCE_VIEW_DESC to{};
-  to.format = static_cast<CUresourceViewFormat>(from.getFormat());
-  to.firstMipmapLevel = from.getFirstLevel();
-  to.lastMipmapLevel = from.getLastLevel();
-  to.firstLayer = from.getFirstLayer();
-  to.lastLayer = from.getLastLayer();
-  to.width = from.getWidth();
-  to.height = from.getHeight();
-  to.depth = from.getDepth();
-  return to;
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 // A launch that was posted before finds it: the driver would give its number to the next object at once.
@@ -90,8 +52,8 @@ CUresult destroyLater(Execution& on, uint64_t handle, bool surface) {
 CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureCreateParams>& p, Reply& reply) {
   CUDA_RESOURCE_DESC resource{};
   if (CUresult bad = readResource(on, p, resource)) return bad;
-  CUDA_TEXTURE_DESC sampling = readSampling(p.getSampling());
-  CUDA_RESOURCE_VIEW_DESC view = readView(p.getView());
+  auto sampling = p.getSampling<CUDA_TEXTURE_DESC>();
+  auto view = p.getView<CUDA_RESOURCE_VIEW_DESC>();
   uint64_t value = 0;
   CUresult result = on.textures.make(
       p.getTexture(), false,

@@ -1,107 +1,133 @@
-// Tables that both sides read: method numbers, effects on objects, exported entries, and the coverage page.
+// Tables that both sides read: kinds, methods and their effects, exported entries, and the coverage page.
 #include <fmt/format.h>
+#include <kj/debug.h>
 
-#include <algorithm>
-
-#include "model.h"
+#include "table.h"
 
 namespace vgpu::generator {
 
 namespace {
 
-constexpr const char* banner = "// Generated from vgpu/api/cuda.capnp. Do not edit.\n";
+std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : fmt::format("\"{}\"", text); }
 
-const char* effectName(Effect effect) {
-  switch (effect) {
-    case Effect::creates: return "creates";
-    case Effect::uses: return "uses";
-    case Effect::changes: return "changes";
-    case Effect::destroys: return "destroys";
-    case Effect::none: break;
+unsigned bytesOf(const Field& field) {
+  switch (field.type) {
+    case Type::u32: case Type::i32: case Type::f32: return 4;
+    case Type::u64: case Type::i64: case Type::f64: return 8;
+    default: KJ_FAIL_REQUIRE("a setting is told by a number of 32 or 64 bits", field.name.c_str());
   }
-  return "";
 }
 
-std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : fmt::format("\"{}\"", text); }
+// The numbers that a row's `sets` names.
+std::string keysOf(const Row& row) {
+  std::string out;
+  for (auto& clause : row.find("sets"))
+    for (size_t i = 1; i < clause.size(); ++i) {
+      const Field* field = row.frame.find(clause[i]);
+      KJ_REQUIRE(field != nullptr, "a setting is told by a field of the frame", clause[i].c_str());
+      out += fmt::format("{{{}, {}}}, ", field->place, bytesOf(*field));
+    }
+  return out;
+}
+
+std::string effectsOf(const Row& row) {
+  std::string out;
+  for (auto& f : row.frame.fields)
+    if (f.effect != Effect::none)
+      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent, f.nullable);
+  return out;
+}
+
+std::string header(const char* includes) { return fmt::format("{}#pragma once\n\n{}\nnamespace vgpu::api {{\n\n", banner, includes); }
 
 }  // namespace
 
-std::string emitMethodsHeader(const std::vector<Method>& methods) {
-  std::string out = banner;
-  out += "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\nnamespace vgpu::api {\n\n";
+std::string emitKinds(const Table& table) {
+  std::string out = header("#include <cstddef>\n#include <cstdint>\n");
+  out += "// Of objects; a handle has the number in it (vgpu/api/handle.h).\nenum class Kind : uint16_t {\n  NONE = 0,\n";
+  for (auto& kind : table.kinds) out += fmt::format("  {} = {},\n", enumerantOf(kind.name), kind.number);
+  out += fmt::format("}};\n\nconstexpr size_t kindCount = {};\n\nconstexpr const char* kindNames[kindCount] = {{\"none\"", table.kinds.back().number + 1);
+  for (auto& kind : table.kinds) out += fmt::format(", \"{}\"", wordsOf(kind.name));
+  return out + "};\n\n}  // namespace vgpu::api\n";
+}
+
+std::string emitMethodsHeader(const Table& table) {
+  std::string out = header("#include <cstddef>\n#include <cstdint>\n");
   out += "enum class Method : uint16_t {\n";
-  for (auto& m : methods) out += fmt::format("  {} = {},\n", m.name, m.ordinal);
-  out += fmt::format("}};\n\nconstexpr size_t methodCount = {};\n\n", methods.size());
-  out += "// Words of a method's parameter struct, without what its pointers point to.\n";
-  out += "constexpr uint16_t parameterWords(Method method) {\n  switch (method) {\n";
-  for (auto& m : methods)
-    if (m.onWire()) out += fmt::format("    case Method::{}: return {};\n", m.name, m.dataWords + m.pointers);
-  out += "    default: return 0;\n  }\n}\n\n}  // namespace vgpu::api\n";
-  return out;
+  for (auto* row : table.frames)
+    if (row != nullptr) out += fmt::format("  {} = {},\n", row->name, row->number);
+  out += fmt::format("}};\n\nconstexpr size_t methodCount = {};\n\n", table.frames.size());
+  return out + "}  // namespace vgpu::api\n";
 }
 
-std::string emitMethodsSource(const std::vector<Method>& methods) {
-  std::string out = banner;
-  out += "#include \"vgpu/api/effects.h\"\n#include \"vgpu/api/cuda.capnp.h\"\n\nnamespace vgpu::api {\n\n";
-  out += "const MethodInfo methods[methodCount] = {\n";
-  for (auto& m : methods) {
-    out += fmt::format("  {{\"{}\", {}, {}, Route::{}, Replay::{}, {}}},\n", m.name, quoted(m.entry), m.since,
-                       enumerantOf(routeName(m.route)), enumerantOf(replayName(m.replay)), m.noWork);
-  }
-  out += "};\n\nvoid visitEffects(Method method, capnp::MessageReader& frame, const EffectVisitor& visit) {\n";
-  out += "  switch (method) {\n";
-  for (auto& m : methods) {
-    bool any = std::any_of(m.parameters.begin(), m.parameters.end(), [](auto& f) { return f.effect != Effect::none; });
-    if (!any || !m.onWire()) continue;
-    out += fmt::format("    case Method::{}: {{\n      auto p = frame.getRoot<Cuda::{}Params>();\n", m.name, m.typeName);
-    for (auto& f : m.parameters) {
-      if (f.effect == Effect::none) continue;
-      out += fmt::format("      visit({{Effect::{}, Kind::{}, p.get{}(), {}, {}}});\n", effectName(f.effect),
-                         enumerantOf(f.kind),
-                         f.accessor, f.parent, f.nullable);
+std::string emitMethodsSource(const Table& table) {
+  std::string out = fmt::format("{}#include \"vgpu/api/effects.h\"\n\nnamespace vgpu::api {{\n\nnamespace {{\n\n", banner), rows;
+  for (auto* row : table.frames) {
+    if (row == nullptr) {
+      rows += "  {},\n";
+      continue;
     }
-    out += "      break;\n    }\n";
+    std::string effects = effectsOf(*row), keys = keysOf(*row);
+    if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
+    if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
+    rows += fmt::format("  {{\"{}\", {}, Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
+                        enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
+                        effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(), keys.empty() ? "{}" : row->name + "Keys");
   }
-  out += "    default: break;\n  }\n}\n\n}  // namespace vgpu::api\n";
+  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace vgpu::api\n";
+}
+
+std::string emitEntries(const Table& table) {
+  std::string out = fmt::format("{}// ENTRY(symbol): what a session has.\n", banner);
+  for (auto& row : table.rows)
+    if (!row.symbol.empty() && row.route) out += fmt::format("ENTRY({})\n", row.symbol);
   return out;
 }
 
-std::string emitEntryTable(const std::vector<Method>& methods) {
-  std::string out = banner;
-  out += "// ENTRY(symbol): what a session has.\n";
-  for (auto& m : methods)
-    if (!m.entry.empty()) out += fmt::format("ENTRY({})\n", m.entry);
+std::string emitHeaders(const Table& table) {
+  std::string out = header("");
+  out += "// By symbol.\ninline constexpr DriverEntry driverEntries[] = {\n";
+  for (auto& row : table.rows)
+    if (!row.symbol.empty()) out += fmt::format("  {{\"{}\", {}, {}}},\n", row.symbol, row.since, !row.flavour.empty());
+  return out + "};\n\n}  // namespace vgpu::api\n";
+}
+
+std::string emitUnsupported(const Table& table) {
+  std::string out = fmt::format("{}// UNSUPPORTED(symbol): every name that the driver exports.\n", banner);
+  for (auto& row : table.rows) {
+    if (row.symbol.empty()) continue;
+    out += fmt::format("UNSUPPORTED({})\n", row.symbol);
+    if (!row.flavour.empty()) out += fmt::format("UNSUPPORTED({}_{})\n", row.symbol, row.flavour);
+  }
   return out;
 }
 
-std::string emitDriverEntries(const std::vector<Method>& methods) {
-  std::string out = banner;
-  out += "// DRIVER(symbol): what the generated dispatch calls.\n";
-  for (auto& m : methods)
-    if (m.workerGenerated()) out += fmt::format("DRIVER({})\n", m.driver);
+std::string emitPerThread(const Table& table) {
+  std::string out = fmt::format("{}// PER_THREAD(symbol, its flavour for per-thread default streams)\n", banner);
+  for (auto& row : table.rows)
+    if (!row.flavour.empty()) out += fmt::format("PER_THREAD({0}, {0}_{1})\n", row.symbol, row.flavour);
   return out;
 }
 
-std::string emitCoverage(const std::vector<Method>& methods) {
-  std::string out = "# Driver entries\n\nGenerated from `vgpu/api/cuda.capnp`.\n\n";
-  size_t byHand = 0, wire = 0;
-  for (auto& m : methods) {
-    wire += m.onWire();
-    byHand += m.onWire() && !m.workerGenerated();
+std::string emitCoverage(const Table& table) {
+  size_t supported = 0, clients = 0, workers = 0;
+  std::string rows;
+  for (auto& row : table.rows) {
+    if (!row.route || row.symbol.empty() || row.route == Route::forbid) continue;
+    ++supported;
+    bool client = !row.clientGenerated(), worker = row.onWire() && !row.workerGenerated();
+    clients += client;
+    workers += worker;
+    std::string why = row.reason;
+    if (!row.clientByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("client: {}", row.clientByHand);
+    if (!row.workerByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("worker: {}", row.workerByHand);
+    rows += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.symbol,
+                        row.since == 0 ? "" : fmt::format("{}.{}", row.since / 1000, row.since % 1000 / 10), nameOf(*row.route),
+                        row.onWire() ? nameOf(row.replay) : "", why);
   }
-  out += fmt::format("{} methods; {} cross the ring, of which {} have a worker's half written by hand.\n\n", methods.size(),
-                     wire, byHand);
-  out += "| # | entry | since | route | replay | by hand, because |\n|---|---|---|---|---|---|\n";
-  for (auto& m : methods) {
-    std::string why = m.reason;
-    if (!m.clientByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("client: {}", m.clientByHand);
-    if (!m.workerByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("worker: {}", m.workerByHand);
-    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", m.ordinal,
-                       m.entry.empty() ? fmt::format("({})", m.name) : fmt::format("`{}`", m.entry),
-                       m.since == 0 ? "" : fmt::format("{}.{}", m.since / 1000, m.since % 1000 / 10), routeName(m.route),
-                       m.onWire() || m.replay == api::Replay::FORBID ? replayName(m.replay) : "", why);
-  }
-  return out;
+  return fmt::format("# Driver entries\n\nGenerated from `vgpu/api/cuda.table`.\n\n{} entries are supported. By hand: {} client halves ({} %), "
+                     "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}",
+                     supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows);
 }
 
 }  // namespace vgpu::generator

@@ -1,67 +1,56 @@
-// A Cap'n Proto compiler plug-in: reads the compiled schema on stdin and writes the files that other targets compile.
-// It runs in the build tree only; nothing that it writes is in the repository.
-#include <capnp/schema.capnp.h>
-#include <capnp/serialize.h>
+// Reads a library's table and writes what other targets compile. It runs in the build tree only; nothing that it writes is in the
+// repository.
 #include <kj/debug.h>
-#include <kj/main.h>
+#include <kj/exception.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <fstream>
+#include <string>
 
-#include "model.h"
+#include "table.h"
 
 namespace vgpu::generator {
 
-class Generator {
- public:
-  explicit Generator(kj::ProcessContext& context) : context(context) {}
+namespace {
 
-  kj::MainFunc getMain() {
-    return kj::MainBuilder(context, "vgpu schema generator", "Writes client, worker and tables from cuda.capnp.")
-        .callAfterParsing(KJ_BIND_METHOD(*this, run))
-        .build();
-  }
+// A file that has the text already keeps its time, so that what includes it is not compiled again.
+void write(const std::string& path, const std::string& text) {
+  std::ifstream before(path);
+  if (before.good() && std::string(std::istreambuf_iterator<char>(before), {}) == text) return;
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  file.close();
+  KJ_REQUIRE(file.good(), "cannot write", path.c_str());
+}
 
- private:
-  kj::MainBuilder::Validity run() {
-    capnp::ReaderOptions options;
-    options.traversalLimitInWords = 1 << 30;
-    capnp::StreamFdMessageReader message(0, options);
-    auto request = message.getRoot<capnp::schema::CodeGeneratorRequest>();
-    capnp::SchemaLoader loader;
-    for (auto node : request.getNodes()) loader.load(node);
-    const char* table = getenv("VGPU_DRIVER_ENTRIES");  // a plug-in of the compiler has no arguments
-    if (table == nullptr) return "VGPU_DRIVER_ENTRIES names no table of entries";
-    auto entries = readEntries(table);
-    write("driver-entries.inc", emitEntriesHeader(entries));
-    write("cuda-unsupported.inc", emitUnsupported(entries));
-    write("cuda-per-thread.inc", emitPerThread(entries));
-    for (auto file : request.getRequestedFiles()) {
-      auto methods = readMethods(loader, file.getId(), entries);
-      write("vgpu/api/cuda.capnp", emitStructs(loader, file.getId(), methods));
-      write("cuda-methods.h", emitMethodsHeader(methods));
-      write("cuda-methods.cc", emitMethodsSource(methods));
-      write("cuda-frames.h", emitFrames(methods));
-      write("cuda-client.cc", emitClient(methods));
-      write("cuda-entries.inc", emitEntryTable(methods));
-      write("cuda-handlers.h", emitHandlers(methods));
-      write("cuda-dispatch.cc", emitDispatch(methods));
-      write("cuda-driver-entries.inc", emitDriverEntries(methods));
-      write("coverage.md", emitCoverage(methods));
-    }
-    return true;
-  }
+void generate(const std::string& path, const std::string& folder) {
+  constexpr std::pair<const char*, std::string (*)(const Table&)> outputs[] = {
+      {"cuda-kinds.h", emitKinds},
+      {"cuda-methods.h", emitMethodsHeader},
+      {"cuda-methods.cc", emitMethodsSource},
+      {"cuda-frames.h", emitFrames},
+      {"cuda-frames.capnp", emitSchema},
+      {"cuda-client.cc", emitClient},
+      {"cuda-entries.inc", emitEntries},
+      {"cuda-handlers.h", emitHandlers},
+      {"cuda-dispatch.cc", emitDispatch},
+      {"cuda-driver-entries.inc", emitDriver},
+      {"driver-entries.inc", emitHeaders},
+      {"cuda-unsupported.inc", emitUnsupported},
+      {"cuda-per-thread.inc", emitPerThread},
+      {"coverage.md", emitCoverage},
+  };
+  Table table = readTable(path);
+  for (auto& [name, emit] : outputs) write(folder + "/" + name, emit(table));
+}
 
-  void write(const char* name, const std::string& text) {
-    std::ofstream file(name, std::ios::trunc);
-    file << text;
-    file.close();
-    KJ_REQUIRE(file.good(), "cannot write", name);
-  }
-
-  kj::ProcessContext& context;
-};
+}  // namespace
 
 }  // namespace vgpu::generator
 
-KJ_MAIN(vgpu::generator::Generator)
+int main(int argc, char** argv) {
+  if (argc != 3) return fprintf(stderr, "usage: vgpu-generator TABLE FOLDER\n"), 2;
+  auto problem = kj::runCatchingExceptions([&] { vgpu::generator::generate(argv[1], argv[2]); });
+  KJ_IF_MAYBE(e, problem) return fprintf(stderr, "vgpu-generator: %s: %s\n", argv[1], e->getDescription().cStr()), 1;
+  return 0;
+}

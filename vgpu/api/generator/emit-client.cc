@@ -1,0 +1,203 @@
+// The program's half of a row: checks, one statement a parameter; then the frame or what the client remembers; then what comes back.
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "table.h"
+
+namespace vgpu::generator {
+
+namespace {
+
+std::string kindOf(const std::string& kind) { return "api::Kind::" + enumerantOf(kind); }
+
+class ClientHalf {
+ public:
+  ClientHalf(const Table& table, const Row& row) : table(table), row(row) {}
+
+  std::string emit() {
+    std::string parameters;
+    for (auto& p : row.parameters) parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", p.type, p.name);
+    std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol, parameters);
+    if (row.route == Route::alias) return out + fmt::format("  return {};\n}}\n\n", row.alias);
+    for (auto& p : row.parameters) readParameter(p);
+    for (auto& clause : row.clauses) readAnswer(clause);
+    const char* enter = row.level == "any" ? "enterAny" : row.level == "context" ? "enterContext" : "enter";
+    out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
+    if (row.onWire()) out += send();
+    return out + returns + "    return CUDA_SUCCESS;\n  });\n}\n\n";
+  }
+
+ private:
+  bool isNamed(const char* word, const std::string& parameter) const {
+    auto clauses = row.find(word);
+    return std::any_of(clauses.begin(), clauses.end(),
+                       [&](auto& clause) { return std::find(clause.begin() + 1, clause.end(), parameter) != clause.end(); });
+  }
+
+  void readParameter(const Parameter& p) {
+    const Field* field = row.frame.find(p.name);
+    const Kind* kind = table.findKindOfType(p.type);
+    if (field != nullptr && field->effect == Effect::creates) {
+      create(p, *field);
+    } else if (kind != nullptr) {
+      resolve(p, *kind, field);
+    } else if (p.type == "CUdevice") {
+      checks += fmt::format("    if (!thread.session.hasDevice({0})) return CUDA_ERROR_INVALID_DEVICE;\n"
+                            "    [[maybe_unused]] auto& {0}Info = thread.session.devices[static_cast<size_t>({0})];\n", p.name);
+      if (field != nullptr) set(*field, p.name);
+    } else if (p.isPointer() && !isNamed("optional", p.name)) {
+      checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+    }
+    for (auto& clause : row.find(p.name)) checkValue(p, clause);
+    if (const Field* result = row.results.find(p.name))
+      give(p, fmt::format("frame.results<api::Cuda::{}Results>().get{}()", row.typeName(), result->accessor));
+    if (field != nullptr && field->effect == Effect::none && p.type != "CUdevice") set(*field, fmt::format("toWire({})", p.name));
+  }
+
+  void set(const Field& field, const std::string& value) {
+    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, wireType(field.type), value);
+  }
+  static const char* wireType(Type type) {
+    switch (type) {
+      case Type::u64: return "uint64_t";
+      case Type::i64: return "int64_t";
+      case Type::u32: return "uint32_t";
+      case Type::f32: return "float";
+      case Type::f64: return "double";
+      default: return "int32_t";
+    }
+  }
+
+  void create(const Parameter& p, const Field& field) {
+    checks += fmt::format("    if ({0} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n    NewHandle {0}Made(thread, {1});\n", p.name, kindOf(field.kind));
+    for (auto& clause : row.find("remember"))
+      for (size_t i = 1; i < clause.size(); ++i)
+        remembers += fmt::format("    thread.session.handles.find({0}, {1}Made.get())->{2} = {2};\n", kindOf(field.kind), p.name, clause[i]);
+    sets += fmt::format("    frame->set{}({}Made.get());\n", field.accessor, p.name);
+    returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
+  }
+
+  void resolve(const Parameter& p, const Kind& kind, const Field* field) {
+    bool nullable = kind.nullable && (field == nullptr || field->effect == Effect::uses);
+    checks += fmt::format("    uint64_t {0}Handle = toWire({0});\n"
+                          "    if (CUresult bad = thread.resolve({1}, {2}, {0}Handle)) return bad;\n", p.name, kindOf(kind.name), nullable);
+    if (uses(p.name + ".") || isNamed("cached", p.name))
+      checks += fmt::format("    ObjectEntry* {0}Entry = thread.session.handles.find({1}, {0}Handle);\n", p.name, kindOf(kind.name)) +
+                (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
+    if (field == nullptr) return;
+    sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
+    if (target == "thread") target = fmt::format("thread.of({}Handle)", p.name);
+    if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
+    if (field->effect == Effect::destroys) returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
+    if (field->effect == Effect::changes) returns += fmt::format("    thread.changed({}, {}Handle);\n", kindOf(kind.name), p.name);
+  }
+
+  // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
+  bool uses(const std::string& object) const {
+    return std::any_of(row.clauses.begin(), row.clauses.end(),
+                       [&](auto& clause) { return clause.size() == 3 && clause[1] == "=" && clause[2].starts_with(object); });
+  }
+
+  // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.
+  void checkValue(const Parameter& p, const Clause& clause) {
+    std::string error = clause.size() > 4 && clause[3] == "else" ? clause[4] : "CUDA_ERROR_INVALID_VALUE", condition;
+    if (clause[1] == "=") return;
+    KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
+    if (clause[1] == "clamp") {
+      checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
+      return;
+    }
+    size_t dots = clause[2].find("..");
+    if (clause[1] == "mask") {
+      condition = fmt::format("({} & ~static_cast<{}>({})) != 0", p.name, p.type, clause[2]);
+    } else if (clause[1] == "in" && dots != std::string::npos) {
+      condition = fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), clause[2].substr(dots + 2));
+    } else {
+      KJ_REQUIRE(clause[1] == "is", "a parameter's clause is mask, in, is, clamp or =", clause[1].c_str());
+      condition = fmt::format("{} != {}", p.name, clause[2]);
+    }
+    checks += fmt::format("    if ({}) return {};\n", condition, error);
+  }
+
+  // `flags = hStream.flags`, `name[len] = dev.name`.
+  void readAnswer(const Clause& clause) {
+    if (clause.size() < 3 || clause[1] != "=") return;
+    size_t bracket = clause[0].find('[');
+    std::string name = clause[0].substr(0, bracket);
+    const Parameter* p = row.findParameter(name);
+    KJ_REQUIRE(p != nullptr, "the entry has no such parameter", name.c_str());
+    if (bracket == std::string::npos) {
+      give(*p, translated(clause[2]));
+    } else {
+      std::string size = clause[0].substr(bracket + 1, clause[0].size() - bracket - 2);
+      returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name, translated(clause[2]));
+    }
+  }
+
+  void give(const Parameter& p, const std::string& value) {
+    std::string statement = fmt::format("answer({}, {});", p.name, value);
+    returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement) : fmt::format("    {}\n", statement);
+  }
+
+  std::string translated(const std::string& source) const {
+    size_t dot = source.find('.');
+    std::string object = source.substr(0, dot), rest = dot == std::string::npos ? "" : source.substr(dot + 1);
+    if (object == "current") return "thread.session.devices[thread.device()]." + rest;
+    if (object == "session") return "thread.session." + rest;
+    const Parameter* p = row.findParameter(object);
+    if (p == nullptr || rest.empty()) return source;
+    if (p->type == "CUdevice") return fmt::format("{}Info.{}", object, rest);
+    const Kind* kind = table.findKindOfType(p->type);
+    KJ_REQUIRE(kind != nullptr, "what is remembered belongs to an object or a device", source.c_str());
+    std::string member = fmt::format("{}Entry->{}", object, rest);
+    return kind->nullable ? fmt::format("{0}Entry == nullptr ? decltype({1}){{}} : {1}", object, member) : member;
+  }
+
+  std::string send() {
+    std::string out = remembers;
+    auto cached = row.find("cached");
+    if (!cached.empty()) out += lookUp(cached[0][1]);
+    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{});\n{}", row.typeName(), target, row.name, sets);
+    out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
+    if (!cached.empty()) {
+      auto& result = row.results.fields.front();
+      out += fmt::format("    replies.keep(generation, question, static_cast<uint64_t>(frame.results<api::Cuda::{}Results>().get{}()));\n", row.typeName(), result.accessor);
+    }
+    if (!row.find("renews").empty()) out += "    ++thread.session.functionChanges[frame.device()];\n";
+    return out;
+  }
+
+  // The reply may be known: it has one number, and so have the question's parts.
+  std::string lookUp(const std::string& object) {
+    std::string parts;
+    for (auto& f : row.frame.fields)
+      if (f.name != object) parts += fmt::format("static_cast<uint64_t>(toWire({})), ", f.name);
+    auto& result = row.results.fields.front();
+    KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number", row.symbol.c_str());
+    return fmt::format("    KnownReplies& replies = {}Entry->function->replies;\n"
+                       "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n"
+                       "    if (auto known = replies.find(question)) return answer({}, *known), CUDA_SUCCESS;\n"
+                       "    uint64_t generation = replies.generation();\n", object, row.name, parts, result.name);
+  }
+
+  const Table& table;
+  const Row& row;
+  std::string checks, remembers, sets, returns;
+  std::string target = "thread";  // the device of the first object executes the frame
+};
+
+}  // namespace
+
+std::string emitClient(const Table& table) {
+  std::string out = fmt::format("{}#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include \"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
+                                "using namespace vgpu;\nusing namespace vgpu::client;\n\n", banner);
+  for (auto& row : table.rows) {
+    KJ_CONTEXT("the table's line", row.line, row.symbol.c_str());
+    if (row.clientGenerated()) out += ClientHalf(table, row).emit();
+  }
+  return out;
+}
+
+}  // namespace vgpu::generator

@@ -1,0 +1,319 @@
+// From the table's text to rows.
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <utility>
+
+#include "table.h"
+
+namespace vgpu::generator {
+
+namespace {
+
+std::string trimmed(const std::string& text) {
+  auto begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// Pieces between separators that are in no parentheses.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> pieces;
+  std::string piece;
+  int depth = 0;
+  for (char c : text) {
+    depth += (c == '(') - (c == ')');
+    if (c == separator && depth == 0) {
+      pieces.push_back(trimmed(piece));
+      piece.clear();
+    } else {
+      piece += c;
+    }
+  }
+  if (!trimmed(piece).empty()) pieces.push_back(trimmed(piece));
+  return pieces;
+}
+
+Clause words(const std::string& text) {
+  Clause found;
+  for (auto& word : split(text, ' '))
+    if (!word.empty()) found.push_back(word);
+  return found;
+}
+
+// What is between the parenthesis at `open` and the one that closes it; `behind` becomes the place behind that.
+std::string parenthesised(const std::string& text, size_t open, size_t& behind) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    depth += (text[at] == '(') - (text[at] == ')');
+    if (depth != 0) continue;
+    behind = at + 1;
+    return text.substr(open + 1, at - open - 1);
+  }
+  KJ_FAIL_REQUIRE("a parenthesis is not closed", text.c_str());
+}
+
+// `const char * name`.
+Parameter readParameter(const std::string& text) {
+  auto nameAt = text.find_last_of(" *") + 1;
+  return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};
+}
+
+Type typeNamed(const std::string& name) {
+  constexpr std::pair<const char*, Type> types[] = {
+      {"bool", Type::boolean}, {"u8", Type::u8},   {"u16", Type::u16}, {"u32", Type::u32},     {"u64", Type::u64},   {"i32", Type::i32},
+      {"i64", Type::i64},      {"f32", Type::f32}, {"f64", Type::f64}, {"bytes", Type::bytes}, {"text", Type::text}, {"struct", Type::structure}};
+  for (auto& [known, type] : types)
+    if (name == known) return type;
+  KJ_FAIL_REQUIRE("a field's type is a number, bytes, text, struct or a list of numbers", name.c_str());
+}
+
+void setName(Field& field, const std::string& name) {
+  field.name = field.accessor = name;
+  field.accessor[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+}
+
+Effect effectNamed(const std::string& word) {
+  for (auto effect : {Effect::creates, Effect::uses, Effect::changes, Effect::destroys})
+    if (word == nameOf(effect)) return effect;
+  return Effect::none;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::istream& file) : file(file) {}
+
+  Table read() {
+    while (next()) {
+      KJ_CONTEXT("the table's line", number);
+      if (word(0) == "kind") {
+        readKind();
+      } else {
+        readRow();
+      }
+    }
+    number = 0;
+    std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
+    for (auto& row : table.rows) index(row);
+    return std::move(table);
+  }
+
+ private:
+  // A row's first line, and those behind it that begin with spaces: two begin a clause, more continue the line before.
+  bool next() {
+    std::string text;
+    while (pending.empty() && std::getline(file, text)) {
+      ++at;
+      if (!text.empty() && text[0] != '#') pending = text;
+    }
+    if (pending.empty()) return false;
+    number = at;
+    head = std::exchange(pending, "");
+    body.clear();
+    while (std::getline(file, text)) {
+      ++at;
+      if (trimmed(text).empty() || trimmed(text)[0] == '#') continue;
+      if (text[0] != ' ') {
+        pending = text;
+        break;
+      }
+      bool continues = text.starts_with("   ");
+      (continues && body.empty() ? head : body) += (continues ? " " : "; ") + trimmed(text);
+    }
+    return true;
+  }
+  std::string word(size_t index) const {
+    auto all = words(head);
+    return index < all.size() ? all[index] : "";
+  }
+
+  // kind stream 5 CUstream nullable
+  void readKind() {
+    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3), word(4) == "nullable"};
+    if (kind.type == "-") kind.type.clear();
+    KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
+    table.kinds.push_back(kind);
+  }
+
+  void readRow() {
+    Row row;
+    row.line = number;
+    bool own = isRoute(word(0));
+    if (!own) readHead(row);
+    auto clauses = split(own ? head + body : body, ';');
+    std::erase(clauses, "");
+    if (!clauses.empty()) readRoute(row, clauses[0]);
+    for (size_t i = 1; i < clauses.size(); ++i) readClause(row, clauses[i]);
+    finish(row);
+    table.rows.push_back(row);
+  }
+
+  static bool isRoute(const std::string& word) { return word == "post" || word == "call" || word == "signal"; }
+
+  // cuStreamQuery 2000 ptsz:7000 (CUstream hStream)
+  void readHead(Row& row) {
+    row.symbol = word(0);
+    row.since = static_cast<unsigned>(std::stoul(word(1)));
+    if (word(2) != "-") row.flavour = word(2).substr(0, word(2).find(':'));
+    size_t behind = 0;
+    for (auto& parameter : split(parenthesised(head, head.find('('), behind), ',')) row.parameters.push_back(readParameter(parameter));
+    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol || row.symbol.empty(), "a symbol is there twice", row.symbol.c_str());
+  }
+
+  // post @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
+  void readRoute(Row& row, const std::string& text) {
+    size_t behind = 0, colon = text.find(": ");
+    for (auto route : {Route::local, Route::forbid})
+      if (text.starts_with(std::string(nameOf(route)) + ":")) {
+        row.route = route;
+        row.reason = trimmed(text.substr(colon + 1));
+        return;
+      }
+    if (text.starts_with("alias ")) {
+      row.route = Route::alias;
+      row.alias = trimmed(text.substr(6));
+      return;
+    }
+    auto all = words(text);
+    if (all[0] == "recall") {
+      row.route = Route::recall;
+      row.level = all.size() > 1 ? all[1] : "live";
+      return;
+    }
+    KJ_REQUIRE(isRoute(all[0]) && all.size() >= 3 && all[1][0] == '@', "a row begins with its route", text.c_str());
+    row.route = all[0] == "post" ? Route::post : all[0] == "call" ? Route::call : Route::signal;
+    row.number = static_cast<unsigned>(std::stoul(all[1].substr(1)));
+    row.replay = all[2] == "build" ? Replay::build : all[2] == "work" ? Replay::work : Replay::query;
+    size_t nextWord = 3;
+    if (all.size() > 3 && all[3] == "noWork") row.noWork = true, nextWord = 4;
+    if (all.size() == nextWord) return;
+    std::string frame = all[nextWord];
+    size_t open = frame.find('(');
+    KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
+    row.name = frame.substr(0, open);
+    readFields(row.frame, parenthesised(frame, open, behind));
+    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0, behind));
+  }
+
+  // destination u64, stream u64 uses? stream
+  void readFields(Structure& structure, const std::string& text) {
+    for (auto& each : split(text, ',')) {
+      auto part = words(each);
+      KJ_REQUIRE(part.size() >= 2, "a field has a name and a type", each.c_str());
+      Field field;
+      setName(field, part[0]);
+      if (part[1].ends_with("[]")) {
+        field.type = Type::list;
+        field.element = typeNamed(part[1].substr(0, part[1].size() - 2));
+      } else {
+        field.type = typeNamed(part[1]);
+      }
+      if (part.size() > 2) {
+        field.nullable = part[2].ends_with("?");
+        field.effect = effectNamed(field.nullable ? part[2].substr(0, part[2].size() - 1) : part[2]);
+        KJ_REQUIRE(field.effect != Effect::none && part.size() > 3 && table.findKind(part[3]) != nullptr,
+                   "a field says what happens to an object of which kind", each.c_str());
+        field.kind = part[3];
+        field.parent = part.size() > 4 && part[4] == "parent";
+      }
+      structure.fields.push_back(field);
+    }
+  }
+
+  void readClause(Row& row, const std::string& text) {
+    if (text.starts_with("client:")) {
+      row.clientByHand = trimmed(text.substr(7));
+    } else if (text.starts_with("worker:")) {
+      row.workerByHand = trimmed(text.substr(7));
+    } else {
+      row.clauses.push_back(words(text));
+    }
+  }
+
+  // streamWaitEvent of cuStreamWaitEvent, without the _v2 that the header's macros add.
+  static std::string nameOfSymbol(const std::string& symbol) {
+    std::string name = symbol.substr(2);
+    size_t suffix = name.rfind("_v");
+    if (suffix != std::string::npos && suffix + 3 == name.size()) name.resize(suffix);
+    name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
+    return name;
+  }
+
+  // Clauses that name parameters.
+  static void checkNames(const Row& row, const Clause& clause) {
+    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" || clause[0] == "cached";
+    for (size_t i = 1; names && i < clause.size(); ++i)
+      KJ_REQUIRE(row.findParameter(clause[i]) != nullptr, "the entry has no such parameter", clause[i].c_str());
+  }
+
+  void finish(Row& row) {
+    for (auto& clause : row.clauses) checkNames(row, clause);
+    if (!row.onWire()) return;
+    if (row.name.empty()) {
+      KJ_REQUIRE(row.clientByHand.empty() && row.workerByHand.empty(), "a half by hand needs a frame that it can fill");
+      row.name = nameOfSymbol(row.symbol);
+      for (auto& parameter : row.parameters) addField(row, parameter);
+    }
+    KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand", row.name.c_str());
+    placeFields(row.frame);
+    placeFields(row.results);
+  }
+
+  // The field of a parameter of which the table says no more than what happens to its object.
+  void addField(Row& row, const Parameter& parameter) {
+    Field field;
+    setName(field, parameter.name);
+    Effect effect = Effect::none;
+    for (auto& clause : row.clauses)
+      if (std::find(clause.begin() + 1, clause.end(), parameter.name) != clause.end() && effectNamed(clause[0]) != Effect::none)
+        effect = effectNamed(clause[0]);
+    std::string type = parameter.isPointer() ? parameter.pointee() : parameter.type;
+    const Kind* kind = table.findKindOfType(type);
+    if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {
+      field.effect = effect == Effect::none ? Effect::uses : effect;
+      field.kind = kind->name;
+      field.nullable = kind->nullable && field.effect == Effect::uses;
+      row.frame.fields.push_back(field);
+      return;
+    }
+    KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());
+    KJ_REQUIRE(!parameter.isConstPointer() && type != "void" && !type.ends_with("*"),
+               "such a parameter needs a half by hand, or a class that the generator does not have yet", parameter.name.c_str(), parameter.type.c_str());
+    field.type = numberOf(type);
+    (parameter.isPointer() ? row.results : row.frame).fields.push_back(field);
+  }
+
+  static Type numberOf(const std::string& type) {
+    constexpr std::pair<const char*, Type> types[] = {
+        {"int", Type::i32}, {"CUdevice", Type::i32}, {"unsigned int", Type::u32}, {"cuuint32_t", Type::u32}, {"size_t", Type::u64},
+        {"unsigned long long", Type::u64}, {"cuuint64_t", Type::u64}, {"CUdeviceptr", Type::u64}, {"float", Type::f32}, {"double", Type::f64},
+        {"long long", Type::i64}, {"CUtexObject", Type::u64}, {"CUsurfObject", Type::u64}};
+    for (auto& [known, number] : types)
+      if (type == known) return number;
+    KJ_REQUIRE(type.starts_with("CU"), "a type that the generator does not know", type.c_str());
+    return Type::i32;  // an enum
+  }
+
+  void index(const Row& row) {
+    if (!row.onWire()) return;
+    if (table.frames.size() <= row.number) table.frames.resize(row.number + 1);
+    KJ_REQUIRE(table.frames[row.number] == nullptr, "a number is there twice", row.number, row.line);
+    table.frames[row.number] = &row;
+  }
+
+  std::istream& file;
+  std::string pending, head, body;
+  unsigned at = 0, number = 0;
+  Table table;
+};
+
+}  // namespace
+
+Table readTable(const std::string& path) {
+  std::ifstream file(path);
+  KJ_REQUIRE(file.good(), "cannot read the table", path.c_str());
+  return Reader(file).read();
+}
+
+}  // namespace vgpu::generator

@@ -1,0 +1,129 @@
+#include "table.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace vgpu::generator {
+
+namespace {
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+// The name in words, each after the first begun by `separator`.
+std::string split(const std::string& name, char separator) {
+  std::string out;
+  for (char c : name) {
+    if (std::isupper(static_cast<unsigned char>(c))) out += separator;
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+}  // namespace
+
+const Field* Structure::find(const std::string& wanted) const {
+  for (auto& field : fields)
+    if (field.name == wanted) return &field;
+  return nullptr;
+}
+
+std::string Row::typeName() const { return capitalised(name); }
+
+const Parameter* Row::findParameter(const std::string& wanted) const {
+  for (auto& parameter : parameters)
+    if (parameter.name == wanted) return &parameter;
+  return nullptr;
+}
+
+std::vector<Clause> Row::find(const std::string& word) const {
+  std::vector<Clause> found;
+  for (auto& clause : clauses)
+    if (clause.front() == word) found.push_back(clause);
+  return found;
+}
+
+const Kind* Table::findKindOfType(const std::string& type) const {
+  for (auto& kind : kinds)
+    if (!kind.type.empty() && kind.type == type) return &kind;
+  return nullptr;
+}
+
+const Kind* Table::findKind(const std::string& name) const {
+  for (auto& kind : kinds)
+    if (kind.name == name) return &kind;
+  return nullptr;
+}
+
+std::vector<Field> byPlace(const Structure& structure) {
+  auto bits = [](const Field& field) {
+    switch (field.type) {
+      case Type::boolean: return 1;
+      case Type::u8: return 8;
+      case Type::u16: return 16;
+      case Type::u32: case Type::i32: case Type::f32: return 32;
+      case Type::u64: case Type::i64: case Type::f64: return 64;
+      default: return 0;  // pointers last
+    }
+  };
+  std::vector<Field> fields = structure.fields;
+  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return bits(a) > bits(b); });
+  uint32_t at = 0, pointer = 0;
+  for (auto& field : fields) {
+    unsigned size = static_cast<unsigned>(bits(field));
+    if (size == 0) {
+      field.place = pointer++;
+    } else {
+      field.place = size == 1 ? at : at / 8;
+      at += size;
+    }
+  }
+  return fields;
+}
+
+void placeFields(Structure& structure) {
+  uint32_t bits = 0;
+  for (auto& placed : byPlace(structure)) {
+    for (auto& field : structure.fields)
+      if (field.name == placed.name) field.place = placed.place;
+    if (!placed.isNumber()) {
+      ++structure.pointers;
+      continue;
+    }
+    switch (placed.type) {
+      case Type::boolean: bits += 1; break;
+      case Type::u8: bits += 8; break;
+      case Type::u16: bits += 16; break;
+      case Type::u32: case Type::i32: case Type::f32: bits += 32; break;
+      default: bits += 64;
+    }
+  }
+  structure.dataWords = (bits + 63) / 64;
+}
+
+std::string enumerantOf(const std::string& name) {
+  std::string out = split(name, '_');
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+std::string wordsOf(const std::string& name) { return split(name, ' '); }
+
+const char* nameOf(Route route) {
+  constexpr const char* names[] = {"post", "call", "signal", "recall", "alias", "local", "forbid"};
+  return names[static_cast<size_t>(route)];
+}
+
+const char* nameOf(Replay replay) {
+  constexpr const char* names[] = {"query", "build", "work"};
+  return names[static_cast<size_t>(replay)];
+}
+
+const char* nameOf(Effect effect) {
+  constexpr const char* names[] = {"none", "creates", "uses", "changes", "destroys"};
+  return names[static_cast<size_t>(effect)];
+}
+
+}  // namespace vgpu::generator

@@ -1,0 +1,129 @@
+// A library's table (vgpu/api/cuda.table) as plain values: what the emitters need of each row. Its grammar is at the head of that
+// file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace vgpu::generator {
+
+enum class Route { post, call, signal, recall, alias, local, forbid };
+enum class Replay { query, build, work };
+enum class Effect { none, creates, uses, changes, destroys };
+
+// What a field is in a frame: a number, or one of the Data lists.
+enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, bytes, text, structure, list };
+
+struct Field {
+  std::string name, accessor;  // destination; Destination, as in getDestination
+  Type type = Type::u64;
+  Type element = Type::u64;    // of a list
+  uint32_t place = 0;          // of a number, from the structure's beginning: bytes, or bits for a boolean; else which pointer
+  Effect effect = Effect::none;
+  std::string kind;            // of the object, where there is an effect
+  bool parent = false, nullable = false;
+
+  bool isNumber() const { return type <= Type::f64; }
+};
+
+struct Structure {
+  std::vector<Field> fields;  // as the table has them
+  unsigned dataWords = 0, pointers = 0;
+
+  const Field* find(const std::string& name) const;
+};
+
+struct Parameter {
+  std::string type, name;  // as in the header
+
+  bool isPointer() const { return type.back() == '*'; }
+  bool isConstPointer() const { return isPointer() && type.starts_with("const "); }
+  std::string pointee() const { return type.substr(0, type.find_last_not_of(" *") + 1); }
+};
+
+// The part of a row behind its route, between semicolons: its words.
+using Clause = std::vector<std::string>;
+
+struct Row {
+  unsigned line = 0;
+  // What the header says; empty for a frame of the session's own.
+  std::string symbol;
+  unsigned since = 0;   // CUDA version: 12040 is 12.4
+  std::string flavour;  // "ptsz" or "ptds" where there is one for per-thread default streams
+  std::vector<Parameter> parameters;
+  // What we say of it; an entry without a route is not supported.
+  std::optional<Route> route;
+  std::string reason;          // of local and forbid
+  std::string clientByHand, workerByHand;
+  std::string level;           // of recall: the state that the call needs
+  std::string alias;           // the call that it is, as C++
+  std::vector<Clause> clauses;
+  // Of a frame.
+  unsigned number = 0;
+  Replay replay = Replay::query;
+  bool noWork = false;
+  std::string name;            // streamCreate
+  Structure frame, results;
+
+  bool onWire() const { return route && *route <= Route::signal; }
+  bool clientGenerated() const { return route && !symbol.empty() && *route <= Route::alias && clientByHand.empty(); }
+  bool workerGenerated() const { return onWire() && workerByHand.empty(); }
+  std::string typeName() const;  // StreamCreate
+  const Parameter* findParameter(const std::string& name) const;
+  // The clauses that begin with `word`.
+  std::vector<Clause> find(const std::string& word) const;
+};
+
+struct Kind {
+  std::string name;      // hostMemory
+  unsigned number = 0;   // the handle's first byte
+  std::string type;      // of the program's handle: CUstream; empty where rows name the kind themselves
+  bool nullable = false;
+};
+
+struct Table {
+  std::vector<Kind> kinds;         // by number
+  std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
+  std::vector<const Row*> frames;  // by number; nullptr: not in use any more
+
+  const Kind* findKindOfType(const std::string& type) const;
+  const Kind* findKind(const std::string& name) const;
+};
+
+// Throws kj::Exception naming the line that makes no sense.
+Table readTable(const std::string& path);
+
+// Gives every field its place: numbers by size, largest first, so that a schema whose ordinals are in that order has the same
+// layout (capnproto.org/encoding.html).
+void placeFields(Structure& structure);
+std::vector<Field> byPlace(const Structure& structure);
+
+// hostMemory -> HOST_MEMORY; `host memory`.
+std::string enumerantOf(const std::string& name);
+std::string wordsOf(const std::string& name);
+const char* nameOf(Route route);
+const char* nameOf(Replay replay);
+const char* nameOf(Effect effect);
+
+// The emitters: each returns the text of one file.
+std::string emitKinds(const Table& table);
+std::string emitMethodsHeader(const Table& table);
+std::string emitMethodsSource(const Table& table);
+std::string emitFrames(const Table& table);
+std::string emitSchema(const Table& table);
+std::string emitClient(const Table& table);
+std::string emitEntries(const Table& table);
+std::string emitHandlers(const Table& table);
+std::string emitDispatch(const Table& table);
+std::string emitDriver(const Table& table);
+std::string emitHeaders(const Table& table);
+std::string emitUnsupported(const Table& table);
+std::string emitPerThread(const Table& table);
+std::string emitCoverage(const Table& table);
+
+constexpr const char* banner = "// Generated from vgpu/api/cuda.table. Do not edit.\n";
+
+}  // namespace vgpu::generator
