@@ -6,7 +6,6 @@
 #include <cstring>
 #include <map>
 
-#include "checkpoint/placement.h"
 #include "stub/worker/kinds/kind.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/objects/record-format.h"
@@ -53,7 +52,7 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
   return bytes;
 }
 
-void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const StateTables& state,
+void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
              const std::function<void(size_t)>& progress) {
   struct Step {
     const ObjectRecord* record;
@@ -63,15 +62,8 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, c
   for (auto& record : records)
     for (auto& frame : record.recipe) steps.emplace(frame.position, Step{&record, &frame});
   stub::Reply reply;
-  bool modulesPlaced = false;
   for (auto& [position, step] : steps) {
     auto& [record, frame] = step;
-    if (isPlacedModule(*record) && frame->method == api::Method::moduleLoad) {
-      if (!modulesPlaced) placeModules(on, records, state.at(stub::moduleKind.name));
-      modulesPlaced = true;
-      progress(frame->words.asBytes().size());
-      continue;
-    }
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
     KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", position);

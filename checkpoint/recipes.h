@@ -19,10 +19,9 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records);
 // Throws kj::Exception that says which record makes no sense, also of one whose frames are not before `barrier`.
 std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier);
 
-// Executes every frame of `records` in order of position; the modules, at the place of the first one, by placement.h, so
-// that their variables lie where `state` has them. Each frame's bytes are reported to `progress`. Throws kj::Exception naming the
-// object and CUDA's answer.
-void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records, const StateTables& state,
+// Executes every frame of `records` in order of position. Each frame's bytes are reported to `progress`. Throws kj::Exception
+// naming the object and CUDA's answer.
+void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
              const std::function<void(size_t bytes)>& progress);
 
 // Of all frames.

@@ -47,8 +47,8 @@ PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& m
 }
 
 // The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
-std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records) {
-  std::set<uint64_t> images;
+std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records, const StateTables& state) {
+  auto images = stub::imagesOfGroups(state.at(stub::moduleGroupKind.name));
   for (auto& record : records)
     for (auto& frame : record.recipe)
       if (frame.method == api::Method::moduleLoad)
@@ -104,10 +104,10 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   requireSamePlace(pending, on.shared());
 
   Pipeline pipeline(&on.driver);
-  loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records), progress);
+  loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records, manifest.state), progress);
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
-  rebuild(on, records, manifest.state, [&](size_t bytes) { objects.advance(bytes); });
+  rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
   faultPoint("resume.recipes-replayed");
   runStep(on, manifest.state, &stub::KindModule::compare);
   uint64_t deviceBytes = bytesOf(manifest.state);

@@ -25,12 +25,17 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier
   return recordsAt(std::move(records), barrier);
 }
 
-// The images of modules. One that is on its way to a module is not kept: the program sends it again.
+// The images of modules, also of those that a group keeps. One that is on its way to a module is not kept: the program sends it
+// again.
 std::vector<SavedBlob> blobsOf(const stub::SessionState& on) {
   std::map<uint64_t, uint64_t> blobs;
-  for (unsigned device = 0; device < on.deviceCount(); ++device)
-    for (auto [module, number] : on.of(device).modules.blobs)
-      if (auto* blob = on.of(device).blobs.find(number)) blobs[number] = blob->bytes().size();
+  for (unsigned device = 0; device < on.deviceCount(); ++device) {
+    auto& of = on.of(device);
+    auto numbers = of.moduleGroups.images();
+    for (auto [module, number] : of.modules.blobs) numbers.insert(number);
+    for (uint64_t number : numbers)
+      if (auto* blob = of.blobs.find(number)) blobs[number] = blob->bytes().size();
+  }
   std::vector<SavedBlob> saved;
   for (auto [number, bytes] : blobs) saved.push_back({number, bytes});
   return saved;

@@ -1,10 +1,18 @@
 #include <dlfcn.h>
 #include <kj/debug.h>
 
+#include "stub/driver/driver-addresses.h"
 #include "stub/driver/driver.h"
 #include "vgpu/api/driver-entries.h"
 
 namespace vgpu::stub {
+
+namespace {
+
+// Only blocks of modules are placed here: the emulated device has its own places for the others.
+uint64_t placeModuleBlock(uint64_t bytes) { return DriverAddresses::ofProcess().takeForModules(bytes); }
+
+}  // namespace
 
 Driver Driver::load(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -26,6 +34,11 @@ Driver Driver::load(const std::string& library) {
 #undef DRIVER
   driver.noteAllocation = reinterpret_cast<decltype(driver.noteAllocation)>(dlsym(handle, "vgpuEmulatorNote"));
   driver.forgetAllocation = reinterpret_cast<decltype(driver.forgetAllocation)>(dlsym(handle, "vgpuEmulatorForget"));
+  using PlaceBlocks = void (*)(uint64_t (*)(uint64_t), void (*)(uint64_t, uint64_t));
+  if (auto placeBlocks = reinterpret_cast<PlaceBlocks>(dlsym(handle, "vgpuEmulatorPlaceBlocks"))) {
+    placeBlocks(placeModuleBlock, [](uint64_t address, uint64_t bytes) { DriverAddresses::ofProcess().give(address, bytes); });
+    DriverAddresses::ofProcess().noteAsked();
+  }
   return driver;
 }
 

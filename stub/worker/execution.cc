@@ -24,6 +24,7 @@ Execution::Execution(SessionState& session, unsigned device)
       driver(session.driver),
       gpu(driver, device),
       handles(gpu.handles),
+      moduleGroups(*this),
       textures(driver),
       eventTimes(driver),
       blobs(session.blobUsage) {}

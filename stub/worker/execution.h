@@ -18,6 +18,7 @@
 #include "stub/gpu/gpu.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/kinds/event-times.h"
+#include "stub/worker/kinds/module-groups.h"
 #include "stub/worker/kinds/objects.h"
 #include "stub/worker/kinds/texture-handles.h"
 #include "stub/worker/reply.h"
@@ -44,6 +45,7 @@ class Execution {
 
   // The kinds' own (stub/worker/kinds/).
   Modules modules;
+  ModuleGroups moduleGroups;
   Functions functions;
   Arrays arrays;
   TextureHandles textures;

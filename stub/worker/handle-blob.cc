@@ -53,7 +53,7 @@ CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWritePar
 }
 
 CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Reply&) {
-  on.blobs.drop(p.getBlob());
+  if (!on.moduleGroups.keepsImage(p.getBlob())) on.blobs.drop(p.getBlob());
   return CUDA_SUCCESS;
 }
 

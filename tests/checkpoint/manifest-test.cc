@@ -27,6 +27,8 @@ Manifest sample() {
   m.objectCount = 3;
   m.blobs = {{1, 100}};
   m.state["memory"] = {number(0, 0x2000'0000'0000, 4096), number(1, 0x2100'0000'0000, 1)};
+  m.state["blocks"] = {number(77, 0x5000'0000'0000, 64 << 20), number(78, 0x5000'0800'0000, 32 << 20)};
+  m.state["modules"] = {number(0, 77, 1, 1), number(0, 78, 1, 0)};
   m.state["arrays"] = {number(11, 300), number(12, 16)};
   m.state["variables"] = {{uint64_t{77}, "head", uint64_t{0x7f00'0000'0100}, uint64_t{8}}};
   m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};
@@ -95,6 +97,10 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["graphs"] = nlohmann::json::array(); }, "state graphs: objects of a kind that this build");
   refused([](auto& state) { state["streams"] = nlohmann::json::array(); }, "state streams: objects of a kind");
   refused([](auto& state) { state.erase("arrays"); }, "state arrays is missing");
+  refused([](auto& state) { state["modules"][1][3] = 2; }, "state modules: row 1 makes no sense");
+  refused([](auto& state) { state["blocks"][0][1] = 0x2000'0000'0000; }, "state blocks: row 0 makes no sense");
+  refused([](auto& state) { state["blocks"][0][1] = 0x5000'0000'1000; }, "state blocks: row 0 makes no sense");
+  refused([](auto& state) { state["blocks"][1][2] = 1ull << 60; }, "state blocks: row 1 makes no sense");
   refused([](auto& state) { state["memory"][0][0] = 2; }, "state memory: row 0 makes no sense");
   refused([](auto& state) { state["memory"][1][1] = "text"; }, "state memory: row 1 makes no sense");
   refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 makes no sense");

@@ -92,14 +92,14 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices) {
 }  // namespace
 
 TEST_CASE("variables are where they were after any history of loads and unloads") {
-  for (unsigned seed = 1; seed <= 12; ++seed) {
+  for (unsigned seed = 1; seed <= 24; ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 40, 1) == "");
   }
 }
 
 TEST_CASE("variables of two devices are where they were after any history of loads and unloads") {
-  for (unsigned seed = 101; seed <= 104; ++seed) {
+  for (unsigned seed = 101; seed <= 108; ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 40, 2) == "");
   }

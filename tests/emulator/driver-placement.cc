@@ -92,3 +92,18 @@ TEST_CASE("a variable that fits in no chunk gets a new one, whose rest is for ot
   CHECK_EQ(load(900 << 10), second + (1100 << 10));
   CHECK_EQ(load(1000 << 10), large + 2 * chunk);
 }
+
+TEST_CASE("a variable's chunk and a reservation without an address are pieces of the same blocks") {
+  Device device;
+  const auto load = [&] { return addressOf(device.load(imageOf(1900 << 10).c_str()), "room"); };
+  CUdeviceptr reserved = 0, inBlock = 0;
+  const CUdeviceptr first = load();
+  REQUIRE_CUDA(cuMemAddressReserve(&reserved, chunk, 0, 0, 0));
+  const CUdeviceptr second = load();
+  CHECK_EQ(reserved, first + chunk);
+  CHECK_EQ(second, reserved + chunk);
+  REQUIRE_CUDA(cuMemAddressFree(reserved, chunk));
+  REQUIRE_CUDA(cuMemAddressReserve(&inBlock, chunk, 0, 0, 0));
+  CHECK_EQ(inBlock, reserved);  // the smallest gap
+  REQUIRE_CUDA(cuMemAddressFree(inBlock, chunk));
+}

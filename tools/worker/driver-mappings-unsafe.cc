@@ -16,28 +16,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 
-#include "tools/worker/address-ranges.h"
-#include "vgpu/wire/arena.h"
+#include "stub/driver/driver-addresses.h"
 
 namespace vgpu::stub {
 namespace {
 
-constexpr uint64_t driverArenaBase = deviceArenaBase + maxDevices * deviceArenaBytes;
-constexpr uint64_t driverArenaBytes = 16 * TiB;
-constexpr uint64_t pageBytes = 64 * KiB, largePageBytes = 2 * MiB;  // of the GPU: the driver aligns to the smaller, if not more
-
-struct Driver {
-  std::mutex mutex;
-  AddressRanges addresses{driverArenaBase, driverArenaBytes};
+struct DriverLibrary {
   uint64_t codeBegin = 0, codeEnd = 0;  // of its library, once it is loaded
 
-  Driver() {
+  DriverLibrary() {
     dl_iterate_phdr(
         [](dl_phdr_info* library, size_t, void* found) {
           if (std::strstr(library->dlpi_name, "libcuda.so") == nullptr) return 0;
-          static_cast<Driver*>(found)->note(*library);
+          static_cast<DriverLibrary*>(found)->note(*library);
           return 1;
         },
         this);
@@ -58,11 +50,11 @@ struct Driver {
 };
 
 // Null as long as the driver's library is not loaded. Never destroyed: the driver unmaps until the process has ended.
-Driver* driver() {
-  static std::atomic<Driver*> known{nullptr};
-  if (Driver* already = known.load(std::memory_order_acquire)) return already;
-  auto* made = new Driver;
-  Driver* none = nullptr;
+DriverLibrary* driver() {
+  static std::atomic<DriverLibrary*> known{nullptr};
+  if (DriverLibrary* already = known.load(std::memory_order_acquire)) return already;
+  auto* made = new DriverLibrary;
+  DriverLibrary* none = nullptr;
   if (made->codeEnd != 0 && known.compare_exchange_strong(none, made, std::memory_order_acq_rel)) return made;
   delete made;
   return none;
@@ -74,14 +66,15 @@ void* mapByKernel(void* hint, size_t bytes, int protection, int flags, int file,
 int unmapByKernel(void* address, size_t bytes) { return static_cast<int>(syscall(SYS_munmap, address, bytes)); }
 
 // If another mapping is there after all, the driver gets the address that the system chooses, and a resume compares.
-void* mapForDriver(Driver& driver, size_t bytes, int protection, int flags, int file, off_t offset) {
-  std::lock_guard lock(driver.mutex);
-  if (auto address = driver.addresses.take(bytes, bytes >= largePageBytes ? largePageBytes : pageBytes)) {
-    auto* wanted = reinterpret_cast<void*>(*address);
+void* mapForDriver(size_t bytes, int protection, int flags, int file, off_t offset) {
+  auto& addresses = DriverAddresses::ofProcess();
+  addresses.noteAsked();
+  if (uint64_t address = addresses.take(bytes)) {
+    auto* wanted = reinterpret_cast<void*>(address);
     void* mapped = mapByKernel(wanted, bytes, protection, flags | MAP_FIXED_NOREPLACE, file, offset);
     if (mapped == wanted) return mapped;
     if (mapped != MAP_FAILED) unmapByKernel(mapped, bytes);
-    driver.addresses.give(*address, bytes);
+    addresses.give(address, bytes);
   }
   return mapByKernel(nullptr, bytes, protection, flags, file, offset);
 }
@@ -94,9 +87,11 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 void* mmap(void* hint, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  vgpu::stub::Driver* driver = hint == nullptr && (flags & MAP_FIXED) == 0 ? vgpu::stub::driver() : nullptr;
-  if (driver != nullptr && driver->isAt(__builtin_return_address(0)))
-    return vgpu::stub::mapForDriver(*driver, bytes, protection, flags, file, offset);
+  vgpu::stub::DriverLibrary* driver = (flags & MAP_FIXED) == 0 ? vgpu::stub::driver() : nullptr;
+  if (driver != nullptr && driver->isAt(__builtin_return_address(0))) {
+    if (hint == nullptr) return vgpu::stub::mapForDriver(bytes, protection, flags, file, offset);
+    vgpu::stub::DriverAddresses::ofProcess().noteMapping();
+  }
   return vgpu::stub::mapByKernel(hint, bytes, protection, flags, file, offset);
 }
 
@@ -104,12 +99,10 @@ void* mmap64(void* hint, size_t bytes, int protection, int flags, int file, off_
     __attribute__((alias("mmap")));
 
 int munmap(void* address, size_t bytes) noexcept {
-  auto begin = reinterpret_cast<uint64_t>(address);
-  vgpu::stub::Driver* driver = vgpu::stub::driver();
-  if (driver == nullptr || !driver->addresses.contains(begin)) return vgpu::stub::unmapByKernel(address, bytes);
-  std::lock_guard lock(driver->mutex);
   int result = vgpu::stub::unmapByKernel(address, bytes);
-  if (result == 0) driver->addresses.give(begin, vgpu::roundUp(bytes, 4 * vgpu::KiB));
+  auto begin = reinterpret_cast<uint64_t>(address);
+  if (result == 0 && vgpu::stub::driver() != nullptr && vgpu::stub::DriverAddresses::ofProcess().contains(begin))
+    vgpu::stub::DriverAddresses::ofProcess().give(begin, vgpu::roundUp(bytes, 4 * vgpu::KiB));
   return result;
 }
 

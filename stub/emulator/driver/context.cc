@@ -23,7 +23,7 @@ Context::Context(Driver& driver, Device& device, unsigned flags, bool primary)
       flags(flags),
       peers(device.bit()),
       streams(*this, driver.scheduler),
-      variables(device, driver.space.variables, variableGranule),
+      variables(device, driver.space.pieces, variableGranule),
       managedVariables(device, driver.space.managed, hostPageBytes),
       heaps(device, driver.space.heaps, hostPageBytes),
       limits{{CU_LIMIT_STACK_SIZE, 1024},

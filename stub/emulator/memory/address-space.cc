@@ -69,11 +69,10 @@ constexpr uint64_t managedBase = 0x340000000000, managedBytes = 4 * TiB;
 #endif
 
 AddressSpace::AddressSpace()
-    : variables(0x300000000000, 4 * TiB),
+    : pieces(0x300000000000, 4 * TiB),
       managed(managedBase, managedBytes),
       heaps(0x380000000000, 8 * TiB),
-      plain(0x400000000000, 8 * TiB),
-      unhinted(0x480000000000, 8 * TiB) {}
+      plain(0x400000000000, 8 * TiB) {}
 
 uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted) {
   std::lock_guard lock(mutex);
@@ -85,7 +84,7 @@ uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t want
   }
   uint64_t base = wanted;
   if (!free) {  // a hint is advice
-    std::optional<uint64_t> other = unhinted.take(bytes, alignment);
+    std::optional<uint64_t> other = pieces.take(bytes, alignment);
     if (!other) refuse(CUDA_ERROR_OUT_OF_MEMORY);
     base = *other;
   }
@@ -100,7 +99,7 @@ void AddressSpace::unreserve(uint64_t base, uint64_t bytes) {
   auto mapping = mappings.lower_bound(base);
   if (mapping != mappings.end() && mapping->first < base + bytes) refuse(CUDA_ERROR_INVALID_VALUE);
   reservations.erase(at);
-  unhinted.give(base);
+  pieces.give(base);
 }
 
 bool AddressSpace::reserved(uint64_t base, uint64_t bytes) const {

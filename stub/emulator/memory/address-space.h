@@ -7,11 +7,11 @@
 //
 // Fixed places, chosen clear of what Linux, ASan and TSan use for the process itself:
 //   0x200000000000  left to callers of cuMemAddressReserve with an address
-//   0x300000000000  variables of modules
+//   0x300000000000  variables of modules, and cuMemAddressReserve without an address
 //   0x340000000000  their managed variables
 //   0x380000000000  heaps of kernels' malloc()
 //   0x400000000000  plain device memory
-//   0x480000000000  cuMemAddressReserve without an address
+//   0x500000000000  left to a process that places blocks of variables (va-heap.h)
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,7 @@
 
 #include "stub/emulator/driver/cuda-api.h"
 #include "stub/emulator/driver/device.h"
+#include "stub/emulator/memory/va-heap.h"
 #include "stub/emulator/memory/va-range.h"
 #include "stub/emulator/ptx/run/interpreter.h"
 
@@ -128,7 +129,8 @@ class AddressSpace {
   void unreserve(uint64_t base, uint64_t bytes);
   bool reserved(uint64_t base, uint64_t bytes) const;
 
-  VaRange variables, managed, heaps, plain;  // places that hand out addresses of their own
+  VaHeap pieces;                  // of device memory; with what is reserved without an address
+  VaRange managed, heaps, plain;  // places that hand out addresses of their own
 
   // Mappings. map() refuses with `taken` where the range overlaps one.
   void map(Mapping mapping, CUresult taken);
@@ -176,7 +178,6 @@ class AddressSpace {
   void rememberFreed(uint64_t base, uint64_t bytes, std::string owner);
 
   mutable std::mutex mutex;
-  VaRange unhinted;
   std::map<uint64_t, uint64_t> reservations;
   Mappings mappings;
   std::map<uint64_t, Note> notes;

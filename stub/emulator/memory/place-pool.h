@@ -2,7 +2,7 @@
 // (observed on an H200, driver 580.159): every piece by itself; small ones side by side in chunks of 2 MiB, in the smallest gap
 // that is large enough, of several the oldest; if there is none, in a new chunk. A piece of 2 MiB or more has chunks of its own,
 // the rest of which stays unused. A chunk is the lowest free place of a range, is the device's memory, and is given back with the
-// last piece in it.
+// last piece in it. The range of modules' variables is shared with all else that needs addresses (va-heap.h).
 //
 // So places depend only on what was taken and given back before. Any thread may call.
 #pragma once
@@ -17,7 +17,7 @@ namespace vgpu::emulator::api {
 class PlacePool {
  public:
   // Chunks come from `range`; every piece begins at a multiple of `granule`, and takes whole ones.
-  PlacePool(Device& device, VaRange& range, uint64_t granule) : device(device), range(range), granule(granule) {}
+  PlacePool(Device& device, AddressSource& range, uint64_t granule) : device(device), range(range), granule(granule) {}
 
   // Refuses with CUDA_ERROR_OUT_OF_MEMORY.
   uint64_t take(uint64_t bytes, uint64_t alignment);
@@ -37,7 +37,7 @@ class PlacePool {
   void addGap(uint64_t base, uint64_t end);
 
   Device& device;
-  VaRange& range;
+  AddressSource& range;
   const uint64_t granule;
   std::mutex mutex;
   std::map<uint64_t, Chunk> chunks;  // these by address

@@ -1,4 +1,5 @@
-// Hands out addresses of a range: the lowest gap that fits, so the same requests give the same addresses every time.
+// Where addresses come from, and the simplest such: the lowest gap of a range that fits, so the same requests give the same
+// addresses every time.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,19 @@
 
 namespace vgpu::emulator::api {
 
-class VaRange {
+class AddressSource {
+ public:
+  virtual ~AddressSource() = default;
+  // Nothing if no gap fits.
+  virtual std::optional<uint64_t> take(uint64_t bytes, uint64_t alignment) = 0;
+  virtual void give(uint64_t base) = 0;
+};
+
+class VaRange final : public AddressSource {
  public:
   VaRange(uint64_t base, uint64_t bytes) : base(base), limit(base + bytes) {}
 
-  // Nothing if no gap fits.
-  std::optional<uint64_t> take(uint64_t bytes, uint64_t alignment) {
+  std::optional<uint64_t> take(uint64_t bytes, uint64_t alignment) override {
     std::lock_guard lock(mutex);
     uint64_t at = base;
     for (const auto& [start, end] : taken) {
@@ -26,7 +34,7 @@ class VaRange {
     taken[at] = at + bytes;
     return at;
   }
-  void give(uint64_t base) {
+  void give(uint64_t base) override {
     std::lock_guard lock(mutex);
     taken.erase(base);
   }

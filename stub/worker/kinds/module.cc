@@ -30,6 +30,20 @@ void keepImage(Execution& on, Blob& blob) {
   blob.noteKept();
 }
 
+// One without variables can be anywhere. `log` is what the JIT says.
+CUresult loadReal(Execution& on, const Blob& blob, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, std::string& log,
+                  CUmodule& module) {
+  log.assign(maxLogBytes, 0);
+  std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
+  // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
+  auto call = [&](CUmodule& real) {
+    return on.driver.cuModuleLoadDataEx(&real, blob.bytes().data(), options.size(), options.data(), values.data());
+  };
+  bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
+  return hasVariables ? on.moduleGroups.load(p.getModule(), p.getBlob(), call, module) : call(module);
+}
+
 }  // namespace
 
 CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Reply& reply) {
@@ -44,16 +58,14 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
     results.setLog(problem.c_str());
     return CUDA_ERROR_INVALID_IMAGE;
   }
-  std::vector<char> log(maxLogBytes);
-  std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
-  CUmodule module = nullptr;
-  // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
-  CUresult result =
-      on.driver.cuModuleLoadDataEx(&module, blob.bytes().data(), options.size(), options.data(), values.data());
-  log.back() = 0;
-  results.setLog(log.data());
-  if (result != CUDA_SUCCESS) return result;
+  if (on.modules.blobs.contains(p.getModule())) throw BadHandle{api::Kind::MODULE, p.getModule()};
+  CUmodule module = on.moduleGroups.claim(p.getModule(), p.getBlob());
+  if (module == nullptr) {
+    std::string log;
+    CUresult result = loadReal(on, blob, p, log, module);
+    results.setLog(log.c_str());
+    if (result != CUDA_SUCCESS) return result;
+  }
   on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
   on.modules.blobs[p.getModule()] = p.getBlob();
   bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
@@ -77,6 +89,7 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
   dropChildren(on.functions, api::Kind::FUNCTION);
   dropChildren(on.modules.variables, api::Kind::VARIABLE);
   on.modules.blobs.erase(handle);
+  if (on.moduleGroups.unload(handle)) return on.afterAllWork([&on] { return on.moduleGroups.endGroups(); });
   return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
 }
 

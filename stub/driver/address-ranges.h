@@ -16,8 +16,13 @@ class AddressRanges {
   // The lowest free range of `bytes` whose beginning is a multiple of `unit`, a power of two, which is taken from here on.
   // Nothing if there is none.
   std::optional<uint64_t> take(uint64_t bytes, uint64_t unit);
+  // Takes [address, address + bytes). Whether all of it was free.
+  bool takeAt(uint64_t address, uint64_t bytes);
   // Whatever of [address, address + bytes) is taken is free again: parts of what was taken at once, or several.
   void give(uint64_t address, uint64_t bytes);
+
+  // Gives back all that was taken at once from `address` on. Nothing if no range begins there.
+  void giveWhole(uint64_t address) { taken.erase(address); }
 
   bool contains(uint64_t address) const { return address >= base && address < end; }
 

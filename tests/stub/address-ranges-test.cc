@@ -1,4 +1,4 @@
-#include "tools/worker/address-ranges.h"
+#include "stub/driver/address-ranges.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,7 @@
-#include "tools/worker/address-ranges.h"
+#include "stub/driver/address-ranges.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "vgpu/wire/arena.h"
 
@@ -15,6 +16,15 @@ std::optional<uint64_t> AddressRanges::take(uint64_t bytes, uint64_t unit) {
   if (bytes == 0 || at > end || bytes > end - at) return std::nullopt;
   taken[at] = at + bytes;
   return at;
+}
+
+bool AddressRanges::takeAt(uint64_t address, uint64_t bytes) {
+  if (bytes == 0 || address < base || address > end || bytes > end - address) return false;
+  auto next = taken.lower_bound(address);
+  if (next != taken.end() && next->first - address < bytes) return false;
+  if (next != taken.begin() && std::prev(next)->second > address) return false;
+  taken[address] = address + bytes;
+  return true;
 }
 
 void AddressRanges::give(uint64_t address, uint64_t bytes) {

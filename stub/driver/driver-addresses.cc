@@ -1,0 +1,80 @@
+#include "stub/driver/driver-addresses.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr uint64_t smallPage = 64 * KiB, largePage = 2 * MiB;  // of the GPU: the driver aligns to the smaller, if not more
+
+thread_local BlockPlacement* activePlacement = nullptr;
+thread_local uint64_t mappingsOfThread = 0;
+
+}  // namespace
+
+BlockPlacement::BlockPlacement() {
+  KJ_REQUIRE(activePlacement == nullptr, "this thread places blocks already");
+  activePlacement = this;
+}
+
+BlockPlacement::BlockPlacement(std::vector<DriverBlock> wantedIn) : BlockPlacement() {
+  named = true;
+  wanted = std::move(wantedIn);
+}
+
+BlockPlacement::~BlockPlacement() { activePlacement = nullptr; }
+
+// Never destroyed: the driver unmaps until the process has ended.
+DriverAddresses& DriverAddresses::ofProcess() {
+  static auto* addresses = new DriverAddresses;
+  return *addresses;
+}
+
+uint64_t DriverAddresses::takeForModules(uint64_t bytes) {
+  ++mappingsOfThread;
+  if (activePlacement == nullptr || bytes < driverBlockBytes) return 0;
+  std::lock_guard lock(mutex);
+  return place(*activePlacement, bytes);
+}
+
+uint64_t DriverAddresses::take(uint64_t bytes) {
+  if (uint64_t address = takeForModules(bytes)) return address;
+  std::lock_guard lock(mutex);
+  return others.take(bytes, bytes >= largePage ? largePage : smallPage).value_or(0);
+}
+
+// What the driver unmaps of it at once stays taken until the block goes, so that it can be mapped again with any others there.
+uint64_t DriverAddresses::place(BlockPlacement& placement, uint64_t bytes) {
+  DriverBlock block{0, bytes};
+  if (placement.named) {
+    auto place = std::ranges::find(placement.wanted, bytes, &DriverBlock::bytes);
+    if (place == placement.wanted.end()) return 0;
+    block = *place;
+    placement.wanted.erase(place);
+    if (!modules.takeAt(block.address, bytes)) return 0;
+  } else {
+    block.address = modules.take(bytes, driverBlockBytes).value_or(0);
+    if (block.address == 0) return 0;
+  }
+  placement.made.push_back(block);
+  return block.address;
+}
+
+void DriverAddresses::give(uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  if (modules.contains(address))
+    modules.giveWhole(address);
+  else
+    others.give(address, bytes);
+}
+
+bool DriverAddresses::contains(uint64_t address) const { return modules.contains(address) || others.contains(address); }
+
+void DriverAddresses::noteMapping() { ++mappingsOfThread; }
+
+uint64_t DriverAddresses::mappings() { return mappingsOfThread; }
+
+}  // namespace vgpu::stub

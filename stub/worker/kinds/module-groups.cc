@@ -1,0 +1,271 @@
+#include "stub/worker/kinds/module-groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stub/driver/gap-filler.h"
+#include "stub/worker/execution.h"
+#include "stub/worker/kinds/kind.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr uint64_t variableGranule = 256, variableChunk = 2 * MiB;  // docs/emulator.md
+constexpr size_t mostFillers = 4096;  // of a group: 13 for each of its chunks, if all is as described
+constexpr int mostAttempts = 3;
+
+std::string fillerOf(uint64_t bytes) {
+  return fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 1 .b8 filler[{}];\n", bytes);
+}
+
+bool covers(const DriverBlock& block, CUdeviceptr address) {
+  return address >= block.address && address - block.address < block.bytes;
+}
+
+}  // namespace
+
+bool ModuleGroups::Group::isLive() const { return std::ranges::any_of(members, &Member::live); }
+bool ModuleGroups::Group::isWhole() const { return std::ranges::all_of(members, &Member::live); }
+
+ModuleGroups::Group& ModuleGroups::currentGroup() {
+  if (!groups.empty() && groups.back().isWhole() && !groups.back().isFull) return groups.back();
+  for (auto& group : groups) fill(group);
+  return groups.emplace_back();
+}
+
+// Halving sizes: each fits into what the larger ones have left. One that needs a new chunk has found no gap; with every free
+// piece of the driver's blocks reserved, that is one that has made the driver map something.
+void ModuleGroups::fill(Group& group) {
+  if (group.isFull || !DriverAddresses::ofProcess().areAsked()) return;
+  BlockPlacement placement;
+  for (uint64_t bytes = variableChunk / 2; bytes >= variableGranule; bytes /= 2)
+    while (group.fillers.size() < mostFillers) {
+      uint64_t before = DriverAddresses::mappings();
+      CUmodule filler = nullptr;
+      if (on.driver.cuModuleLoadDataEx(&filler, fillerOf(bytes).c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS) return;
+      if (DriverAddresses::mappings() != before) {
+        on.driver.cuModuleUnload(filler);
+        break;
+      }
+      group.fillers.push_back(filler);
+    }
+  group.isFull = true;
+}
+
+std::vector<CUdeviceptr> ModuleGroups::addressesOf(const Member& member) const {
+  std::vector<CUdeviceptr> addresses;
+  if (auto* blob = on.blobs.find(member.blob))
+    for (auto& name : blob->facts().variables) {
+      CUdeviceptr address = 0;
+      size_t bytes = 0;
+      if (on.driver.cuModuleGetGlobal_v2(&address, &bytes, member.real, name.c_str()) == CUDA_SUCCESS)
+        addresses.push_back(address);
+    }
+  return addresses;
+}
+
+// Whether all variables are in blocks that the group's loads have made.
+bool ModuleGroups::isInPlace(const Group& group, const Member& member) const {
+  return std::ranges::all_of(addressesOf(member), [&](CUdeviceptr address) {
+    auto isOf = [&](const Member& each) {
+      return std::ranges::any_of(each.blocks, [&](auto& block) { return covers(block, address); });
+    };
+    return isOf(member) || std::ranges::any_of(group.members, isOf);
+  });
+}
+
+// Another thread may have freed a piece meanwhile, where a chunk then lies: once more. Managed variables are elsewhere each time.
+CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) {
+  std::vector<CUdeviceptr> before;
+  for (int attempt = 1;; ++attempt) {
+    BlockPlacement placement;
+    if (CUresult error = call(member.real)) return error;
+    member.blocks = placement.blocks();
+    if (attempt == mostAttempts || !DriverAddresses::ofProcess().areAsked() || isInPlace(group, member)) return CUDA_SUCCESS;
+    auto addresses = addressesOf(member);
+    if (addresses == before) return CUDA_SUCCESS;
+    before = std::move(addresses);
+    on.driver.cuModuleUnload(member.real);
+  }
+}
+
+CUresult ModuleGroups::load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real) {
+  GapFiller filled(on.driver);
+  Group& group = currentGroup();
+  Member member{.module = module, .blob = blob};
+  CUresult result = loadInto(group, member, call);
+  if (result == CUDA_SUCCESS) {
+    real = member.real;
+    group.members.push_back(std::move(member));
+  } else if (group.members.empty()) {
+    groups.remove_if([&](auto& each) { return &each == &group; });
+  }
+  return result;
+}
+
+bool ModuleGroups::unload(uint64_t module) {
+  for (auto& group : groups)
+    for (auto& member : group.members)
+      if (member.live && member.module == module) {
+        member.live = false;
+        return true;
+      }
+  return false;
+}
+
+CUresult ModuleGroups::end(Group& group) {
+  CUresult result = CUDA_SUCCESS;
+  auto unloadReal = [&](CUmodule real) {
+    if (CUresult error = on.driver.cuModuleUnload(real)) result = error;
+  };
+  for (auto& member : group.members) unloadReal(member.real);
+  for (CUmodule filler : group.fillers) unloadReal(filler);
+  releaseImages(group);
+  return result;
+}
+
+void ModuleGroups::releaseImages(const Group& group) {
+  for (auto& member : group.members)
+    if (dropped.erase(member.blob) > 0) on.blobs.drop(member.blob);
+}
+
+CUresult ModuleGroups::endGroups() {
+  CUresult result = CUDA_SUCCESS;
+  groups.remove_if([&](Group& group) {
+    if (group.isLive()) return false;
+    if (CUresult error = end(group)) result = error;
+    return true;
+  });
+  return result;
+}
+
+bool ModuleGroups::keepsImage(uint64_t blob) {
+  if (!images().contains(blob)) return false;
+  dropped.insert(blob);
+  return true;
+}
+
+void ModuleGroups::forget() {
+  for (auto& group : groups) releaseImages(group);
+  groups.clear();
+}
+
+std::set<uint64_t> ModuleGroups::images() const {
+  std::set<uint64_t> numbers;
+  for (auto& group : groups)
+    for (auto& member : group.members) numbers.insert(member.blob);
+  return numbers;
+}
+
+// A row of modules: group, module, image, whether it is still the program's; of blocks: module, address, bytes.
+void ModuleGroups::addRows(Rows& modules, Rows& blocks) const {
+  uint64_t number = 0;
+  for (auto& group : groups) {
+    for (auto& member : group.members) {
+      modules.push_back({number, member.module, member.blob, uint64_t{member.live}});
+      for (auto& block : member.blocks) blocks.push_back({member.module, block.address, block.bytes});
+    }
+    ++number;
+  }
+}
+
+void ModuleGroups::expect(const Row& block) { expected[numberIn(block, 0)].push_back({numberIn(block, 1), numberIn(block, 2)}); }
+
+void ModuleGroups::restore(const Row& row) {
+  uint64_t number = numberIn(row, 0);
+  Member member{.module = numberIn(row, 1), .blob = numberIn(row, 2), .live = numberIn(row, 3) != 0};
+  auto* blob = on.blobs.find(member.blob);
+  if (blob == nullptr || !blob->facts().problem.empty())
+    fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
+  GapFiller filled(on.driver);
+  if (restoredGroup != number) {
+    for (auto& other : groups) fill(other);
+    groups.emplace_back();
+    restoredGroup = number;
+  }
+  BlockPlacement placement(std::move(expected[member.module]));
+  CUresult result = on.driver.cuModuleLoadDataEx(&member.real, blob->bytes().data(), 0, nullptr, nullptr);
+  if (result != CUDA_SUCCESS)
+    fail(fmt::format("the module {:#x} cannot be loaded again on this device: {}", member.module, nameOf(on.driver, result)));
+  member.blocks = placement.blocks();
+  if (!member.live)
+    dropped.insert(member.blob);
+  else if (!unclaimed.emplace(member.module, member).second)
+    fail(fmt::format("the snapshot has the module {:#x} twice", member.module));
+  groups.back().members.push_back(std::move(member));
+}
+
+CUmodule ModuleGroups::claim(uint64_t module, uint64_t blob) {
+  auto found = unclaimed.find(module);
+  if (found == unclaimed.end() || found->second.blob != blob) return nullptr;
+  CUmodule real = found->second.real;
+  unclaimed.erase(found);
+  return real;
+}
+
+void ModuleGroups::requireClaimed() const {
+  if (!unclaimed.empty())
+    fail(fmt::format("the snapshot keeps the module {:#x}, which no object of it makes", unclaimed.begin()->first));
+}
+
+std::set<uint64_t> imagesOfGroups(const Rows& rows) {
+  std::set<uint64_t> images;
+  for (auto& row : rows) images.insert(numberIn(row, 2));
+  return images;
+}
+
+namespace {
+
+bool isValidModule(const Row& row, uint64_t devices) {
+  unsigned device = handleDevice(numberIn(row, 1));
+  return device < devices && handleDevice(numberIn(row, 2)) == device && numberIn(row, 3) <= 1;
+}
+
+bool isValidBlock(const Row& row, uint64_t devices) {
+  uint64_t address = numberIn(row, 1), bytes = numberIn(row, 2);
+  return handleDevice(numberIn(row, 0)) < devices && inModuleBlocks(address) && address % driverBlockBytes == 0 &&
+         bytes >= driverBlockBytes && bytes <= moduleBlocksBase + moduleBlocksBytes - address;
+}
+
+struct Saved {
+  Rows modules, blocks;
+};
+Saved saved(const SessionState& session) {
+  Saved rows;
+  for (unsigned device = 0; device < session.deviceCount(); ++device)
+    session.of(device).moduleGroups.addRows(rows.modules, rows.blocks);
+  return rows;
+}
+
+void expectBlocks(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) session.of(handleDevice(numberIn(row, 0))).moduleGroups.expect(row);
+}
+
+void restoreModules(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) session.select(handleDevice(numberIn(row, 1))).moduleGroups.restore(row);
+}
+
+void requireClaimed(SessionState& session, const Rows&) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) session.of(device).moduleGroups.requireClaimed();
+}
+
+}  // namespace
+
+const KindModule moduleBlockKind{.name = "blocks",
+                                 .columns = "nnn",
+                                 .isValid = isValidBlock,
+                                 .save = [](SessionState& session) { return saved(session).blocks; },
+                                 .prepare = expectBlocks};
+
+const KindModule moduleGroupKind{.name = "modules",
+                                 .drop = [](Execution& on) { on.moduleGroups.forget(); },
+                                 .columns = "nnnn",
+                                 .isValid = isValidModule,
+                                 .save = [](SessionState& session) { return saved(session).modules; },
+                                 .prepare = restoreModules,
+                                 .compare = requireClaimed};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,99 @@
+// Modules with variables, so that each variable is where it was after a resume.
+//
+// A driver puts small variables of several modules side by side into chunks of 2 MiB, wherever there is a gap, and a chunk, like
+// a large variable, where it has addresses free. So where a module's variables lie depends on all that was loaded and unloaded
+// before. Three rules make it depend on little that a snapshot can keep:
+// - A chunk is at a place of ours: while a module is loaded, every free piece of the driver's blocks is reserved (gap-filler.h),
+// so
+//   chunks lie in blocks that this very load has made, and their places are kept and named again (driver-addresses.h).
+// - Modules loaded one after the other are a group, which shares chunks. In a group nothing is ever freed: a module that the
+//   program has unloaded stays in the driver until the last of its group is unloaded. So a group's modules, loaded again in the
+//   same order, share their chunks in the same way.
+// - Groups share nothing. After a group's first unload the next module begins another one; before, what is left free in the old
+//   one's chunks is filled with modules of one variable.
+// A program that unloads nothing, or everything, pays for none of this with memory; what stays loaded at the worst are modules
+// that were loaded between two that live.
+//
+// Of one GPU, used by its thread. A snapshot keeps the groups, with the images of modules that are no more the program's.
+#pragma once
+
+#include <cuda.h>
+
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "stub/driver/driver-addresses.h"
+#include "vgpu/objects/state-table.h"
+
+namespace vgpu::stub {
+
+class Execution;
+
+class ModuleGroups {
+ public:
+  explicit ModuleGroups(Execution& on) : on(on) {}
+  ModuleGroups(const ModuleGroups&) = delete;
+  ModuleGroups& operator=(const ModuleGroups&) = delete;
+
+  // Loads a module with variables by `call`, in the place that is its turn. CUDA's answer.
+  using Call = std::function<CUresult(CUmodule& real)>;
+  CUresult load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real);
+  // The program has unloaded it: false if it is of no group. endGroups() is to be called when the device has done its work.
+  bool unload(uint64_t module);
+  // Unloads the groups of which nothing lives. CUDA's answer.
+  CUresult endGroups();
+  // Whether `blob` is of a module that has to stay, and is dropped when that ends.
+  bool keepsImage(uint64_t blob);
+  // Their context has ended.
+  void forget();
+
+  std::set<uint64_t> images() const;
+  void addRows(Rows& modules, Rows& blocks) const;
+
+  // Restore: says where blocks were, one after the other, then loads module after module, all before the recipes. Throws
+  // kj::Exception if one cannot be loaded.
+  void expect(const Row& block);
+  void restore(const Row& module);
+  // The module that restore() has loaded for the recipe that now makes it, null if none was.
+  CUmodule claim(uint64_t module, uint64_t blob);
+  void requireClaimed() const;
+
+ private:
+  struct Member {
+    uint64_t module = 0, blob = 0;  // the program's
+    CUmodule real = nullptr;
+    bool live = true;
+    std::vector<DriverBlock> blocks;  // that its loading has made
+  };
+  struct Group {
+    std::vector<Member> members;
+    std::vector<CUmodule> fillers;
+    bool isFull = false;  // nothing more fits into its chunks
+    bool isLive() const;
+    bool isWhole() const;  // all live
+  };
+  Group& currentGroup();
+  void fill(Group& group);
+  bool isInPlace(const Group& group, const Member& member) const;
+  std::vector<CUdeviceptr> addressesOf(const Member& member) const;
+  CUresult loadInto(Group& group, Member& member, const Call& call);
+  CUresult end(Group& group);
+  void releaseImages(const Group& group);
+
+  Execution& on;
+  std::list<Group> groups;                                // in the order in which they were begun
+  std::set<uint64_t> dropped;                             // images that go with their group
+  std::map<uint64_t, std::vector<DriverBlock>> expected;  // by the program's module
+  std::optional<uint64_t> restoredGroup;                  // the last, by the number in its rows
+  std::map<uint64_t, Member> unclaimed;                   // copies, by the program's module
+};
+
+// The images that rows of moduleGroupKind name.
+std::set<uint64_t> imagesOfGroups(const Rows& rows);
+
+}  // namespace vgpu::stub
