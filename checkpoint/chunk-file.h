@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "checkpoint/pipeline.h"
-#include "checkpoint/snapshot-reader.h"
-#include "checkpoint/snapshot-writer.h"
+#include "vgpu/snapshot/snapshot-reader.h"
+#include "vgpu/snapshot/snapshot-writer.h"
 
 namespace vgpu::checkpoint {
+
+using namespace snapshot;
 
 // How things of given sizes are cut.
 class ChunkPlan {

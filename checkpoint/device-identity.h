@@ -3,10 +3,12 @@
 
 #include <vector>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "stub/worker/session-state.h"
 
 namespace vgpu::checkpoint {
+
+using namespace snapshot;
 
 // Of every device of the worker, with its clock.
 std::vector<Device> devicesOf(stub::SessionState& on);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -47,7 +46,6 @@ Pipeline::~Pipeline() {
   munmap(memory, bytes());
 }
 
-size_t Pipeline::packedMost() { return ZSTD_compressBound(chunkBytes); }
 
 // One run's state. `mutex` guards all of it; no stage runs under it.
 struct Pipeline::Run {

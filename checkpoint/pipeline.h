@@ -12,22 +12,11 @@
 #include <vector>
 
 #include "stub/driver/driver.h"
+#include "vgpu/snapshot/chunk.h"
 
 namespace vgpu::checkpoint {
 
-constexpr size_t chunkBytes = size_t{2} << 20;
-
-enum class Form : uint32_t { zero, plain, zstd };
-
-struct Chunk {
-  uint64_t index = 0;
-  std::byte* raw = nullptr;  // chunkBytes, pinned
-  size_t rawBytes = 0;
-  std::span<std::byte> packed;  // as much as a chunk can take on disk
-  size_t packedBytes = 0;
-  Form form = Form::plain;
-  uint64_t checksum = 0;  // of the raw bytes
-};
+using namespace snapshot;
 
 class Pipeline {
  public:
@@ -48,7 +37,6 @@ class Pipeline {
 
  private:
   struct Run;
-  static size_t packedMost();
   size_t pinnedBytes() const { return chunks.size() * chunkBytes; }
   size_t bytes() const { return pinnedBytes() + chunks.size() * packedMost(); }
 

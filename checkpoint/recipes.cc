@@ -3,47 +3,12 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 
-#include <cstring>
 #include <map>
 
 #include "stub/worker/kinds/kind.h"
 #include "vgpu/base/fail.h"
-#include "vgpu/objects/record-format.h"
 
 namespace vgpu::checkpoint {
-
-std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records) {
-  std::vector<std::byte> out;
-  for (auto& record : records) {
-    auto words = encodeRecord(record);
-    auto bytes = words.asBytes();
-    uint32_t size = static_cast<uint32_t>(bytes.size());
-    size_t at = out.size();
-    out.resize(at + sizeof size + size);
-    std::memcpy(&out[at], &size, sizeof size);
-    std::memcpy(&out[at + sizeof size], bytes.begin(), size);
-  }
-  return out;
-}
-
-std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier) {
-  std::vector<ObjectRecord> records;
-  while (!bytes.empty()) {
-    KJ_CONTEXT("a record of the snapshot", records.size());
-    uint32_t size = 0;
-    KJ_REQUIRE(bytes.size() >= sizeof size, "the file ends within a record");
-    std::memcpy(&size, bytes.data(), sizeof size);
-    bytes = bytes.subspan(sizeof size);
-    KJ_REQUIRE(bytes.size() >= size, "the file ends within a record", size, bytes.size());
-    auto copy = kj::heapArray<kj::byte>(size);
-    if (size > 0) std::memcpy(copy.begin(), bytes.data(), size);
-    bytes = bytes.subspan(size);
-    records.push_back(decodeRecord(copy));
-    KJ_REQUIRE(records.back().recipe.back().position < barrier, "a frame that is not of this moment",
-               records.back().recipe.back().position, barrier);
-  }
-  return recordsAt(std::move(records), barrier);  // checks that they fit together
-}
 
 uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
   uint64_t bytes = 0;

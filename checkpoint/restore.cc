@@ -6,12 +6,13 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
-#include "checkpoint/pending-calls.h"
+#include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
+#include "vgpu/snapshot/records.h"
 #include "vgpu/base/fault-point.h"
 
 namespace vgpu::checkpoint {
@@ -140,8 +141,6 @@ void proceed(stub::Worker& worker, const Restored& restored) {
   });
   worker.proceed();
 }
-
-Identity readIdentity(const std::string& directory) { return readIdentity(SnapshotReader(directory)); }
 
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit) {
   SnapshotReader snapshot(directory);

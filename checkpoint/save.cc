@@ -6,12 +6,13 @@
 #include <map>
 
 #include "checkpoint/device-identity.h"
-#include "checkpoint/pending-calls.h"
+#include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
+#include "vgpu/snapshot/records.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 

@@ -8,18 +8,15 @@
 #include <functional>
 #include <string>
 
-#include "checkpoint/pending-calls.h"
-#include "checkpoint/snapshot-writer.h"
+#include "vgpu/snapshot/pending-calls.h"
+#include "vgpu/snapshot/manifest.h"
+#include "vgpu/snapshot/snapshot-writer.h"
 #include "stub/worker/worker.h"
 #include "vgpu/objects/object-list.h"
 
 namespace vgpu::checkpoint {
 
-struct Identity {
-  std::string session, name, program;
-  int pid = 0;
-  std::string reattach;  // the socket at which its program waits (tools/vgpud/state-directory.h)
-};
+using namespace snapshot;
 
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
@@ -36,9 +33,6 @@ Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& obj
 // The same into `directory` (made if it is not there; must be empty), of which nothing is left where it fails.
 Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
             const Progress& progress);
-
-// What a snapshot says of itself, from its manifest alone; checks format version and the manifest's own checksum.
-Identity readIdentity(const std::string& directory);
 
 // The objects of a snapshot, in order of their first frames' positions, all of them alive; checks as restore does.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);

@@ -5,11 +5,13 @@
 #include <functional>
 
 #include "checkpoint/chunk-file.h"
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "stub/worker/session-state.h"
 #include "stub/worker/kinds/kind.h"
 
 namespace vgpu::checkpoint {
+
+using namespace snapshot;
 
 // Throws kj::Exception, for a person, if an object cannot be saved.
 StateTables saveState(stub::SessionState& on);

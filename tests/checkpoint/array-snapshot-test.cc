@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 #include "vgpu/api/corner.h"
 #include "stub/worker/execution.h"

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "files.h"
+#include "../files.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;

@@ -1,14 +1,15 @@
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/state.h"
-#include "files.h"
+#include "../files.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
+using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
 namespace {

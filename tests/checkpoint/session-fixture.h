@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "checkpoint/snapshot.h"
-#include "files.h"
+#include "../files.h"
 #include "stub/worker/worker.h"
 #include "vgpu/wire/ring.h"
 
@@ -84,7 +84,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker);
 // What must hold once the pending is executed. Throws where it does not.
 void requireFinished(TestSession& session);
 
-checkpoint::Identity someIdentity();
+snapshot::Identity someIdentity();
 
 // Applies `change` to the JSON of a snapshot's manifest and seals it, as one who knows the format could.
 template <typename Change>
@@ -92,7 +92,7 @@ void forgeManifest(const std::string& snapshot, Change change) {
   std::string path = snapshot + "/manifest.json", text = readFile(path);
   auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
   change(json);
-  writeFile(path, checkpoint::sealManifest(json.dump()));
+  writeFile(path, snapshot::sealManifest(json.dump()));
 }
 
 }  // namespace vgpu::test

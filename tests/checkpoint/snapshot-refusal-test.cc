@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "../emulator/container-samples.h"
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 
 using namespace vgpu;

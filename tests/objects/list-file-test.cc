@@ -11,7 +11,7 @@
 #include <new>
 #include <string_view>
 
-#include "../checkpoint/files.h"
+#include "../files.h"
 #include "frames.h"
 #include "vgpu/objects/list-copy.h"
 #include "vgpu/objects/record-format.h"

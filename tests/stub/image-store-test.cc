@@ -13,7 +13,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "../checkpoint/files.h"
+#include "../files.h"
 #include "../image-folder.h"
 
 using namespace vgpu;

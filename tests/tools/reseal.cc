@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 
 int main(int count, char** arguments) {
   if (count != 4) return 2;
@@ -15,6 +15,6 @@ int main(int count, char** arguments) {
   std::string field = arguments[2];
   json.at(nlohmann::json::json_pointer(field.starts_with('/') ? field : "/" + field)) = nlohmann::json::parse(arguments[3]);
   std::ofstream out(arguments[1]);
-  out << vgpu::checkpoint::sealManifest(json.dump());
+  out << vgpu::snapshot::sealManifest(json.dump());
   return out.good() ? 0 : 1;
 }

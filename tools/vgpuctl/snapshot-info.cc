@@ -14,7 +14,7 @@
 namespace vgpu::ctl {
 namespace {
 
-using checkpoint::Manifest;
+using snapshot::Manifest;
 using nlohmann::json;
 
 const Rows& rowsOf(const Manifest& manifest, const char* kind) {
@@ -83,8 +83,8 @@ void print(const Manifest& manifest, const std::string& path) {
 
 int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();
-  checkpoint::SnapshotReader reader(path);
-  Manifest manifest = checkpoint::readManifest(reader);
+  snapshot::SnapshotReader reader(path);
+  Manifest manifest = snapshot::readManifest(reader);
   checkpoint::requireValid(reader, manifest);
   if (asJson) {
     printJson(toJson(manifest, path));

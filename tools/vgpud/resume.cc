@@ -3,12 +3,12 @@
 #include <kj/refcount.h>
 #include <spdlog/spdlog.h>
 
-#include "checkpoint/snapshot.h"
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/unix-socket.h"
+#include "vgpu/snapshot/manifest.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -39,8 +39,8 @@ class Resumption final : public kj::Refcounted {
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
-    return sessions.files.run([directory = directory] { return checkpoint::readIdentity(directory); })
-        .then([this](checkpoint::Identity&& read) {
+    return sessions.files.run([directory = directory] { return snapshot::readIdentity(directory); })
+        .then([this](snapshot::Identity&& read) {
           enter(kj::mv(read));
           return meetProgram();
         })
@@ -70,7 +70,7 @@ class Resumption final : public kj::Refcounted {
  private:
   kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
 
-  void enter(checkpoint::Identity&& read) {
+  void enter(snapshot::Identity&& read) {
     KJ_IF_MAYBE (known, sessions.find(read.session)) {
       known->requireIdle();
       if (known->state == control::State::RESUMING) fail("session " + read.session + " is being resumed already");
@@ -178,7 +178,7 @@ class Resumption final : public kj::Refcounted {
   const std::string directory;
   control::Progress::Client progress;
   kj::TimePoint start;
-  checkpoint::Identity identity;
+  snapshot::Identity identity;
   kj::Own<ProgramLink> link;      // until there is a session, which owns it
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it

@@ -1,4 +1,4 @@
-// The directory of a suspend, as the daemon holds it: a checkpoint::SnapshotTarget that is opened and ended off the event loop,
+// The directory of a suspend, as the daemon holds it: a snapshot::SnapshotTarget that is opened and ended off the event loop,
 // because it may be in a network folder that hangs, and the loop serves all connections.
 //
 // Used in the event loop. What has been opened must be ended, by keep() or discard().
@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/snapshot-target.h"
+#include "vgpu/snapshot/snapshot-target.h"
 #include "tools/common/file-work.h"
 
 namespace vgpu::daemon {
@@ -33,8 +33,8 @@ class TargetFolder {
 
   FileWork& files;
   // Of one piece of work at a time.
-  std::shared_ptr<std::optional<checkpoint::SnapshotTarget>> target =
-      std::make_shared<std::optional<checkpoint::SnapshotTarget>>();
+  std::shared_ptr<std::optional<snapshot::SnapshotTarget>> target =
+      std::make_shared<std::optional<snapshot::SnapshotTarget>>();
   kj::ForkedPromise<void> opened = kj::Promise<void>(kj::READY_NOW).fork();
 };
 

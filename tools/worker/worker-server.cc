@@ -43,7 +43,7 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
 
-checkpoint::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
+snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
   return {text(session.getId()), text(session.getName()), text(session.getProgram()), session.getPid(), text(reattach)};
 }
 
@@ -177,7 +177,7 @@ kj::Promise<void> WorkerServer::save(SaveContext context) {
                             identity = identityOf(params.getSession(), params.getReattach())](kj::AutoCloseFd&& fd) {
     return thread.run([this, relay, directory, objects, identity, fd = kj::mv(fd)]() mutable {
       relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
-      checkpoint::SnapshotWriter writer(kj::mv(fd), directory);
+      snapshot::SnapshotWriter writer(kj::mv(fd), directory);
       return checkpoint::save(running(), writer, objects, identity, progressTo(relay));
     });
   });

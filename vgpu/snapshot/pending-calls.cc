@@ -1,4 +1,4 @@
-#include "checkpoint/pending-calls.h"
+#include "vgpu/snapshot/pending-calls.h"
 
 #include <fmt/format.h>
 #include <kj/array.h>
@@ -12,7 +12,7 @@
 #include "vgpu/api/effects.h"
 #include "vgpu/base/fail.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -213,4 +213,4 @@ void putBack(const PendingCalls& pending, const Segment& segment) {
   });
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -4,10 +4,10 @@
 #include <initializer_list>
 #include <limits>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "vgpu/wire/arena.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -136,7 +136,8 @@ Json parse(const Fields& fields, const SnapshotReader& directory, const Json::pa
 
 }  // namespace
 
-Identity readIdentity(const SnapshotReader& directory) {
+Identity readIdentity(const std::string& path) {
+  SnapshotReader directory(path);
   Fields fields{directory};
   auto isWanted = [](int depth, Json::parse_event_t event, Json& parsed) {
     if (event != Json::parse_event_t::key || depth != 1) return true;
@@ -171,4 +172,4 @@ Manifest readManifest(const SnapshotReader& directory) {
   return manifest;
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

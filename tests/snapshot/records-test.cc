@@ -1,11 +1,11 @@
-#include "checkpoint/recipes.h"
+#include "vgpu/snapshot/records.h"
 
 #include <doctest/doctest.h>
 
-#include "files.h"
+#include "../files.h"
 
 using namespace vgpu;
-using namespace vgpu::checkpoint;
+using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../objects/frames.h"
+#include "objects/frames.h"
 
 namespace vgpu::test {
 

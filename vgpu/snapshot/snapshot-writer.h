@@ -8,11 +8,11 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/checksum.h"
-#include "checkpoint/snapshot-files.h"
-#include "checkpoint/snapshot-target.h"
+#include "vgpu/snapshot/checksum.h"
+#include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/snapshot/snapshot-target.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 // A file of a new snapshot.
 class FileWriter {
@@ -55,4 +55,4 @@ class SnapshotWriter {
   std::unique_ptr<FileWriter> manifest;  // open from the start, under the name of an unfinished one
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

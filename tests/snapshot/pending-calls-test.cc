@@ -1,14 +1,14 @@
-#include "checkpoint/pending-calls.h"
+#include "vgpu/snapshot/pending-calls.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 
-#include "files.h"
+#include "../files.h"
 #include "vgpu/wire/ring.h"
 
 using namespace vgpu;
-using namespace vgpu::checkpoint;
+using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
 namespace {

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/manifest.h"
+#include "vgpu/snapshot/manifest.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/wire/arena.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::string encodeManifest(const Manifest& manifest) {
   return text;
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 // Throws kj::Exception, for a person: "cannot `doing` `path`: …".
 [[noreturn]] void cannotSave(const char* doing, const std::string& path, int error);
@@ -44,4 +44,4 @@ class SnapshotTarget {
   std::vector<File> files;
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

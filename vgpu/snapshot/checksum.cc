@@ -1,9 +1,9 @@
-#include "checkpoint/checksum.h"
+#include "vgpu/snapshot/checksum.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 std::string textOf(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
@@ -25,4 +25,4 @@ std::string Checksum::text() const { return textOf(XXH3_128bits_digest(&state->x
 
 std::string checksumOf(std::span<const std::byte> bytes) { return textOf(XXH3_128bits(bytes.data(), bytes.size())); }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

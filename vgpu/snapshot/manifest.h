@@ -7,14 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/snapshot-reader.h"
-#include "checkpoint/snapshot.h"
+#include "vgpu/snapshot/snapshot-reader.h"
 #include "vgpu/objects/state-table.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 constexpr uint64_t snapshotVersion = 6;
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
+
+struct Identity {
+  std::string session, name, program;
+  int pid = 0;
+  std::string reattach;  // the socket at which its program waits (tools/vgpud/state-directory.h)
+};
 
 struct Device {
   std::string name, uuid;  // 32 hexadecimal digits
@@ -52,7 +57,7 @@ struct Manifest {
 std::string encodeManifest(const Manifest& manifest);
 
 // Who the snapshot in `directory` is of. Throws as readManifest() does, and keeps nothing else in memory: a daemon asks.
-Identity readIdentity(const SnapshotReader& directory);
+Identity readIdentity(const std::string& directory);
 
 // The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field. What rows of
 // state mean is not looked at: requireValid() does, in state.h.
@@ -61,4 +66,4 @@ Manifest readManifest(const SnapshotReader& directory);
 // A JSON text with the line that seals it.
 std::string sealManifest(const std::string& json);
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -1,4 +1,4 @@
-#include "checkpoint/snapshot-reader.h"
+#include "vgpu/snapshot/snapshot-reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "vgpu/base/fail.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::vector<std::byte> SnapshotReader::readWhole(const char* name, const FileSum
   return bytes;
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 // As 32 hexadecimal digits.
 std::string checksumOf(std::span<const std::byte> bytes);
@@ -32,4 +32,4 @@ class Checksum {
   std::unique_ptr<State> state;
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

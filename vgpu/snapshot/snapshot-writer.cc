@@ -1,4 +1,4 @@
-#include "checkpoint/snapshot-writer.h"
+#include "vgpu/snapshot/snapshot-writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include "vgpu/base/fault-point.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -73,4 +73,4 @@ void SnapshotWriter::publish(const std::string& text) {
   if (target) target->keep();
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checksum.h"
-#include "checkpoint/snapshot-files.h"
+#include "vgpu/snapshot/checksum.h"
+#include "vgpu/snapshot/snapshot-files.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 // A file of a snapshot, read from its beginning. Its size is compared when it is opened, its checksum by finish().
 class FileReader {
@@ -56,4 +56,4 @@ class SnapshotReader {
   kj::AutoCloseFd directory;
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

@@ -12,7 +12,7 @@
 
 #include "vgpu/wire/segment.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 constexpr uint64_t maxPendingCallsBytes = ringBytes + slabCount * (slabBytes + 16) + 4096;
 
@@ -41,4 +41,4 @@ void requireSamePlace(const PendingCalls& pending, const Segment& segment);
 // Writes the frames to their positions, their sequence numbers last, and the slabs' bytes.
 void putBack(const PendingCalls& pending, const Segment& segment);
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

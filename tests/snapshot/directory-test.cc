@@ -1,6 +1,6 @@
 // A snapshot's directory: all or nothing, and nothing but plain files of the right size and content.
-#include "checkpoint/snapshot-reader.h"
-#include "checkpoint/snapshot-writer.h"
+#include "vgpu/snapshot/snapshot-reader.h"
+#include "vgpu/snapshot/snapshot-writer.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files.h"
+#include "../files.h"
 
 using namespace vgpu;
-using namespace vgpu::checkpoint;
+using namespace vgpu::snapshot;
 using namespace vgpu::test;
 
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/snapshot-target.h"
+#include "vgpu/snapshot/snapshot-target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "checkpoint/snapshot-files.h"
+#include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/base/fail.h"
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 namespace {
 
@@ -115,4 +115,4 @@ void SnapshotTarget::discard() {
   }
 }
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot

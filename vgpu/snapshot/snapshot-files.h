@@ -4,7 +4,7 @@
 // whoever may write next to us leads anywhere else. Private to their owner: directory 0700, files 0600.
 #pragma once
 
-namespace vgpu::checkpoint {
+namespace vgpu::snapshot {
 
 constexpr const char* manifestFile = "manifest.json";
 constexpr const char* unfinishedManifest = "manifest.json.new";
@@ -15,4 +15,4 @@ constexpr const char* pendingCallsFile = "pending-calls";
 constexpr const char* outputFile = "output";
 constexpr const char* dataFiles[] = {objectsFile, blobsFile, bytesFile, pendingCallsFile, outputFile};
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu::snapshot
