@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -11,14 +12,27 @@
 
 namespace vgpu::client {
 
+template <typename Value>
+Value valueOf(const Value& value) {
+  return value;
+}
+template <typename Value>
+Value valueOf(const std::atomic<Value>& value) {
+  return value.load(std::memory_order_relaxed);
+}
+
+// What `read` gives of an object, or `otherwise` if the handle was null.
+template <typename Entry, typename Read, typename Value>
+auto valueOr(Entry* entry, Read read, Value otherwise) {
+  return entry != nullptr ? read(*entry) : static_cast<decltype(read(*entry))>(otherwise);
+}
+
 template <typename Out, typename Value>
 void answer(Out* out, const Value& value) {
-  if constexpr (std::is_same_v<Out, Value>) {
+  if constexpr (std::is_same_v<Out, Value> || std::is_null_pointer_v<Value>) {
     *out = value;
-  } else if constexpr (std::is_class_v<Value>) {
-    *out = fromWire<Out>(value.load());  // atomic
   } else {
-    *out = fromWire<Out>(toWire(value));
+    *out = fromWire<Out>(toWire(valueOf(value)));
   }
 }
 // The text lives as long as the object that it belongs to.

@@ -12,11 +12,6 @@ bool exists(const Thread& thread, CUdevice device) {
   return device >= 0 && static_cast<size_t>(device) < thread.session.devices.size();
 }
 
-void makeCurrent(Thread& thread, uint64_t context) {
-  thread.contextStack.push_back(context);
-  thread.contextChanged();
-}
-
 void leaveCurrent(Thread& thread) {
   thread.contextStack.pop_back();
   thread.contextChanged();
@@ -28,7 +23,7 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
     if (!exists(thread, device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
     thread.session.handles.find(api::Kind::CONTEXT, handle)->flags = flags;
-    makeCurrent(thread, handle);
+    thread.makeCurrent(handle);
     *context = fromWire<CUcontext>(handle);
     return CUDA_SUCCESS;
   });
@@ -58,38 +53,6 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    return endContext(thread, thread.session.primaryContext(static_cast<unsigned>(dev)));
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    auto& contexts = thread.session.contexts;
-    *flags = contexts.flagsOfPrimary(static_cast<unsigned>(dev)).load();
-    *active = contexts.isActive(static_cast<unsigned>(dev));
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    thread.session.contexts.flagsOfPrimary(static_cast<unsigned>(dev)).store(flags);
-    return CUDA_SUCCESS;
-  });
-}
-
-#undef cuCtxCreate
-VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return createContext(pctx, flags, dev);
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* parameters, unsigned int flags,
                                             CUdevice dev) {
   if (parameters != nullptr && (parameters->numExecAffinityParams != 0 || parameters->cigParams != nullptr))
@@ -114,24 +77,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
     if (!thread.contextStack.empty()) leaveCurrent(thread);
-    if (handle != 0) makeCurrent(thread, handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext* pctx) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pctx = fromWire<CUcontext>(thread.context());
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    uint64_t handle = toWire(ctx);
-    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    makeCurrent(thread, handle);
+    if (handle != 0) thread.makeCurrent(handle);
     return CUDA_SUCCESS;
   });
 }
@@ -142,50 +88,6 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
     leaveCurrent(thread);
     return CUDA_SUCCESS;
   });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
-  return enterContext([&](Thread& thread) -> CUresult {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *device = static_cast<CUdevice>(thread.device());
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    uint64_t handle = toWire(ctx);
-    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (handle == 0 && thread.contextStack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
-    *version = 3020;  // as for every context made by cuCtxCreate_v2 or later
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
-  return enterContext([&](Thread& thread) -> CUresult {
-    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto& contexts = thread.session.contexts;
-    if (contexts.isPrimary(thread.context())) return *flags = contexts.flagsOfPrimary(thread.device()).load(), CUDA_SUCCESS;
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::CONTEXT, thread.context());
-    if (entry == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *flags = entry->flags;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  return enterContext([&](Thread& thread) -> CUresult {
-    auto& info = thread.session.devices[thread.device()];
-    if (least != nullptr) *least = info.leastPriority;
-    if (greatest != nullptr) *greatest = info.greatestPriority;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxSynchronize() {
-  return enter([&](Thread& thread) { return synchronizeDevice(thread, thread.device()); });
 }
 
 }  // extern "C"

@@ -1,10 +1,7 @@
-// Copies and fills: a dozen entries over three functions.
-#include "intercept/session/copy/box.h"
-#include "intercept/session/copy/engine.h"
-#include "intercept/session/entry.h"
+// Copies and fills: some forty entries over four functions.
+#include "intercept/driver/shared.h"
 
-using namespace vgpu;
-using namespace vgpu::client;
+namespace vgpu::client {
 
 namespace {
 
@@ -20,26 +17,6 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, C
   if (!insideDevice) return synchronizeStream(thread, stream);
   session.output.deliver(thread, thread.deviceOf(stream));
   return CUDA_SUCCESS;
-}
-
-// A driver entry that copies `bytes` in `stream`.
-CUresult copyIn(CUstream hStream, uint64_t destination, uint64_t source, uint64_t bytes, Completion completion, Ends ends) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    CUresult result = copyBytes(thread, destination, source, bytes, stream, completion, ends);
-    if (completion == Completion::asynchronous) return result;
-    return blockingCopyEnded(thread, stream, isOnDevice(thread, destination) && isOnDevice(thread, source), result);
-  });
-}
-
-CUresult fillIn(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
-                uint64_t width, uint64_t height) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
-  });
 }
 
 BoxEnd destinationOf(const CUDA_MEMCPY3D& copy) {
@@ -58,23 +35,6 @@ BoxEnd sourceOf(const CUDA_MEMCPY3D& copy) {
                   copy.srcPitch * copy.srcHeight};
   rows.address = rows.at(copy.srcXInBytes, copy.srcY, copy.srcZ);
   return {.memory = rows};
-}
-
-CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    BoxEnd destination = destinationOf(*copy), source = sourceOf(*copy);
-    bool pitched = copy->Height > 1 || copy->Depth > 1;
-    for (const BoxEnd* end : {&destination, &source})
-      if (pitched && end->array == 0 && end->memory.pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result =
-        copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
-    if (completion == Completion::asynchronous) return result;
-    auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
-    return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
-  });
 }
 
 // The fields that every form of the description has.
@@ -106,6 +66,40 @@ CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
   return deep;
 }
 
+}  // namespace
+
+CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream hStream, Completion completion, Ends ends) {
+  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+    CUresult result = copyBytes(thread, destination, source, bytes, stream, completion, ends);
+    if (completion == Completion::asynchronous) return result;
+    return blockingCopyEnded(thread, stream, isOnDevice(thread, destination) && isOnDevice(thread, source), result);
+  });
+}
+
+CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
+              uint64_t height) {
+  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+    return fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
+  });
+}
+
+CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    BoxEnd destination = destinationOf(*copy), source = sourceOf(*copy);
+    bool pitched = copy->Height > 1 || copy->Depth > 1;
+    for (const BoxEnd* end : {&destination, &source})
+      if (pitched && end->array == 0 && end->memory.pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
+    if (completion == Completion::asynchronous) return result;
+    auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
+    return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
+  });
+}
+
 // One address space holds every device, so it does not matter whose memory each end is.
 CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -124,11 +118,8 @@ CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completio
   return copy3D(&deep, stream, completion);
 }
 
-// A copy of a row's worth of bytes from or to an array.
-CUresult copyRow(CUstream hStream, const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, Completion completion) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+CUresult copyRow(const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, CUstream hStream, Completion completion) {
+  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [&](const BoxEnd& end) { return end.array != 0 || isOnDevice(thread, end.memory.address); };
@@ -136,76 +127,4 @@ CUresult copyRow(CUstream hStream, const BoxEnd& destination, const BoxEnd& sour
   });
 }
 
-BoxEnd inArray(CUarray array, uint64_t offset) { return {.array = toWire(array), .x = offset}; }
-BoxEnd inMemory(uint64_t address) { return {.memory = {address, 0, 0}}; }
-
-constexpr auto waits = Completion::synchronous;
-constexpr auto returns = Completion::asynchronous;
-
-}  // namespace
-
-extern "C" {
-
-#define COPY(name, parameters, stream, completion, destination, source, ...)                            \
-  VGPU_EXPORT CUresult CUDAAPI name parameters {                                                       \
-    return copyIn(stream, destination, source, n, Completion::completion, Ends{__VA_ARGS__});          \
-  }
-COPY(cuMemcpy, (CUdeviceptr d, CUdeviceptr s, size_t n), nullptr, synchronous, d, s)
-COPY(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* s, size_t n), nullptr, synchronous, d, toWire(s), true, false)
-COPY(cuMemcpyDtoH_v2, (void* d, CUdeviceptr s, size_t n), nullptr, synchronous, toWire(d), s, false, true)
-COPY(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr s, size_t n), nullptr, synchronous, d, s, true, true)
-COPY(cuMemcpyPeer, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n), nullptr, synchronous, d, s, true, true)
-COPY(cuMemcpyAsync, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, d, s)
-COPY(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* s, size_t n, CUstream on), on, asynchronous, d, toWire(s), true, false)
-COPY(cuMemcpyDtoHAsync_v2, (void* d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, toWire(d), s, false, true)
-COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream on), on, asynchronous, d, s, true, true)
-COPY(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream on), on, asynchronous, d, s,
-     true, true)
-#undef COPY
-
-#define FILL(bits, type, element)                                                                                       \
-  VGPU_EXPORT CUresult CUDAAPI cuMemsetD##bits##_v2(CUdeviceptr d, type value, size_t n) {                              \
-    return fillIn(nullptr, d, 0, value, element, n, 1);                                                                 \
-  }                                                                                                                     \
-  VGPU_EXPORT CUresult CUDAAPI cuMemsetD##bits##Async(CUdeviceptr d, type value, size_t n, CUstream stream) {           \
-    return fillIn(stream, d, 0, value, element, n, 1);                                                                  \
-  }                                                                                                                     \
-  VGPU_EXPORT CUresult CUDAAPI cuMemsetD2D##bits##_v2(CUdeviceptr d, size_t pitch, type value, size_t width,            \
-                                                      size_t height) {                                                  \
-    return fillIn(nullptr, d, pitch, value, element, width, height);                                                    \
-  }                                                                                                                     \
-  VGPU_EXPORT CUresult CUDAAPI cuMemsetD2D##bits##Async(CUdeviceptr d, size_t pitch, type value, size_t width,          \
-                                                        size_t height, CUstream stream) {                               \
-    return fillIn(stream, d, pitch, value, element, width, height);                                                     \
-  }
-FILL(8, unsigned char, 1)
-FILL(16, unsigned short, 2)
-FILL(32, unsigned int, 4)
-#undef FILL
-
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) { return copy2D(copy, nullptr, waits); }
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) { return copy2D(copy, nullptr, waits); }
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) { return copy2D(copy, stream, returns); }
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) { return copy3D(copy, nullptr, waits); }
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) { return copy3D(copy, stream, returns); }
-
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) { return copyPeers(copy, nullptr, waits); }
-VGPU_EXPORT CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-  return copyPeers(copy, stream, returns);
-}
-
-#define ROW(name, parameters, stream, completion, destination, source) \
-  VGPU_EXPORT CUresult CUDAAPI name parameters { return copyRow(stream, destination, source, n, completion); }
-ROW(cuMemcpyHtoA_v2, (CUarray d, size_t x, const void* s, size_t n), nullptr, waits, inArray(d, x), inMemory(toWire(s)))
-ROW(cuMemcpyAtoH_v2, (void* d, CUarray s, size_t x, size_t n), nullptr, waits, inMemory(toWire(d)), inArray(s, x))
-ROW(cuMemcpyHtoAAsync_v2, (CUarray d, size_t x, const void* s, size_t n, CUstream on), on, returns, inArray(d, x),
-    inMemory(toWire(s)))
-ROW(cuMemcpyAtoHAsync_v2, (void* d, CUarray s, size_t x, size_t n, CUstream on), on, returns, inMemory(toWire(d)),
-    inArray(s, x))
-ROW(cuMemcpyDtoA_v2, (CUarray d, size_t x, CUdeviceptr s, size_t n), nullptr, waits, inArray(d, x), inMemory(s))
-ROW(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray s, size_t x, size_t n), nullptr, waits, inMemory(d), inArray(s, x))
-ROW(cuMemcpyAtoA_v2, (CUarray d, size_t to, CUarray s, size_t from, size_t n), nullptr, waits, inArray(d, to),
-    inArray(s, from))
-#undef ROW
-
-}  // extern "C"
+}  // namespace vgpu::client

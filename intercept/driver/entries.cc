@@ -1,4 +1,5 @@
 // The entries as data: cuGetProcAddress, and entries that a session does not support.
+#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
 #include <cudaProfiler.h>
 
 #include <map>
@@ -6,18 +7,6 @@
 
 #include "intercept/session/entry.h"
 #include "vgpu/api/driver-entries.h"
-
-// Versions that cuda.h no longer declares under their own names.
-#undef cuEventElapsedTime
-extern "C" CUresult CUDAAPI cuEventElapsedTime(float*, CUevent, CUevent);
-extern "C" CUresult CUDAAPI cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
-
-#undef cuGetProcAddress
-extern "C" CUresult CUDAAPI cuGetProcAddress(const char*, void**, int, cuuint64_t);
-
-#define PER_THREAD(entry, name) extern "C" void name();
-#include "cuda-per-thread.inc"
-#undef PER_THREAD
 
 namespace {
 
@@ -95,12 +84,5 @@ VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn,
   }
   return found.function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-
-VGPU_EXPORT CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-  return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuProfilerStart() { return CUDA_SUCCESS; }
-VGPU_EXPORT CUresult CUDAAPI cuProfilerStop() { return CUDA_SUCCESS; }
 
 }  // extern "C"

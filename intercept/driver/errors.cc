@@ -2,11 +2,9 @@
 #include <cuda.h>
 #include <driver_types.h>
 
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
-namespace {
-
-const char* nameOfError(CUresult error) {
+const char* vgpu::client::nameOfError(CUresult error) {
   switch (error) {
 #define ERROR(name) \
   case name: return #name;
@@ -15,6 +13,8 @@ const char* nameOfError(CUresult error) {
     default: return nullptr;
   }
 }
+
+namespace {
 
 const char* textOfError(CUresult error) {
   struct Text {
@@ -35,16 +35,8 @@ const char* textOfError(CUresult error) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr) {
-  if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pStr = nameOfError(error);
-  return *pStr != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr) {
-  if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pStr = nameOfError(error) != nullptr ? textOfError(error) : nullptr;
-  return *pStr != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return vgpu::client::giveText(pStr, vgpu::client::nameOfError(error) != nullptr ? textOfError(error) : nullptr);
 }
 
 }  // extern "C"

@@ -1,19 +1,10 @@
 // Events: the GPU writes each record's position into the completion word of its stream, so queries and waits need no worker.
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {
-
-template <typename Body>
-CUresult withEvent(CUevent event, Body&& body) {
-  return enter([&](Thread& thread) -> CUresult {
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
-    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return body(thread, *entry);
-  });
-}
 
 // The checks that cuEventElapsedTime makes of each end before it computes the time.
 CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
@@ -49,25 +40,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    if (phEvent == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    NewHandle made(thread, api::Kind::EVENT);
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, made.get());
-    entry->flags = Flags;
-    Call<api::Cuda::EventCreateParams> frame(thread, api::Method::eventCreate);
-    frame->setPhEvent(made.get());
-    frame->setFlags(Flags);
-    if (CUresult error = frame.post()) return error;
-    *phEvent = fromWire<CUevent>(made.keep());
-    return CUDA_SUCCESS;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
-  return withEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+  return onEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -86,37 +60,8 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
-  if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_NOT_SUPPORTED;  // external records exist in graphs only
-  return cuEventRecord(hEvent, hStream);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuEventQuery(CUevent hEvent) {
-  return withEvent(hEvent, [](Thread& thread, ObjectEntry& event) { return queryEvent(thread, event); });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent hEvent) {
-  return withEvent(hEvent, [](Thread& thread, ObjectEntry& event) { return synchronizeEvent(thread, event); });
-}
-
-#undef cuEventElapsedTime
-VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
-  return elapsed(pMilliseconds, hStart, hEnd);
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
   return elapsed(pMilliseconds, hStart, hEnd);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent) {
-  return withEvent(hEvent, [&](Thread& thread, ObjectEntry&) -> CUresult {
-    Call<api::Cuda::EventDestroyParams> frame(thread.of(toWire(hEvent)), api::Method::eventDestroy);
-    frame->setHEvent(toWire(hEvent));
-    if (CUresult error = frame.post()) return error;
-    thread.destroy(api::Kind::EVENT, toWire(hEvent));
-    thread.session.elapsedTimes.forget(toWire(hEvent));
-    return CUDA_SUCCESS;
-  });
 }
 
 }  // extern "C"

@@ -141,29 +141,4 @@ VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_att
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return withFunction(func, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (paramOffset == nullptr || paramIndex >= layout.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-    *paramOffset = layout.parameters[paramIndex].offset;
-    if (paramSize != nullptr) *paramSize = layout.parameters[paramIndex].bytes;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc) {
-  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *name = layout.name.c_str();
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
-  return withFunction(hfunc, [&](Thread&, FunctionLayout& layout) -> CUresult {
-    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *hmod = fromWire<CUmodule>(layout.module);
-    return CUDA_SUCCESS;
-  });
-}
-
 }  // extern "C"

@@ -1,19 +1,14 @@
 // Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
 #include <cstring>
 
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {
 
-struct Shape {
-  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
-  bool cooperative = false;
-};
-
-bool isOnDevice(const DeviceInfo& device, const Shape& shape) {
+bool isOnDevice(const DeviceInfo& device, const LaunchShape& shape) {
   auto within = [&](unsigned value, CUdevice_attribute limit) {
     return value != 0 && value <= static_cast<unsigned>(device.attribute(limit));
   };
@@ -34,7 +29,7 @@ CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t 
 }
 
 // All blocks of a cooperative launch are on the device at once.
-CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const Shape& shape, uint64_t threads) {
+CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const LaunchShape& shape, uint64_t threads) {
   if (device.attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
   int resident = 0;
   if (CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, function, static_cast<int>(threads),
@@ -48,7 +43,7 @@ CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const S
 }
 
 // The errors that CUDA returns at the launch because of the device's and the function's properties (docs/refusals.md).
-CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const Shape& shape) {
+CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   if (!isOnDevice(device, shape)) return CUDA_ERROR_INVALID_VALUE;
   if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
@@ -95,17 +90,34 @@ struct Parameters {
   }
 };
 
-CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStream, void** kernelParams, void** extra) {
+// Attributes of a launch that we know. False if one is asked for that we do not have.
+bool readAttributes(const CUlaunchConfig& config, LaunchShape& shape) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    auto& attribute = config.attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;  // a hint
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        if (attribute.value.clusterDim.x * attribute.value.clusterDim.y * attribute.value.clusterDim.z != 1) return false;
+        break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
   Session& session = thread.session;
   ObjectEntry* entry = session.handles.find(api::Kind::FUNCTION, toWire(f));
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const FunctionLayout& function = *entry->function;
   uint64_t stream = toWire(hStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
-    if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
-    Parameters parameters;
-    if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
+  if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
+  if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
+  Parameters parameters;
+  if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread.of(stream), api::Method::launchKernel, dataWords(function.parameterBytes));
@@ -123,54 +135,21 @@ CUresult launch(Thread& thread, CUfunction f, const Shape& shape, CUstream hStre
   return frame.post();
 }
 
-// Attributes of a launch that we know. False if one is asked for that we do not have.
-bool readAttributes(const CUlaunchConfig& config, Shape& shape) {
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    auto& attribute = config.attrs[i];
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;  // a hint
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        if (attribute.value.clusterDim.x * attribute.value.clusterDim.y * attribute.value.clusterDim.z != 1) return false;
-        break;
-      default: return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
+CUresult vgpu::client::launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra) {
+  return enter([&](Thread& thread) { return post(thread, function, shape, stream, kernelParams, extra); });
+}
+
 extern "C" {
-
-VGPU_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                            unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                            unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
-                                            void** extra) {
-  return enter([&](Thread& thread) {
-    Shape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
-    return launch(thread, f, shape, hStream, kernelParams, extra);
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                                       unsigned int gridDimZ, unsigned int blockDimX,
-                                                       unsigned int blockDimY, unsigned int blockDimZ,
-                                                       unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
-  return enter([&](Thread& thread) {
-    Shape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, true};
-    return launch(thread, f, shape, hStream, kernelParams, nullptr);
-  });
-}
 
 VGPU_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
   return enter([&](Thread& thread) -> CUresult {
     if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    Shape shape{config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+    LaunchShape shape{config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                 config->blockDimY, config->blockDimZ, config->sharedMemBytes};
     if (!readAttributes(*config, shape)) return CUDA_ERROR_NOT_SUPPORTED;
-    return launch(thread, f, shape, config->hStream, kernelParams, extra);
+    return post(thread, f, shape, config->hStream, kernelParams, extra);
   });
 }
 

@@ -145,19 +145,6 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t*
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    if (pp == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocateHost(thread, bytesize, Flags, HostKind::pinned, address)) return error;
-    *pp = fromWire<void*>(address);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemAllocHost_v2(void** pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
-
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
   return enter([&](Thread& thread) -> CUresult {
     auto found = thread.session.memory.findHost(toWire(p));
@@ -173,20 +160,6 @@ VGPU_EXPORT CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsi
     if ((Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // a device's memory is not the host's
     return thread.session.memory.registerHost(thread, toWire(p), bytesize, Flags);
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemHostUnregister(void* p) {
-  return enter([&](Thread& thread) { return thread.session.memory.unregisterHost(thread, toWire(p)); });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (dptr == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocateHost(thread, bytesize, 0, HostKind::managed, address)) return error;
-    *dptr = address;
-    return CUDA_SUCCESS;
   });
 }
 

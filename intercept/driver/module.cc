@@ -87,14 +87,6 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* im
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
-  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
-  return cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname) {
   if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return answerOf([&]() -> CUresult {
@@ -158,12 +150,6 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* byt
     if (bytes != nullptr) *bytes = known->bytes;
     return CUDA_SUCCESS;
   });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *mode = CU_MODULE_EAGER_LOADING;
-  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

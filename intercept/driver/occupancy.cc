@@ -8,7 +8,7 @@ namespace vgpu::client {
 namespace {
 
 KnownReplies::Question questionOf(const ResidentBlock& block) {
-  return {api::Method::occupancyBlocks, {static_cast<uint32_t>(block.size), block.sharedBytes, block.flags}};
+  return {api::Method::occupancyTable, {static_cast<uint32_t>(block.size), block.sharedBytes, block.flags}};
 }
 
 std::vector<ResidentBlock> unknownOf(const std::vector<ResidentBlock>& blocks, const KnownReplies& replies) {
@@ -90,20 +90,6 @@ using namespace vgpu::client;
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
-                                                                                  int blockSize, size_t dynamicSMemSize,
-                                                                                  unsigned int flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (numBlocks == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return activeBlocks(thread, func, {blockSize, dynamicSMemSize, flags}, *numBlocks);
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
-                                                                         size_t dynamicSMemSize) {
-  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
-}
-
 // The block size with the most resident threads; the largest of equals, as the driver chooses. The program is called back
 // before anything is asked for.
 VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
@@ -132,42 +118,6 @@ VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, 
     }
     *blockSize = bestBlock;
     *minGridSize = bestBlocks * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
-                                                                     int blockSize) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (dynamicSmemSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    FunctionLayout* layout = findLayout(thread, func);
-    if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    KnownReplies& replies = layout->replies;
-    const KnownReplies::Question question{
-        api::Method::occupancyShared, {static_cast<uint32_t>(numBlocks), static_cast<uint32_t>(blockSize)}};
-    auto known = replies.find(question);
-    if (!known) {
-      uint64_t generation = replies.generation();
-      Call<api::Cuda::OccupancySharedParams> frame(thread.of(toWire(func)), api::Method::occupancyShared);
-      frame->setFunc(toWire(func));
-      frame->setNumBlocks(numBlocks);
-      frame->setBlockSize(blockSize);
-      if (CUresult error = frame.call()) return error;
-      known = frame.results<api::Cuda::OccupancySharedResults>().getDynamicSmemSize();
-      replies.keep(generation, question, *known);
-    }
-    *dynamicSmemSize = *known;
-    return CUDA_SUCCESS;
-  });
-}
-
-// The preference between cache and shared memory goes into every kernel's occupancy.
-VGPU_EXPORT CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config) {
-  return enter([&](Thread& thread) -> CUresult {
-    Call<api::Cuda::CtxSetCacheConfigParams> frame(thread, api::Method::ctxSetCacheConfig);
-    frame->setConfig(config);
-    if (CUresult error = frame.call()) return error;
-    ++thread.session.functionChanges[frame.device()];
     return CUDA_SUCCESS;
   });
 }

@@ -1,23 +1,10 @@
 // Stream-ordered allocation and pools: decisions of the client, like every allocation (session/stream-pools.h).
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
 
 namespace {
-
-CUresult allocate(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream hStream) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream), address = 0;
-    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
-    CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
-    if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
-    *dptr = address;
-    return CUDA_SUCCESS;
-  });
-}
 
 // Runs `body` with the pools and the one that the program names. CUDA_ERROR_INVALID_VALUE if there is none.
 template <typename Body>
@@ -72,21 +59,23 @@ uint64_t* numberOf(StreamPool& pool, CUmemPool_attribute attribute) {
 
 }  // namespace
 
+CUresult vgpu::client::allocateInStream(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream hStream) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t stream = toWire(hStream), address = 0;
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
+    CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
+    if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
+    *dptr = address;
+    return CUDA_SUCCESS;
+  });
+}
+
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return allocate(dptr, bytesize, nullptr, hStream);
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
-                                                     CUstream hStream) {
-  return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : allocate(dptr, bytesize, pool, hStream);
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
     return thread.session.memory.freeOrdered(thread, dptr, stream);
   });
 }
@@ -162,22 +151,6 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemo
   return withPool(pool, [&](StreamPools&, StreamPool& found) {
     bool own = location->id == static_cast<int>(found.device);
     *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
-  if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return withDevice(dev, [&](StreamPools& pools, unsigned device) {
-    *pool_out = pools.defaultOf(device);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
-  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return withDevice(dev, [&](StreamPools& pools, unsigned device) {
-    *pool = pools.currentOf(device);
     return CUDA_SUCCESS;
   });
 }

@@ -3,6 +3,104 @@
 
 #include <cuda.h>
 
+#include "intercept/driver/context-reset.h"
+#include "intercept/driver/occupancy.h"
+#include "intercept/session/copy/box.h"
+#include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
 
-namespace vgpu::client {}
+namespace vgpu::client {
+
+// ---- texts of errors (errors.cc)
+const char* nameOfError(CUresult error);  // nullptr if CUDA has no such error
+inline CUresult giveText(const char** out, const char* text) {
+  if (out != nullptr) *out = text;
+  return out == nullptr || text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// ---- launches (launch.cc)
+struct LaunchShape {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  bool cooperative = false;
+};
+CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
+
+// ---- copies and fills (copy.cc)
+constexpr auto waits = Completion::synchronous, returns = Completion::asynchronous;
+// What an entry says about its ends.
+constexpr Ends anywhere{}, toDevice{true, false}, fromDevice{false, true}, insideDevice{true, true};
+
+CUresult fill(CUstream stream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
+              uint64_t height);
+CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream stream, Completion completion, Ends ends);
+CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion);
+CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Completion completion);
+CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion);
+// A row's worth of bytes from or to an array.
+CUresult copyRow(const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, CUstream stream, Completion completion);
+inline BoxEnd inArray(CUarray array, uint64_t offset) { return {.array = toWire(array), .x = offset}; }
+inline BoxEnd inMemory(uint64_t address) { return {.memory = {address, 0, 0}}; }
+
+// ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
+CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
+
+// Pinned or managed memory.
+template <typename Pointer>
+CUresult allocateHost(Pointer* out, size_t bytes, unsigned flags, HostKind kind) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, flags, kind, address)) return error;
+    *out = fromWire<Pointer>(address);
+    return CUDA_SUCCESS;
+  });
+}
+
+// ---- streams
+// Runs `body` with the handle of a live stream as frames have it.
+template <typename Body>
+CUresult onStream(CUstream stream, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t handle = toWire(stream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    return body(thread, handle);
+  });
+}
+
+// Makes `stream` wait while `function` runs on the session's thread for host functions.
+template <typename Function>
+CUresult runInStream(CUstream stream, Function function) {
+  return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    auto completion = thread.session.completionWords.take();
+    if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
+    Call<api::Cuda::HostFunctionParams> frame(thread.of(handle), api::Method::hostFunction);
+    frame.setStream(handle);
+    frame->setLine(*completion);
+    thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), function);
+    return frame.post();
+  });
+}
+
+// ---- events
+// Runs `body` with a live event. CUDA_ERROR_INVALID_HANDLE if there is none.
+template <typename Body>
+CUresult onEvent(CUevent event, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
+    return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry);
+  });
+}
+
+// ---- textures and surfaces (texture.cc)
+CUresult destroyTexture(uint64_t value, ObjectKind kind);
+template <typename Description>
+CUresult describeTexture(uint64_t value, ObjectKind kind, Description KnownTexture::*member, Description* out) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto known = thread.session.textures.find(thread.device(), value, kind);
+    if (out == nullptr || !known) return CUDA_ERROR_INVALID_VALUE;
+    *out = (*known).*member;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client

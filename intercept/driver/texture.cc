@@ -1,6 +1,6 @@
 // Texture and surface objects. The program is given the device's own handle, because kernels find it in memory; restore
 // makes the objects have the same handles again.
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -64,17 +64,28 @@ CUresult make(Thread& thread, api::Kind kind, KnownTexture& texture, uint64_t& v
   return CUDA_SUCCESS;
 }
 
-template <typename Body>
-CUresult withKnown(uint64_t value, ObjectKind kind, const void* out, Body&& body) {
+}  // namespace
+
+CUresult vgpu::client::destroyTexture(uint64_t value, ObjectKind kind) {
   return enter([&](Thread& thread) -> CUresult {
-    auto known = thread.session.textures.find(thread.device(), value, kind);
-    if (out == nullptr || !known) return CUDA_ERROR_INVALID_VALUE;
-    body(*known);
-    return CUDA_SUCCESS;
+    auto known = thread.session.textures.take(thread.device(), value, kind);
+    if (!known) return CUDA_ERROR_INVALID_VALUE;
+    bool surface = kind == ObjectKind::surface;
+    auto destroy = [&]() -> CUresult {
+      if (surface) {
+        Call<api::Cuda::SurfaceDestroyParams> frame(thread, api::Method::surfaceDestroy);
+        frame->setSurface(known->handle);
+        return frame.post();
+      }
+      Call<api::Cuda::TextureDestroyParams> frame(thread, api::Method::textureDestroy);
+      frame->setTexture(known->handle);
+      return frame.post();
+    };
+    CUresult result = destroy();
+    if (result == CUDA_SUCCESS) thread.destroy(surface ? api::Kind::SURFACE : api::Kind::TEXTURE, known->handle);
+    return result;
   });
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -96,30 +107,6 @@ VGPU_EXPORT CUresult CUDAAPI cuTexObjectCreate(CUtexObject* pTexObject, const CU
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuTexObjectDestroy(CUtexObject texObject) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto texture = thread.session.textures.take(thread.device(), texObject, ObjectKind::texture);
-    if (!texture) return CUDA_ERROR_INVALID_VALUE;
-    Call<api::Cuda::TextureDestroyParams> frame(thread, api::Method::textureDestroy);
-    frame->setTexture(texture->handle);
-    if (CUresult error = frame.post()) return error;
-    thread.destroy(api::Kind::TEXTURE, texture->handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUtexObject texObject) {
-  return withKnown(texObject, ObjectKind::texture, pResDesc, [&](auto& known) { *pResDesc = known.resource; });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texObject) {
-  return withKnown(texObject, ObjectKind::texture, pTexDesc, [&](auto& known) { *pTexDesc = known.sampling; });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc, CUtexObject texObject) {
-  return withKnown(texObject, ObjectKind::texture, pResViewDesc, [&](auto& known) { *pResViewDesc = known.view; });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC* pResDesc) {
   return enter([&](Thread& thread) -> CUresult {
     if (pSurfObject == nullptr || pResDesc == nullptr || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
@@ -133,22 +120,6 @@ VGPU_EXPORT CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* pSurfObject, const
     if (result == CUDA_SUCCESS) *pSurfObject = value;
     return result;
   });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surfObject) {
-  return enter([&](Thread& thread) -> CUresult {
-    auto surface = thread.session.textures.take(thread.device(), surfObject, ObjectKind::surface);
-    if (!surface) return CUDA_ERROR_INVALID_VALUE;
-    Call<api::Cuda::SurfaceDestroyParams> frame(thread, api::Method::surfaceDestroy);
-    frame->setSurface(surface->handle);
-    if (CUresult error = frame.post()) return error;
-    thread.destroy(api::Kind::SURFACE, surface->handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUsurfObject surfObject) {
-  return withKnown(surfObject, ObjectKind::surface, pResDesc, [&](auto& known) { *pResDesc = known.resource; });
 }
 
 }  // extern "C"

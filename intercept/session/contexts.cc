@@ -30,4 +30,16 @@ bool Contexts::end(uint64_t context) {
   return ends;
 }
 
+unsigned Contexts::flagsOf(uint64_t context) const {
+  ObjectEntry* entry = handles.find(api::Kind::CONTEXT, context);
+  return entry == nullptr ? 0 : entry->flags.load(std::memory_order_relaxed);
+}
+
+CUresult Contexts::setFlags(uint64_t context, unsigned flags) {
+  ObjectEntry* entry = handles.find(api::Kind::CONTEXT, context);
+  if (entry == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  entry->flags.store(flags, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace vgpu::client

@@ -29,7 +29,9 @@ class Contexts {
   bool release(unsigned device, bool& last);
   bool isActive(unsigned device) const { return primaries[device].active.load(); }
 
-  std::atomic<unsigned>& flagsOfPrimary(unsigned device) { return primaries[device].flags; }
+  // As the program gave them. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
+  unsigned flagsOf(uint64_t context) const;
+  CUresult setFlags(uint64_t context, unsigned flags);
 
   // Whether it is live, and with it the objects made in it.
   bool isLive(uint64_t context) const;
@@ -44,7 +46,6 @@ class Contexts {
     uint64_t handle = 0;
     std::atomic<int> retained{0};
     std::atomic<bool> active{false};
-    std::atomic<unsigned> flags{0};
   };
 
   HandleTable& handles;

@@ -54,7 +54,7 @@ struct ObjectEntry {
   std::atomic<uint64_t> lastWork{0}; // of a stream: sequence number of its last frame
   std::atomic<uint64_t> knownDone{0};  // of a stream: everything up to this sequence number has ended
   std::atomic<uint64_t> stream{0};   // of an event: the stream in which it was last recorded
-  uint32_t flags = 0;                // of a stream, event or context
+  std::atomic<uint32_t> flags{0};    // of a stream, event or context
   int32_t priority = 0;              // of a stream
   EventRecord record;                // of an event
   uint64_t blob = 0;                 // of a module

@@ -69,6 +69,7 @@ class Session final : public SessionControl {
   const std::unique_ptr<CopyThreadPool> copyThreads;
   std::unique_ptr<Recorder> recorder;
   std::vector<DeviceInfo> devices;
+  int lastDevice() const { return static_cast<int>(devices.size()) - 1; }
   bool hasDevice(CUdevice device) const { return device >= 0 && static_cast<size_t>(device) < devices.size(); }
   int driverVersion = 0;
 

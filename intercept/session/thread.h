@@ -58,12 +58,21 @@ class Thread {
   CUresult checkContext() {
     return session.contexts.endedCount() == endedWhenLive ? CUDA_SUCCESS : lookAtContext();
   }
+  // Pushes `context`, a live one.
+  CUresult makeCurrent(uint64_t context) {
+    contextStack.push_back(context);
+    contextChanged();
+    return CUDA_SUCCESS;
+  }
   // To be called when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }
 
   // A new handle of `kind` in the current context.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
-  void destroy(api::Kind, uint64_t handle) { session.handles.destroy(handle); }
+  void destroy(api::Kind kind, uint64_t handle) {
+    session.handles.destroy(handle);
+    if (kind == api::Kind::EVENT) session.elapsedTimes.forget(handle);
+  }
   // The object of that handle has changed: known replies about it are dropped.
   void changed(api::Kind kind, uint64_t handle);
 

@@ -13,7 +13,8 @@ namespace vgpu::stub {
 
 struct Driver {
   // Loads `library` (a name for dlopen) and resolves every function of the table through its cuGetProcAddress.
-  // Throws kj::Exception naming what is missing.
+  // A function newer than CUDA 12.0 that it lacks
+  // returns CUDA_ERROR_NOT_SUPPORTED. Throws kj::Exception naming another one that is missing.
   static Driver load(const std::string& library);
 
 #define DRIVER(name) decltype(&::name) name = nullptr;

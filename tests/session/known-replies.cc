@@ -8,7 +8,7 @@ using namespace vgpu::client;
 namespace {
 
 KnownReplies::Question blocksOf(uint64_t size, uint64_t shared) {
-  return {api::Method::occupancyBlocks, {size, shared, 0}};
+  return {api::Method::occupancyTable, {size, shared, 0}};
 }
 
 }  // namespace

@@ -18,18 +18,31 @@ class ClientHalf {
 
   std::string emit() {
     std::string parameters;
-    for (auto& p : row.parameters) parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", p.type, p.name);
+    for (auto& p : row.parameters) parameters += fmt::format("{}[[maybe_unused]] {} {}", parameters.empty() ? "" : ", ", p.type, p.name);
     std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol, parameters);
-    if (row.route == Route::alias) return out + fmt::format("  return {};\n}}\n\n", row.alias);
+    if (row.route == Route::alias) {
+      for (auto& p : row.parameters)
+        for (auto& clause : row.find(p.name)) checkValue(p, clause);
+      return out + fmt::format("{}  return {};\n}}\n\n", checks, row.alias);
+    }
     for (auto& p : row.parameters) readParameter(p);
     for (auto& clause : row.clauses) readAnswer(clause);
+    if (row.level == "process") return out + checks + returns + "    return CUDA_SUCCESS;\n}\n\n";
     const char* enter = row.level == "any" ? "enterAny" : row.level == "context" ? "enterContext" : "enter";
     out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
     if (row.onWire()) out += send();
-    return out + returns + "    return CUDA_SUCCESS;\n  });\n}\n\n";
+    auto result = row.find("returns");
+    return out + fmt::format("{}    return {};\n  }});\n}}\n\n", returns, result.empty() ? "CUDA_SUCCESS" : joined(result[0]));
   }
 
  private:
+  // The words behind the first.
+  static std::string joined(const Clause& clause) {
+    std::string text;
+    for (size_t i = 1; i < clause.size(); ++i) text += (i == 1 ? "" : " ") + clause[i];
+    return text;
+  }
+
   bool isNamed(const char* word, const std::string& parameter) const {
     auto clauses = row.find(word);
     return std::any_of(clauses.begin(), clauses.end(),
@@ -74,15 +87,20 @@ class ClientHalf {
     checks += fmt::format("    if ({0} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n    NewHandle {0}Made(thread, {1});\n", p.name, kindOf(field.kind));
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
-        remembers += fmt::format("    thread.session.handles.find({0}, {1}Made.get())->{2} = {2};\n", kindOf(field.kind), p.name, clause[i]);
+        if (clause[i] != "as" && clause[i - 1] != "as")
+          remembers += fmt::format("    thread.session.handles.find({}, {}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
+                                   i + 2 < clause.size() && clause[i + 1] == "as" ? clause[i + 2] : clause[i], clause[i]);
     sets += fmt::format("    frame->set{}({}Made.get());\n", field.accessor, p.name);
     returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
   }
 
   void resolve(const Parameter& p, const Kind& kind, const Field* field) {
     bool nullable = kind.nullable && (field == nullptr || field->effect == Effect::uses);
-    checks += fmt::format("    uint64_t {0}Handle = toWire({0});\n"
-                          "    if (CUresult bad = thread.resolve({1}, {2}, {0}Handle)) return bad;\n", p.name, kindOf(kind.name), nullable);
+    checks += fmt::format("    uint64_t {0}Handle = {1};\n"
+                          "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n", p.name,
+                          isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.context() : toWire({0})", p.name)
+                                                     : fmt::format("toWire({})", p.name),
+                          kindOf(kind.name), nullable);
     if (uses(p.name + ".") || isNamed("cached", p.name))
       checks += fmt::format("    ObjectEntry* {0}Entry = thread.session.handles.find({1}, {0}Handle);\n", p.name, kindOf(kind.name)) +
                 (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
@@ -97,7 +115,7 @@ class ClientHalf {
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
   bool uses(const std::string& object) const {
     return std::any_of(row.clauses.begin(), row.clauses.end(),
-                       [&](auto& clause) { return clause.size() == 3 && clause[1] == "=" && clause[2].starts_with(object); });
+                       [&](auto& clause) { return clause.size() >= 3 && clause[1] != "else" && clause[2].starts_with(object); });
   }
 
   // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.
@@ -113,10 +131,14 @@ class ClientHalf {
     if (clause[1] == "mask") {
       condition = fmt::format("({} & ~static_cast<{}>({})) != 0", p.name, p.type, clause[2]);
     } else if (clause[1] == "in" && dots != std::string::npos) {
-      condition = fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), clause[2].substr(dots + 2));
+      condition = fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
+    } else if (clause[1] == "below") {
+      condition = fmt::format("{} >= {}", p.name, translated(clause[2]));
+    } else if (clause[1] == "owns") {
+      condition = fmt::format("locate(thread.session, {}, {}) == Where::nowhere", p.name, clause[2]);
     } else {
-      KJ_REQUIRE(clause[1] == "is", "a parameter's clause is mask, in, is, clamp or =", clause[1].c_str());
-      condition = fmt::format("{} != {}", p.name, clause[2]);
+      KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs", "a parameter's clause is mask, in, below, is, differs, owns, clamp or =", clause[1].c_str());
+      condition = fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
   }
@@ -129,7 +151,7 @@ class ClientHalf {
     const Parameter* p = row.findParameter(name);
     KJ_REQUIRE(p != nullptr, "the entry has no such parameter", name.c_str());
     if (bracket == std::string::npos) {
-      give(*p, translated(clause[2]));
+      give(*p, translated(clause[2], clause.size() > 4 && clause[3] == "else" ? clause[4] : ""));
     } else {
       std::string size = clause[0].substr(bracket + 1, clause[0].size() - bracket - 2);
       returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name, translated(clause[2]));
@@ -141,7 +163,8 @@ class ClientHalf {
     returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement) : fmt::format("    {}\n", statement);
   }
 
-  std::string translated(const std::string& source) const {
+  // `otherwise`: what a null object answers; if it is empty, zero.
+  std::string translated(const std::string& source, const std::string& otherwise = "") const {
     size_t dot = source.find('.');
     std::string object = source.substr(0, dot), rest = dot == std::string::npos ? "" : source.substr(dot + 1);
     if (object == "current") return "thread.session.devices[thread.device()]." + rest;
@@ -152,7 +175,9 @@ class ClientHalf {
     const Kind* kind = table.findKindOfType(p->type);
     KJ_REQUIRE(kind != nullptr, "what is remembered belongs to an object or a device", source.c_str());
     std::string member = fmt::format("{}Entry->{}", object, rest);
-    return kind->nullable ? fmt::format("{0}Entry == nullptr ? decltype({1}){{}} : {1}", object, member) : member;
+    if (!kind->nullable) return member;
+    return fmt::format("valueOr({0}Entry, [](auto& entry) {{ return toWire(valueOf(entry.{1})); }}, {2})", object, rest,
+                       otherwise.empty() ? "0" : otherwise);
   }
 
   std::string send() {
@@ -191,7 +216,8 @@ class ClientHalf {
 }  // namespace
 
 std::string emitClient(const Table& table) {
-  std::string out = fmt::format("{}#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include \"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
+  std::string out = fmt::format("{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
+                                "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include \"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
                                 "using namespace vgpu;\nusing namespace vgpu::client;\n\n", banner);
   for (auto& row : table.rows) {
     KJ_CONTEXT("the table's line", row.line, row.symbol.c_str());

@@ -28,6 +28,8 @@ std::string workerHalf(const Row& row) {
       } else {
         after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor, p.name);
       }
+    } else if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork) {
+      argument = fmt::format("on.stream(p.get{}())", field->accessor);
     } else if (field->effect != Effect::none) {
       argument = fmt::format("fromWire<{}>(on.handles.{}({}, p.get{}()))", p.type, field->nullable ? "getOrNull" : "get",
                              kindOf(field->kind), field->accessor);
@@ -37,6 +39,9 @@ std::string workerHalf(const Row& row) {
       argument = fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor);
     }
     arguments += (arguments.empty() ? "" : ", ") + argument;
+    for (auto& clause : row.find(p.name))
+      if (clause[1] == "owns")
+        before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n", field->accessor, clause[2]);
   }
   if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
   return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n", signatureOf(row), before,

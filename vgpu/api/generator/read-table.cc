@@ -242,9 +242,9 @@ class Reader {
 
   // Clauses that name parameters.
   static void checkNames(const Row& row, const Clause& clause) {
-    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" || clause[0] == "cached";
+    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" || clause[0] == "cached" || clause[0] == "current";
     for (size_t i = 1; names && i < clause.size(); ++i)
-      KJ_REQUIRE(row.findParameter(clause[i]) != nullptr, "the entry has no such parameter", clause[i].c_str());
+      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(clause[i]) != nullptr, "the entry has no such parameter", clause[i].c_str());
   }
 
   void finish(Row& row) {
