@@ -1,101 +1,15 @@
 #include "stub/worker/image-store.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
-#include <ctime>
-#include <string_view>
-#include <vector>
-
-#include "vgpu/base/private-folder.h"
 
 namespace vgpu::stub {
 
-namespace {
-
-constexpr std::string_view unfinishedPrefix = "new-";
-constexpr time_t unfinishedSeconds = 3600;  // nobody writes one image for longer: its writer was killed
-
-struct Entry {
-  std::string name;
-  uint64_t bytes = 0;
-  timespec used{};
-};
-
-bool isImageName(std::string_view name) {
-  return name.size() == 2 * sizeof(ImageDigest) && name.find_first_not_of("0123456789abcdef") == name.npos;
-}
-
-bool isUsedBefore(const Entry& a, const Entry& b) {
-  return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
-}
-
-std::string unfinishedName() {
-  uint64_t random = 0;
-  while (getrandom(&random, sizeof random, 0) < 0 && errno == EINTR) {
-  }
-  return fmt::format("{}{:016x}", unfinishedPrefix, random);
-}
-
-// The images in a folder. What killed writers have left is removed on the way; what is not ours is left alone.
-std::vector<Entry> listImages(int folder) {
-  std::vector<Entry> found;
-  int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* listing = again < 0 ? nullptr : fdopendir(again);
-  if (listing == nullptr) {
-    if (again >= 0) close(again);
-    return found;
-  }
-  while (dirent* entry = readdir(listing)) {
-    std::string_view name = entry->d_name;
-    struct stat status;
-    if (!isImageName(name) && !name.starts_with(unfinishedPrefix)) continue;
-    if (fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue;
-    if (isImageName(name)) {
-      found.push_back({entry->d_name, static_cast<uint64_t>(status.st_size), status.st_mtim});
-    } else if (status.st_mtim.tv_sec < time(nullptr) - unfinishedSeconds) {
-      unlinkat(folder, entry->d_name, 0);
-    }
-  }
-  closedir(listing);
-  return found;
-}
-
-// All of `parts`, in order. 0, or the system's error.
-int writeAll(int fd, std::array<iovec, 3> parts) {
-  size_t next = 0;
-  while (next < parts.size()) {
-    ssize_t count = writev(fd, &parts[next], static_cast<int>(parts.size() - next));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    auto done = static_cast<size_t>(count);
-    while (next < parts.size() && done >= parts[next].iov_len) done -= parts[next++].iov_len;
-    if (next == parts.size()) break;
-    parts[next].iov_base = static_cast<std::byte*>(parts[next].iov_base) + done;
-    parts[next].iov_len -= done;
-  }
-  return 0;
-}
-
-iovec partOf(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-}  // namespace
-
 std::optional<ImageStore> ImageStore::open(const std::string& directory, uint64_t limitBytes, std::string& problem) {
-  KJ_IF_MAYBE (folder, openPrivateFolder(directory, problem)) {
-    return ImageStore(kj::mv(*folder), directory, limitBytes);
-  }
-  return std::nullopt;
+  auto files = Store::open(directory, limitBytes, problem);
+  if (!files) return std::nullopt;
+  return ImageStore(std::move(*files));
 }
 
 std::shared_ptr<const StoredImage> ImageStore::find(const ImageDigest& digest) {
@@ -106,76 +20,33 @@ std::shared_ptr<const StoredImage> ImageStore::find(const ImageDigest& digest) {
     if (image == nullptr) return nullptr;
     mapped[digest] = image;
   }
-  utimensat(folder, hexOf(digest).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // its last use
+  files.touch(digest);
   return image;
 }
 
 std::shared_ptr<const StoredImage> ImageStore::read(const ImageDigest& digest) {
-  std::string name = hexOf(digest), damage;
-  // O_NONBLOCK: what lies there may be a pipe.
-  kj::AutoCloseFd file(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno != ELOOP) return nullptr;
+  std::string damage;
   std::optional<StoredImage> image;
-  struct stat status;
-  if (file.get() < 0 || fstat(file, &status) < 0) {
-    damage = "it is a link";
-  } else if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0) {
-    damage = "it is not a file that we alone can write";
-  } else {
-    image = StoredImage::read(file, digest, damage);
+  KJ_IF_MAYBE (file, files.find(digest, damage)) {
+    image = StoredImage::read(*file, digest, damage);
   }
   if (image) return std::make_shared<const StoredImage>(std::move(*image));
   if (damage.empty()) return nullptr;
-  spdlog::warn("the image {}/{} is removed: {}", path, name, damage);
-  unlinkat(folder, name.c_str(), 0);
+  spdlog::warn("the image {}/{} is removed: {}", files.path(), hexOf(digest), damage);
+  files.remove(digest);
   return nullptr;
 }
 
 void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts) {
-  std::string name = hexOf(digest);
-  if (faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return;  // another worker was faster
   auto head = imageFileHead(image, facts);
-  uint64_t bytes = head.size() + image.size() + 1;
-  if (bytes > limitBytes) return;
-  makeRoom(bytes);
-  if (int error = write(name, head, image)) return complain(error);
-  *heldBytes += bytes;
-}
-
-int ImageStore::write(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> image) {
-  std::string unfinished = unfinishedName();
-  kj::AutoCloseFd file(openat(folder, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return errno;
-  // Not synced: a file that a crash has torn is found out when it is read.
   std::byte last{0};
-  int error = writeAll(file, {partOf(head), partOf(image), partOf({&last, 1})});
-  if (error == 0 && renameat(folder, unfinished.c_str(), folder, name.c_str()) < 0) error = errno;
-  if (error != 0) unlinkat(folder, unfinished.c_str(), 0);
-  return error;
-}
-
-// A tenth of all that may be there goes at a time, so that a full store is not listed for every image.
-void ImageStore::makeRoom(uint64_t bytes) {
-  if (heldBytes && *heldBytes + bytes <= limitBytes) return;
-  auto images = listImages(folder);
-  uint64_t held = 0;
-  for (auto& image : images) held += image.bytes;
-  if (held + bytes > limitBytes) {
-    std::sort(images.begin(), images.end(), isUsedBefore);
-    uint64_t wanted = std::min(limitBytes - bytes, limitBytes / 10 * 9);
-    for (auto& image : images) {
-      if (held <= wanted) break;
-      if (unlinkat(folder, image.name.c_str(), 0) < 0 && errno != ENOENT) continue;
-      held -= image.bytes;
-    }
-  }
-  heldBytes = held;
+  if (int error = files.add(digest, {head, image, {&last, 1}})) complain(error);
 }
 
 void ImageStore::complain(int error) {
   if (complained) return;
   complained = true;
-  spdlog::warn("images are not kept in {}: {}. Programs go on, and send their images again", path, strerror(error));
+  spdlog::warn("images are not kept in {}: {}. Programs go on, and send their images again", files.path(), strerror(error));
 }
 
 }  // namespace vgpu::stub

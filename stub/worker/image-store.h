@@ -1,15 +1,11 @@
-// The module images that this node has seen, in a folder of files named by the SHA-256 of what they hold
-// (docs/image-cache.md). A program that names an image's digest need not send the image.
+// The module images that this node has seen, with what was found out about each (docs/image-cache.md), in a store
+// (vgpu/store/store.h). A program that names an image's digest need not send the image.
 //
-// Owns the folder's descriptor. Used by the working thread alone. Any number of workers use one folder at the same time
-// without a lock: a file has its name only once it is whole, is never changed then, and stays mapped where it is
-// removed.
+// Used by the working thread alone.
 //
 // Nothing here can fail a program: what cannot be read is absent, what cannot be written is not kept, which is logged
 // once. A suspend keeps nothing of it: a snapshot holds the images themselves.
 #pragma once
-
-#include <kj/io.h>
 
 #include <cstdint>
 #include <map>
@@ -18,6 +14,7 @@
 #include <string>
 
 #include "stub/worker/image-file.h"
+#include "vgpu/store/store.h"
 
 namespace vgpu::stub {
 
@@ -35,17 +32,11 @@ class ImageStore {
   void add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts);
 
  private:
-  ImageStore(kj::AutoCloseFd folder, std::string path, uint64_t limitBytes)
-      : folder(kj::mv(folder)), path(std::move(path)), limitBytes(limitBytes) {}
+  explicit ImageStore(Store files) : files(std::move(files)) {}
   std::shared_ptr<const StoredImage> read(const ImageDigest& digest);
-  int write(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> image);
-  void makeRoom(uint64_t bytes);
   void complain(int error);
 
-  kj::AutoCloseFd folder;
-  std::string path;
-  uint64_t limitBytes;
-  std::optional<uint64_t> heldBytes;  // as far as we know: others add too. Counted again when it reaches the limit
+  Store files;
   bool complained = false;
   std::map<ImageDigest, std::weak_ptr<const StoredImage>> mapped;  // as many as the folder has had
 };

@@ -164,8 +164,8 @@ TestSession::TestSession()
     : segmentFile(Segment::create()),
       arenaFile(MemoryFile::create("vgpu-test-arena", hostArenaBytes)),
       mapped(std::make_unique<Segment>(segmentFile)),
-      counterMemory(MemoryFile::create("vgpu-test-counters", sizeof(stub::ImageCounters))),
-      counters(new (counterMemory.data()) stub::ImageCounters{}) {
+      counterMemory(MemoryFile::create("vgpu-test-counters", sizeof(ImageCounters))),
+      counters(new (counterMemory.data()) ImageCounters{}) {
   std::filesystem::create_directory(scratch.path + "/list");
 }
 
@@ -179,7 +179,7 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings)
     auto caught = kj::runCatchingExceptions([&] {
       static stub::Driver driver = stub::Driver::load(VGPU_EMULATOR);
       auto store = openStore(imageStore);
-      stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) stub::ImageCounters{}});
+      stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) ImageCounters{}});
       worker.attach(share(segmentFile), share(arenaFile));
       body(worker);
     });

@@ -43,7 +43,7 @@ class TestSession {
 
   ScratchDirectory scratch;  // `list` and snapshots
   std::string imageStore;    // folder of the store that workers have; empty: they have none
-  stub::ImageCounters& images() { return *counters; }  // of the last worker
+  ImageCounters& images() { return *counters; }  // of the last worker
   Segment& segment() { return *mapped; }
 
  private:
@@ -52,7 +52,7 @@ class TestSession {
   MemoryFile segmentFile, arenaFile;
   std::unique_ptr<Segment> mapped;
   Mapping counterMemory;
-  stub::ImageCounters* counters;
+  ImageCounters* counters;
   std::vector<RecordedFrame> recorded;
 };
 

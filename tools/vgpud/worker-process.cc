@@ -72,7 +72,7 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
   request.arguments = {"vgpu-worker", "--device", kind.device};
   request.arguments.insert(request.arguments.end(), kind.arguments.begin(), kind.arguments.end());
   request.environment = workerEnvironment(kind);
-  MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(stub::ImageCounters));
+  MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(ImageCounters));
   counters = Mapping(memory);
   request.inherits = {{theirs.get(), workerSocket}, {memory.fd(), workerCounters}};
   request.deathSignal = SIGKILL;
@@ -88,8 +88,8 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
 
 WorkerProcess::~WorkerProcess() noexcept(false) { kill(); }
 
-const stub::ImageCounters& WorkerProcess::images() const {
-  return *static_cast<const stub::ImageCounters*>(static_cast<const void*>(counters.data()));
+const ImageCounters& WorkerProcess::images() const {
+  return *static_cast<const ImageCounters*>(static_cast<const void*>(counters.data()));
 }
 
 void WorkerProcess::kill() { syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0); }

@@ -49,10 +49,10 @@ std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
 }
 
 int serve(const WorkerOptions& options) {
-  Mapping counters(MemoryFile::adopt(countersFile, sizeof(stub::ImageCounters), sizeof(stub::ImageCounters)));
+  Mapping counters(MemoryFile::adopt(countersFile, sizeof(ImageCounters), sizeof(ImageCounters)));
   auto store = openStore(options);
   int outputFile = stub::DeviceOutput::redirect();
-  stub::Images images{store ? &*store : nullptr, new (counters.data()) stub::ImageCounters{}};
+  stub::Images images{store ? &*store : nullptr, new (counters.data()) ImageCounters{}};
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
