@@ -112,6 +112,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   faultPoint("resume.recipes-replayed");
   runStep(on, manifest.state, &stub::KindModule::compare);
   uint64_t deviceBytes = bytesOf(manifest.state);
+  if (deviceBytes != manifest.deviceBytes)
+    directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
   Phase memory(progress, "memory", deviceBytes);
   restoreBytes(on, pipeline, bytes, manifest.state, [&](size_t count) { memory.advance(count); });
   setClocks(on, manifest);

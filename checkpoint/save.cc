@@ -54,6 +54,7 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   manifest.objectCount = objectCount;
   manifest.blobs = blobsOf(on);
   manifest.state = saveState(on);
+  manifest.deviceBytes = bytesOf(manifest.state);
   return manifest;
 }
 
@@ -85,8 +86,7 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
-  uint64_t deviceBytes = bytesOf(manifest.state);
-  Phase phase(progress, "memory", deviceBytes);
+  Phase phase(progress, "memory", manifest.deviceBytes);
   FileWriter file = directory.create(bytesFile);
   saveBytes(on, pipeline, file, manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
@@ -98,7 +98,7 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   std::string text = encodeManifest(manifest);
   directory.publish(text);
 
-  Report report{.deviceBytes = deviceBytes,
+  Report report{.deviceBytes = manifest.deviceBytes,
                 .storedBytes = text.size(),
                 .objects = records.size(),
                 .pendingCalls = pending.frameCount};

@@ -18,11 +18,6 @@ void forTables(const StateTables& state, Visit visit) {
     if (auto table = state.find(kind->name); table != state.end()) visit(*kind, table->second);
 }
 
-bool hasColumns(const Row& row, std::string_view columns) {
-  auto isOf = [](const Cell& cell, char type) { return cell.index() == std::string_view("nts").find(type); };
-  return std::ranges::equal(row, columns, isOf);
-}
-
 // A row with bytes, an item of the file.
 struct Item {
   const KindModule* kind;

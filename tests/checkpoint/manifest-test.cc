@@ -6,6 +6,7 @@
 
 #include "checkpoint/state.h"
 #include "../files.h"
+#include "../manifest-text.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -20,12 +21,13 @@ Manifest sample() {
   Manifest m;
   m.software = "0.1.0";
   m.created = 1'700'000'000;
-  m.identity = {"id", "name", "/bin/program", 1234, "/run/sessions/id/reattach.sock"};
+  m.identity = {"id", "name", "/bin/program", 1234, 1000, "/run/sessions/id/reattach.sock"};
   m.devices = {{"GPU", "00112233445566778899aabbccddeeff", 4096, 90, 12.5}, {"GPU", "ff", 4096, 90, 0.1}};
   m.arenas = arenasOfThisBuild();
   m.barrier = 64;
   m.head = 192;
   m.objectCount = 3;
+  m.deviceBytes = 4413;
   m.blobs = {{1, 100}};
   m.state["memory"] = {number(0, 0x2000'0000'0000, 4096), number(1, 0x2100'0000'0000, 1)};
   m.state["blocks"] = {number(77, 0x5000'0000'0000, 64 << 20), number(78, 0x5000'0800'0000, 32 << 20)};
@@ -46,10 +48,9 @@ Manifest readText(const ScratchDirectory& scratch, const std::string& text) {
 // The sample with `change` applied to its JSON, sealed as a writer of ours would.
 template <typename Change>
 std::string changed(Change change) {
-  std::string text = encodeManifest(sample());
-  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  auto json = manifestOf(encodeManifest(sample()));
   change(json);
-  return sealManifest(json.dump());
+  return sealed(json);
 }
 
 }  // namespace
@@ -113,12 +114,30 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["eventTimes"][0][1] = 3; }, "state eventTimes: row 0 makes no sense");
 }
 
-TEST_CASE("identity is read from the manifest alone") {
+TEST_CASE("the header is read without the tables, whatever is behind it") {
   ScratchDirectory scratch;
-  writeFile(scratch.path + "/manifest.json", encodeManifest(sample()));
-  CHECK(readIdentity(scratch.path).reattach == "/run/sessions/id/reattach.sock");
-  CHECK_THROWS_WITH_AS(readIdentity(scratch.path + "/absent"), doctest::Contains("cannot open the snapshot"),
-                       kj::Exception);
+  std::string text = encodeManifest(sample());
+  size_t end = text.find('\n', text.find('\n') + 1) + 1;
+  auto header = [&](const std::string& written) {
+    writeFile(scratch.path + "/manifest.json", written);
+    return readHeader(SnapshotReader(scratch.path));
+  };
+  Header read = header(text.substr(0, end) + std::string(128 << 20, 'x'));
+  CHECK(read.identity.reattach == "/run/sessions/id/reattach.sock");
+  CHECK(read.identity.owner == 1000);
+  CHECK(read.deviceBytes == 4413);
+  CHECK(read.devices.size() == 2);
+  CHECK(read.files.at("bytes").bytes == 10);
+  CHECK_THROWS_WITH_AS(readText(scratch, text.substr(0, end) + std::string(1000, 'x')), doctest::Contains("checksum"), kj::Exception);
+  CHECK_THROWS_WITH_AS(header(text.substr(0, end - 1)), doctest::Contains("checksum"), kj::Exception);
+  CHECK_THROWS_WITH_AS(header(std::string(1 << 20, ' ') + text), doctest::Contains("checksum"), kj::Exception);
+  CHECK_THROWS_WITH_AS(readText(scratch, text + "x"), doctest::Contains("checksum: something is behind"), kj::Exception);
+}
+
+TEST_CASE("a program whose name is too long for a header is not saved") {
+  Manifest m = sample();
+  m.identity.program = std::string(maxHeaderBytes, 'x');
+  CHECK_THROWS_WITH_AS(encodeManifest(m), doctest::Contains("header would be too long"), kj::Exception);
 }
 
 TEST_CASE("a name that is no text does not keep a program from being saved") {
@@ -158,7 +177,7 @@ TEST_CASE("a manifest of another format version is refused by that") {
 
 TEST_CASE("a sealed manifest with a field that is missing, or of another type, is refused by the field's name") {
   ScratchDirectory scratch;
-  auto fields = nlohmann::json::parse(changed([](auto&) {}).substr(0, changed([](auto&) {}).find('\n')));
+  auto fields = manifestOf(encodeManifest(sample()));
   for (auto& [name, value] : fields.items()) {
     if (name == "format") continue;
     CAPTURE(name);
@@ -175,6 +194,6 @@ TEST_CASE("a sealed manifest with a field that is missing, or of another type, i
                        doctest::Contains("field pending-calls"), kj::Exception);
   CHECK_THROWS_WITH_AS(readText(scratch, changed([](auto& json) { json["format"] = "tar"; })),
                        doctest::Contains("describes no snapshot"), kj::Exception);
-  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,")), doctest::Contains("describes no snapshot"),
+  CHECK_THROWS_WITH_AS(readText(scratch, sealManifest("[1,", "{}")), doctest::Contains("describes no snapshot"),
                        kj::Exception);
 }

@@ -333,6 +333,6 @@ void requireFinished(TestSession& session) {
   KJ_REQUIRE(deferred == 0, "the place of freed memory is not free", deferred);
 }
 
-snapshot::Identity someIdentity() { return {"5e55", "test", "/bin/test", 4242, "vgpu-test"}; }
+snapshot::Identity someIdentity() { return {"5e55", "test", "/bin/test", 4242, 1000, "vgpu-test"}; }
 
 }  // namespace vgpu::test

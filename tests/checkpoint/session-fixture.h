@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../manifest-text.h"
 #include "vgpu/snapshot/manifest.h"
 #include "checkpoint/snapshot.h"
 #include "../files.h"
@@ -90,9 +91,9 @@ snapshot::Identity someIdentity();
 template <typename Change>
 void forgeManifest(const std::string& snapshot, Change change) {
   std::string path = snapshot + "/manifest.json", text = readFile(path);
-  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  auto json = manifestOf(text);
   change(json);
-  writeFile(path, snapshot::sealManifest(json.dump()));
+  writeFile(path, sealed(json));
 }
 
 }  // namespace vgpu::test

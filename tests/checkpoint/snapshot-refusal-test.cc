@@ -94,8 +94,8 @@ TEST_CASE("a variable that lies elsewhere is refused by its symbol, with both ad
 TEST_CASE("a snapshot of another version, of other arenas, or with memory that no object owns is refused") {
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");
-  saved.forge([](auto& json) { json["version"] = 7; });
-  contains(saved.refusal(), "file manifest.json: format version 7, and this build");
+  saved.forge([](auto& json) { json["version"] = snapshotVersion + 1; });
+  contains(saved.refusal(), "file manifest.json: format version " + std::to_string(snapshotVersion + 1) + ", and this build");
   writeFile(saved.path + "/manifest.json", good);
   saved.forge([](auto& json) { json["arenas"]["hostBase"] = 4096; });
   contains(saved.refusal(), "file manifest.json: arenas");

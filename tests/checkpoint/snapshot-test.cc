@@ -50,8 +50,8 @@ TEST_CASE(
   CHECK(saved.report.storedBytes < 100'000);  // mostly zeros and one value
   CHECK(saved.phases >= 2);
 
-  CHECK(readIdentity(path).session == "5e55");
-  CHECK(readIdentity(path).pid == 4242);
+  CHECK(readHeader(SnapshotReader(path)).identity.session == "5e55");
+  CHECK(readHeader(SnapshotReader(path)).identity.pid == 4242);
   size_t alive = 0;
   checkpoint::readObjects(path, [&](ObjectRecord&& record) {
     CHECK_FALSE(record.destroyed());

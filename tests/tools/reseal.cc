@@ -5,16 +5,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "vgpu/snapshot/manifest.h"
+#include "../manifest-text.h"
 
 int main(int count, char** arguments) {
   if (count != 4) return 2;
   std::ifstream in(arguments[1]);
   std::string text(std::istreambuf_iterator<char>(in), {});
-  auto json = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  auto json = vgpu::test::manifestOf(text);
   std::string field = arguments[2];
   json.at(nlohmann::json::json_pointer(field.starts_with('/') ? field : "/" + field)) = nlohmann::json::parse(arguments[3]);
   std::ofstream out(arguments[1]);
-  out << vgpu::snapshot::sealManifest(json.dump());
+  out << vgpu::test::sealed(json);
   return out.good() ? 0 : 1;
 }

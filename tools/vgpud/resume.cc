@@ -39,7 +39,7 @@ class Resumption final : public kj::Refcounted {
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
-    return sessions.files.run([directory = directory] { return snapshot::readIdentity(directory); })
+    return sessions.files.run([directory = directory] { return snapshot::readHeader(snapshot::SnapshotReader(directory)).identity; })
         .then([this](snapshot::Identity&& read) {
           enter(kj::mv(read));
           return meetProgram();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <kj/debug.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <limits>
@@ -44,7 +45,7 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
 }
 
 snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
-  return {text(session.getId()), text(session.getName()), text(session.getProgram()), session.getPid(), text(reattach)};
+  return {text(session.getId()), text(session.getName()), text(session.getProgram()), session.getPid(), geteuid(), text(reattach)};
 }
 
 void give(const checkpoint::Report& from, control::Report::Builder to) {

@@ -52,17 +52,18 @@ struct Fields {
   }
 };
 
-// The JSON before the sealing line, once that is right.
-std::string unseal(const Fields& fields, const std::string& text) {
-  size_t seal = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
-  if (seal == std::string::npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off");
-  std::string json = text.substr(0, seal);
-  if (sealManifest(json) != text)
+// The line that begins at `at`, without its end, once the line behind it seals all up to there; `at` is behind that then.
+std::string_view unseal(const Fields& fields, std::string_view text, size_t& at) {
+  size_t end = text.find('\n', at), sealEnd = end == text.npos ? text.npos : text.find('\n', end + 1);
+  if (sealEnd == text.npos) fields.refuse("checksum: the line that holds it is missing; the file was cut off, or is of no snapshot");
+  if (text.substr(end + 1, sealEnd - end) != sealOf(text.substr(0, end + 1)))
     fields.refuse("checksum: it differs from the file's; the file was altered or damaged");
-  return json;
+  std::string_view line = text.substr(at, end - at);
+  at = sealEnd + 1;
+  return line;
 }
 
-void readDevices(const Fields& fields, const Json& json, Manifest& manifest) {
+void readDevices(const Fields& fields, const Json& json, Header& manifest) {
   for (auto& device : fields.list(json, "devices"))
     manifest.devices.push_back({fields.textIn(device, "name"), fields.textIn(device, "uuid"),
                                 fields.numberIn(device, "memoryBytes"), fields.numberIn(device, "capability"),
@@ -98,7 +99,7 @@ void readBlobs(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
-void readIdentity(const Fields& fields, const Json& json, Manifest& manifest) {
+void readIdentity(const Fields& fields, const Json& json, Header& manifest) {
   auto& identity = fields.in(json, "identity");
   manifest.identity.session = fields.textIn(identity, "session");
   manifest.identity.name = fields.textIn(identity, "name");
@@ -107,9 +108,12 @@ void readIdentity(const Fields& fields, const Json& json, Manifest& manifest) {
   uint64_t pid = fields.numberIn(identity, "pid");
   fields.require(pid <= static_cast<uint64_t>(std::numeric_limits<int>::max()), "pid");
   manifest.identity.pid = static_cast<int>(pid);
+  uint64_t owner = fields.numberIn(identity, "owner");
+  fields.require(owner <= std::numeric_limits<unsigned>::max(), "owner");
+  manifest.identity.owner = static_cast<unsigned>(owner);
 }
 
-void readFiles(const Fields& fields, const Json& json, Manifest& manifest) {
+void readFiles(const Fields& fields, const Json& json, Header& manifest) {
   auto& files = fields.in(json, "files");
   for (const char* name : dataFiles) {
     auto& file = fields.in(files, name);
@@ -117,58 +121,53 @@ void readFiles(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
-}  // namespace
-
-namespace {
-
-// The manifest's text as `keep` wants it, of a format and version that we read.
-Json parse(const Fields& fields, const SnapshotReader& directory, const Json::parser_callback_t& keep) {
-  Json json = Json::parse(unseal(fields, directory.readManifest(maxManifestBytes)), keep, false);
+// Of a format and version that we read.
+Header parseHeader(const Fields& fields, std::string_view line) {
+  Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || json.value("format", Json()) != "vgpu-snapshot") fields.refuse("it describes no snapshot");
-  uint64_t version = fields.numberIn(json, "version");
-  if (version != snapshotVersion)
+  Header header;
+  header.version = fields.numberIn(json, "version");
+  if (header.version != snapshotVersion)
     fields.refuse(
         fmt::format("format version {}, and this build ({}) reads version {}; resume it with the version that "
                     "wrote it",
-                    version, VGPU_VERSION, snapshotVersion));
-  return json;
+                    header.version, VGPU_VERSION, snapshotVersion));
+  header.software = fields.textIn(json, "software");
+  auto& created = fields.in(json, "created");
+  fields.require(created.is_number_integer(), "created");
+  header.created = created.get<int64_t>();
+  readIdentity(fields, json, header);
+  readDevices(fields, json, header);
+  auto& arenas = fields.in(json, "arenas");
+  header.arenas = {fields.numberIn(arenas, "deviceBase"), fields.numberIn(arenas, "deviceBytes"),
+                   fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes")};
+  auto& ring = fields.in(json, "ring");
+  header.barrier = fields.numberIn(ring, "barrier");
+  header.head = fields.numberIn(ring, "head");
+  header.objectCount = fields.numberIn(json, "objectCount");
+  header.deviceBytes = fields.numberIn(json, "deviceBytes");
+  readFiles(fields, json, header);
+  return header;
 }
 
 }  // namespace
 
-Identity readIdentity(const std::string& path) {
-  SnapshotReader directory(path);
+Header readHeader(const SnapshotReader& directory) {
   Fields fields{directory};
-  auto isWanted = [](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event != Json::parse_event_t::key || depth != 1) return true;
-    return parsed == "format" || parsed == "version" || parsed == "identity";
-  };
-  Manifest manifest;
-  readIdentity(fields, parse(fields, directory, isWanted), manifest);
-  return manifest.identity;
+  std::string text = directory.readManifestHead(maxHeaderBytes);
+  size_t at = 0;
+  return parseHeader(fields, unseal(fields, text, at));
 }
 
 Manifest readManifest(const SnapshotReader& directory) {
   Fields fields{directory};
-  Json json = parse(fields, directory, nullptr);
-  Manifest manifest;
-  manifest.version = fields.numberIn(json, "version");
-  manifest.software = fields.textIn(json, "software");
-  auto& created = fields.in(json, "created");
-  fields.require(created.is_number_integer(), "created");
-  manifest.created = created.get<int64_t>();
-  readIdentity(fields, json, manifest);
-  readDevices(fields, json, manifest);
-  auto& arenas = fields.in(json, "arenas");
-  manifest.arenas = {fields.numberIn(arenas, "deviceBase"), fields.numberIn(arenas, "deviceBytes"),
-                     fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes")};
-  auto& ring = fields.in(json, "ring");
-  manifest.barrier = fields.numberIn(ring, "barrier");
-  manifest.head = fields.numberIn(ring, "head");
-  manifest.objectCount = fields.numberIn(json, "objectCount");
-  readBlobs(fields, json, manifest);
-  readState(fields, json, manifest);
-  readFiles(fields, json, manifest);
+  std::string text = directory.readManifest(maxManifestBytes);
+  size_t at = 0;
+  Manifest manifest{parseHeader(fields, unseal(fields, text, at)), {}, {}};
+  Json tables = Json::parse(unseal(fields, text, at), nullptr, false);
+  if (at != text.size()) fields.refuse("checksum: something is behind the line that holds it");
+  readBlobs(fields, tables, manifest);
+  readState(fields, tables, manifest);
   return manifest;
 }
 

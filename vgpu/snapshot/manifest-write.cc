@@ -35,13 +35,22 @@ Json stateOf(const Manifest& manifest) {
   return state;
 }
 
+// Names come from the program and need not be text.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 }  // namespace
 
 ArenaMap arenasOfThisBuild() { return {deviceArenaBase, deviceArenaBytes, hostArenaBase, hostArenaBytes}; }
 
-std::string sealManifest(const std::string& json) {
-  std::string text = json + "\n";
-  return text + fmt::format("{{\"checksum\":\"{}\"}}\n", checksumOf(std::as_bytes(std::span(text))));
+std::string sealOf(std::string_view text) {
+  return fmt::format("{{\"checksum\":\"{}\"}}\n", checksumOf(std::as_bytes(std::span(text))));
+}
+
+std::string sealManifest(const std::string& header, const std::string& tables) {
+  std::string text = header + "\n";
+  text += sealOf(text);
+  text += tables + "\n";
+  return text + sealOf(text);
 }
 
 std::string encodeManifest(const Manifest& manifest) {
@@ -54,6 +63,7 @@ std::string encodeManifest(const Manifest& manifest) {
                       {"name", identity.name},
                       {"program", identity.program},
                       {"pid", identity.pid},
+                      {"owner", identity.owner},
                       {"reattach", identity.reattach}};
   json["devices"] = devicesOf(manifest);
   json["arenas"] = {{"deviceBase", manifest.arenas.deviceBase},
@@ -62,12 +72,16 @@ std::string encodeManifest(const Manifest& manifest) {
                     {"hostBytes", manifest.arenas.hostBytes}};
   json["ring"] = {{"barrier", manifest.barrier}, {"head", manifest.head}};
   json["objectCount"] = manifest.objectCount;
+  json["deviceBytes"] = manifest.deviceBytes;
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
-  json["blobs"] = Json::array();
-  for (auto& blob : manifest.blobs) json["blobs"].push_back({blob.blob, blob.bytes});
-  json["state"] = stateOf(manifest);
-  // Names come from the program and need not be text.
-  std::string text = sealManifest(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  Json tables;
+  tables["blobs"] = Json::array();
+  for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
+  tables["state"] = stateOf(manifest);
+  std::string header = dump(json), text = sealManifest(header, dump(tables));
+  if (header.size() > maxHeaderBytes - 128)
+    fail("the snapshot's header would be too long: the program has a name of more than 10,000 bytes. Nothing of the snapshot is "
+         "left, and the program goes on");
   if (text.size() > maxManifestBytes)
     fail(fmt::format(
         "the snapshot's manifest would take {} bytes, and {} are the most: the program has too many separate "

@@ -1,10 +1,11 @@
-// What a snapshot says of itself: plain values, kept as `manifest.json` — one JSON document, and behind it a line with
-// the checksum of all before that line. docs/snapshot.md draws it.
+// What a snapshot says of itself, kept as `manifest.json`: a small header, which says whose it is and of what size, and tables of
+// any length. Each is a line of JSON with a line behind it that has the checksum of all before. docs/snapshot.md draws it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vgpu/snapshot/snapshot-reader.h"
@@ -12,12 +13,14 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 6;
+constexpr uint64_t snapshotVersion = 7;
+constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
 struct Identity {
   std::string session, name, program;
   int pid = 0;
+  unsigned owner = 0;    // the user whose worker wrote it
   std::string reattach;  // the socket at which its program waits (tools/vgpud/state-directory.h)
 };
 
@@ -40,7 +43,7 @@ struct ArenaMap {
 };
 ArenaMap arenasOfThisBuild();
 
-struct Manifest {
+struct Header {
   uint64_t version = snapshotVersion;
   std::string software;
   int64_t created = 0;  // Unix time, seconds
@@ -48,22 +51,27 @@ struct Manifest {
   std::vector<Device> devices;
   ArenaMap arenas;
   uint64_t barrier = 0, head = 0;  // the ring's: first frame not executed, end of the last one reserved
-  uint64_t objectCount = 0;
-  std::vector<SavedBlob> blobs;           // in the order of the file `blobs`
-  StateTables state;                      // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
-  std::map<std::string, FileSum> files;   // by name, all of dataFiles
+  uint64_t objectCount = 0, deviceBytes = 0;
+  std::map<std::string, FileSum> files;  // by name, all of dataFiles
+};
+
+struct Manifest : Header {
+  std::vector<SavedBlob> blobs;  // in the order of the file `blobs`
+  StateTables state;             // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
 };
 
 std::string encodeManifest(const Manifest& manifest);
 
-// Who the snapshot in `directory` is of. Throws as readManifest() does, and keeps nothing else in memory: a daemon asks.
-Identity readIdentity(const std::string& directory);
+// The header of the snapshot in `directory`, for who decides whether to resume it; reads maxHeaderBytes at most. Throws kj::Exception
+// that names the check: checksum, format version, or the field.
+Header readHeader(const SnapshotReader& directory);
 
-// The manifest of `directory`. Throws kj::Exception that names the check: checksum, format version, or the field. What rows of
-// state mean is not looked at: requireValid() does, in state.h.
+// All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).
 Manifest readManifest(const SnapshotReader& directory);
 
-// A JSON text with the line that seals it.
-std::string sealManifest(const std::string& json);
+// Two JSON texts, each with the line that seals it.
+std::string sealManifest(const std::string& header, const std::string& tables);
+// The line behind `text`, which ends with a line.
+std::string sealOf(std::string_view text);
 
 }  // namespace vgpu::snapshot

@@ -82,6 +82,16 @@ std::string SnapshotReader::readManifest(uint64_t mostBytes) const {
   uint64_t bytes;
   kj::AutoCloseFd file = openPlain(manifestFile, bytes);
   if (bytes > mostBytes) refuse(manifestFile, fmt::format("length: {} bytes, at most {} are read", bytes, mostBytes));
+  return textOf(kj::mv(file), bytes);
+}
+
+std::string SnapshotReader::readManifestHead(uint64_t bytes) const {
+  uint64_t there;
+  kj::AutoCloseFd file = openPlain(manifestFile, there);
+  return textOf(kj::mv(file), std::min(bytes, there));
+}
+
+std::string SnapshotReader::textOf(kj::AutoCloseFd file, uint64_t bytes) const {
   std::string text(bytes, 0);
   int error;
   text.resize(readSome(file, std::as_writable_bytes(std::span(text)), error));

@@ -43,6 +43,8 @@ class SnapshotReader {
 
   // The manifest's bytes, whatever they are; at most `mostBytes`.
   std::string readManifest(uint64_t mostBytes) const;
+  // As many of its first bytes as there are, up to `bytes`.
+  std::string readManifestHead(uint64_t bytes) const;
   // Throws kj::Exception, naming the file, unless it is a plain file of the size expected.
   FileReader open(const char* name, const FileSum& expected) const;
   // All of a file, after its checksum was compared.
@@ -51,6 +53,7 @@ class SnapshotReader {
   [[noreturn]] void refuse(const std::string& name, const std::string& check) const;
 
  private:
+  std::string textOf(kj::AutoCloseFd file, uint64_t bytes) const;
   kj::AutoCloseFd openPlain(const char* name, uint64_t& bytes) const;
   std::string path;
   kj::AutoCloseFd directory;

@@ -11,6 +11,7 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
 # Arrays are device memory too.
 "$tree/tests/tools/reseal" "$dir/good/manifest.json" /state/memory '[[0, 35184372088832, 1000]]' || fail "cannot forge a manifest"
 "$tree/tests/tools/reseal" "$dir/good/manifest.json" /state/arrays '[[11, 300], [12, 16]]' || fail "cannot forge a manifest"
+"$tree/tests/tools/reseal" "$dir/good/manifest.json" deviceBytes 1316 || fail "cannot forge a manifest"
 [ "$(of "$dir/good" deviceBytes)" = 1316 ] || fail "arrays are not counted: $(of "$dir/good" deviceBytes)"
 [ "$(of "$dir/good" arrays)" = 2 ] || fail "the number of arrays is not told"
 ctl a inspect "$dir/good" >"$dir/inspect.log" || fail "inspect failed"
