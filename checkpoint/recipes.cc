@@ -25,18 +25,18 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
   };
   std::map<uint64_t, Step> steps;
   for (auto& record : records)
-    for (auto& frame : record.recipe) steps.emplace(frame.position, Step{&record, &frame});
+    for (auto& frame : record.recipe) steps.emplace(frame.number, Step{&record, &frame});
   stub::Reply reply;
-  for (auto& [position, step] : steps) {
+  for (auto& [number, step] : steps) {
     auto& [record, frame] = step;
     // Its pages are the program's and full: giving them back belongs to the worker that did it.
     bool endsHostMemory = frame->method == api::Method::endHostLease || frame->method == api::Method::hostRelease;
-    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", position);
+    KJ_REQUIRE(!endsHostMemory, "a recipe that ends a part of the host arena", number);
     reply.reset();
-    CUresult result = on.execute(frame->method, frame->device, frame->words, position, 0, reply);
+    CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
     if (result != CUDA_SUCCESS)
       fail(fmt::format("the {} {:#x} cannot be made again on this device: {} of position {} answers {}",
-                       kindName(record->id.kind), record->id.handle, api::infoOf(frame->method).name, position,
+                       kindName(record->id.kind), record->id.handle, api::infoOf(frame->method).name, frame->position,
                        stub::nameOf(on.driver, result)));
     progress(frame->words.asBytes().size());
   }

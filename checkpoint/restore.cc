@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "checkpoint/device-identity.h"
@@ -31,7 +32,7 @@ auto decoded(const SnapshotReader& directory, const char* name, Decode decode) {
 
 std::vector<ObjectRecord> loadRecords(const SnapshotReader& directory, const Manifest& manifest) {
   auto bytes = directory.readWhole(objectsFile, manifest.files.at(objectsFile), maxObjectsBytes);
-  auto records = decoded(directory, objectsFile, [&] { return decodeRecords(bytes, manifest.barrier); });
+  auto records = decoded(directory, objectsFile, [&] { return decodeRecords(bytes, barrierOf(manifest)); });
   if (records.size() != manifest.objectCount)
     directory.refuse(objectsFile,
                      fmt::format("count: {} objects are expected, {} are found", manifest.objectCount, records.size()));
@@ -41,9 +42,8 @@ std::vector<ObjectRecord> loadRecords(const SnapshotReader& directory, const Man
 PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& manifest) {
   auto bytes = directory.readWhole(pendingCallsFile, manifest.files.at(pendingCallsFile), maxPendingCallsBytes);
   PendingCalls pending = decoded(directory, pendingCallsFile, [&] { return decodePendingCalls(bytes); });
-  if (pending.barrier != manifest.barrier || pending.head != manifest.head)
-    directory.refuse(pendingCallsFile, fmt::format("position: {} to {} is expected, {} to {} is found", manifest.barrier,
-                                           manifest.head, pending.barrier, pending.head));
+  if (!std::ranges::equal(pending.rings, manifest.rings, std::equal_to<RingState>()))
+    directory.refuse(pendingCallsFile, "position: its rings are not at the manifest's positions");
   return pending;
 }
 
@@ -120,7 +120,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   runStep(on, manifest.state, &stub::KindModule::restore);
   faultPoint("resume.bytes-restored");
 
-  on.ringPosition = manifest.barrier;
+  for (auto& ring : manifest.rings) on.of(static_cast<unsigned>(ring.device)).gpu.executed = ring.barrier;
   std::string printed(output.size(), 0);
   std::ranges::transform(output, printed.begin(), [](std::byte byte) { return std::to_integer<char>(byte); });
   on.output.load(std::move(printed));

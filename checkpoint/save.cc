@@ -20,7 +20,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-std::vector<ObjectRecord> recordsOf(const std::string& objects, uint64_t barrier) {
+std::vector<ObjectRecord> recordsOf(const std::string& objects, const RingCut& barrier) {
   std::vector<ObjectRecord> records;
   vgpu::readObjects(objects, [&](ObjectRecord&& record) { records.push_back(std::move(record)); });
   return recordsAt(std::move(records), barrier);
@@ -49,8 +49,7 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   manifest.identity = identity;
   manifest.devices = devicesOf(on);
   manifest.arenas = arenasOfThisBuild();
-  manifest.barrier = pending.barrier;
-  manifest.head = pending.head;
+  manifest.rings = {pending.rings.begin(), pending.rings.end()};
   manifest.objectCount = objectCount;
   manifest.blobs = blobsOf(on);
   manifest.state = saveState(on);
@@ -80,8 +79,10 @@ FileSum saveBlobs(const stub::SessionState& on, Pipeline& pipeline, SnapshotWrit
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                     const Progress& progress) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
-  auto records = recordsOf(objects, on.ringPosition);
-  PendingCalls pending = capturePendingCalls(on.shared(), on.ringPosition);
+  RingCut barrier;
+  for (unsigned device = 0; device < on.deviceCount(); ++device) barrier[device] = on.of(device).gpu.executed;
+  auto records = recordsOf(objects, barrier);
+  PendingCalls pending = capturePendingCalls(on.shared(), barrier);
   Manifest manifest = describe(on, identity, pending, records.size());
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));

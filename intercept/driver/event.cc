@@ -1,5 +1,6 @@
 // Events: the GPU writes each record's position into the completion word of its stream, so queries and waits need no worker.
 #include "intercept/driver/shared.h"
+#include "intercept/session/ring-order.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -50,12 +51,39 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
     frame.setStream(stream);
     StreamCompletion* streamCompletion = frame.streamCompletion();
     if (streamCompletion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    auto completion = streamCompletion->take(thread.session.completionWords);
+    auto completion = streamCompletion->take(thread.session.completionWords, frame.device());
     if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
     frame->setLine(*completion);
     streamCompletion->expect(frame.sequence());
     event.stream.store(stream, std::memory_order_relaxed);
     event.record.set({frame.sequence(), *completion});
+    return frame.post();
+  });
+}
+
+// The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When the
+// frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
+VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  return onEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+    uint64_t stream = toWire(hStream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    const unsigned device = thread.deviceOf(stream);
+    if (event.device() == device) {
+      Call<api::Cuda::StreamWaitEventParams> frame(thread.on(device), api::Method::streamWaitEvent);
+      frame->setHStream(stream);
+      frame->setHEvent(toWire(hEvent));
+      frame->setFlags(Flags);
+      frame.inStream(stream);
+      return frame.post();
+    }
+    if (Flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+    const EventRecord::Value record = event.record.get();
+    if (record.sequence == 0) return CUDA_SUCCESS;  // never recorded
+    if (CUresult error = orderBehind(thread, device, event.device(), record.sequence)) return error;
+    Call<api::Cuda::StreamAwaitRecordParams> frame(thread.on(device), api::Method::streamAwaitRecord);
+    frame->setLine(record.completion);
+    frame->setSequence(record.sequence);
+    frame.setStream(stream);
     return frame.post();
   });
 }

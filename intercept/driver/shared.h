@@ -71,7 +71,7 @@ CUresult onStream(CUstream stream, Body&& body) {
 template <typename Function>
 CUresult runInStream(CUstream stream, Function function) {
   return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
-    auto completion = thread.session.completionWords.take();
+    auto completion = thread.session.completionWords.take(thread.deviceOf(handle));
     if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
     Call<api::Cuda::HostFunctionParams> frame(thread.of(handle), api::Method::hostFunction);
     frame.setStream(handle);

@@ -19,13 +19,19 @@ Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& ow
   }
 }
 
+// The device, once the worker consumes its ring. Before the call takes a slot or enters the gate.
+unsigned ready(const Target& target) {
+  if (!target.thread.session.isRingOpen(target.device)) [[unlikely]] target.thread.session.openRing(target.thread, target.device);
+  return target.device;
+}
+
 }  // namespace
 
 CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* lent, bool inside)
     : thread(target.thread),
       method(method),
       words(words),
-      executingDevice(target.device),
+      executingDevice(ready(target)),
       waiter(lent != nullptr ? lent : takeWaiter(thread, method, own)) {
   KJ_REQUIRE(words <= maxMessageWords, "a frame larger than the ring takes", api::infoOf(method).name, words);
   if (api::infoOf(method).replay == api::Replay::BUILD) {
@@ -33,7 +39,12 @@ CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* le
     recipe.back().words = kj::heapArray<capnp::word>(words);
   }
   if (!inside) pass.emplace(thread.session.gate, thread.mark);
-  if (waiter == nullptr || waiter->hasSlot()) reservation = thread.session.ring.reserve(words, thread.session.lost);
+  if (waiter == nullptr || waiter->hasSlot()) {
+    Session& session = thread.session;
+    RingWriter& ring = session.ring(executingDevice);
+    uint64_t position = recipe.empty() ? ring.claim(words) : session.claimNumbered(executingDevice, words, recipe.back().number);
+    reservation = ring.occupy(position, words, session.lost);
+  }
   if (reservation) {
     sequenceOf = reservation->sequence();
   } else {
@@ -71,14 +82,14 @@ void CallBase::publish() {
   if (!recipe.empty()) std::memcpy(recipe.back().words.begin(), space().begin(), words * sizeof(capnp::word));
   if (!info.noWork) raise(session.progress[executingDevice].lastWork, sequenceOf);
   const uint16_t slot = waiter != nullptr ? waiter->slotIndex() : uint16_t{0};  // ignored for a posted frame
-  session.ring.publish(*reservation, method, slot, static_cast<uint8_t>(executingDevice));
+  session.ring(executingDevice).publish(*reservation, method, slot);
   reservation.reset();
 }
 
 // The worker waits for a frame at this position, and so do all frames behind it.
 void CallBase::fillPlace() {
   std::memset(reservation->body(), 0, words * sizeof(capnp::word));
-  thread.session.ring.publish(*reservation, api::Method::nothing, 0, static_cast<uint8_t>(executingDevice));
+  thread.session.ring(executingDevice).publish(*reservation, api::Method::nothing, 0);
 }
 
 CUresult CallBase::post() {

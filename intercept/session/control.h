@@ -20,7 +20,7 @@ class SessionControl {
  public:
   virtual ~SessionControl() = default;
   // Closes the gate to new calls, waits until those inside have published their frames and the object list is committed; returns
-  // the ring's head. Throws kj::Exception if that fails, or if `givesUp`, polled while it waits, returns true; the gate is open
+  // the head of the first device's ring, for whoever watches. Throws kj::Exception if that fails, or if `givesUp`, polled while it waits, returns true; the gate is open
   // again then.
   virtual uint64_t closeGate(const std::function<bool()>& givesUp) = 0;
   virtual void openGate() = 0;

@@ -1,6 +1,7 @@
 #include "intercept/session/host-functions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "intercept/session/background-thread.h"
 #include "vgpu/wire/futex.h"
@@ -23,7 +24,7 @@ void HostFunctions::drop(unsigned device, uint64_t sequence) {
   std::erase_if(waiting, [&](const Waiting& w) {
     bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
     if (w.device != device || w.sequence >= sequence || due) return false;
-    completions.give(w.completion);
+    completions.give(w.completion, device);
     return true;
   });
 }
@@ -35,7 +36,7 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
   });
   std::vector<Waiting> taken(std::make_move_iterator(due), std::make_move_iterator(waiting.end()));
   waiting.erase(due, waiting.end());
-  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return a.sequence < b.sequence; });
+  std::sort(taken.begin(), taken.end(), [](auto& a, auto& b) { return std::pair(a.device, a.sequence) < std::pair(b.device, b.sequence); });
   return taken;
 }
 
@@ -55,7 +56,7 @@ void HostFunctions::serve() {
     for (auto& one : due) {
       one.function();
       segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
-      completions.give(one.completion);
+      completions.give(one.completion, one.device);
     }
     if (!due.empty())
       backoff = Backoff(spinTime);

@@ -33,7 +33,7 @@ class HostFunctions {
     std::function<void()> function;
   };
   void serve();
-  // Those that the GPU has reached, in the order of their frames.
+  // Those that a GPU has reached, those of one GPU in the order of their frames.
   std::vector<Waiting> takeDue();
 
   const Segment& segment;

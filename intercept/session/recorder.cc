@@ -11,10 +11,10 @@
 
 namespace vgpu::client {
 
-Recorder::Recorder(const std::string& directory, std::function<uint64_t()> executed)
+Recorder::Recorder(const std::string& directory, std::function<RingCut()> executed)
     : Recorder(ObjectList::open(directory), kj::mv(executed)) {}
 
-Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<uint64_t()> executed)
+Recorder::Recorder(std::unique_ptr<ObjectList> opened, std::function<RingCut()> executed)
     : list(kj::mv(opened)), executed(kj::mv(executed)) {
   thread = startBackgroundThread("vgpu-recorder", [this] { write(); });
 }

@@ -22,11 +22,11 @@ namespace vgpu::client {
 
 class Recorder {
  public:
-  // Starts the thread. The list is made in `directory`; `executed` returns the position up to which the worker has executed
+  // Starts the thread. The list is made in `directory`; `executed` returns up to where the worker has executed
   // frames, from which the list knows which destroyed objects it may drop. Throws kj::Exception.
-  Recorder(const std::string& directory, std::function<uint64_t()> executed);
+  Recorder(const std::string& directory, std::function<RingCut()> executed);
   // Takes a list that is open already.
-  Recorder(std::unique_ptr<ObjectList> list, std::function<uint64_t()> executed);
+  Recorder(std::unique_ptr<ObjectList> list, std::function<RingCut()> executed);
 
   // Any thread that is inside the gate. Takes the frames out of `frames`; splicing a list cannot fail. Waits while
   // `mostQueuedBytes` are queued.
@@ -43,7 +43,7 @@ class Recorder {
   void tell(const kj::Exception& exception);
 
   std::unique_ptr<ObjectList> list;
-  std::function<uint64_t()> executed;
+  std::function<RingCut()> executed;
   std::mutex mutex;
   std::condition_variable changed;
   Queue queue;

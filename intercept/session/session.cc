@@ -69,17 +69,41 @@ Session& Session::open() {
 Session::Session(std::unique_ptr<Control> opened)
     : control(std::move(opened)),
       segment(control->segment()),
-      ring(segment),
       memory(segment, completionWords, control->hostArena()),
       slabs(segment),
       hostFunctions(segment, completionWords, lost),
       copyThreads(std::make_unique<CopyThreadPool>()),
       hostArena(control->hostArena(), fromWire<void*>(hostArenaBase)) {
   KJ_REQUIRE(hostArena.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", hostArena.bytes());
+  for (unsigned device = 0; device < maxDevices; ++device) rings.push_back(std::make_unique<RingWriter>(segment, device));
+}
+
+void Session::openRing(Thread& thread, unsigned device) {
+  CancellationOff untilOpen;
+  std::lock_guard lock(ringOpening);
+  if (isRingOpen(device)) return;
+  segment.populateRing(device);
+  Call<api::Cuda::OpenRingParams> frame(thread.on(0), api::Method::openRing);
+  frame->setDevice(device);
+  CUresult result = frame.call();
+  KJ_REQUIRE(result == CUDA_SUCCESS || lost, "the worker does not serve its device", device, static_cast<int>(result));
+  openRings.fetch_or(1u << device, std::memory_order_release);
+}
+
+RingCut Session::executed() const {
+  RingCut cut;
+  for (unsigned device = 0; device < maxDevices; ++device) cut[device] = segment.ring(device).tail.load();
+  return cut;
+}
+
+uint64_t Session::claimNumbered(unsigned device, uint64_t words, uint64_t& number) {
+  std::lock_guard lock(numbering);
+  number = ++lastNumber;
+  return ring(device).claim(words);
 }
 
 void Session::start() {
-  recorder = std::make_unique<Recorder>(control->directory(), [this] { return segment.header().tail.load(); });
+  recorder = std::make_unique<Recorder>(control->directory(), [this] { return executed(); });
   control->serve(*this);  // before the first wait: the death of a worker must end that wait
   describeDevices();
   for (unsigned device = 0; device < devices.size(); ++device) contexts.add(device);
@@ -140,7 +164,7 @@ uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
   KJ_REQUIRE(gate.close(givesUp), taken);
   KJ_ON_SCOPE_FAILURE(gate.open());
   KJ_REQUIRE(recorder->flush(givesUp), taken);
-  return segment.header().head.load();
+  return segment.ring(0).head.load();
 }
 
 void Session::openGate() { gate.open(); }

@@ -4,7 +4,7 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: DeviceOutput's, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of
+// Lock order: DeviceOutput's and Session::ringOpening, in either of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of
 // them held. Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@
 namespace vgpu::client {
 
 class CopyThreadPool;
+class Thread;
 
 class Session final : public SessionControl {
  private:
@@ -48,7 +50,15 @@ class Session final : public SessionControl {
   static Session* find();
 
   Segment segment;
-  RingWriter ring;
+  // The ring of a device. A frame may be sent when the worker consumes it: see openRing().
+  RingWriter& ring(unsigned device) const { return *rings[device]; }
+  bool isRingOpen(unsigned device) const { return (openRings.load(std::memory_order_acquire) >> device & 1) != 0; }
+  // Has the worker start a thread that consumes the ring, unless it has. Waits; outside the gate, without a slot.
+  void openRing(Thread& thread, unsigned device);
+  // Up to where the worker has executed the frames of each ring.
+  RingCut executed() const;
+  // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of places.
+  uint64_t claimNumbered(unsigned device, uint64_t words, uint64_t& number);
   Gate gate;
   SlotTable slots;
   HandleTable handles;
@@ -77,8 +87,8 @@ class Session final : public SessionControl {
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
-  // Work on a device: the sequence number of its last frame that leaves work on the GPU, and one up to which all is known done.
-  struct Progress {
+  // Work on a device: the sequence number, in its ring, of its last frame that leaves work on the GPU, and one up to which all is known done.
+  struct alignas(128) Progress {
     std::atomic<uint64_t> lastWork{0}, knownDone{0};
     bool isIdle() const {
       return knownDone.load(std::memory_order_relaxed) >= lastWork.load(std::memory_order_relaxed);
@@ -120,6 +130,11 @@ class Session final : public SessionControl {
   void describeDevices();
 
   Mapping hostArena;
+  std::vector<std::unique_ptr<RingWriter>> rings;  // by device
+  std::atomic<uint32_t> openRings{1};              // a bit a device: the worker consumes the first ring from the beginning
+  std::mutex ringOpening;                          // a call is made under it
+  std::mutex numbering;                            // a leaf
+  uint64_t lastNumber = 0;                         // of frames that build objects
   uint64_t handovers = 0;  // the number of the last one; control thread only
 };
 

@@ -2,13 +2,13 @@
 
 namespace vgpu::client {
 
-std::optional<uint32_t> StreamCompletion::take(CompletionWords& completions) {
+std::optional<uint32_t> StreamCompletion::take(CompletionWords& completions, unsigned device) {
   uint32_t own = completion.load(std::memory_order_relaxed);
   if (own != none) [[likely]] return own;
-  auto fresh = completions.take();
+  auto fresh = completions.take(device);
   if (!fresh) return find();
   if (completion.compare_exchange_strong(own, *fresh)) return fresh;
-  completions.give(*fresh);  // another thread was faster
+  completions.give(*fresh, device);  // another thread was faster
   return own;
 }
 

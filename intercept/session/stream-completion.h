@@ -2,7 +2,7 @@
 // order. So the GPU has passed a record if the completion word holds its sequence number or a larger one, whatever happens in
 // other streams.
 //
-// Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all pending numbers: its
+// All of them count in the ring of the stream's device. Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all pending numbers: its
 // value never becomes smaller, so events recorded in a destroyed stream stay valid. Any thread, without locks but for the first
 // use; kept in the program over a suspend.
 #pragma once
@@ -18,7 +18,7 @@ namespace vgpu::client {
 class StreamCompletion {
  public:
   // Nothing if all completion words are taken.
-  std::optional<uint32_t> take(CompletionWords& completions);
+  std::optional<uint32_t> take(CompletionWords& completions, unsigned device);
   // The GPU is going to write this. To be called before the frame is published.
   void expect(uint64_t sequence);
   // Nothing before the first use.

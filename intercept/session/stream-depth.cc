@@ -48,7 +48,7 @@ bool StreamDepth::passMark(Thread& thread, unsigned device) {
 }
 
 CUresult StreamDepth::postMark(Thread& thread, uint64_t stream) {
-  auto own = completion.take(thread.session.completionWords);
+  auto own = completion.take(thread.session.completionWords, thread.deviceOf(stream));
   if (!own) {  // all are taken: this stream's progress cannot be known, so it is not limited
     passed.fetch_add(1, std::memory_order_release);
     return CUDA_SUCCESS;

@@ -20,7 +20,7 @@ namespace vgpu::client {
 
 class Thread;
 
-class StreamDepth {
+class alignas(64) StreamDepth {
  public:
   // Two groups and their fences are less than the 1,022 launches that a driver takes in a stream before it blocks, and more than
   // the thousand that programs rely on.

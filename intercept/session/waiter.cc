@@ -14,8 +14,9 @@ Waiter::Waiter(Thread& thread, SlotTable::Range range)
 
 Waiter::Waiter(Thread& thread, uint16_t slot) : thread(thread), index(slot) { expectAnswer(); }
 
-// The GPU itself writes no result.
+// The slot may hold a sequence number of another ring, of whatever size. The GPU itself writes no result.
 void Waiter::expectAnswer() {
+  slot().done.store(0, std::memory_order_relaxed);
   slot().result = CUDA_SUCCESS;
   slot().replyWords = 0;
 }
@@ -29,7 +30,7 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
     if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
     if (whom == For::gpu)
       if (CUresult fault = session.faultOf(device, sequence)) {
-        awaitExecution(sequence);
+        awaitExecution(device, sequence);
         return fault;
       }
     if (backoff.spin()) continue;
@@ -42,10 +43,10 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
 }
 
 // A context that has ended writes nothing more, but the worker writes the result into the slot when it reaches the frame.
-void Waiter::awaitExecution(uint64_t sequence) const {
+void Waiter::awaitExecution(unsigned device, uint64_t sequence) const {
   Session& session = thread.session;
   Backoff backoff;
-  auto isExecuted = [&] { return session.segment.header().tail.load(std::memory_order_acquire) >= sequence; };
+  auto isExecuted = [&] { return session.segment.ring(device).tail.load(std::memory_order_acquire) >= sequence; };
   while (!isExecuted() && !session.lost.load(std::memory_order_relaxed))
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
 }

@@ -39,7 +39,7 @@ class Waiter {
 
  private:
   void expectAnswer();
-  void awaitExecution(uint64_t sequence) const;
+  void awaitExecution(unsigned device, uint64_t sequence) const;
   Slot& slot() const { return thread.session.segment.slot(*index); }
 
   Thread& thread;

@@ -50,6 +50,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
     driver.cuMemRelease(physical);
     return error;
   }
+  std::lock_guard lock(mutex);
   leases.emplace(address, Lease{bytes, physical});
   return CUDA_SUCCESS;
 }
@@ -57,12 +58,19 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
 CUresult DeviceLeases::endLease(uint64_t address) {
   auto found = leases.find(address);
   if (found == leases.end()) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = driver.cuMemUnmap(address, found->second.bytes);
-  CUresult released = driver.cuMemRelease(found->second.physical);
-  leases.erase(found);
+  Lease lease = found->second;
+  {
+    std::lock_guard lock(mutex);
+    leases.erase(found);
+  }
+  CUresult error = driver.cuMemUnmap(address, lease.bytes);
+  CUresult released = driver.cuMemRelease(lease.physical);
   return error != CUDA_SUCCESS ? error : released;
 }
 
-bool DeviceLeases::owns(uint64_t address, uint64_t bytes) const { return isCovered(leases, address, bytes, bytesOf); }
+bool DeviceLeases::owns(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  return isCovered(leases, address, bytes, bytesOf);
+}
 
 }  // namespace vgpu::stub

@@ -1,10 +1,12 @@
 // Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
 //
-// Owned and used by the thread of its GPU. A suspend drops the mappings; restore leases the same pieces again.
+// Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's memory.
+// `mutex` is a leaf: no driver call is made under it. A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 
 #include "stub/driver/driver.h"
 #include "vgpu/wire/arena.h"
@@ -26,7 +28,7 @@ class DeviceLeases {
   CUresult lease(uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
 
-  // Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
+  // Any thread. Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
 
  private:
@@ -39,6 +41,7 @@ class DeviceLeases {
   const unsigned device;
   bool isReserved = false;
   std::map<uint64_t, Lease> leases;
+  mutable std::mutex mutex;  // held to change `leases`, and to read them on another thread
 };
 
 }  // namespace vgpu::stub

@@ -48,13 +48,14 @@ class DeviceProgress {
   void flushOutput() { driver.cuStreamSynchronize(idle); }
 
   // Also where the context has ended: nothing runs there any more.
-  bool hasPassed(uint64_t number) const { return failure != CUDA_SUCCESS || word->load(std::memory_order_acquire) >= number; }
+  bool hasPassed(uint64_t number) const { return fault() != CUDA_SUCCESS || word->load(std::memory_order_acquire) >= number; }
   uint64_t lastMark() const { return marks; }
 
-  // What has ended the context, once that is known.
-  CUresult fault() const { return failure; }
+  // What has ended the context, once that is known. A fault ends those of all devices, so any GPU's thread may say so.
+  CUresult fault() const { return failure.load(std::memory_order_relaxed); }
   void fail(CUresult code) {
-    if (failure == CUDA_SUCCESS) failure = code;
+    CUresult none = CUDA_SUCCESS;
+    failure.compare_exchange_strong(none, code);
   }
 
  private:
@@ -75,7 +76,7 @@ class DeviceProgress {
   bool unmarked = false;                // our stream waits for something that no mark stands behind yet
   std::unordered_set<uint64_t> touched;  // streams that had work since the last mark
   uint64_t lastUsed = none;
-  CUresult failure = CUDA_SUCCESS;
+  std::atomic<CUresult> failure{CUDA_SUCCESS};
 };
 
 }  // namespace vgpu::stub

@@ -1,12 +1,13 @@
 // One GPU of a worker: its context, what is real behind the session's virtual objects there, and how far it has come.
 //
 // Used by the thread that executes this GPU's calls, and by the one that saves or restores the session while no calls are
-// executed. A suspend keeps nothing of it: recipes and bytes bring it back (docs/snapshot.md).
+// executed; other GPUs' threads read `executed`, and what the parts say of themselves. A suspend keeps nothing of it but `executed`:
+// recipes and bytes bring it back (docs/snapshot.md).
 #pragma once
 
 #include <array>
-#include <functional>
-#include <optional>
+#include <atomic>
+#include <cstdint>
 
 #include "stub/driver/driver.h"
 #include "stub/gpu/continuations.h"
@@ -29,6 +30,10 @@ class Gpu {
   DeviceLeases leases;
   DeviceProgress progress;
   Continuations later;
+
+  // The position in its ring before which all frames have been executed, which means issued to the GPU. Another GPU's thread that
+  // loads it (acquire) may issue what must come after them (docs/ring.md).
+  std::atomic<uint64_t> executed{0};
 
   // Makes its context the calling thread's.
   void select() const { require(driver, driver.cuCtxSetCurrent(context), "changing device"); }

@@ -1,13 +1,15 @@
 // From virtual to real handles of the objects of one GPU, one table a kind. A suspend drops it: restore fills it again by executing
 // recipes.
 //
-// Owned by the thread of that GPU. A frame may name an object of another GPU (a copy between arrays): get() then asks the map of
-// that GPU, which the handle names.
+// Owned by the thread of that GPU, which reads it without a lock. A frame may name an object of another GPU (a copy between arrays):
+// get() then asks the map of that GPU, which the handle names. So that thread changes its map under `mutex`, and others read it under
+// `mutex`; it is a leaf.
 #pragma once
 
 #include <cuda.h>
 
 #include <array>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@ class HandleMap {
 
   // Throws BadHandle where `handle` is taken already: an honest client never reuses one that lives.
   void add(api::Kind kind, uint64_t handle, uint64_t real) {
+    std::lock_guard lock(mutex);
     if (handle == 0 || !tables[static_cast<size_t>(kind)].emplace(handle, real).second) throw BadHandle{kind, handle};
   }
   // The real handle, also of an object of another GPU. Throws BadHandle where there is none.
@@ -37,9 +40,16 @@ class HandleMap {
     return found != of(kind).end() ? found->second : getElsewhere(kind, handle);
   }
   uint64_t getOrNull(api::Kind kind, uint64_t handle) const { return handle == 0 ? 0 : get(kind, handle); }
-  void remove(api::Kind kind, uint64_t handle) { tables[static_cast<size_t>(kind)].erase(handle); }
-  void removeAll(api::Kind kind) { tables[static_cast<size_t>(kind)].clear(); }
+  void remove(api::Kind kind, uint64_t handle) {
+    std::lock_guard lock(mutex);
+    tables[static_cast<size_t>(kind)].erase(handle);
+  }
+  void removeAll(api::Kind kind) {
+    std::lock_guard lock(mutex);
+    tables[static_cast<size_t>(kind)].clear();
+  }
 
+  // For the thread of that GPU.
   const Table& of(api::Kind kind) const { return tables[static_cast<size_t>(kind)]; }
 
   // The maps of all GPUs of the session, by device, this one included. Once, before the first get().
@@ -49,6 +59,7 @@ class HandleMap {
   uint64_t getElsewhere(api::Kind kind, uint64_t handle) const {
     unsigned device = handleDevice(handle);
     if (device >= all.size() || all[device] == this) throw BadHandle{kind, handle};
+    std::lock_guard lock(all[device]->mutex);
     auto found = all[device]->of(kind).find(handle);
     if (found == all[device]->of(kind).end()) throw BadHandle{kind, handle};
     return found->second;
@@ -56,6 +67,7 @@ class HandleMap {
 
   static constexpr size_t kinds = static_cast<size_t>(api::Kind::SURFACE) + 1;
   std::vector<const HandleMap*> all;
+  mutable std::mutex mutex;
   std::array<Table, kinds> tables;
 };
 

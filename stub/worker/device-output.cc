@@ -19,6 +19,7 @@ int DeviceOutput::redirect() {
 
 void DeviceOutput::collect() {
   if (file < 0) return;
+  std::lock_guard lock(mutex);
   std::fflush(stdout);
   struct stat status;
   KJ_SYSCALL(fstat(file, &status));
@@ -39,11 +40,14 @@ void DeviceOutput::add(std::string_view more) {
   if (text.size() > mostBytes) text.erase(0, text.size() - mostBytes);
 }
 
-void DeviceOutput::drop(size_t bytes) {
-  taken += bytes;
-  if (!isEmpty()) return;
+std::string DeviceOutput::take(size_t mostBytes) {
+  std::lock_guard lock(mutex);
+  std::string next(rest().substr(0, mostBytes));
+  taken += next.size();
+  if (taken != text.size()) return next;
   text = {};
   taken = 0;
+  return next;
 }
 
 }  // namespace vgpu::stub

@@ -3,11 +3,12 @@
 // The driver writes it into its process's standard output when a call gives it the occasion (CUDA C++ Programming Guide,
 // "Formatted Output"). In a worker that is a memory file, which takes whatever comes without holding the driver up; from there
 // it is collected into `text`, and the program takes it in parts (outputTake) and writes it to its own standard output.
-// Used by the working thread. A snapshot keeps what has not been taken.
+// Any GPU's thread: the mutex, a leaf, guards all of it. A snapshot keeps what has not been taken.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -28,10 +29,14 @@ class DeviceOutput {
   // Takes over what the driver has written since the last time. Throws kj::Exception where the file cannot be read.
   void collect();
 
-  bool isEmpty() const { return taken == text.size(); }
+  bool isEmpty() const {
+    std::lock_guard lock(mutex);
+    return taken == text.size();
+  }
+  // The next bytes for the program, at most so many; they are the program's then.
+  std::string take(size_t mostBytes);
+  // While no calls are executed: all that has not been taken.
   std::string_view rest() const { return std::string_view(text).substr(taken); }
-  // Drops the first `bytes` of rest(), which the program has got.
-  void drop(size_t bytes);
   // What a snapshot kept: it comes before all that is collected here.
   void load(std::string before) { text = std::move(before); }
 
@@ -42,6 +47,7 @@ class DeviceOutput {
   int64_t collected = 0;  // bytes of `file`
   std::string text;
   size_t taken = 0;  // bytes of `text` that are the program's already
+  mutable std::mutex mutex;
 };
 
 }  // namespace vgpu::stub

@@ -11,6 +11,9 @@ namespace vgpu::stub {
 
 namespace {
 
+// What other GPUs' rings wait for, whatever has become of this GPU.
+bool isOfRings(api::Method method) { return method == api::Method::openRing || method == api::Method::awaitRing; }
+
 CUresult codeOf(const BadHandle& bad) {
   return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -39,7 +42,7 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
                             Reply& reply) try {
   frameSequence = position + 1;
   frameSlot = slot;
-  if (gpu.isEnded()) return gpu.progress.fault();
+  if (gpu.isEnded() && !isOfRings(method)) return gpu.progress.fault();
   if (session.hostLeases.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = session.hostLeases.registerAll()) return error;
   return dispatch(*this, method, words, reply);

@@ -16,10 +16,9 @@ static_assert(partBytes + 64 <= replyBytes);
 // What kernels that have ended had printed is in the reply, or waits for the next call: nobody waits for the GPU here.
 CUresult outputTake(Execution& on, const api::FrameReader<api::Cuda::OutputTakeParams>&, Reply& reply) {
   on.collectOutput();
-  auto rest = on.session.output.rest().substr(0, partBytes);
+  std::string part = on.session.output.take(partBytes);
   auto results = reply.init<api::Cuda::OutputTakeResults>();
-  std::copy(rest.begin(), rest.end(), results.initText(static_cast<unsigned>(rest.size())).begin());
-  on.session.output.drop(rest.size());
+  std::copy(part.begin(), part.end(), results.initText(static_cast<unsigned>(part.size())).begin());
   results.setMore(!on.session.output.isEmpty());
   on.session.tellOutput();
   return CUDA_SUCCESS;

@@ -1,4 +1,6 @@
 // By hand: the session's own methods — what the host offers, leases.
+#include <kj/common.h>
+
 #include <algorithm>
 
 #include "cuda-handlers.h"
@@ -7,7 +9,8 @@ namespace vgpu::stub {
 
 CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
   int device = static_cast<int>(p.getDevice());
-  on.session.select(p.getDevice());
+  on.session.of(p.getDevice()).gpu.select();
+  KJ_DEFER(on.gpu.select());
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
   CUuuid uuid{};

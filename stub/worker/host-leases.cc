@@ -86,6 +86,7 @@ HostLeases::~HostLeases() {
 }
 
 CUresult HostLeases::registerAll() {
+  std::lock_guard lock(mutex);
   for (auto& [address, lease] : leases) {
     if (lease.registered) continue;
     populate({fromWire<std::byte*>(address), lease.bytes});
@@ -120,6 +121,7 @@ void HostLeases::add(uint64_t address, const Lease& lease) {
 }
 
 CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
+  std::lock_guard lock(mutex);
   if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t absent = absentBytes(arena, address, bytes);
   if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -130,6 +132,7 @@ CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& a
 }
 
 CUresult HostLeases::endLease(uint64_t address, const MemoryFile& arena) {
+  std::lock_guard lock(mutex);
   auto found = leases.find(address);
   if (found == leases.end() || found->second.arenaAddress != address) return CUDA_ERROR_INVALID_VALUE;
   return end(found, arena);
@@ -155,6 +158,7 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
       inHostArena(address) || inDeviceArenas(address))
     return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(mutex);
   if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
   if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
   // Never over what this process has: the address is the program's choice.
@@ -169,11 +173,15 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
 }
 
 CUresult HostLeases::release(uint64_t address, const MemoryFile& arena) {
+  std::lock_guard lock(mutex);
   auto found = leases.find(address);
   if (found == leases.end() || found->second.arenaAddress == address) return CUDA_ERROR_INVALID_VALUE;
   return end(found, arena);
 }
 
-bool HostLeases::owns(uint64_t address, uint64_t bytes) const { return isCovered(leases, address, bytes, bytesOf); }
+bool HostLeases::owns(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  return isCovered(leases, address, bytes, bytesOf);
+}
 
 }  // namespace vgpu::stub

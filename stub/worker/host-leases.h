@@ -1,11 +1,14 @@
 // The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU.
 //
-// Owned by the session's state and used by the working thread. A suspend drops the mappings; restore leases the same pieces again.
+// Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and registering is done under it, because what another
+// thread is registering a GPU must not be given work for. A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "stub/driver/driver.h"
@@ -38,7 +41,8 @@ class HostLeases {
   // take. endLease also gives its pages back to the system.
   CUresult lease(uint64_t address, uint64_t bytes, const MemoryFile& arena);
   CUresult endLease(uint64_t address, const MemoryFile& arena);
-  bool hasUnregistered() const { return unregistered != 0; }
+  // Without a lock: a program that was told of a lease sends its work afterwards.
+  bool hasUnregistered() const { return unregistered.load(std::memory_order_acquire) != 0; }
   CUresult registerAll();
 
   // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
@@ -68,7 +72,8 @@ class HostLeases {
   std::map<uint64_t, uint64_t> usedArena;       // what they are of the host arena: address -> bytes
   uint64_t leasedBytes = 0;
   uint64_t promisedBytes = 0;   // what registering will still take, at most: the program may have touched some meanwhile
-  unsigned unregistered = 0;    // of leases
+  std::atomic<unsigned> unregistered{0};  // of leases
+  mutable std::mutex mutex;
 };
 
 }  // namespace vgpu::stub

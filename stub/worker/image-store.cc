@@ -13,6 +13,7 @@ std::optional<ImageStore> ImageStore::open(const std::string& directory, uint64_
 }
 
 std::shared_ptr<const StoredImage> ImageStore::find(const ImageDigest& digest) {
+  std::lock_guard lock(*mutex);
   auto known = mapped.find(digest);
   auto image = known == mapped.end() ? nullptr : known->second.lock();
   if (image == nullptr) {
@@ -38,6 +39,7 @@ std::shared_ptr<const StoredImage> ImageStore::read(const ImageDigest& digest) {
 }
 
 void ImageStore::add(const ImageDigest& digest, std::span<const std::byte> image, const ImageFacts& facts) {
+  std::lock_guard lock(*mutex);
   auto head = imageFileHead(image, facts);
   std::byte last{0};
   if (int error = files.add(digest, {head, image, {&last, 1}})) complain(error);

@@ -1,7 +1,7 @@
 // The module images that this node has seen, with what was found out about each (docs/image-cache.md), in a store
 // (vgpu/store/store.h). A program that names an image's digest need not send the image.
 //
-// Used by the working thread alone.
+// Any GPU's thread of a worker: a mutex guards find() and add().
 //
 // Nothing here can fail a program: what cannot be read is absent, what cannot be written is not kept, which is logged
 // once. A suspend keeps nothing of it: a snapshot holds the images themselves.
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -36,6 +37,7 @@ class ImageStore {
   std::shared_ptr<const StoredImage> read(const ImageDigest& digest);
   void complain(int error);
 
+  std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
   Store files;
   bool complained = false;
   std::map<ImageDigest, std::weak_ptr<const StoredImage>> mapped;  // as many as the folder has had

@@ -9,7 +9,7 @@
 namespace vgpu::stub {
 
 SessionState::SessionState(const Driver& driver, const Images& images, int outputFile)
-    : driver(driver), images(images), hostLeases(driver), output(outputFile), current(maxDevices) {
+    : driver(driver), images(images), hostLeases(driver), output(outputFile) {
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
@@ -32,8 +32,7 @@ Execution& SessionState::of(unsigned device) const {
 
 Execution& SessionState::select(unsigned device) {
   Execution& execution = of(device);
-  if (device != current) execution.gpu.select();
-  current = device;
+  execution.gpu.select();
   return execution;
 }
 
@@ -66,7 +65,7 @@ void SessionState::detach() {
 }
 
 CUresult SessionState::registerSegment(std::byte* base) {
-  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::bytes,
+  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::rings,
                                                    CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
     return error;
   return driver.cuMemHostGetDevicePointer_v2(&segmentOnGpu, base, 0);

@@ -1,7 +1,10 @@
 // What a worker has of its session as a whole: the memory that it shares with the program, pinned memory, the node's store of
 // images, what kernels have printed, and the GPUs.
 //
-// Of this a snapshot keeps the bytes of memory, what has been printed, and the positions in the ring; handles and leases come
+// Each GPU has a thread (worker.h). What several of them use here guards itself: pinned memory, the store, the output. The functions
+// that make a context current are for the one thread that works while no calls are executed.
+//
+// Of this a snapshot keeps the bytes of memory, what has been printed, and the positions in the rings; handles and leases come
 // back by executing recipes (docs/snapshot.md).
 #pragma once
 
@@ -9,9 +12,11 @@
 #include <cuda.h>
 #include <kj/array.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -42,10 +47,14 @@ class SessionState {
   HostLeases hostLeases;
   BlobUsage blobUsage;
   DeviceOutput output;
-  bool prints = false;  // a module that may print has been loaded: see ImageFacts
+  std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
-  // The first frame of the ring that has not been executed. Valid while the worker is quiesced; restore sets it.
-  uint64_t ringPosition = 0;
+  // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another GPU's
+  // thread loads meanwhile (kinds/module-groups.h). Before any other mutex.
+  std::mutex moduleLoading;
+
+  // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.
+  std::function<void(unsigned device)> startThread;
 
   unsigned deviceCount() const { return static_cast<unsigned>(executions.size()); }
   // Of one of them. Throws BadHandle if there is no such device.
@@ -94,7 +103,6 @@ class SessionState {
   CUresult registerSegment(std::byte* base);  // in the current context, for all of them
 
   std::vector<std::unique_ptr<Execution>> executions;  // by device
-  unsigned current;                                    // the device whose context is the quiesced thread's
   std::unique_ptr<Segment> segment;
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;

@@ -1,10 +1,10 @@
-// One session's calls on this host's GPUs: the consumer of its ring.
+// One session's calls on this host's GPUs: the consumer of its rings.
 //
-// Owns the mapped segment and host arena, the contexts, and the table from virtual to real handles. One working thread
-// consumes the ring and, while no frames come, looks after the GPU, so that a faulted context becomes a reply for every
-// waiter. The functions below are called from the control thread; each returns when the working thread has done what was asked.
+// Owns the mapped segment and host arena, the contexts, the tables from virtual to real handles, and a thread for each GPU that the
+// session uses, which consumes that GPU's ring (ring-consumer.h); it is started when the ring is first used. The functions below are
+// called from the control thread; each returns when the threads have done what was asked.
 //
-// Of this, a suspend keeps nothing but the barrier position: the rest is rebuilt from recipes and bytes.
+// Of this, a suspend keeps nothing but a position in each ring: the rest is rebuilt from recipes and bytes.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,13 @@ class Worker {
   // Begins, or goes on, to consume frames, also where a quiesce() has been given up.
   void proceed();
 
-  // Stops between two frames, waits until the GPU is idle, and returns the position of the first unconsumed frame. `waiting`
+  // Stops each thread between two frames, waits until the GPUs are idle, and returns the position of the first unconsumed frame of
+  // the first ring. `waiting`
   // is called meanwhile, ten times a second, with the name of the kernel that is waited for, empty where it is not known.
   // What it throws comes out here; nothing is consumed then until proceed().
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
-  // Runs `work` on the working thread while it does not consume: after quiesce(), or before the first proceed().
+  // Runs `work` on the first GPU's thread while no thread consumes: after quiesce(), or before the first proceed().
   void runQuiesced(std::function<void(SessionState&)> work);
 
  private:

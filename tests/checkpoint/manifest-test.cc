@@ -24,8 +24,7 @@ Manifest sample() {
   m.identity = {"id", "name", "/bin/program", 1234, 1000, "/run/sessions/id/reattach.sock"};
   m.devices = {{"GPU", "00112233445566778899aabbccddeeff", 4096, 90, 12.5}, {"GPU", "ff", 4096, 90, 0.1}};
   m.arenas = arenasOfThisBuild();
-  m.barrier = 64;
-  m.head = 192;
+  m.rings = {{0, 64, 192}};
   m.objectCount = 3;
   m.deviceBytes = 4413;
   m.blobs = {{1, 100}};
@@ -71,8 +70,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.devices[0].clock == 12.5);
   CHECK(read.devices[1].clock == 0.1);
   CHECK(read.arenas == m.arenas);
-  CHECK(read.barrier == 64);
-  CHECK(read.head == 192);
+  CHECK(read.rings == m.rings);
   CHECK(read.objectCount == 3);
   CHECK(read.blobs == m.blobs);
   CHECK(read.state == m.state);

@@ -200,23 +200,33 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings)
 
 uint64_t TestSession::send(const RecordedFrame& frame) {
   static std::atomic<bool> never{false};
-  RingWriter writer(*mapped);
+  RingWriter writer(*mapped, frame.device);
   auto place = *writer.reserve(frame.words.size(), never);
   std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
-  writer.publish(place, frame.method, slotIndex, frame.device);
+  writer.publish(place, frame.method, slotIndex);
   return place.position;
 }
 
+// As a program does before it first uses a device.
+void TestSession::openRing(uint8_t device) {
+  if (device == 0 || !opened.insert(device).second) return;
+  require(makeFrame<api::Cuda::OpenRingParams>(0, api::Method::openRing, 0, [&](auto p) { p.setDevice(device); }));
+}
+
 uint64_t TestSession::post(RecordedFrame frame) {
+  openRing(frame.device);
   frame.position = send(frame);
+  frame.number = ++numbered;
   uint64_t position = frame.position;
   if (api::infoOf(frame.method).replay == api::Replay::BUILD) recorded.push_back(std::move(frame));
   return position;
 }
 
 int32_t TestSession::call(RecordedFrame frame) {
+  openRing(frame.device);
   Slot& slot = mapped->slot(slotIndex);
   slot.result = CUDA_SUCCESS;  // the GPU writes none
+  slot.done = 0;               // sequence numbers of different rings cannot be compared
   uint64_t sequence = post(std::move(frame)) + 1;
   while (slot.done.load() < sequence) {
     for (auto& fault : mapped->header().fault)
@@ -236,7 +246,9 @@ void TestSession::commit() {
   auto list = ObjectList::open(scratch.path + "/list");
   for (auto& frame : recorded) list->apply(std::move(frame));
   recorded.clear();
-  list->commit(mapped->header().tail.load());
+  RingCut executed;
+  for (unsigned device = 0; device < maxDevices; ++device) executed[device] = mapped->ring(device).tail.load();
+  list->commit(executed);
 }
 
 uint32_t TestSession::readWord(uint64_t address) {
@@ -254,8 +266,8 @@ uint32_t TestSession::readWord(uint64_t address) {
 bool TestSession::firstResult() { return mapped->reply(slotIndex)[8] != std::byte{0}; }
 
 std::vector<std::byte> TestSession::program() const {
-  std::byte* ring = mapped->base() + SegmentLayout::ring;
-  return {ring, mapped->base() + SegmentLayout::bytes};
+  std::byte* slabs = mapped->base() + SegmentLayout::slabs;
+  return {slabs, mapped->base() + SegmentLayout::rings + 2 * ringBytes};
 }
 
 void buildAndStop(TestSession& session, stub::Worker& worker) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,15 @@ class TestSession {
 
  private:
   uint64_t send(const RecordedFrame& frame);
+  void openRing(uint8_t device);
   bool firstResult();
   MemoryFile segmentFile, arenaFile;
   std::unique_ptr<Segment> mapped;
   Mapping counterMemory;
   ImageCounters* counters;
   std::vector<RecordedFrame> recorded;
+  std::set<uint8_t> opened;  // rings
+  uint64_t numbered = 0;     // frames
 };
 
 // What the test program makes of its GPU. Device memory at fixed places, one module.

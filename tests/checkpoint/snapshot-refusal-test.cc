@@ -103,7 +103,7 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   saved.forge([](auto& json) { json["state"]["memory"][0][1] = 0x2000'4000'0000; });
   contains(saved.refusal(), "belong to no object of the snapshot");
   writeFile(saved.path + "/manifest.json", good);
-  saved.forge([](auto& json) { json["ring"]["head"] = json["ring"]["head"].template get<uint64_t>() + 64; });
+  saved.forge([](auto& json) { json["rings"][0][2] = json["rings"][0][2].template get<uint64_t>() + 64; });
   contains(saved.refusal(), "file pending-calls: position");
   writeFile(saved.path + "/manifest.json", good);
   saved.finish();

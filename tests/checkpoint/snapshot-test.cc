@@ -98,6 +98,48 @@ TEST_CASE("a session can be saved again after it was restored, and again") {
   }) == "");
 }
 
+TEST_CASE("calls that wait for those of another ring are pending at a barrier, and wait for them in the next worker") {
+  const uint64_t memory = deviceArena(1);
+  const std::byte stamp{0x2a};
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+  uint64_t pendingCalls = 0;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 1, [&](auto& p) {
+      p.setAddress(memory);
+      p.setBytes(leaseGranularity);
+    }));
+    // Of a frame that the first ring does not have yet.
+    uint64_t awaited = session.segment().ring(0).head.load() + 1;
+    session.post(makeFrame<api::Cuda::AwaitRingParams>(0, api::Method::awaitRing, 1, [&](auto& p) {
+      p.setDevice(0);
+      p.setPosition(awaited);
+    }));
+    session.post(makeFrame<api::Cuda::FillParams>(0, api::Method::fill, 1, [&](auto& p) {
+      p.setDestination(memory);
+      p.setElementBytes(1);
+      p.setValue(std::to_integer<uint32_t>(stamp));
+      p.setWidth(4);
+      p.setHeight(1);
+    }));
+    session.commit();
+    worker.quiesce();
+    pendingCalls = save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr).pendingCalls;
+    KJ_REQUIRE(pendingCalls == 2, pendingCalls);
+  }, "devices=2") == "");
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    proceed(worker, restore(worker, path, nullptr));
+    session.require(synchronize());  // in the first ring
+    session.require(makeFrame<api::Cuda::CopyToSlabParams>(0, api::Method::copyToSlab, 1, [&](auto& p) {
+      p.setSource(memory);
+      p.setSlab(60);
+      p.setBytes(4);
+    }));
+    KJ_REQUIRE(session.segment().slab(60)[3] == stamp);
+  }, "devices=2") == "");
+}
+
 TEST_CASE("a worker that has saved its session can go on with it") {
   TestSession session;
   CHECK(session.inWorker([&](stub::Worker& worker) {

@@ -12,13 +12,13 @@
 
 namespace vgpu::test {
 
-// A frame; `fill` sets the parameters.
+// A frame, whose number is its position; `fill` sets the parameters.
 template <typename Params, typename Fill>
 RecordedFrame makeFrame(uint64_t position, api::Method method, uint8_t device, Fill fill) {
   std::vector<capnp::word> words;
   api::FrameBuilder<Params> builder(words);
   fill(builder);
-  return {position, method, device, kj::heapArray<capnp::word>(words.data(), words.size()), 0, 0};
+  return {position, method, device, kj::heapArray<capnp::word>(words.data(), words.size()), 0, 0, position};
 }
 
 inline RecordedFrame memAlloc(uint64_t position, uint64_t address, uint64_t bytes = 256) {

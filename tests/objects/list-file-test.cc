@@ -276,7 +276,7 @@ TEST_CASE("a list of another format version is refused by name") {
   makeList(scratch.path, 1);
   std::string meta("vgpuobjs\x09\0\0\0\0\0\0\0", 16);
   poke(scratch.path, "meta", "format", meta);
-  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("has format version 9; this build reads version 2"),
+  CHECK_THROWS_WITH_AS(readAll(scratch.path), doctest::Contains("has format version 9; this build reads version 3"),
                        kj::Exception);
   CHECK_THROWS_AS(ObjectList::open(scratch.path), kj::Exception);
 }

@@ -141,7 +141,8 @@ std::set<uint64_t> positionsIn(const RecordTable& table) {
 
 ObjectRecord copyOf(const ObjectRecord& record) {
   ObjectRecord copy{record.id,          record.device,   record.address, record.bytes,
-                    record.destroyedAt, record.parented, record.needs,   {}};
+                    record.destroyedAt, record.parented, record.needs,   {},
+                    record.destroyedBy};
   for (auto& frame : record.recipe) copy.recipe.push_back(frame.clone());
   return copy;
 }

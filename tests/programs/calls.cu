@@ -1,8 +1,10 @@
 // What the commonest CUDA calls cost the program that makes them, a group of them at a time:
 //   calls --bench full|quick GROUP
 // The groups are at the end.
+#include <atomic>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "bench.h"
 #include "driver-entry.h"
@@ -240,6 +242,76 @@ void measureMuchData(const Bench& bench) {
   }
 }
 
+__global__ void spin(long long cycles) {
+  const long long start = clock64();
+  while (clock64() - start < cycles) {
+  }
+}
+
+// Runs `body` for device 0 and `other` for device 1, each on a thread of its own, from the same moment on.
+template <typename Body, typename Other>
+void together(Body body, Other other) {
+  std::atomic<int> ready{0};
+  auto run = [&](int device, auto& work) {
+    CHECK(cudaSetDevice(device));
+    launchMany(100);
+    ++ready;
+    while (ready < 2) {
+    }
+    work();
+  };
+  std::thread second([&] { run(1, other); });
+  run(0, body);
+  second.join();
+}
+
+// What one GPU of a program costs the other. Prints nothing if there is only one.
+void measureTwoGpus(const Bench& bench) {
+  int devices = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return;
+  const int many = bench.size(100000, 200), queued = bench.size(3000, 100), rate = bench.size(300000, 200);
+  auto launches = [](int count) {
+    return [count] {
+      const auto start = Clock::now();
+      launchMany(count);
+      return microsecondsSince(start) / count;
+    };
+  };
+  double alone = 0, first = 0, second = 0;
+  together([&] { alone = launches(many)(); }, [] {});
+  printFigure("a launch of " + std::to_string(many) + ", one GPU of two", "us", alone);
+  together([&] { first = launches(many)(); }, [&] { second = launches(many)(); });
+  printFigure("a launch of " + std::to_string(many) + ", two GPUs at once", "us", std::max(first, second));
+
+  // The launching thread is held up by its stream, so it posts until the last hundred of them wait.
+  std::atomic<bool> posted{false};
+  std::vector<double> times;
+  together(
+      [&] {
+        for (int i = 0; i < queued; ++i) spin<<<1, 1>>>(bench.size(200000, 100));
+        posted = true;
+        wait();
+      },
+      [&] {
+        do {
+          const auto start = Clock::now();
+          launchMany(1);
+          times.push_back(microsecondsSince(start));
+        } while (!posted);
+      });
+  printFigure("launch + wait, " + std::to_string(queued) + " queued on the other GPU", "us", median(times));
+
+  double busy = 0;
+  together(
+      [&] {
+        spin<<<1, 1>>>(bench.size(20000000000ll, 100ll));  // about ten seconds
+        wait();
+      },
+      [&] { busy = launches(rate)(); });
+  printFigure("a launch of " + std::to_string(rate) + ", the other GPU computing", "us", busy);
+}
+
 struct Group {
   const char* name;
   void (*run)(const Bench& bench);
@@ -249,6 +321,7 @@ constexpr Group groups[] = {{"start", measureStart},
                             {"launches", measureLaunches},
                             {"allocation", measureAllocation},
                             {"queries", measureQueries},
+                            {"two-gpus", measureTwoGpus},
                             {"pageable", [](const Bench& bench) { measureCopies(bench, false); }},
                             {"pinned", [](const Bench& bench) { measureCopies(bench, true); }},
                             {"many-calls", measureManyCalls},

@@ -31,7 +31,7 @@ class Crossings {
   uint64_t units() const { return (head() - before) / vgpu::frameUnit; }
 
  private:
-  uint64_t head() const { return header == nullptr ? 0 : header->head.load(); }
+  uint64_t head() const { return header == nullptr ? 0 : header->rings[0].head.load(); }
 
   const vgpu::SegmentHeader* header = nullptr;
   uint64_t before = 0;

@@ -17,21 +17,21 @@ constexpr size_t frameBytes = 4096;
 constexpr size_t framesQueued = Recorder::mostQueuedBytes / frameBytes;
 
 RecordedFrame frame(uint64_t position) {
-  return {position, api::Method::memAlloc, 0, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word)), 0, 0};
+  return {position, api::Method::memAlloc, 0, kj::heapArray<capnp::word>(frameBytes / sizeof(capnp::word)), 0, 0, position};
 }
 
 // The recorder's thread lives as long as the process, and so does what it uses.
 template <typename List>
 struct Recording {
   List& list = *new List;
-  Recorder& recorder = *new Recorder(std::unique_ptr<ObjectList>(&list), [] { return uint64_t{0}; });
+  Recorder& recorder = *new Recorder(std::unique_ptr<ObjectList>(&list), [] { return RingCut(0); });
 };
 
 // A disk that takes the first commit only when the program has been made to wait, if it is.
 class SlowList final : public ObjectList {
  public:
   void apply(RecordedFrame) override { ++applied; }
-  void commit(uint64_t) override {
+  void commit(const RingCut&) override {
     while (added < framesQueued / 2) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(wasSlow ? 0 : 100));
     if (!wasSlow) addedMeanwhile = added.load();
@@ -47,7 +47,7 @@ class SlowList final : public ObjectList {
 class FullList final : public ObjectList {
  public:
   void apply(RecordedFrame) override {}
-  void commit(uint64_t) override {
+  void commit(const RingCut&) override {
     if (isFull) KJ_FAIL_REQUIRE("the disk is full");
   }
   size_t size() const override { return 0; }

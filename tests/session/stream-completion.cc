@@ -11,26 +11,26 @@ TEST_CASE("a stream has one line from its first use on") {
   CompletionWords completions(segment);
   StreamCompletion one, other;
   CHECK(!one.find());
-  auto completion = one.take(completions);
+  auto completion = one.take(completions, 0);
   REQUIRE(completion);
-  CHECK(one.take(completions) == completion);
+  CHECK(one.take(completions, 0) == completion);
   CHECK(one.find() == completion);
-  CHECK(other.take(completions) != completion);
+  CHECK(other.take(completions, 0) != completion);
 }
 
 TEST_CASE("the line of a stream that is gone is another's only when the GPU has written all that was asked of it") {
   Segment segment(Segment::create());
   CompletionWords completions(segment);
   StreamCompletion gone, next, last;
-  auto completion = gone.take(completions);
+  auto completion = gone.take(completions, 0);
   gone.expect(65);
   gone.expect(129);
   gone.expect(1);  // two threads record at once
   gone.end(completions, 0);
   segment.completionWord(*completion).done.store(65);
-  CHECK(next.take(completions) != completion);
+  CHECK(next.take(completions, 0) != completion);
   segment.completionWord(*completion).done.store(129);
-  CHECK(last.take(completions) == completion);
+  CHECK(last.take(completions, 0) == completion);
 }
 
 }  // namespace vgpu::client

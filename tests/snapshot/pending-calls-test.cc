@@ -19,7 +19,7 @@ void post(const Segment& segment, const RecordedFrame& frame, uint16_t slot = 3)
   RingWriter writer(segment);
   auto place = *writer.reserve(frame.words.size(), never);
   std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
-  writer.publish(place, frame.method, slot, frame.device);
+  writer.publish(place, frame.method, slot);
 }
 
 RecordedFrame copyFromSlab(uint32_t slab, uint32_t bytes) {
@@ -44,6 +44,12 @@ RecordedFrame copyBoxToSlab(uint32_t slab) {
     p.setWidthBytes(100);
     p.setHeight(3);
   });
+}
+
+RingCut firstRingAt(uint64_t position) {
+  RingCut cut;
+  cut[0] = position;
+  return cut;
 }
 
 // A segment of which three frames are consumed and some are not.
@@ -84,7 +90,7 @@ TEST_CASE("the pending of a ring executes in another segment as it would have he
   std::memcpy(ring.segment.slab(7), content.data(), content.size());
   ring.segment.slabState(7).busy = 1;
 
-  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  PendingCalls pending = capturePendingCalls(ring.segment, firstRingAt(ring.barrier));
   CHECK(pending.frameCount == 52);
   REQUIRE(pending.slabs.size() == 1);
   CHECK(pending.slabs[0].slab == 7);
@@ -95,8 +101,8 @@ TEST_CASE("the pending of a ring executes in another segment as it would have he
   Segment other{Segment::create()};
   requireSamePlace(read, other);
   putBack(read, other);
-  CHECK(other.header().head == ring.segment.header().head);
-  CHECK(other.header().tail == ring.barrier);
+  CHECK(other.ring(0).head == ring.segment.ring(0).head);
+  CHECK(other.ring(0).tail == ring.barrier);
   CHECK(other.slabState(7).busy == 1);
   CHECK(std::memcmp(other.slab(7), content.data(), 1000) == 0);
   auto frames = framesFrom(other, ring.barrier);
@@ -104,7 +110,7 @@ TEST_CASE("the pending of a ring executes in another segment as it would have he
   CHECK(frames == framesFrom(ring.segment, ring.barrier));
   // And the ring goes on behind them.
   post(other, memAlloc(0, 1));
-  CHECK(framesFrom(other, pending.head).size() == 1);
+  CHECK(framesFrom(other, pending.rings[0].head).size() == 1);
 }
 
 TEST_CASE("the slabs of copied boxes go with the pending calls") {
@@ -115,7 +121,7 @@ TEST_CASE("the slabs of copied boxes go with the pending calls") {
   auto content = randomBytes(slabBytes, 2);
   for (uint32_t slab : {9, 11}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
   Segment other{Segment::create()};
-  putBack(decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier))), other);
+  putBack(decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)))), other);
   CHECK(other.slabState(9).busy == 1);
   CHECK(std::memcmp(other.slab(9), content.data(), 300) == 0);
   CHECK(other.slab(9)[300] == std::byte{0});
@@ -137,7 +143,7 @@ TEST_CASE("a pending that wraps around the ring's end is whole") {
     }
   }
   for (uint64_t i = 0; i < 100; i++) post(segment, memAlloc(0, i));
-  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(segment, position)));
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(segment, firstRingAt(position))));
   CHECK(pending.frameCount == 100);
   Segment other{Segment::create()};
   putBack(pending, other);
@@ -146,15 +152,41 @@ TEST_CASE("a pending that wraps around the ring's end is whole") {
 
 TEST_CASE("a ring without a pending has an empty one") {
   Ring ring;
-  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier)));
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier))));
   CHECK(pending.frameCount == 0);
-  CHECK(pending.frames.empty());
+  CHECK(pending.rings[0].frames.empty());
+}
+
+TEST_CASE("the pending calls of each ring go back into that ring") {
+  Segment segment{Segment::create()};
+  RingWriter first(segment, 0), third(segment, 2);
+  auto send = [](RingWriter& writer, uint16_t slot) { writer.publish(*writer.reserve(9, never), api::Method::nothing, slot); };
+  for (uint16_t slot : {1, 2, 3}) send(first, slot);
+  for (uint16_t slot : {4, 5}) send(third, slot);
+  RingReader reader(segment, 0, 2);
+  REQUIRE(reader.next()->slot == 4);
+  reader.release();
+  RingCut barrier;
+  barrier[2] = reader.position();
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(segment, barrier)));
+  CHECK(pending.frameCount == 4);
+  CHECK(pending.rings.size() == 2);
+  CHECK_NOTHROW(requireSamePlace(pending, segment));
+  Segment other{Segment::create()};
+  putBack(pending, other);
+  CHECK(framesFrom(other, 0).size() == 3);
+  RingReader rest(other, barrier[2], 2);
+  CHECK(rest.next()->slot == 5);
+  rest.release();
+  CHECK_FALSE(rest.next());
+  send(third, 6);
+  CHECK_THROWS_WITH_AS(requireSamePlace(pending, segment), doctest::Contains("calls to device 2"), kj::Exception);
 }
 
 TEST_CASE("a pending is put back only where it came from") {
   Ring ring;
   post(ring.segment, memAlloc(0, 1));
-  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  PendingCalls pending = capturePendingCalls(ring.segment, firstRingAt(ring.barrier));
   requireSamePlace(pending, ring.segment);
   post(ring.segment, memAlloc(0, 2));
   CHECK_THROWS_WITH_AS(requireSamePlace(pending, ring.segment), doctest::Contains("another moment of this program"),
@@ -167,17 +199,17 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
     post(ring.segment, memAlloc(0, 1));
     post(ring.segment, copyFromSlab(1, 10));
     change(ring);
-    CHECK_THROWS_AS(capturePendingCalls(ring.segment, ring.barrier), kj::Exception);
+    CHECK_THROWS_AS(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)), kj::Exception);
   };
-  refused([](Ring& ring) { ring.segment.header().head = 0; });
-  refused([](Ring& ring) { ring.segment.header().head += ringBytes; });
-  refused([](Ring& ring) { ring.segment.header().head += 1; });
-  refused([](Ring& ring) { ring.segment.header().head += 64; });  // a frame that was never completed
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier), 0, 8); });
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0xff, 4); });  // its size
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 8, 0, 4); });
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier) + 12, 0xff, 2); });        // its method
-  refused([](Ring& ring) { std::memset(ring.segment.ringAt(ring.barrier + 64) + 24, 0xff, 40); });  // its message
+  refused([](Ring& ring) { ring.segment.ring(0).head = 0; });
+  refused([](Ring& ring) { ring.segment.ring(0).head += ringBytes; });
+  refused([](Ring& ring) { ring.segment.ring(0).head += 1; });
+  refused([](Ring& ring) { ring.segment.ring(0).head += 64; });  // a frame that was never completed
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier), 0, 8); });
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 8, 0xff, 4); });  // its size
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 8, 0, 4); });
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier) + 12, 0xff, 2); });        // its method
+  refused([](Ring& ring) { std::memset(ring.segment.ringAt(0, ring.barrier + 64) + 24, 0xff, 40); });  // its message
 }
 
 TEST_CASE("a slab number or size past the last is left to the worker") {
@@ -187,7 +219,7 @@ TEST_CASE("a slab number or size past the last is left to the worker") {
   post(ring.segment, copyBoxFromSlab(4, slabBytes, 2, 1));
   post(ring.segment, copyBoxFromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32, 1));
   post(ring.segment, copyBoxFromSlab(6, 1024, 1024, 2));
-  PendingCalls pending = capturePendingCalls(ring.segment, ring.barrier);
+  PendingCalls pending = capturePendingCalls(ring.segment, firstRingAt(ring.barrier));
   CHECK(pending.frameCount == 5);
   CHECK(pending.slabs.empty());
 }
@@ -196,13 +228,13 @@ TEST_CASE("a pending-calls file with a bit changed or cut off never leads outsid
   Ring ring;
   for (uint64_t i = 0; i < 3; i++) post(ring.segment, memAlloc(0, 4096 * i));
   post(ring.segment, copyFromSlab(7, 100));
-  auto good = encodePendingCalls(capturePendingCalls(ring.segment, ring.barrier));
+  auto good = encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)));
   for (size_t bit = 0; bit < good.size() * 8; bit++) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     try {
       PendingCalls pending = decodePendingCalls(bad);
-      CHECK(pending.head - pending.barrier == pending.frames.size());
+      for (auto& ring : pending.rings) CHECK(ring.head - ring.barrier == ring.frames.size());
     } catch (const kj::Exception&) {
     }
   }

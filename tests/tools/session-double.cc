@@ -58,12 +58,12 @@ void fillRing(const MemoryFile& file, unsigned long seed) {
   std::mt19937_64 random(seed);
   for (uint64_t at = 0; at < ringBytes; at += sizeof(uint64_t)) {
     uint64_t bytes = random();
-    std::memcpy(segment.ringAt(at), &bytes, sizeof bytes);
+    std::memcpy(segment.ringAt(0, at), &bytes, sizeof bytes);
   }
   // The first frame's sequence number and size are right, so that the worker reads what lies behind.
   RingWriter writer(segment);
   std::atomic<bool> abandoned{false};
-  if (seed % 2 == 0) writer.publish(*writer.reserve(500, abandoned), api::Method::launchKernel, 3, 0);
+  if (seed % 2 == 0) writer.publish(*writer.reserve(500, abandoned), api::Method::launchKernel, 3);
 }
 
 void run(const char* name) {

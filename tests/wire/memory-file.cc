@@ -46,6 +46,6 @@ TEST_CASE("a segment that is none is refused") {
 TEST_CASE("the ring is mapped twice in a row") {
   auto file = Segment::create();
   Segment segment(file);
-  segment.ringAt(0)[ringBytes] = std::byte{7};
-  CHECK(segment.ringAt(0)[0] == std::byte{7});
+  segment.ringAt(0, 0)[ringBytes] = std::byte{7};
+  CHECK(segment.ringAt(0, 0)[0] == std::byte{7});
 }

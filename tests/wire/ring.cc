@@ -29,7 +29,7 @@ struct Pair {
     auto place = writer.reserve(words, abandoned);
     REQUIRE(place);
     std::memcpy(place->body(), &first, sizeof first);
-    writer.publish(*place, api::Method::fill, slot, 0);
+    writer.publish(*place, api::Method::fill, slot);
   }
   uint64_t firstWord(const Frame& frame) {
     uint64_t word;
@@ -70,7 +70,7 @@ TEST_CASE("released memory is zero, so an old frame's bytes cannot be taken for 
   pair.post(100, ~0ull);
   pair.reader.next();
   pair.reader.release();
-  for (uint64_t i = 0; i < frameBytes(100); ++i) REQUIRE(pair.readerSide.ringAt(i)[0] == std::byte{0});
+  for (uint64_t i = 0; i < frameBytes(100); ++i) REQUIRE(pair.readerSide.ringAt(0, i)[0] == std::byte{0});
 }
 
 TEST_CASE("frames of every size go round the ring many times, in order") {
@@ -99,14 +99,14 @@ TEST_CASE("many writers lose nothing, and each one's frames keep their order") {
         auto place = pair.writer.reserve(1 + i % 40, pair.abandoned);
         uint64_t value = uint64_t{w} << 32 | i;
         std::memcpy(place->body(), &value, sizeof value);
-        pair.writer.publish(*place, api::Method::fill, w, 0);
+        pair.writer.publish(*place, api::Method::fill, w);
       }
     });
   std::vector<uint64_t> next(writers, 0);
   for (uint64_t received = 0; received < writers * each;) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(1'000'000);
+      pair.reader.sleep(1'000'000, pair.abandoned);
       continue;
     }
     uint64_t value = pair.firstWord(*frame);
@@ -133,7 +133,7 @@ TEST_CASE("a consumer that goes to sleep is woken by the next frame, however clo
   while (consumed.load() < frames) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(longTime);
+      pair.reader.sleep(longTime, pair.abandoned);
       continue;
     }
     REQUIRE(pair.firstWord(*frame) == consumed.load());
@@ -147,9 +147,9 @@ TEST_CASE("a consumer does not sleep for long beside a frame that is being writt
   Pair pair;
   auto place = pair.writer.reserve(1, pair.abandoned);
   REQUIRE(place);
-  pair.reader.sleep(3'600'000'000'000);  // nobody rings
+  pair.reader.sleep(3'600'000'000'000, pair.abandoned);  // nobody rings
   CHECK(!pair.reader.next());
-  pair.writer.publish(*place, api::Method::fill, 0, 0);
+  pair.writer.publish(*place, api::Method::fill, 0);
   CHECK(pair.reader.next());
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("a full ring holds its writer until there is room") {
   while (count < 300) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(1'000'000);
+      pair.reader.sleep(1'000'000, pair.abandoned);
       continue;
     }
     CHECK(pair.firstWord(*frame) == count++);
@@ -184,7 +184,7 @@ TEST_CASE("a writer that waits for room gives up when the session is lost") {
     }
     gaveUp = true;
   });
-  while (pair.writerSide.header().head.load() <= ringBytes) std::this_thread::yield();
+  while (pair.writerSide.ring(0).head.load() <= ringBytes) std::this_thread::yield();
   CHECK(!gaveUp);
   pair.abandoned = true;
   writer.join();
@@ -207,7 +207,7 @@ TEST_CASE("a frame that no honest program writes is refused") {
   Pair pair;
   auto place = pair.writer.reserve(1, pair.abandoned);
   auto corrupt = [&](size_t offset, auto value) {
-    pair.writer.publish(*place, api::Method::fill, 0, 0);
+    pair.writer.publish(*place, api::Method::fill, 0);
     std::memcpy(place->frame + offset, &value, sizeof value);
     CHECK_THROWS_AS(pair.reader.next(), kj::Exception);
   };

@@ -17,6 +17,7 @@ constexpr CallGroup callGroups[] = {
     {"calls", "launches", false},
     {"calls", "allocation", false},
     {"calls", "queries", false},
+    {"calls", "two-gpus", false},
     {"copies", "pageable", false},
     {"copies", "pinned", false},
     {"extremes", "many-calls", true},
@@ -40,6 +41,9 @@ struct Target {
 constexpr auto ratio = Wanted::Kind::ratio;
 constexpr Target targets[] = {
     {"posted launch", {ratio, 0.05}},
+    {"a launch of *, two GPUs at once", {ratio, 1.05}},
+    {"launch + wait, * queued on the other GPU", {ratio, 1.1}},
+    {"a launch of *, the other GPU computing", {ratio, 1.05}},
     {"sustained launches, *", {ratio, 1.02}},
     {"launch + wait", {ratio, 1.05}},
     {"idle synchronize", {ratio, 0.2}},

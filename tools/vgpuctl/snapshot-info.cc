@@ -38,6 +38,9 @@ json toJson(const Manifest& manifest, const std::string& path) {
     variables.push_back(
         {{"symbol", textIn(row, 1)}, {"address", fmt::format("{:#x}", numberIn(row, 2))}, {"bytes", numberIn(row, 3)}});
   for (const auto& [name, sum] : manifest.files) files[name] = {{"bytes", sum.bytes}, {"checksum", sum.checksum}};
+  nlohmann::json rings = nlohmann::json::array();
+  for (auto& ring : manifest.rings)
+    rings.push_back({{"device", ring.device}, {"barrier", ring.barrier}, {"head", ring.head}});
   return {{"directory", path},
           {"version", manifest.version},
           {"software", manifest.software},
@@ -48,8 +51,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"pid", manifest.identity.pid},
           {"owner", manifest.identity.owner},
           {"devices", devices},
-          {"barrier", manifest.barrier},
-          {"head", manifest.head},
+          {"rings", rings},
           {"objects", manifest.objectCount},
           {"ranges", rowsOf(manifest, "memory").size()},
           {"arrays", rowsOf(manifest, "arrays").size()},
@@ -77,7 +79,8 @@ void print(const Manifest& manifest, const std::string& path) {
   show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(manifest.deviceBytes),
                              rowsOf(manifest, "memory").size(), rowsOf(manifest, "arrays").size()));
   show("variables", std::to_string(rowsOf(manifest, "variables").size()));
-  show("position", fmt::format("{}, {} not executed", manifest.barrier, humanBytes(manifest.head - manifest.barrier)));
+  for (auto& ring : manifest.rings)
+    show("ring", fmt::format("of device {}: at {}, {} not executed", ring.device, ring.barrier, humanBytes(ring.head - ring.barrier)));
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 

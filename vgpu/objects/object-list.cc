@@ -36,7 +36,7 @@ class StoredList final : public ObjectList {
     table.apply(std::move(frame), kj::arrayPtr(effects.data(), effects.size()));
   }
 
-  void commit(uint64_t executed) override {
+  void commit(const RingCut& executed) override {
     table.settle(executed);
     if (table.unsaved().empty() && table.unsavedDrops().empty()) return;
     auto changes = kj::heapArrayBuilder<RecordStore::Change>(table.unsaved().size() + table.unsavedDrops().size());

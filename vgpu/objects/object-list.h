@@ -2,8 +2,8 @@
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
 // Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other processes.
-// All of it survives a suspend. A frame is kept as it was in the ring: to rebuild the session as it was when the worker reached a
-// position, take recordsAt() that position, and execute every frame of every record in order of position, each position once.
+// All of it survives a suspend. A frame is kept as it was in its ring: to rebuild the session as it was when the worker had reached a
+// position in each ring, take recordsAt() that cut, and execute every frame of every record in the order of their numbers, each once.
 // docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
@@ -17,17 +17,22 @@
 #include <vector>
 
 #include "vgpu/api/effects.h"
+#include "vgpu/objects/ring-cut.h"
 
 namespace vgpu {
 
 // An executed frame that belongs to recipes, as the recorder hands it over.
 struct RecordedFrame {
-  uint64_t position = 0;  // in the ring; also the order in which recipes are executed again
+  uint64_t position = 0;  // in the ring of `device`
   api::Method method{};
   uint8_t device = 0;
   kj::Array<capnp::word> words;     // the frame's message (one segment, without a segment table)
   uint64_t address = 0, bytes = 0;  // the range that it made, if that is memory or a variable
+  // Counts the session's building frames, those of all rings: recipes are executed again in this order. Within a ring it is the
+  // order of positions.
+  uint64_t number = 0;
 
+  FramePlace place() const { return {device, position}; }
   RecordedFrame clone() const;
 };
 
@@ -37,8 +42,8 @@ struct ObjectId {
   auto operator<=>(const ObjectId&) const = default;
 };
 
-// An object that another one's recipe names. Handles are reused after a destruction, `record` is not: it is the position of the
-// frame that made the object.
+// An object that another one's recipe names. Handles are reused after a destruction, `record` is not: it is the number of the frame
+// that made the object.
 struct Need : ObjectId {
   uint64_t record = 0;
   auto operator<=>(const Need&) const = default;
@@ -48,13 +53,14 @@ struct ObjectRecord {
   ObjectId id;
   uint8_t device = 0;
   uint64_t address = 0, bytes = 0;    // 0 if the object is not memory
-  uint64_t destroyedAt = 0;           // position of the frame that destroyed it or its parent; 0 while it lives.
+  uint64_t destroyedAt = 0;           // number of the frame that destroyed it or its parent; 0 while it lives.
                                       // Kept until the worker has executed that frame, and while others need it
   bool parented = false;              // it is a child of the first of `needs`, and ends with it
   std::vector<Need> needs;            // objects its recipe names; the parent first if there is one
-  std::vector<RecordedFrame> recipe;  // the frame that made it, then those that changed it, by position; never empty
+  std::vector<RecordedFrame> recipe;  // the frame that made it, then those that changed it, by number; never empty
+  FramePlace destroyedBy;             // where that frame was
 
-  uint64_t key() const { return recipe.front().position; }
+  uint64_t key() const { return recipe.front().number; }
   bool destroyed() const { return destroyedAt != 0; }
 };
 
@@ -71,17 +77,16 @@ class ObjectList {
   virtual void apply(RecordedFrame frame) = 0;
 
   // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
-  // machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: the position up to
-  // which the worker has executed frames, or an earlier one. An object that was destroyed at or past it is kept: pending frames
-  // still use it, and after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try
-  // then.
-  virtual void commit(uint64_t executed = UINT64_MAX) = 0;
+  // machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: up to where the
+  // worker has executed frames, or earlier. An object that was destroyed by a later frame is kept: pending frames still use it, and
+  // after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try then.
+  virtual void commit(const RingCut& executed = UINT64_MAX) = 0;
 
   virtual size_t size() const = 0;  // records, including kept ones and those of the open batch
 };
 
 // Reads the list in `directory` at one moment, from any process but the one that has it open (LMDB allows a file to be open once
-// in a process; a second time is refused). Every record in order of its first frame's position. The file's content comes from an
+// in a process; a second time is refused). Every record in order of its first frame's number. The file's content comes from an
 // untrusted program: sizes are checked, an invalid record throws kj::Exception. LMDB itself trusts its file and takes part in its
 // lock file: this is for the program's own worker.
 void readObjects(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
@@ -90,10 +95,10 @@ void readObjects(const std::string& directory, const std::function<void(ObjectRe
 // its locks. LMDB still trusts the copy, so processes that must not crash read it through a process that may.
 void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
-// The list as it was when the worker had executed the frames before `position` and no other: it leaves out objects made since,
-// and objects destroyed since are live. `records` are all of a list, in its order; every object that was destroyed at or past
-// `position` must still be among them. Throws kj::Exception if they contradict each other.
-std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, uint64_t position);
+// The list as it was when the worker had executed the frames before `cut` and no other: it leaves out objects made since, and objects
+// destroyed since are live. `records` are all of a list, in its order; every object that was destroyed since must still be among
+// them. Throws kj::Exception if they contradict each other.
+std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, const RingCut& cut);
 
 const char* kindName(api::Kind kind);
 

@@ -36,6 +36,7 @@ RecordedFrame decodeFrame(stored::Frame::Reader reader) {
   KJ_REQUIRE(message.size() % sizeof(capnp::word) == 0 && message.size() <= maxFrameBytes,
              "a recipe's frame of odd size", message.size(), maxFrameBytes);
   frame.position = reader.getPosition();
+  frame.number = reader.getNumber();
   frame.device = reader.getDevice();
   frame.words = copyWords(message);
   frame.address = reader.getAddress();
@@ -63,7 +64,7 @@ const char* kindName(api::Kind kind) {
 }
 
 RecordedFrame RecordedFrame::clone() const {
-  return {position, method, device, kj::heapArray<capnp::word>(words.begin(), words.size()), address, bytes};
+  return {position, method, device, kj::heapArray<capnp::word>(words.begin(), words.size()), address, bytes, number};
 }
 
 std::vector<api::EffectOn> effectsOf(api::Method method, kj::ArrayPtr<const capnp::word> words) {
@@ -81,6 +82,8 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
   out.setHandle(record.id.handle);
   out.setDevice(record.device);
   out.setDestroyedAt(record.destroyedAt);
+  out.setDestroyedRing(record.destroyedBy.ring);
+  out.setDestroyedPosition(record.destroyedBy.position);
   out.setParented(record.parented);
   out.setAddress(record.address);
   out.setBytes(record.bytes);
@@ -94,6 +97,7 @@ kj::Array<capnp::word> encodeRecord(const ObjectRecord& record) {
   for (unsigned i = 0; i < recipe.size(); i++) {
     const RecordedFrame& frame = record.recipe[i];
     recipe[i].setPosition(frame.position);
+    recipe[i].setNumber(frame.number);
     recipe[i].setMethod(static_cast<uint16_t>(frame.method));
     recipe[i].setDevice(frame.device);
     recipe[i].setMessage(frame.words.asBytes());
@@ -115,6 +119,8 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
   record.device = in.getDevice();
   KJ_REQUIRE(record.device < maxDevices, "a record on a device past the last", record.device);
   record.destroyedAt = in.getDestroyedAt();
+  record.destroyedBy = {in.getDestroyedRing(), in.getDestroyedPosition()};
+  KJ_REQUIRE(record.destroyedBy.ring < maxDevices, "a record destroyed in a ring past the last", record.destroyedBy.ring);
   record.parented = in.getParented();
   record.address = in.getAddress();
   record.bytes = in.getBytes();
@@ -128,8 +134,8 @@ ObjectRecord decodeRecord(kj::ArrayPtr<const kj::byte> bytes) {
   for (auto frame : in.getRecipe()) {
     record.recipe.push_back(decodeFrame(frame));
     size_t count = record.recipe.size();
-    KJ_REQUIRE(count < 2 || record.recipe[count - 2].position < record.recipe[count - 1].position,
-               "a recipe out of order", kindName(record.id.kind), record.id.handle, frame.getPosition());
+    KJ_REQUIRE(count < 2 || record.recipe[count - 2].number < record.recipe[count - 1].number,
+               "a recipe out of order", kindName(record.id.kind), record.id.handle, frame.getNumber());
   }
   checkMaker(record);
   return record;

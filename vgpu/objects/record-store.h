@@ -1,4 +1,4 @@
-// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: position of the first frame, 8 bytes, big end
+// Records in LMDB: `objects/` inside a directory, with the tables `records` (key: number of the first frame, 8 bytes, big end
 // first; value: record-format.h) and `meta` (the format's version). It stores bytes and does not interpret them.
 //
 // A store that writes holds a lock on `objects/writer` for as long as it lives. Thread: its owner's. LMDB's own locks are
@@ -17,7 +17,7 @@ struct MDB_env;
 
 namespace vgpu {
 
-constexpr uint32_t objectListVersion = 2;
+constexpr uint32_t objectListVersion = 3;
 
 // Of a session: some million objects. The list shares a file system, often a tmpfs, with other sessions.
 constexpr uint64_t mostListBytes = uint64_t{1} << 30;

@@ -13,8 +13,8 @@ namespace {
 
 // Threads hand over what they did a little out of order.
 void append(std::vector<RecordedFrame>& recipe, const RecordedFrame& frame) {
-  auto place = std::upper_bound(recipe.begin(), recipe.end(), frame.position,
-                                [](uint64_t position, const RecordedFrame& f) { return position < f.position; });
+  auto place = std::upper_bound(recipe.begin(), recipe.end(), frame.number,
+                                [](uint64_t number, const RecordedFrame& f) { return number < f.number; });
   recipe.insert(place, frame.clone());
 }
 
@@ -49,7 +49,7 @@ void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> e
   if (!named.known) return;
   if (named.created != nullptr) {
     create(*named.created, frame, named);
-    named.all.push_back({{named.created->kind, named.created->handle}, frame.position});
+    named.all.push_back({{named.created->kind, named.created->handle}, frame.number});
   }
   for (uint64_t key : named.changed) change(key, frame, named);
   for (uint64_t key : named.destroyed) destroy(key, frame, named);
@@ -59,10 +59,10 @@ void RecordTable::apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> e
 void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame, const Named& named) {
   ObjectId id{effect.kind, effect.handle};
   auto exists = live.find(id);
-  KJ_REQUIRE(exists == live.end(), "a frame makes an object that exists", kindName(id.kind), id.handle, frame.position,
+  KJ_REQUIRE(exists == live.end(), "a frame makes an object that exists", kindName(id.kind), id.handle, frame.number,
              exists->second);
-  KJ_REQUIRE(!records.contains(frame.position), "two frames of one position", frame.position);
-  ObjectRecord& record = records[frame.position];
+  KJ_REQUIRE(!records.contains(frame.number), "two frames of one number", frame.number);
+  ObjectRecord& record = records[frame.number];
   record.id = id;
   record.device = frame.device;
   record.address = frame.address;
@@ -70,14 +70,14 @@ void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame
   record.parented = named.parented;
   record.recipe.push_back(frame.clone());
   need(record, named.all);
-  live[id] = frame.position;
-  written.insert(frame.position);
+  live[id] = frame.number;
+  written.insert(frame.number);
 }
 
 void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
   ObjectRecord& record = records.at(key);
   std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
-    return supersedes(frame, earlier) && !usedSince(key, earlier.position);
+    return supersedes(frame, earlier) && !usedSince(key, earlier.number);
   });
   append(record.recipe, frame);
   need(record, named.all);
@@ -102,7 +102,8 @@ void RecordTable::destroy(uint64_t key, const RecordedFrame& frame, const Named&
   std::vector<uint64_t> fallen{key};
   for (size_t i = 0; i < fallen.size(); i++) {
     ObjectRecord& record = records.at(fallen[i]);
-    record.destroyedAt = frame.position;
+    record.destroyedAt = frame.number;
+    record.destroyedBy = frame.place();
     live.erase(record.id);
     written.insert(fallen[i]);
     auto inside = users.find(fallen[i]);
@@ -112,16 +113,19 @@ void RecordTable::destroy(uint64_t key, const RecordedFrame& frame, const Named&
       if (child.parented && child.needs.front().record == fallen[i] && !child.destroyed()) fallen.push_back(user);
     }
   }
-  auto& ending = endings[frame.position];
+  auto& ending = endings[frame.place()];
   ending.insert(ending.end(), fallen.begin(), fallen.end());
 }
 
-void RecordTable::settle(uint64_t position) {
-  executed = std::max(executed, position);
-  auto end = endings.lower_bound(executed);
+void RecordTable::settle(const RingCut& cut) {
   std::set<uint64_t> ended;
-  for (auto i = endings.begin(); i != end; ++i) ended.insert(i->second.begin(), i->second.end());
-  endings.erase(endings.begin(), end);
+  for (unsigned ring = 0; ring < RingCut::mostRings; ++ring) {
+    executed[ring] = std::max(executed[ring], cut[ring]);
+    FramePlace first{static_cast<uint8_t>(ring), 0}, last{static_cast<uint8_t>(ring), executed[ring]};
+    auto begin = endings.lower_bound(first), end = endings.lower_bound(last);
+    for (auto i = begin; i != end; ++i) ended.insert(i->second.begin(), i->second.end());
+    endings.erase(begin, end);
+  }
   dropUnneeded(std::move(ended));
 }
 
@@ -146,12 +150,12 @@ void RecordTable::dropUnneeded(std::set<uint64_t> candidates) {
   }
 }
 
-// Whether another recipe may have met the object as it was after `position`: what it was then is still wanted.
-bool RecordTable::usedSince(uint64_t key, uint64_t position) const {
+// Whether another recipe may have met the object as it was after the frame of that number: what it was then is still wanted.
+bool RecordTable::usedSince(uint64_t key, uint64_t number) const {
   auto found = users.find(key);
   if (found == users.end()) return false;
   return std::any_of(found->second.begin(), found->second.end(),
-                     [&](uint64_t user) { return records.at(user).recipe.back().position > position; });
+                     [&](uint64_t user) { return records.at(user).recipe.back().number > number; });
 }
 
 bool RecordTable::isNeeded(uint64_t key) const {
@@ -208,9 +212,9 @@ void RecordTable::rename(uint64_t from, uint64_t to) {
 
 void RecordTable::insert(ObjectRecord record) {
   uint64_t key = record.key();
-  KJ_REQUIRE(!records.contains(key), "two records of one position", key);
+  KJ_REQUIRE(!records.contains(key), "two records of one frame", key);
   if (record.destroyed()) {
-    endings[record.destroyedAt].push_back(key);
+    endings[record.destroyedBy].push_back(key);
   } else {
     bool fresh = live.emplace(record.id, key).second;
     KJ_REQUIRE(fresh, "two records of one object", kindName(record.id.kind), record.id.handle, key);
@@ -252,17 +256,20 @@ void RecordTable::markSaved() {
   dropped.clear();
 }
 
-std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, uint64_t position) {
+std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, const RingCut& cut) {
+  std::set<uint64_t> madeSince;
+  for (auto& record : records)
+    if (!cut.hasExecuted(record.recipe.front().place())) madeSince.insert(record.key());
   RecordTable table;
   for (auto& record : records) {
-    if (record.key() >= position) continue;
-    std::erase_if(record.recipe, [&](auto& frame) { return frame.position >= position; });
-    std::erase_if(record.needs, [&](auto& need) { return need.record >= position; });
-    if (record.destroyedAt >= position) record.destroyedAt = 0;
+    if (madeSince.contains(record.key())) continue;
+    std::erase_if(record.recipe, [&](auto& frame) { return !cut.hasExecuted(frame.place()); });
+    std::erase_if(record.needs, [&](auto& need) { return madeSince.contains(need.record); });
+    if (!cut.hasExecuted(record.destroyedBy)) record.destroyedAt = 0;
     table.insert(std::move(record));
   }
   table.link();
-  table.settle(position);
+  table.settle(cut);
   return std::move(table).takeAll();
 }
 

@@ -27,8 +27,9 @@ class RecordTable {
   // Throws kj::Exception, and changes nothing, if the frame makes an object that exists.
   void apply(RecordedFrame frame, kj::ArrayPtr<const api::EffectOn> effects);
 
-  // The worker has executed every frame before `position`: records that these destroyed may be removed.
-  void settle(uint64_t position);
+  // The worker has executed every frame before `cut`, which is not before an earlier one: records that these destroyed may be
+  // removed.
+  void settle(const RingCut& cut);
 
   // Takes a record as it was stored. Throws kj::Exception if it contradicts those already there.
   // When all are there, link() checks and connects what they need of each other.
@@ -67,17 +68,17 @@ class RecordTable {
   void destroy(uint64_t key, const RecordedFrame& frame, const Named& named);
   void need(ObjectRecord& record, const std::vector<Need>& needs);
   void dropUnneeded(std::set<uint64_t> candidates);
-  bool usedSince(uint64_t key, uint64_t position) const;
-  bool stays(const ObjectRecord& record) const { return !record.destroyed() || record.destroyedAt >= executed; }
+  bool usedSince(uint64_t key, uint64_t number) const;
+  bool stays(const ObjectRecord& record) const { return !record.destroyed() || !executed.hasExecuted(record.destroyedBy); }
   bool isNeeded(uint64_t key) const;
   void rename(uint64_t from, uint64_t to);
   void drop(uint64_t key);
 
-  std::map<uint64_t, ObjectRecord> records;                // by the first frame's position
+  std::map<uint64_t, ObjectRecord> records;                // by the first frame's number
   std::unordered_map<ObjectId, uint64_t, IdHash> live;     // never of a destroyed one
   std::unordered_map<uint64_t, std::set<uint64_t>> users;  // record → records that need it
-  std::map<uint64_t, std::vector<uint64_t>> endings;       // position → records that end there; until settled
-  uint64_t executed = 0;
+  std::map<FramePlace, std::vector<uint64_t>> endings;     // frame → records that it ends; until settled
+  RingCut executed;
   std::set<uint64_t> written, dropped, saved;
 };
 

@@ -99,6 +99,16 @@ void readBlobs(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
+void readRings(const Fields& fields, const Json& json, Header& manifest) {
+  for (auto& value : fields.list(json, "rings")) {
+    auto& row = fields.row(value, 3, "rings");
+    RingState ring{fields.number(row[0], "rings"), fields.number(row[1], "rings"), fields.number(row[2], "rings")};
+    bool isNext = manifest.rings.empty() || ring.device > manifest.rings.back().device;
+    fields.require(isNext && ring.device < manifest.devices.size() && ring.barrier <= ring.head, "rings");
+    manifest.rings.push_back(ring);
+  }
+}
+
 void readIdentity(const Fields& fields, const Json& json, Header& manifest) {
   auto& identity = fields.in(json, "identity");
   manifest.identity.session = fields.textIn(identity, "session");
@@ -141,9 +151,7 @@ Header parseHeader(const Fields& fields, std::string_view line) {
   auto& arenas = fields.in(json, "arenas");
   header.arenas = {fields.numberIn(arenas, "deviceBase"), fields.numberIn(arenas, "deviceBytes"),
                    fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes")};
-  auto& ring = fields.in(json, "ring");
-  header.barrier = fields.numberIn(ring, "barrier");
-  header.head = fields.numberIn(ring, "head");
+  readRings(fields, json, header);
   header.objectCount = fields.numberIn(json, "objectCount");
   header.deviceBytes = fields.numberIn(json, "deviceBytes");
   readFiles(fields, json, header);

@@ -53,6 +53,12 @@ std::string sealManifest(const std::string& header, const std::string& tables) {
   return text + sealOf(text);
 }
 
+RingCut barrierOf(const Header& header) {
+  RingCut cut;
+  for (auto& ring : header.rings) cut[static_cast<unsigned>(ring.device)] = ring.barrier;
+  return cut;
+}
+
 std::string encodeManifest(const Manifest& manifest) {
   auto& identity = manifest.identity;
   Json json{{"format", "vgpu-snapshot"},
@@ -70,7 +76,8 @@ std::string encodeManifest(const Manifest& manifest) {
                     {"deviceBytes", manifest.arenas.deviceBytes},
                     {"hostBase", manifest.arenas.hostBase},
                     {"hostBytes", manifest.arenas.hostBytes}};
-  json["ring"] = {{"barrier", manifest.barrier}, {"head", manifest.head}};
+  json["rings"] = Json::array();
+  for (auto& ring : manifest.rings) json["rings"].push_back({ring.device, ring.barrier, ring.head});
   json["objectCount"] = manifest.objectCount;
   json["deviceBytes"] = manifest.deviceBytes;
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};

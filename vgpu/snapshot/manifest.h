@@ -10,10 +10,11 @@
 
 #include "vgpu/snapshot/snapshot-reader.h"
 #include "vgpu/objects/state-table.h"
+#include "vgpu/snapshot/pending-calls.h"
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 7;
+constexpr uint64_t snapshotVersion = 8;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -50,7 +51,7 @@ struct Header {
   Identity identity;
   std::vector<Device> devices;
   ArenaMap arenas;
-  uint64_t barrier = 0, head = 0;  // the ring's: first frame not executed, end of the last one reserved
+  std::vector<RingState> rings;  // those that have been used, by device
   uint64_t objectCount = 0, deviceBytes = 0;
   std::map<std::string, FileSum> files;  // by name, all of dataFiles
 };
@@ -59,6 +60,8 @@ struct Manifest : Header {
   std::vector<SavedBlob> blobs;  // in the order of the file `blobs`
   StateTables state;             // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
 };
+
+RingCut barrierOf(const Header& header);
 
 std::string encodeManifest(const Manifest& manifest);
 

@@ -20,8 +20,9 @@ constexpr char pendingCallsMagic[8] = {'v', 'g', 'p', 'u', 'c', 'a', 'l', 'l'};
 
 struct PendingCallsHeader {
   char magic[8];
-  uint64_t barrier, head, slabs;
+  uint64_t rings, slabs;
 };
+
 
 struct SlabHeader {
   uint32_t slab, bytes;
@@ -36,10 +37,11 @@ struct FrameStart {
 };
 static_assert(sizeof(FrameStart) == sizeof(FrameHeader));
 
-// Calls `visit(header, whole frame)` for each frame of `frames`, which begins at `barrier`. Returns how many there are.
+// Calls `visit(header, whole frame)` for each frame of a ring. Returns how many there are.
 template <typename Visit>
-uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) {
-  uint64_t count = 0;
+uint64_t walk(const PendingRing& ring, Visit visit) {
+  uint64_t count = 0, barrier = ring.barrier;
+  std::span<const std::byte> frames = ring.frames;
   for (uint64_t at = 0; at < frames.size(); ++count) {
     FrameStart start;
     KJ_REQUIRE(frames.size() - at >= sizeof start, "the ring ends within a frame", barrier + at);
@@ -49,8 +51,8 @@ uint64_t walk(uint64_t barrier, std::span<const std::byte> frames, Visit visit) 
     KJ_REQUIRE(start.bytes >= frameUnit && start.bytes <= maxFrameBytes && start.bytes % frameUnit == 0 &&
                    start.bytes <= frames.size() - at,
                "a frame of impossible size", barrier + at, start.bytes);
-    KJ_REQUIRE(api::isMethod(start.method) && start.slot < slotCount && start.device < maxDevices,
-               "a frame of an unknown method, slot or device", barrier + at, start.method, start.slot, start.device);
+    KJ_REQUIRE(api::isMethod(start.method) && start.slot < slotCount && start.device == ring.device,
+               "a frame of an unknown method or slot, or of another device", barrier + at, start.method, start.slot, start.device);
     visit(start, frames.subspan(at, start.bytes));
     at += start.bytes;
   }
@@ -80,9 +82,8 @@ uint64_t volumeOf(uint64_t width, uint64_t height, uint64_t depth) {
 }
 
 // Which slabs the frames name, and how many bytes of each are theirs.
-std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte> frames, uint64_t& count) {
-  std::map<uint32_t, uint32_t> slabs;
-  count = walk(barrier, frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
+void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, uint64_t& count) {
+  count += walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
     SlabUse use;
     auto all = [](auto params) -> uint64_t { return params.getBytes(); };
     auto volume = [](auto params) { return volumeOf(params.getWidthBytes(), params.getHeight(), params.getDepth()); };
@@ -110,7 +111,6 @@ std::map<uint32_t, uint32_t> slabsOf(uint64_t barrier, std::span<const std::byte
     auto& bytes = slabs[use.slab];
     bytes = std::max(bytes, static_cast<uint32_t>(use.bytes));
   });
-  return slabs;
 }
 
 // Puts `value` at the front of `out`, which becomes what is behind it.
@@ -140,26 +140,42 @@ T takeValue(std::span<const std::byte>& bytes) {
 
 }  // namespace
 
-PendingCalls capturePendingCalls(const Segment& segment, uint64_t barrier) {
-  PendingCalls pending{.barrier = barrier, .head = segment.header().head.load()};
-  KJ_REQUIRE(pending.head >= barrier && pending.head - barrier <= ringBytes, "the ring's head is out of reach", pending.head,
-             barrier);
-  const std::byte* start = segment.ringAt(barrier);
-  pending.frames.assign(start, start + (pending.head - barrier));
-  for (auto [slab, bytes] : slabsOf(barrier, pending.frames, pending.frameCount))
-    pending.slabs.push_back({slab, {segment.slab(slab), segment.slab(slab) + bytes}});
+RingCut PendingCalls::barrier() const {
+  RingCut cut;
+  for (auto& ring : rings) cut[static_cast<unsigned>(ring.device)] = ring.barrier;
+  return cut;
+}
+
+PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier) {
+  PendingCalls pending;
+  std::map<uint32_t, uint32_t> slabs;
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    PendingRing ring{{device, barrier[device], segment.ring(device).head.load()}, {}};
+    if (ring.head == 0 && ring.barrier == 0) continue;  // never used
+    KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is out of reach", device, ring.head,
+               ring.barrier);
+    const std::byte* start = segment.ringAt(device, ring.barrier);
+    ring.frames.assign(start, start + (ring.head - ring.barrier));
+    addSlabsOf(ring, slabs, pending.frameCount);
+    pending.rings.push_back(std::move(ring));
+  }
+  for (auto [slab, bytes] : slabs) pending.slabs.push_back({slab, {segment.slab(slab), segment.slab(slab) + bytes}});
   return pending;
 }
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {
-  size_t size = sizeof(PendingCallsHeader) + pending.frames.size();
+  size_t size = sizeof(PendingCallsHeader);
+  for (auto& ring : pending.rings) size += sizeof(RingState) + ring.frames.size();
   for (auto& slab : pending.slabs) size += sizeof(SlabHeader) + slab.bytes.size();
   std::vector<std::byte> whole(size);
   std::span<std::byte> out = whole;
-  PendingCallsHeader header{{}, pending.barrier, pending.head, pending.slabs.size()};
+  PendingCallsHeader header{{}, pending.rings.size(), pending.slabs.size()};
   std::copy(std::begin(pendingCallsMagic), std::end(pendingCallsMagic), header.magic);
   put(out, bytesOf(header));
-  put(out, pending.frames);
+  for (auto& ring : pending.rings) {
+    put(out, bytesOf(static_cast<const RingState&>(ring)));
+    put(out, ring.frames);
+  }
   for (auto& slab : pending.slabs) {
     put(out, bytesOf(SlabHeader{slab.slab, static_cast<uint32_t>(slab.bytes.size())}));
     put(out, slab.bytes);
@@ -170,13 +186,19 @@ std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {
 PendingCalls decodePendingCalls(std::span<const std::byte> bytes) {
   auto header = takeValue<PendingCallsHeader>(bytes);
   KJ_REQUIRE(std::equal(std::begin(pendingCallsMagic), std::end(pendingCallsMagic), header.magic), "not a pending-calls file");
-  KJ_REQUIRE(header.head >= header.barrier && header.head - header.barrier <= ringBytes && header.slabs <= slabCount &&
-                 header.barrier % frameUnit == 0,
-             "its header makes no sense", header.barrier, header.head, header.slabs);
-  PendingCalls pending{.barrier = header.barrier, .head = header.head};
-  auto frames = take(bytes, pending.head - pending.barrier);
-  pending.frames.assign(frames.begin(), frames.end());
-  pending.frameCount = walk(pending.barrier, frames, [](auto&, auto) {});
+  KJ_REQUIRE(header.rings <= maxDevices && header.slabs <= slabCount, "its header makes no sense", header.rings, header.slabs);
+  PendingCalls pending;
+  for (uint64_t i = 0; i < header.rings; ++i) {
+    auto part = takeValue<RingState>(bytes);
+    bool isNext = part.device < maxDevices && (i == 0 || part.device > pending.rings.back().device);
+    KJ_REQUIRE(isNext && part.head >= part.barrier && part.head - part.barrier <= ringBytes && part.barrier % frameUnit == 0,
+               "a ring that makes no sense", part.device, part.barrier, part.head);
+    PendingRing ring{part, {}};
+    auto frames = take(bytes, part.head - part.barrier);
+    ring.frames.assign(frames.begin(), frames.end());
+    pending.frameCount += walk(ring, [](auto&, auto) {});
+    pending.rings.push_back(std::move(ring));
+  }
   for (uint64_t i = 0; i < header.slabs; ++i) {
     auto slab = takeValue<SlabHeader>(bytes);
     KJ_REQUIRE(slab.slab < slabCount && slab.bytes <= slabBytes, "a slab that does not exist", slab.slab, slab.bytes);
@@ -188,13 +210,19 @@ PendingCalls decodePendingCalls(std::span<const std::byte> bytes) {
 }
 
 void requireSamePlace(const PendingCalls& pending, const Segment& segment) {
-  uint64_t from = segment.header().tail.load(), to = segment.header().head.load();
-  bool unused = from == 0 && to == 0, same = from == pending.barrier && to == pending.head;
-  if (unused || same) return;
-  fail(fmt::format(
-      "the snapshot is of another moment of this program: it holds the calls from {} to {}, and the program "
-      "waits with those from {} to {}. Resume the snapshot of its last suspend",
-      pending.barrier, pending.head, from, to));
+  RingCut barrier = pending.barrier(), head;
+  for (auto& ring : pending.rings) head[static_cast<unsigned>(ring.device)] = ring.head;
+  bool isUnused = true;
+  for (unsigned device = 0; device < maxDevices; ++device) isUnused = isUnused && segment.ring(device).head.load() == 0;
+  if (isUnused) return;
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    uint64_t from = segment.ring(device).tail.load(), to = segment.ring(device).head.load();
+    if (from == barrier[device] && to == head[device]) continue;
+    fail(fmt::format(
+        "the snapshot is of another moment of this program: it holds the calls to device {} from {} to {}, and the program "
+        "waits with those from {} to {}. Resume the snapshot of its last suspend",
+        device, barrier[device], head[device], from, to));
+  }
 }
 
 void putBack(const PendingCalls& pending, const Segment& segment) {
@@ -203,14 +231,18 @@ void putBack(const PendingCalls& pending, const Segment& segment) {
     uint32_t free = 0;  // the program's own segment has its generation already
     segment.slabState(slab.slab).busy.compare_exchange_strong(free, 1);
   }
-  walk(pending.barrier, pending.frames, [&](const FrameStart& start, std::span<const std::byte> frame) {
-    std::copy(frame.begin() + sizeof start.sequence, frame.end(), segment.ringAt(start.sequence - 1) + sizeof start.sequence);
-  });
-  segment.header().tail.store(pending.barrier);
-  segment.header().head.store(pending.head);
-  walk(pending.barrier, pending.frames, [&](const FrameStart& start, std::span<const std::byte>) {
-    std::memcpy(segment.ringAt(start.sequence - 1), &start.sequence, sizeof start.sequence);
-  });
+  for (auto& ring : pending.rings) {
+    auto device = static_cast<unsigned>(ring.device);
+    auto at = [&](const FrameStart& start) { return segment.ringAt(device, start.sequence - 1); };
+    walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
+      std::copy(frame.begin() + sizeof start.sequence, frame.end(), at(start) + sizeof start.sequence);
+    });
+    segment.ring(device).tail.store(ring.barrier);
+    segment.ring(device).head.store(ring.head);
+    walk(ring, [&](const FrameStart& start, std::span<const std::byte>) {
+      std::memcpy(at(start), &start.sequence, sizeof start.sequence);
+    });
+  }
 }
 
 }  // namespace vgpu::snapshot

@@ -1,4 +1,4 @@
-// The unconsumed end of a session's ring: the frames from the barrier to the head that the program reserved, and the
+// The unconsumed end of each ring of a session: the frames from the barrier to the head that the program reserved, and the
 // bytes of the staging slabs that those frames name. They travel with the snapshot and are executed after it.
 //
 // Read from shared memory that the program can change, so it is copied first and looked at afterwards.
@@ -10,26 +10,38 @@
 #include <string>
 #include <vector>
 
+#include "vgpu/objects/ring-cut.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t maxPendingCallsBytes = ringBytes + slabCount * (slabBytes + 16) + 4096;
+constexpr uint64_t maxPendingCallsBytes = maxDevices * ringBytes + slabCount * (slabBytes + 16) + 4096;
 
 struct SlabContent {
   uint32_t slab = 0;
   std::vector<std::byte> bytes;  // the first ones of it; empty where a frame only writes into the slab
 };
 
-struct PendingCalls {
-  uint64_t barrier = 0, head = 0;
+// A ring at the barrier.
+struct RingState {
+  uint64_t device = 0, barrier = 0, head = 0;  // first frame not executed, end of the last one reserved
+  bool operator==(const RingState&) const = default;
+};
+
+struct PendingRing : RingState {
   std::vector<std::byte> frames;  // [barrier, head) of the ring
+};
+
+struct PendingCalls {
+  std::vector<PendingRing> rings;  // those that have been used, by device
   std::vector<SlabContent> slabs;
   uint64_t frameCount = 0;
+
+  RingCut barrier() const;
 };
 
 // Of a segment whose gate is closed. Throws kj::Exception where a frame is incomplete or no valid message.
-PendingCalls capturePendingCalls(const Segment& segment, uint64_t barrier);
+PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier);
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending);
 // Throws kj::Exception that says what of it makes no sense.

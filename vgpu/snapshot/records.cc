@@ -22,7 +22,7 @@ std::vector<std::byte> encodeRecords(const std::vector<ObjectRecord>& records) {
   return out;
 }
 
-std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64_t barrier) {
+std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, const RingCut& barrier) {
   std::vector<ObjectRecord> records;
   while (!bytes.empty()) {
     KJ_CONTEXT("a record of the snapshot", records.size());
@@ -35,8 +35,9 @@ std::vector<ObjectRecord> decodeRecords(std::span<const std::byte> bytes, uint64
     if (size > 0) std::memcpy(copy.begin(), bytes.data(), size);
     bytes = bytes.subspan(size);
     records.push_back(decodeRecord(copy));
-    KJ_REQUIRE(records.back().recipe.back().position < barrier, "a frame that is not of this moment",
-               records.back().recipe.back().position, barrier);
+    for (auto& frame : records.back().recipe)
+      KJ_REQUIRE(barrier.hasExecuted(frame.place()), "a frame that is not of this moment", frame.device, frame.position,
+                 barrier[frame.device]);
   }
   return recordsAt(std::move(records), barrier);  // checks that they fit together
 }

@@ -29,7 +29,7 @@ bool RingWriter::awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) con
   return true;
 }
 
-void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t slot, uint8_t device) const {
+void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t slot) const {
   FrameHeader& own = headerAt(frame.frame);
   own.bytes = frame.bytes;
   own.method = static_cast<uint16_t>(method);
@@ -47,26 +47,26 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(later + line * frameUnit, 1);
 }
 
-RingReader::RingReader(const Segment& segment, uint64_t position)
-    : segment(segment), tail(position), copy(new std::byte[maxFrameBytes]) {
-  segment.header().tail.store(position, std::memory_order_release);
+RingReader::RingReader(const Segment& segment, uint64_t position, unsigned device)
+    : segment(segment), device(device), header(segment.ring(device)), tail(position), copy(new std::byte[maxFrameBytes]) {
+  header.tail.store(position, std::memory_order_release);
 }
 
 std::optional<Frame> RingReader::next() {
-  FrameHeader& shared = headerAt(segment.ringAt(tail));
+  FrameHeader& shared = headerAt(at(tail));
   uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
   if (sequence == 0) return std::nullopt;
   KJ_REQUIRE(sequence == tail + 1, "a frame with another position's sequence number", sequence, tail);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
              bytes);
-  std::memcpy(copy.get(), segment.ringAt(tail), bytes);
+  std::memcpy(copy.get(), at(tail), bytes);
   // While this frame is executed its lines become ours, so that zeroing them waits for nothing, and the next one's come.
-  for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(segment.ringAt(tail) + line * frameUnit, 1);
-  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(segment.ringAt(tail + bytes) + line * frameUnit);
+  for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(at(tail) + line * frameUnit, 1);
+  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(at(tail + bytes) + line * frameUnit);
   const FrameHeader& mine = headerAt(copy.get());
   KJ_REQUIRE(mine.method < api::methodCount, "a frame of an unknown method", mine.method);
-  KJ_REQUIRE(mine.slot < slotCount && mine.device < maxDevices, "a frame of an unknown slot or device", mine.slot,
+  KJ_REQUIRE(mine.slot < slotCount && mine.device == device, "a frame of an unknown slot, or of another device", mine.slot,
              mine.device);
   current = bytes;
   auto* words = reinterpret_cast<const capnp::word*>(copy.get() + sizeof(FrameHeader));
@@ -75,9 +75,8 @@ std::optional<Frame> RingReader::next() {
 }
 
 void RingReader::release() {
-  std::memset(segment.ringAt(tail), 0, current);
+  std::memset(at(tail), 0, current);
   tail += current;
-  SegmentHeader& header = segment.header();
   header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);
@@ -85,19 +84,19 @@ void RingReader::release() {
   }
 }
 
-void RingReader::sleep(uint64_t nanoseconds) {
-  SegmentHeader& header = segment.header();
+void RingReader::sleep(uint64_t nanoseconds, const std::atomic<bool>& stop) {
   uint32_t seen = header.doorbell.load();
+  if (stop.load()) return;
   header.consumerSleeping.store(1, std::memory_order_relaxed);
   bool writersAreAtWork = header.head.fetch_add(0, std::memory_order_acq_rel) != tail;
-  if (headerAt(segment.ringAt(tail)).sequence.load(std::memory_order_acquire) == 0)
+  if (headerAt(at(tail)).sequence.load(std::memory_order_acquire) == 0)
     futexWait(header.doorbell, seen, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
   header.consumerSleeping.store(0);
 }
 
 void RingReader::wake() {
-  segment.header().doorbell.fetch_add(1);
-  futexWake(segment.header().doorbell, INT_MAX);
+  header.doorbell.fetch_add(1);
+  futexWake(header.doorbell, INT_MAX);
 }
 
 }  // namespace vgpu

@@ -1,4 +1,5 @@
-// The ring: one ordered stream of frames from many program threads to one worker.
+// A ring: one ordered stream of frames from many program threads to the worker's thread for one GPU. A session has one for each GPU;
+// what orders frames of different rings is docs/ring.md's (awaitRing).
 //
 // A writer reserves [position, position + bytes) by fetch-add on `head`, waits until the consumer is less than a ring behind,
 // fills the frame, and stores its sequence number (position + 1) last. The consumer looks only at the position where the next
@@ -42,26 +43,33 @@ constexpr uint64_t maxMessageWords = (maxFrameBytes - sizeof(FrameHeader)) / 8;
 
 class RingWriter {
  public:
-  explicit RingWriter(const Segment& segment) : header(segment.header()), ring(segment.ringAt(0)) {}
+  explicit RingWriter(const Segment& segment, unsigned device = 0)
+      : header(segment.ring(device)), ring(segment.ringAt(device, 0)), device(static_cast<uint8_t>(device)) {}
 
   // Reserves the next frameBytes(words) bytes. Waits while the ring is full; returns nothing once `abandoned` is true. words <=
   // maxMessageWords. Any thread.
   std::optional<Reservation> reserve(uint64_t words, const std::atomic<bool>& abandoned) const {
+    return occupy(claim(words), words, abandoned);
+  }
+  // The same in two steps: claim() takes the place and waits for nothing; its position must be given to occupy().
+  uint64_t claim(uint64_t words) const { return header.head.fetch_add(frameBytes(words), std::memory_order_acq_rel); }
+  std::optional<Reservation> occupy(uint64_t position, uint64_t words, const std::atomic<bool>& abandoned) const {
     uint32_t bytes = frameBytes(words);
-    uint64_t position = header.head.fetch_add(bytes, std::memory_order_acq_rel), end = position + bytes;
+    uint64_t end = position + bytes;
     if (end - knownTail.load(std::memory_order_acquire) > ringBytes && !awaitRoom(end, abandoned)) return std::nullopt;
     return Reservation{position, ring + position % ringBytes, bytes};
   }
 
   // Completes the frame and wakes the worker if it sleeps. Afterwards the writer must not touch the frame's memory.
-  void publish(const Reservation& frame, api::Method method, uint16_t slot, uint8_t device) const;
+  void publish(const Reservation& frame, api::Method method, uint16_t slot) const;
 
  private:
   // Waits until the ring has room up to the position `end`. False once `abandoned` is true.
   bool awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) const;
 
-  SegmentHeader& header;
+  RingHeader& header;
   std::byte* const ring;
+  const uint8_t device;
   // The latest value of `tail` that any writer has loaded. The consumer writes `tail` with every frame, so loading that is a
   // cache miss; this copy suffices until the ring seems full. Its release and acquire pass the zeros, which the loading writer
   // has seen, on to the other writers.
@@ -74,15 +82,15 @@ struct Frame {
   uint32_t bytes;
   api::Method method;  // checked
   uint16_t slot;       // < slotCount
-  uint8_t device;      // < maxDevices
+  uint8_t device;      // whose ring it is
   kj::ArrayPtr<const capnp::word> words;  // the message's one segment, with zeros behind it
   uint64_t sequence() const { return position + 1; }
 };
 
 class RingReader {
  public:
-  // Begins at `position`: 0, or the barrier of a snapshot.
-  RingReader(const Segment& segment, uint64_t position);
+  // Of the ring of `device`. Begins at `position`: 0, or the barrier of a snapshot.
+  RingReader(const Segment& segment, uint64_t position, unsigned device = 0);
 
   // Copies the next frame out and checks its header; nothing if none is complete. The frame's body is valid until the next call.
   // Throws kj::Exception on a frame that the client library never writes: the session must end.
@@ -91,14 +99,18 @@ class RingReader {
   void release();
 
   // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake(). If a writer has reserved a frame already, for a
-  // millisecond at most: that frame may come without a wake-up.
-  void sleep(uint64_t nanoseconds);
+  // millisecond at most: that frame may come without a wake-up. Not at all if `stop`, which is set before wake() is called.
+  void sleep(uint64_t nanoseconds, const std::atomic<bool>& stop);
   void wake();
 
   uint64_t position() const { return tail; }
 
  private:
+  std::byte* at(uint64_t position) const { return segment.ringAt(device, position); }
+
   const Segment& segment;
+  const unsigned device;
+  RingHeader& header;
   uint64_t tail;            // the consumer's own; the copy in shared memory is for the writers
   uint32_t current = 0;     // bytes of the frame that next() returned
   std::unique_ptr<std::byte[]> copy;

@@ -8,6 +8,8 @@ namespace vgpu {
 
 namespace {
 
+constexpr uint64_t mirroredBytes = 2 * maxDevices * ringBytes;
+
 std::byte* mapAt(void* address, uint64_t bytes, int flags, int fd, uint64_t offset) {
   int access = fd < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
   void* mapped = mmap(address, bytes, access, flags | MAP_NORESERVE, fd, static_cast<off_t>(offset));
@@ -33,16 +35,17 @@ Segment::Segment(const MemoryFile& file) {
   madvise(start, SegmentLayout::bytes, MADV_DONTDUMP);
   KJ_REQUIRE(header().magic == segmentMagic, "this shared memory is no segment");
   KJ_REQUIRE(header().version == segmentVersion, "a segment of another version", header().version, segmentVersion);
-  mirrored = mapAt(nullptr, 2 * ringBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  KJ_ON_SCOPE_FAILURE(munmap(mirrored, 2 * ringBytes));
-  mapAt(mirrored, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
-  mapAt(mirrored + ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::ring);
-  // Once for all of the ring: else every thirtieth launch of the first 30,000 would pay for a page. Failing costs just that.
-  madvise(mirrored, ringBytes, MADV_POPULATE_WRITE);
+  mirrored = mapAt(nullptr, mirroredBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KJ_ON_SCOPE_FAILURE(munmap(mirrored, mirroredBytes));
+  for (unsigned copy = 0; copy < 2 * maxDevices; ++copy)
+    mapAt(mirrored + copy * ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::rings + copy / 2 * ringBytes);
+  populateRing(0);
 }
 
+void Segment::populateRing(unsigned device) const { madvise(ringAt(device, 0), ringBytes, MADV_POPULATE_WRITE); }
+
 Segment::~Segment() {
-  munmap(mirrored, 2 * ringBytes);
+  munmap(mirrored, mirroredBytes);
   munmap(start, SegmentLayout::bytes);
 }
 
@@ -56,6 +59,9 @@ SlabState& Segment::slabState(uint64_t index) const {
   return reinterpret_cast<SlabState*>(start + SegmentLayout::slabStates)[index];
 }
 std::byte* Segment::slab(uint64_t index) const { return start + SegmentLayout::slabs + index * slabBytes; }
-std::byte* Segment::ringAt(uint64_t position) const { return mirrored + position % ringBytes; }
+RingHeader& Segment::ring(unsigned device) const { return header().rings[device]; }
+std::byte* Segment::ringAt(unsigned device, uint64_t position) const {
+  return mirrored + device * 2 * ringBytes + position % ringBytes;
+}
 
 }  // namespace vgpu

@@ -1,6 +1,6 @@
 // The segment: the memory that a program shares with its worker. docs/ring.md draws it.
 //
-//   header | slots | replies | completion words | slab states | ring | staging slabs
+//   header | slots | replies | completion words | slab states | staging slabs | a ring for each device
 //
 // A worker makes it (a sealed memfd) and the program keeps it over a suspend; each further worker maps it. The program can change
 // it at any time, so the worker keeps its own copy of what it relies on, and copies before it checks.
@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 6;
+constexpr uint32_t segmentVersion = 7;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -38,7 +38,7 @@ struct FrameHeader {
   uint32_t bytes;   // the whole frame, a multiple of frameUnit
   uint16_t method;
   uint16_t slot;    // on which the caller waits; ignored for a posted frame
-  uint8_t device;   // the thread's current virtual GPU
+  uint8_t device;   // whose ring this is
   uint8_t reserved[7];
 };
 constexpr uint64_t frameUnit = 64;
@@ -54,10 +54,8 @@ struct alignas(128) Slot {
 };
 static_assert(sizeof(Slot) == 128);
 
-struct alignas(128) SegmentHeader {
-  uint32_t magic, version;
-
-  alignas(128) std::atomic<uint64_t> head;  // writers reserve by fetch-add
+struct alignas(128) RingHeader {
+  std::atomic<uint64_t> head;  // writers reserve by fetch-add; 0: the ring has never been used
 
   alignas(128) std::atomic<uint64_t> tail;      // everything before it is consumed and zero again
   std::atomic<uint32_t> ringFull;               // futex: changes when a consumer made room and someone waits
@@ -65,6 +63,10 @@ struct alignas(128) SegmentHeader {
 
   alignas(128) std::atomic<uint32_t> doorbell;  // futex of the consumer
   std::atomic<uint32_t> consumerSleeping;
+};
+
+struct alignas(128) SegmentHeader {
+  uint32_t magic, version;
 
   // The CUresult that ended a device's context, sticky; and the first error of a posted call that has not been reported yet.
   alignas(128) std::atomic<int32_t> fault[maxDevices];
@@ -77,6 +79,8 @@ struct alignas(128) SegmentHeader {
 
   // Whether a worker that has restored the session may begin, or has begun, to consume: handover.h.
   alignas(128) std::atomic<uint64_t> handover;
+
+  RingHeader rings[maxDevices];  // by device
 };
 
 struct alignas(64) SlabState {
@@ -90,17 +94,19 @@ struct alignas(64) CompletionWord {
 };
 
 struct SegmentLayout {
-  static constexpr uint64_t slots = 4 * KiB;
+  static constexpr uint64_t slots = 8 * KiB;
   static constexpr uint64_t replies = slots + slotCount * sizeof(Slot);
   static constexpr uint64_t events = replies + replyCount * replyBytes;
   static constexpr uint64_t slabStates = events + completionWordCount * sizeof(CompletionWord);
-  static constexpr uint64_t ring = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
-  static constexpr uint64_t slabs = ring + ringBytes;
-  static constexpr uint64_t bytes = slabs + slabCount * slabBytes;
+  static constexpr uint64_t slabs = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
+  // What the GPU writes and reads is before the rings: only that is registered with the driver, so a ring that is never used takes
+  // no memory.
+  static constexpr uint64_t rings = slabs + slabCount * slabBytes;
+  static constexpr uint64_t bytes = rings + maxDevices * ringBytes;
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::slots);
 
-// A mapped segment. The ring appears twice in a row behind it, so that a frame never wraps.
+// A mapped segment. Each ring is also mapped twice in a row elsewhere, so that a frame never wraps.
 class Segment {
  public:
   static MemoryFile create();  // an empty one: headers set, ring zero
@@ -116,11 +122,14 @@ class Segment {
   CompletionWord& completionWord(uint64_t index) const;  // index < completionWordCount
   SlabState& slabState(uint64_t index) const;  // index < slabCount
   std::byte* slab(uint64_t index) const;
-  std::byte* ringAt(uint64_t position) const;  // contiguous for ringBytes from there
+  RingHeader& ring(unsigned device) const;     // device < maxDevices
+  std::byte* ringAt(unsigned device, uint64_t position) const;  // contiguous for ringBytes from there
+  // Has the system make the pages of a ring now: else every thirtieth launch of the first 30,000 would pay for one.
+  void populateRing(unsigned device) const;
   std::byte* base() const { return start; }
 
  private:
-  std::byte* start = nullptr;   // bytes + ringBytes of address space
+  std::byte* start = nullptr;
   std::byte* mirrored = nullptr;
 };
 

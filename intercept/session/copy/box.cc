@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 #include "vgpu/api/corner.h"
 
@@ -70,16 +71,12 @@ CUresult check(Session& session, const BoxEnd& end, const BoxSize& size, Checked
 
 bool isPacked(const BoxEnd& end, const BoxSize& size) { return end.array == 0 && end.memory.isPacked(size); }
 
-}  // namespace
+uint32_t devicesOf(Session& session, const BoxEnd& end) {
+  return end.array != 0 ? 1u << handleDevice(end.array) : devicesOf(session, end.memory.address, 0);
+}
 
-CUresult copyBox(Thread& thread, const BoxEnd& destination, const BoxEnd& source, const BoxSize& size, uint64_t stream,
-                 Completion completion) {
-  if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
-  Checked to, from;
-  if (CUresult bad = check(thread.session, destination, size, to)) return bad;
-  if (CUresult bad = check(thread.session, source, size, from)) return bad;
-  if (isPacked(destination, size) && isPacked(source, size))
-    return copyBytes(thread, destination.memory.address, source.memory.address, size.bytes(), stream, completion);
+CUresult copyChecked(Thread& thread, const BoxEnd& destination, const Checked& to, const BoxEnd& source, const Checked& from,
+                     const BoxSize& size, uint64_t stream, Completion completion) {
   if (to.where == Where::device && from.where == Where::pageable)
     return copyFromPageable(thread, destination, source.memory, size, to.unit, stream);
   if (to.where == Where::pageable && from.where == Where::device)
@@ -89,6 +86,21 @@ CUresult copyBox(Thread& thread, const BoxEnd& destination, const BoxEnd& source
   if (CUresult error = postBox(thread, destination, source, size, stream)) return error;
   bool touchesHost = to.where == Where::arena || from.where == Where::arena;
   return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult copyBox(Thread& thread, const BoxEnd& destination, const BoxEnd& source, const BoxSize& size, uint64_t stream,
+                 Completion completion) {
+  if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
+  Session& session = thread.session;
+  Checked to, from;
+  if (CUresult bad = check(session, destination, size, to)) return bad;
+  if (CUresult bad = check(session, source, size, from)) return bad;
+  if (isPacked(destination, size) && isPacked(source, size))
+    return copyBytes(thread, destination.memory.address, source.memory.address, size.bytes(), stream, completion);
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(session, destination) | devicesOf(session, source),
+                     [&] { return copyChecked(thread, destination, to, source, from, size, stream, completion); });
 }
 
 }  // namespace vgpu::client

@@ -4,6 +4,7 @@
 
 #include "intercept/session/call.h"
 #include "intercept/session/copy/staged-copy.h"
+#include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -86,10 +87,11 @@ CUresult copyOut(Thread& thread, uint64_t destination, uint64_t source, uint64_t
 
 }  // namespace
 
-CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                   Completion completion, Ends ends) {
+namespace {
+
+CUresult copyInOrder(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
+                     Completion completion, Ends ends) {
   Session& session = thread.session;
-  if (bytes == 0) return CUDA_SUCCESS;
   Where to = locate(session, destination, bytes), from = locate(session, source, bytes);
   if (to == Where::nowhere || from == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
   if ((ends.destinationOnGpu && to == Where::pageable) || (ends.sourceOnGpu && from == Where::pageable))
@@ -108,21 +110,32 @@ CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64
   return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
 }
 
+}  // namespace
+
+CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
+                   Completion completion, Ends ends) {
+  if (bytes == 0) return CUDA_SUCCESS;
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination, source),
+                     [&] { return copyInOrder(thread, destination, source, bytes, stream, completion, ends); });
+}
+
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
                   uint64_t width, uint64_t height, uint64_t stream) {
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
   if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
-  Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
-  frame->setDestination(destination);
-  frame->setPitch(pitch);
-  frame->setValue(value);
-  frame->setElementBytes(elementBytes);
-  frame->setWidth(width);
-  frame->setHeight(height);
-  frame.setStream(stream);
-  return frame.post();
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination, 0), [&] {
+    Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
+    frame->setDestination(destination);
+    frame->setPitch(pitch);
+    frame->setValue(value);
+    frame->setElementBytes(elementBytes);
+    frame->setWidth(width);
+    frame->setHeight(height);
+    frame.setStream(stream);
+    return frame.post();
+  });
 }
 
 }  // namespace vgpu::client

@@ -79,7 +79,7 @@ CUmemoryPool StreamPools::poolOf(uint64_t address) const {
 std::optional<uint32_t> StreamPools::lineOf(unsigned device, uint64_t stream) {
   auto found = marksByStream.find({device, stream});
   if (found != marksByStream.end()) return found->second.completion;
-  auto completion = completions.take();
+  auto completion = completions.take(device);
   if (completion) marksByStream[{device, stream}] = {*completion};
   return completion;
 }

@@ -41,7 +41,9 @@ CUresult loadReal(Execution& on, const Blob& blob, const api::FrameReader<api::C
     return on.driver.cuModuleLoadDataEx(&real, blob.bytes().data(), options.size(), options.data(), values.data());
   };
   bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
-  return hasVariables ? on.moduleGroups.load(p.getModule(), p.getBlob(), call, module) : call(module);
+  if (!hasVariables) return call(module);
+  std::lock_guard lock(on.session.moduleLoading);
+  return on.moduleGroups.load(p.getModule(), p.getBlob(), call, module);
 }
 
 }  // namespace
@@ -70,7 +72,7 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   on.modules.blobs[p.getModule()] = p.getBlob();
   bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
   results.setPrints(prints);
-  on.session.prints = on.session.prints || prints;
+  if (prints) on.session.prints.store(true, std::memory_order_relaxed);
   keepImage(on, blob);
   return CUDA_SUCCESS;
 }
@@ -87,9 +89,17 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
     });
   };
   dropChildren(on.functions, api::Kind::FUNCTION);
-  dropChildren(on.modules.variables, api::Kind::VARIABLE);
+  {
+    std::lock_guard lock(on.modules.mutex);
+    dropChildren(on.modules.variables, api::Kind::VARIABLE);
+  }
   on.modules.blobs.erase(handle);
-  if (on.moduleGroups.unload(handle)) return on.afterAllWork([&on] { return on.moduleGroups.endGroups(); });
+  if (on.moduleGroups.unload(handle)) {
+    return on.afterAllWork([&on] {
+      std::lock_guard lock(on.session.moduleLoading);
+      return on.moduleGroups.endGroups();
+    });
+  }
   return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
 }
 
@@ -121,6 +131,7 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   size_t bytes = 0;
   if (CUresult error = on.driver.cuModuleGetGlobal_v2(&address, &bytes, module, p.getName().cStr())) return error;
   on.handles.add(api::Kind::VARIABLE, p.getVariable(), address);
+  std::lock_guard lock(on.modules.mutex);
   on.modules.variables[p.getVariable()] = {p.getModule(), p.getName().cStr(), address, bytes};
   auto results = reply.init<api::Cuda::ModuleVariableResults>();
   results.setAddress(address);
@@ -132,7 +143,9 @@ namespace {
 
 void drop(Execution& on) {
   for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE}) on.handles.removeAll(kind);
-  on.modules = {};
+  on.modules.blobs.clear();
+  std::lock_guard lock(on.modules.mutex);
+  on.modules.variables.clear();
   on.functions.clear();
 }
 
@@ -212,6 +225,7 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
 }  // namespace
 
 bool Modules::haveVariables(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
   // They lie side by side, and a range may go from one into the next.
   uint64_t end = address + bytes;
   if (end < address) return false;

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -19,8 +20,9 @@ struct ModuleVariable {
 struct Modules {
   std::unordered_map<uint64_t, uint64_t> blobs;             // virtual handle to the blob of its image
   std::unordered_map<uint64_t, ModuleVariable> variables;   // those the program asked for, by virtual handle
+  mutable std::mutex mutex;  // a leaf: held to change `variables`, and to read them on another GPU's thread
 
-  // Whether these cover [address, address + bytes).
+  // Any thread. Whether these cover [address, address + bytes).
   bool haveVariables(uint64_t address, uint64_t bytes) const;
 };
 

@@ -1,0 +1,118 @@
+#include "stub/worker/ring-consumer.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "cuda-frames.h"
+#include "vgpu/api/effects.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// A program that computes between its calls for less than this finds its worker awake. A session that does nothing costs no
+// processor time after it.
+constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
+
+// Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
+void complete(Execution& on, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
+  Slot& slot = on.shared().slot(frame.slot);
+  slot.result = result;
+  slot.replyWords = static_cast<uint32_t>(reply.size());
+  KJ_REQUIRE(reply.empty() || frame.slot < replyCount, "a call whose slot has no room for its answer", frame.slot);
+  if (!reply.empty())
+    std::memcpy(on.shared().reply(frame.slot), reply.data(), std::min<size_t>(reply.size_bytes(), replyBytes));
+  if (reply.size_bytes() > replyBytes) [[unlikely]]
+    on.longReplies[frame.slot].assign(reply.begin(), reply.end());
+  slot.done.store(frame.sequence());  // seq_cst: must not sink below the load of `sleeping`
+  if (slot.sleeping.load() != 0) {
+    slot.wakeups.fetch_add(1);
+    futexWake(slot.wakeups, INT_MAX);
+  }
+}
+
+}  // namespace
+
+RingConsumer::RingConsumer(Execution& on) : on(on), reader(on.shared(), on.gpu.executed.load(), on.device()) {}
+
+void RingConsumer::consume(const std::atomic<bool>& stop) {
+  Backoff backoff(idleSpin);
+  while (!stop.load(std::memory_order_relaxed))
+    if (step(backoff, stop)) backoff = Backoff(idleSpin);
+}
+
+// Executes one frame; false if there is none to execute.
+bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
+  if (!on.gpu.later.isEmpty()) [[unlikely]] on.gpu.later.poll(on.gpu.progress);
+  if (!frame) frame = reader.next();
+  if (!frame || mustWait()) {
+    if (!backoff.spin()) rest(backoff, stop);
+    return false;
+  }
+  run(*frame);
+  frame.reset();
+  reader.release();
+  on.gpu.executed.store(reader.position(), std::memory_order_release);
+  return true;
+}
+
+// Whether frames of another ring must be executed first. Of a ring that has no thread none ever are: that program waits for itself.
+bool RingConsumer::mustWait() const {
+  if (frame->method != api::Method::awaitRing) [[likely]] return false;
+  api::FrameReader<api::Cuda::AwaitRingParams> params(frame->words);
+  if (params.getDevice() >= on.session.deviceCount() || params.getDevice() == on.device()) return false;
+  return on.session.of(params.getDevice()).gpu.executed.load(std::memory_order_acquire) < params.getPosition();
+}
+
+void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
+  uint64_t nanoseconds = backoff.sleepNanoseconds();
+  if (frame) {  // nothing wakes us when another ring has come far enough
+    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+  } else {
+    reader.sleep(!on.gpu.later.isEmpty() ? nanoseconds : isBusy ? 1'000'000 : 1'000'000'000, stop);
+  }
+  if (isBusy) watch();
+}
+
+void RingConsumer::run(const Frame& executed) {
+  reply.reset();
+  auto& info = api::infoOf(executed.method);
+  CUresult result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
+  if (isSticky(result)) on.session.noteFault(result);
+  if (!info.noWork) isBusy = true;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && !on.gpu.later.isEmpty()) return postpone(executed);
+  if (info.route == api::Route::POST) {
+    if (result != CUDA_SUCCESS) on.session.noteDeferred(on.device(), result);
+  } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
+    complete(on, executed, result, reply.words());  // a refused module's log comes with the refusal
+  }
+}
+
+// Executes the frame once more when the GPU has passed its last mark: it lacked memory that is being given back.
+void RingConsumer::postpone(const Frame& executed) {
+  auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(executed.words));
+  on.gpu.later.add(on.gpu.progress.lastMark(), [this, again = executed, words](CUresult) mutable {
+    again.words = words->asPtr();
+    run(again);
+  });
+}
+
+// A context that a fault has ended will never write its completions, so its error is put where every waiter looks.
+void RingConsumer::watch() {
+  if (on.gpu.isEnded()) return;
+  CUresult state = on.gpu.query();
+  if (state == CUDA_ERROR_NOT_READY) return;
+  if (state != CUDA_SUCCESS) on.session.noteFault(state);
+  isBusy = false;
+  if (!on.session.prints) return;
+  on.collectOutput();  // of which the program's next launch is told
+  on.session.tellOutput();
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,44 @@
+// The consumer of one GPU's ring: it executes the frames in their order and, while none come, looks after the GPU, so that a context
+// that a fault has ended becomes a reply for every waiter.
+//
+// Belongs to the thread of that GPU while it consumes; wake() is for any thread. A suspend keeps nothing of it: the position is
+// Gpu::executed.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "stub/worker/execution.h"
+#include "stub/worker/reply.h"
+#include "vgpu/wire/futex.h"
+#include "vgpu/wire/ring.h"
+
+namespace vgpu::stub {
+
+class RingConsumer {
+ public:
+  // Begins where the GPU's executed frames end.
+  explicit RingConsumer(Execution& on);
+
+  // Executes frames until `stop`, between two of them. In the GPU's context. Throws kj::Exception on what an honest program never
+  // sends.
+  void consume(const std::atomic<bool>& stop);
+
+  void wake() { reader.wake(); }
+
+ private:
+  bool step(Backoff& backoff, const std::atomic<bool>& stop);
+  bool mustWait() const;
+  void rest(Backoff& backoff, const std::atomic<bool>& stop);
+  void run(const Frame& frame);
+  void postpone(const Frame& frame);
+  void watch();
+
+  Execution& on;
+  RingReader reader;
+  std::optional<Frame> frame;  // the next one, while it waits for another ring
+  Reply reply;
+  bool isBusy = false;  // the GPU has work that we have not seen to end
+};
+
+}  // namespace vgpu::stub
