@@ -1,6 +1,9 @@
 #include <dlfcn.h>
 #include <kj/debug.h>
 
+#include <string>
+#include <string_view>
+
 #include "stub/driver/driver-addresses.h"
 #include "stub/driver/driver.h"
 #include "vgpu/api/driver-entries.h"
@@ -22,6 +25,16 @@ struct Missing<CUresult(CUDAAPI*)(Arguments...)> {
   static CUresult CUDAAPI call(Arguments...) { return CUDA_ERROR_NOT_SUPPORTED; }
 };
 
+// One entry, null if the driver is too old for it. A function, not a part of the macro: there are hundreds of entries.
+void* find(decltype(&::cuGetProcAddress_v2) getProcAddress, std::string_view name, int since) {
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult found;
+  CUresult result = getProcAddress(std::string(name).c_str(), &function, since, 0, &found);
+  if (result == CUDA_SUCCESS && function != nullptr) return function;
+  KJ_REQUIRE(static_cast<unsigned>(since) > oldestDriver, "the driver lacks an entry", std::string(name).c_str(), since);
+  return nullptr;
+}
+
 }  // namespace
 
 Driver Driver::load(const std::string& library) {
@@ -30,16 +43,12 @@ Driver Driver::load(const std::string& library) {
   auto getProcAddress = reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(handle, "cuGetProcAddress_v2"));
   KJ_REQUIRE(getProcAddress != nullptr, "this driver is older than CUDA 12", library.c_str());
   Driver driver;
-#define DRIVER(name)                                                                                   \
-  {                                                                                                    \
-    constexpr auto& row = api::entryOf(#name);                                                         \
-    void* function = nullptr;                                                                          \
-    CUdriverProcAddressQueryResult found;                                                              \
-    CUresult result =                                                                                  \
-        getProcAddress(std::string(api::baseNameOf(row.symbol)).c_str(), &function, row.since, 0, &found); \
-    bool missing = result != CUDA_SUCCESS || function == nullptr;                                      \
-    KJ_REQUIRE(!missing || row.since > oldestDriver, "the driver lacks an entry", #name, row.since);   \
-    driver.name = missing ? &Missing<decltype(&::name)>::call : reinterpret_cast<decltype(&::name)>(function); \
+#define DRIVER(name)                                                                                    \
+  {                                                                                                     \
+    constexpr auto& row = api::entryOf(#name);                                                          \
+    void* function = find(getProcAddress, api::baseNameOf(row.symbol), row.since);                      \
+    using Function = decltype(&::name);                                                                 \
+    driver.name = function == nullptr ? &Missing<Function>::call : reinterpret_cast<Function>(function); \
   }
 #include "stub/driver/driver-entries.inc"
 #undef DRIVER

@@ -48,3 +48,7 @@ find_path(VGPU_CUDA_INCLUDE cuda.h PATHS "${VGPU_CUDA}/include" NO_DEFAULT_PATH 
 find_library(VGPU_CUDART NAMES libcudart.so.13 PATHS "${VGPU_CUDA}/lib64" "${VGPU_CUDA}/lib" NO_DEFAULT_PATH REQUIRED)
 add_library(vgpu_cuda_headers INTERFACE)
 target_include_directories(vgpu_cuda_headers SYSTEM INTERFACE "${VGPU_CUDA_INCLUDE}")
+# What no call waits for is compiled for size.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(vgpu_log PRIVATE -Os)
+endif()
