@@ -6,6 +6,7 @@
 // Any GPU's thread: the mutex, a leaf, guards all of it. A snapshot keeps what has not been taken.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -32,6 +33,11 @@ class DeviceOutput {
   bool isEmpty() const {
     std::lock_guard lock(mutex);
     return taken == text.size();
+  }
+  // Says in `waits`, which the program reads, whether there is any. Under the mutex, so that the last of several threads is right.
+  void tell(std::atomic<uint32_t>& waits) const {
+    std::lock_guard lock(mutex);
+    waits.store(taken == text.size() ? 0 : 1, std::memory_order_release);
   }
   // The next bytes for the program, at most so many; they are the program's then.
   std::string take(size_t mostBytes);

@@ -77,7 +77,7 @@ class SessionState {
   CUdeviceptr gpuAddress(const void* inSegment) const;
 
   // Says in the shared memory whether there is any output.
-  void tellOutput() { shared().header().outputWaits.store(output.isEmpty() ? 0 : 1, std::memory_order_release); }
+  void tellOutput() { output.tell(shared().header().outputWaits); }
 
   // Notes a fault, where the program's threads look for it too. Whichever device it happened on, the driver does nothing more
   // for this process on any (580.159, H200: every context answers with it, and no new one can be made).

@@ -37,7 +37,7 @@ struct Worker::Impl {
   unsigned consuming = 0;                   // threads that may be executing calls
   std::atomic<bool> stopRequested{false};
   std::unique_ptr<SessionState> session;  // made, used and destroyed on the first GPU's thread, but for its parts of the others
-  std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // of the rings that are used; replaced while no calls are executed
+  std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // of the rings that are used, since the memory was attached
   std::array<std::thread, maxDevices> others;                       // by device, but the first; started when its ring is first used
   std::thread thread;                                               // the first GPU's; last: it uses all of the above
 
@@ -117,9 +117,9 @@ void Worker::Impl::closeRings() {
   for (auto& consumer : consumers) consumer.reset();
 }
 
-// Those that the program has used: it goes on to use them, and does not open them again.
+// Those that the program has used: it goes on to use them, and does not open them again. A consumer that is there stays, also after a
+// quiesce() that failed: what waits for the GPU may be its.
 void Worker::Impl::openRings() {
-  closeRings();
   for (unsigned device = 0; device < session->deviceCount(); ++device)
     if (device == 0 || session->shared().ring(device).head.load() != 0) openRing(device);
 }
