@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <random>
@@ -228,6 +229,60 @@ TEST_CASE("with frames on their way, the list gives back the moment that the wor
       CHECK(rebuilt.contents() == atBarrier.contents());
       atBarrier = ahead;  // the tail is executed
       table.settle(position);
+      checkMinimal(table);
+    }
+  }
+}
+
+TEST_CASE("of several rings, the list gives back the moment at which each had come to its own position") {
+  constexpr unsigned rings = 3;
+  constexpr uint64_t apart = 1000;  // handles of different rings
+  for (unsigned seed = 0; seed < 40; seed++) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    RecordTable table;
+    std::array<Device, rings> ahead, atBarrier;
+    std::map<uint64_t, std::pair<unsigned, Step>> history;  // by number
+    RingCut head(64);
+    uint64_t number = 0;
+    for (int round = 0; round < 6; round++) {
+      RingCut barrier = head, executed = head;
+      for (unsigned ring = 0; ring < rings; ring++) {
+        barrier[ring] += random() % 40;
+        executed[ring] += random() % 40;
+      }
+      for (int steps = 0; steps < 100; steps++) {
+        unsigned ring = random() % rings;
+        ++number;
+        Step step = randomStep(random, ahead[ring], number);
+        bool isPending = head[ring] >= barrier[ring];
+        while (isPending && step.frame.method == api::Method::funcSetAttribute) step = randomStep(random, ahead[ring], number);
+        REQUIRE(ahead[ring].execute(step));
+        if (!isPending) REQUIRE(atBarrier[ring].execute(step));
+        Step entered{step.frame.clone(), step.effects};
+        entered.frame.device = static_cast<uint8_t>(ring);
+        entered.frame.position = head[ring]++;
+        for (auto& effect : entered.effects) effect.handle += ring * apart;
+        enter(table, entered);
+        history.emplace(number, std::pair(ring, std::move(step)));
+        RingCut known = executed;
+        for (unsigned each = 0; each < rings; each++) known[each] = std::min({head[each], executed[each], barrier[each]});
+        if (random() % 8 == 0) table.settle(known);
+      }
+      for (unsigned ring = 0; ring < rings; ring++) barrier[ring] = std::min(barrier[ring], head[ring]);
+      std::array<Device, rings> rebuilt;
+      std::set<uint64_t> numbers;
+      for (auto& record : recordsAt(copyOf(table), barrier))
+        for (auto& frame : record.recipe) {
+          CHECK(barrier.hasExecuted(frame.place()));
+          numbers.insert(frame.number);
+        }
+      bool taken = true;
+      for (uint64_t each : numbers) taken = taken && rebuilt[history.at(each).first].execute(history.at(each).second);
+      REQUIRE(taken);
+      for (unsigned ring = 0; ring < rings; ring++) CHECK(rebuilt[ring].contents() == atBarrier[ring].contents());
+      atBarrier = ahead;
+      table.settle(head);
       checkMinimal(table);
     }
   }
