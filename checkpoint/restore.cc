@@ -7,6 +7,7 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
+#include "vgpu/snapshot/methods.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
@@ -95,6 +96,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
+  requireSameMethods(directory, manifest.methods);
   requireValid(directory, manifest);
   requireSameDevices(manifest.devices, devicesOf(on));
   FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/device-identity.h"
+#include "vgpu/snapshot/methods.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
@@ -54,6 +55,7 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   manifest.blobs = blobsOf(on);
   manifest.state = saveState(on);
   manifest.deviceBytes = bytesOf(manifest.state);
+  addMethods(manifest.methods, pending);
   return manifest;
 }
 
@@ -84,6 +86,7 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   auto records = recordsOf(objects, barrier);
   PendingCalls pending = capturePendingCalls(on.shared(), barrier);
   Manifest manifest = describe(on, identity, pending, records.size());
+  addMethods(manifest.methods, records);
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);

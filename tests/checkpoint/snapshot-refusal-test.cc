@@ -109,6 +109,25 @@ TEST_CASE("a snapshot of another version, of other arenas, or with memory that n
   saved.finish();
 }
 
+TEST_CASE("a call that has another name or other fields in this build, or is none any more, is refused by both") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  auto refused = [&](auto change, const std::string& why) {
+    saved.forge([&](auto& json) { change(json["methods"]); });
+    contains(saved.refusal(), "file manifest.json: methods: the call " + why);
+    writeFile(saved.path + "/manifest.json", good);
+  };
+  auto number = std::to_string(static_cast<unsigned>(api::Method::streamCreate));
+  std::string ours = api::infoOf(api::Method::streamCreate).signature;
+  CHECK(ours == "streamCreate(phStream u64, flags u32, priority i32)");
+  refused([](auto& methods) {
+    for (auto& row : methods)
+      if (row[0] == static_cast<unsigned>(api::Method::streamCreate)) row[1] = "streamCreate(phStream u64, flags u32)";
+  }, number + " is streamCreate(phStream u64, flags u32) in the snapshot and " + ours + " in this build");
+  refused([](auto& methods) { methods.push_back({65000, "graphLaunch(graph u64)"}); }, "65000 is graphLaunch(graph u64) in the snapshot and no call");
+  saved.finish();
+}
+
 TEST_CASE("images that no module is made of, that are there twice, or that are more than a session may have are refused") {
   Saved saved;
   std::string good = readFile(saved.path + "/manifest.json");

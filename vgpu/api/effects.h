@@ -44,6 +44,7 @@ struct EffectField {
 struct MethodInfo {
   const char* name;   // nullptr: no frame has that number any more
   const char* entry;  // exported symbol, or nullptr
+  const char* signature;  // name and fields: streamDestroy(hStream u64)
   Route route;
   Replay replay;
   bool noWork;  // leaves nothing for the GPU to do

@@ -109,6 +109,15 @@ void readRings(const Fields& fields, const Json& json, Header& manifest) {
   }
 }
 
+void readMethods(const Fields& fields, const Json& json, Manifest& manifest) {
+  for (auto& value : fields.list(json, "methods")) {
+    auto& row = fields.row(value, 2, "methods");
+    uint64_t number = fields.number(row[0], "methods");
+    fields.require(number <= UINT16_MAX, "methods");
+    manifest.methods[static_cast<uint16_t>(number)] = fields.text(row[1], "methods");
+  }
+}
+
 void readIdentity(const Fields& fields, const Json& json, Header& manifest) {
   auto& identity = fields.in(json, "identity");
   manifest.identity.session = fields.textIn(identity, "session");
@@ -171,11 +180,12 @@ Manifest readManifest(const SnapshotReader& directory) {
   Fields fields{directory};
   std::string text = directory.readManifest(maxManifestBytes);
   size_t at = 0;
-  Manifest manifest{parseHeader(fields, unseal(fields, text, at)), {}, {}};
+  Manifest manifest{parseHeader(fields, unseal(fields, text, at)), {}, {}, {}};
   Json tables = Json::parse(unseal(fields, text, at), nullptr, false);
   if (at != text.size()) fields.refuse("checksum: something is behind the line that holds it");
   readBlobs(fields, tables, manifest);
   readState(fields, tables, manifest);
+  readMethods(fields, tables, manifest);
   return manifest;
 }
 

@@ -85,6 +85,8 @@ std::string encodeManifest(const Manifest& manifest) {
   tables["blobs"] = Json::array();
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});
   tables["state"] = stateOf(manifest);
+  tables["methods"] = Json::array();
+  for (auto& [number, signature] : manifest.methods) tables["methods"].push_back({number, signature});
   std::string header = dump(json), text = sealManifest(header, dump(tables));
   if (header.size() > maxHeaderBytes - 128)
     fail("the snapshot's header would be too long: the program has a name of more than 10,000 bytes. Nothing of the snapshot is "

@@ -59,6 +59,7 @@ struct Header {
 struct Manifest : Header {
   std::vector<SavedBlob> blobs;  // in the order of the file `blobs`
   StateTables state;             // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
+  std::map<uint16_t, std::string> methods;  // that its frames use, by number (methods.h)
 };
 
 RingCut barrierOf(const Header& header);

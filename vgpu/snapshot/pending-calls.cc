@@ -163,6 +163,13 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
   return pending;
 }
 
+std::set<api::Method> methodsOf(const PendingCalls& pending) {
+  std::set<api::Method> methods;
+  for (auto& ring : pending.rings)
+    walk(ring, [&](const FrameStart& start, auto) { methods.insert(static_cast<api::Method>(start.method)); });
+  return methods;
+}
+
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {
   size_t size = sizeof(PendingCallsHeader);
   for (auto& ring : pending.rings) size += sizeof(RingState) + ring.frames.size();

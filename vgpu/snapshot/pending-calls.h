@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cuda-methods.h"
 #include "vgpu/objects/ring-cut.h"
 #include "vgpu/wire/segment.h"
 
@@ -42,6 +44,9 @@ struct PendingCalls {
 
 // Of a segment whose gate is closed. Throws kj::Exception where a frame is incomplete or no valid message.
 PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier);
+
+// The methods of its frames.
+std::set<api::Method> methodsOf(const PendingCalls& pending);
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending);
 // Throws kj::Exception that says what of it makes no sense.

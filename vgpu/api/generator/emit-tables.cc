@@ -70,7 +70,7 @@ std::string emitMethodsSource(const Table& table) {
     std::string effects = effectsOf(*row), keys = keysOf(*row);
     if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
     if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
-    rows += fmt::format("  {{\"{}\", {}, Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
+    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol), signatureOf(*row),
                         enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
                         effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(), keys.empty() ? "{}" : row->name + "Keys");
   }

@@ -9,7 +9,7 @@ namespace {
 
 std::string kindOf(const std::string& kind) { return "api::Kind::" + enumerantOf(kind); }
 
-std::string signatureOf(const Row& row) {
+std::string declarationOf(const Row& row) {
   return fmt::format("CUresult {}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{}Params>& p, [[maybe_unused]] Reply& reply)",
                      row.name, row.typeName());
 }
@@ -44,7 +44,7 @@ std::string workerHalf(const Row& row) {
         before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n", field->accessor, clause[2]);
   }
   if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
-  return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n", signatureOf(row), before,
+  return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n", declarationOf(row), before,
                      row.symbol, arguments, after);
 }
 
@@ -53,7 +53,7 @@ std::string workerHalf(const Row& row) {
 std::string emitHandlers(const Table& table) {
   std::string out = fmt::format("{}#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {{\n\n", banner);
   for (auto& row : table.rows)
-    if (row.onWire() && !row.workerGenerated()) out += fmt::format("// By hand: {}.\n{};\n", row.workerByHand, signatureOf(row));
+    if (row.onWire() && !row.workerGenerated()) out += fmt::format("// By hand: {}.\n{};\n", row.workerByHand, declarationOf(row));
   return out + "\n}  // namespace vgpu::stub\n";
 }
 

@@ -111,6 +111,17 @@ std::string enumerantOf(const std::string& name) {
 
 std::string wordsOf(const std::string& name) { return split(name, ' '); }
 
+std::string signatureOf(const Row& row) {
+  constexpr const char* names[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "bytes", "text", "struct", "[]"};
+  std::string fields;
+  for (auto& field : row.frame.fields) {
+    fields += (fields.empty() ? "" : ", ") + field.name + " ";
+    if (field.type == Type::list) fields += names[static_cast<size_t>(field.element)];
+    fields += names[static_cast<size_t>(field.type)];
+  }
+  return row.name + "(" + fields + ")";
+}
+
 const char* nameOf(Route route) {
   constexpr const char* names[] = {"post", "call", "signal", "recall", "alias", "local", "forbid"};
   return names[static_cast<size_t>(route)];

@@ -104,6 +104,8 @@ std::vector<Field> byPlace(const Structure& structure);
 // hostMemory -> HOST_MEMORY; `host memory`.
 std::string enumerantOf(const std::string& name);
 std::string wordsOf(const std::string& name);
+// streamDestroy(hStream u64)
+std::string signatureOf(const Row& row);
 const char* nameOf(Route route);
 const char* nameOf(Replay replay);
 const char* nameOf(Effect effect);
