@@ -6,7 +6,8 @@ namespace vgpu::stub {
 
 std::timed_mutex GapFiller::one;
 
-GapFiller::GapFiller(const Driver& driver) : alone(one, patience), driver(driver) {
+// By the system's clock: of a wait by the steady one, pthread_mutex_clocklock(), thread sanitizer of GCC 12 does not know.
+GapFiller::GapFiller(const Driver& driver) : alone(one, std::chrono::system_clock::now() + patience), driver(driver) {
   if (!DriverAddresses::ofProcess().areAsked()) return;
   while (reserved.size() < most) {
     uint64_t before = DriverAddresses::mappings();

@@ -26,6 +26,13 @@ void DeviceLeases::reserveArena() {
     KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
+  int devices = 0, own = static_cast<int>(device);
+  require(driver, driver.cuDeviceGetCount(&devices), "counting devices");
+  for (int other = 0; other < devices; ++other) {
+    int reaches = other == own;
+    if (other != own) require(driver, driver.cuDeviceCanAccessPeer(&reaches, other, own), "asking for peers");
+    if (reaches != 0) access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {other}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  }
 }
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
@@ -42,8 +49,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
   CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
   if (error == CUDA_SUCCESS) {
-    CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    error = driver.cuMemSetAccess(address, bytes, &access, 1);
+    error = driver.cuMemSetAccess(address, bytes, access.data(), access.size());
     if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, bytes);
   }
   if (error != CUDA_SUCCESS) {

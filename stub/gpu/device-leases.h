@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "stub/driver/driver.h"
 #include "vgpu/wire/arena.h"
@@ -20,7 +21,8 @@ class DeviceLeases {
   DeviceLeases(const DeviceLeases&) = delete;
   DeviceLeases& operator=(const DeviceLeases&) = delete;
 
-  // Reserves the arena. Throws kj::Exception if the driver does not give that very address.
+  // Reserves the arena, and looks which of the driver's devices reach its memory. Throws kj::Exception if the driver does not give
+  // that very address.
   void reserveArena();
 
   // Backs [address, address + bytes) of the arena. CUDA's answer: out of memory, or invalid value if the range is not free in
@@ -40,6 +42,9 @@ class DeviceLeases {
   const Driver& driver;
   const unsigned device;
   bool isReserved = false;
+  // Of this GPU, and of the others that reach its memory: a copy between two GPUs is executed by one of them, and the driver refuses it
+  // to one that may not (docs/facts.md). Programs see no peers all the same.
+  std::vector<CUmemAccessDesc> access;
   std::map<uint64_t, Lease> leases;
   mutable std::mutex mutex;  // held to change `leases`, and to read them on another thread
 };

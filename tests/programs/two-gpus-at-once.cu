@@ -180,8 +180,10 @@ bool objectsAreUsedFromAnywhere(Gpu& owner, int current) {
     CHECK(cudaMemcpy2DToArray(array, 0, 0, image.data(), 64, 64, 16, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy2DFromArray(seen.data(), 64, array, 0, 0, 64, 16, cudaMemcpyDeviceToHost));
     ok &= EXPECT(seen == image);
+    CHECK(cudaSetDevice(owner.device));  // without peer access no other device fills it
     CHECK(cudaMemset(value, 0, sizeof host));
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(current));
     CHECK(cudaEventRecord(start, stream));
     CHECK(cudaMemcpyAsync(pinned, value, sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
     CHECK(cudaEventRecord(end, stream));
