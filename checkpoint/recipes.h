@@ -10,8 +10,8 @@
 
 namespace vgpu::checkpoint {
 
-// Executes every frame of `records` in the order of their numbers. Each frame's bytes are reported to `progress`. Throws kj::Exception
-// naming the object and CUDA's answer.
+// Executes every frame of `records` in the order of their numbers. Each frame's bytes are reported to `progress`. Throws
+// kj::Exception naming the object and CUDA's answer.
 void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
              const std::function<void(size_t bytes)>& progress);
 

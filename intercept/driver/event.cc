@@ -61,8 +61,8 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
   });
 }
 
-// The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When the
-// frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
+// The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When
+// the frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
 VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return onEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
     uint64_t stream = toWire(hStream);

@@ -21,8 +21,8 @@ class CompletionWords {
 
   // For a stream or function of `device`. Nothing if all 32,768 are taken, or have been used on other devices.
   std::optional<uint32_t> take(unsigned device);
-  // Gives back one that was taken for `device`. `lastSequence`: of the last frame that lets the GPU write into the completion word;
-  // 0 if all of them have.
+  // Gives back one that was taken for `device`. `lastSequence`: of the last frame that lets the GPU write into the completion
+  // word; 0 if all of them have.
   void give(uint32_t completion, unsigned device, uint64_t lastSequence = 0);
   // The context of `device` has ended: the GPU writes nothing more of frames before `sequence`.
   void contextEnded(unsigned device, uint64_t sequence);

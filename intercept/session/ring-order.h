@@ -10,8 +10,8 @@
 
 namespace vgpu::client {
 
-// Lets the frames that are sent to `waiting` from now on come behind those that were sent to `awaited` before `position`. Nothing is
-// sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
+// Lets the frames that are sent to `waiting` from now on come behind those that were sent to `awaited` before `position`. Nothing
+// is sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position);
 
 // A bit for each device in whose memory one of these addresses is; none for memory of the host.

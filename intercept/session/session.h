@@ -4,8 +4,9 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: DeviceOutput's and Session::ringOpening, in either of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of
-// them held. Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
+// Lock order: DeviceOutput's and Session::ringOpening, in either of which calls are made, then Session::memory.mutex, then
+// HandleTable's, then Recorder's; the gate is entered with none of them held. Everything here stays in the process over a
+// suspend; the segment and the host arena are handed to the next worker.
 #pragma once
 
 #include <cuda.h>
@@ -57,7 +58,8 @@ class Session final : public SessionControl {
   void openRing(Thread& thread, unsigned device);
   // Up to where the worker has executed the frames of each ring.
   RingCut executed() const;
-  // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of places.
+  // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of
+  // places.
   uint64_t claimNumbered(unsigned device, uint64_t words, uint64_t& number);
   Gate gate;
   SlotTable slots;
@@ -87,7 +89,8 @@ class Session final : public SessionControl {
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
-  // Work on a device: the sequence number, in its ring, of its last frame that leaves work on the GPU, and one up to which all is known done.
+  // Work on a device: the sequence number, in its ring, of its last frame that leaves work on the GPU, and one up to which all is
+  // known done.
   struct alignas(128) Progress {
     std::atomic<uint64_t> lastWork{0}, knownDone{0};
     bool isIdle() const {

@@ -3,9 +3,10 @@
 //
 // A slot is taken and given back by one exchange and one store of a flag in the process's own memory; the worker is not involved.
 // The flag that a thread tries first, by its number, is usually free and in its cache, so a wait pays some nanoseconds for it.
-// Memory order: giving is a release, taking an acquire, so the last holder's accesses to the slot happen before the next one's;
-// a call clears the slot before it sends its frame, because sequence numbers of different rings cannot be compared. A slot is given back when its frame is complete, or will never be: the worker is lost, or the context has
-// ended and the worker has executed the frame. So nothing is written into it for an earlier holder.
+// Memory order: giving is a release, taking an acquire, so the last holder's accesses to the slot happen before the next one's; a
+// call clears the slot before it sends its frame, because sequence numbers of different rings cannot be compared. A slot is given
+// back when its frame is complete, or will never be: the worker is lost, or the context has ended and the worker has executed the
+// frame. So nothing is written into it for an earlier holder.
 //
 // A wait for the GPU may last until another thread makes a call, so such waits never take the slots that calls need: slots with a
 // reply are taken for as long as the worker executes one frame, and by copies of few bytes, which leave some of them to calls.

@@ -2,9 +2,9 @@
 // order. So the GPU has passed a record if the completion word holds its sequence number or a larger one, whatever happens in
 // other streams.
 //
-// All of them count in the ring of the stream's device. Taken at its first use, given back when the stream is destroyed, and reused when the GPU has written all pending numbers: its
-// value never becomes smaller, so events recorded in a destroyed stream stay valid. Any thread, without locks but for the first
-// use; kept in the program over a suspend.
+// All of them count in the ring of the stream's device. Taken at its first use, given back when the stream is destroyed, and
+// reused when the GPU has written all pending numbers: its value never becomes smaller, so events recorded in a destroyed stream
+// stay valid. Any thread, without locks but for the first use; kept in the program over a suspend.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
 //
-// Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's memory.
-// `mutex` is a leaf: no driver call is made under it. A suspend drops the mappings; restore leases the same pieces again.
+// Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's
+// memory. `mutex` is a leaf: no driver call is made under it. A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class DeviceLeases {
   DeviceLeases(const DeviceLeases&) = delete;
   DeviceLeases& operator=(const DeviceLeases&) = delete;
 
-  // Reserves the arena, and looks which of the driver's devices reach its memory. Throws kj::Exception if the driver does not give
-  // that very address.
+  // Reserves the arena, and looks which of the driver's devices reach its memory. Throws kj::Exception if the driver does not
+  // give that very address.
   void reserveArena();
 
   // Backs [address, address + bytes) of the arena. CUDA's answer: out of memory, or invalid value if the range is not free in
@@ -42,8 +42,8 @@ class DeviceLeases {
   const Driver& driver;
   const unsigned device;
   bool isReserved = false;
-  // Of this GPU, and of the others that reach its memory: a copy between two GPUs is executed by one of them, and the driver refuses it
-  // to one that may not (docs/facts.md). Programs see no peers all the same.
+  // Of this GPU, and of the others that reach its memory: a copy between two GPUs is executed by one of them, and the driver
+  // refuses it to one that may not (docs/facts.md). Programs see no peers all the same.
   std::vector<CUmemAccessDesc> access;
   std::map<uint64_t, Lease> leases;
   mutable std::mutex mutex;  // held to change `leases`, and to read them on another thread

@@ -1,9 +1,9 @@
 // How far the GPU has come on one device: marks behind all work of all streams, which the GPU itself says it has passed.
 //
-// The thread's of that GPU. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream that
-// has had work since the last mark records an event, our stream waits for these, and then the GPU writes the mark's number
-// into a word of memory that the program does not share. Marks pass in their order, so one word is enough. What waits for a
-// mark is a continuation (continuations.h). At a barrier every mark has passed: of this a suspend keeps nothing.
+// The thread's of that GPU. A mark is made in a stream of our own, so that it holds up no stream of the program: every stream
+// that has had work since the last mark records an event, our stream waits for these, and then the GPU writes the mark's number
+// into a word of memory that the program does not share. Marks pass in their order, so one word is enough. What waits for a mark
+// is a continuation (continuations.h). At a barrier every mark has passed: of this a suspend keeps nothing.
 //
 // The legacy default stream is the exception: an event in it comes behind all streams that block, and holds up what they are
 // given later. So it is asked first whether it has anything left, and is joined before a stream is made to wait for the

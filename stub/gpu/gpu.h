@@ -1,8 +1,8 @@
 // One GPU of a worker: its context, what is real behind the session's virtual objects there, and how far it has come.
 //
 // Used by the thread that executes this GPU's calls, and by the one that saves or restores the session while no calls are
-// executed; other GPUs' threads read `executed`, and what the parts say of themselves. A suspend keeps nothing of it but `executed`:
-// recipes and bytes bring it back (docs/snapshot.md).
+// executed; other GPUs' threads read `executed`, and what the parts say of themselves. A suspend keeps nothing of it but
+// `executed`: recipes and bytes bring it back (docs/snapshot.md).
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
-// From virtual to real handles of the objects of one GPU, one table a kind. A suspend drops it: restore fills it again by executing
-// recipes.
+// From virtual to real handles of the objects of one GPU, one table a kind. A suspend drops it: restore fills it again by
+// executing recipes.
 //
-// Owned by the thread of that GPU, which reads it without a lock. A frame may name an object of another GPU (a copy between arrays):
-// get() then asks the map of that GPU, which the handle names. So that thread changes its map under `mutex`, and others read it under
-// `mutex`; it is a leaf.
+// Owned by the thread of that GPU, which reads it without a lock. A frame may name an object of another GPU (a copy between
+// arrays): get() then asks the map of that GPU, which the handle names. So that thread changes its map under `mutex`, and others
+// read it under `mutex`; it is a leaf.
 #pragma once
 
 #include <cuda.h>

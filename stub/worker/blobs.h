@@ -1,5 +1,5 @@
-// The images of one GPU's modules, by the numbers that the program gives them, within limits of the session: what a program sends is
-// the memory of its worker.
+// The images of one GPU's modules, by the numbers that the program gives them, within limits of the session: what a program sends
+// is the memory of its worker.
 //
 // The thread's of that GPU; what all GPUs have together is counted in `BlobUsage`. A suspend keeps those that modules were made
 // of.

@@ -34,7 +34,8 @@ class DeviceOutput {
     std::lock_guard lock(mutex);
     return taken == text.size();
   }
-  // Says in `waits`, which the program reads, whether there is any. Under the mutex, so that the last of several threads is right.
+  // Says in `waits`, which the program reads, whether there is any. Under the mutex, so that the last of several threads is
+  // right.
   void tell(std::atomic<uint32_t>& waits) const {
     std::lock_guard lock(mutex);
     waits.store(taken == text.size() ? 0 : 1, std::memory_order_release);

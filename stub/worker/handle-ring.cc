@@ -15,8 +15,8 @@ CUresult awaitRing(Execution& on, const api::FrameReader<api::Cuda::AwaitRingPar
   return isOther ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A frame before it has awaited the record's ring, so that the record has been issued: this stream waits for work of the other GPU
-// that no thread of ours can hold up. The word is read by the GPU; that GPU writes it after a fence for all of the system.
+// A frame before it has awaited the record's ring, so that the record has been issued: this stream waits for work of the other
+// GPU that no thread of ours can hold up. The word is read by the GPU; that GPU writes it after a fence for all of the system.
 CUresult streamAwaitRecord(Execution& on, const api::FrameReader<api::Cuda::StreamAwaitRecordParams>& p, Reply&) {
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
   return on.await(on.stream(p.getStream()), on.shared().completionWord(p.getLine()).done, p.getSequence());

@@ -1,7 +1,8 @@
 // The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU.
 //
-// Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and registering is done under it, because what another
-// thread is registering a GPU must not be given work for. A suspend drops the mappings; restore leases the same pieces again.
+// Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and registering is done under it, because what
+// another thread is registering a GPU must not be given work for. A suspend drops the mappings; restore leases the same pieces
+// again.
 #pragma once
 
 #include <atomic>

@@ -62,7 +62,8 @@ bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
   return true;
 }
 
-// Whether frames of another ring must be executed first. Of a ring that has no thread none ever are: that program waits for itself.
+// Whether frames of another ring must be executed first. Of a ring that has no thread none ever are: that program waits for
+// itself.
 bool RingConsumer::mustWait() const {
   if (frame->method != api::Method::awaitRing) [[likely]] return false;
   api::FrameReader<api::Cuda::AwaitRingParams> params(frame->words);

@@ -1,5 +1,5 @@
-// The consumer of one GPU's ring: it executes the frames in their order and, while none come, looks after the GPU, so that a context
-// that a fault has ended becomes a reply for every waiter.
+// The consumer of one GPU's ring: it executes the frames in their order and, while none come, looks after the GPU, so that a
+// context that a fault has ended becomes a reply for every waiter.
 //
 // Belongs to the thread of that GPU while it consumes; wake() is for any thread. A suspend keeps nothing of it: the position is
 // Gpu::executed.

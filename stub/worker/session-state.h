@@ -1,8 +1,8 @@
 // What a worker has of its session as a whole: the memory that it shares with the program, pinned memory, the node's store of
 // images, what kernels have printed, and the GPUs.
 //
-// Each GPU has a thread (worker.h). What several of them use here guards itself: pinned memory, the store, the output. The functions
-// that make a context current are for the one thread that works while no calls are executed.
+// Each GPU has a thread (worker.h). What several of them use here guards itself: pinned memory, the store, the output. The
+// functions that make a context current are for the one thread that works while no calls are executed.
 //
 // Of this a snapshot keeps the bytes of memory, what has been printed, and the positions in the rings; handles and leases come
 // back by executing recipes (docs/snapshot.md).
@@ -49,8 +49,8 @@ class SessionState {
   DeviceOutput output;
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
-  // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another GPU's
-  // thread loads meanwhile (kinds/module-groups.h). Before any other mutex.
+  // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another
+  // GPU's thread loads meanwhile (kinds/module-groups.h). Before any other mutex.
   std::mutex moduleLoading;
 
   // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.

@@ -117,8 +117,8 @@ void Worker::Impl::closeRings() {
   for (auto& consumer : consumers) consumer.reset();
 }
 
-// Those that the program has used: it goes on to use them, and does not open them again. A consumer that is there stays, also after a
-// quiesce() that failed: what waits for the GPU may be its.
+// Those that the program has used: it goes on to use them, and does not open them again. A consumer that is there stays, also
+// after a quiesce() that failed: what waits for the GPU may be its.
 void Worker::Impl::openRings() {
   for (unsigned device = 0; device < session->deviceCount(); ++device)
     if (device == 0 || session->shared().ring(device).head.load() != 0) openRing(device);

@@ -1,8 +1,8 @@
 // One session's calls on this host's GPUs: the consumer of its rings.
 //
-// Owns the mapped segment and host arena, the contexts, the tables from virtual to real handles, and a thread for each GPU that the
-// session uses, which consumes that GPU's ring (ring-consumer.h); it is started when the ring is first used. The functions below are
-// called from the control thread; each returns when the threads have done what was asked.
+// Owns the mapped segment and host arena, the contexts, the tables from virtual to real handles, and a thread for each GPU that
+// the session uses, which consumes that GPU's ring (ring-consumer.h); it is started when the ring is first used. The functions
+// below are called from the control thread; each returns when the threads have done what was asked.
 //
 // Of this, a suspend keeps nothing but a position in each ring: the rest is rebuilt from recipes and bytes.
 #pragma once
@@ -41,10 +41,9 @@ class Worker {
   // Begins, or goes on, to consume frames, also where a quiesce() has been given up.
   void proceed();
 
-  // Stops each thread between two frames, waits until the GPUs are idle, and returns the position of the first unconsumed frame of
-  // the first ring. `waiting`
-  // is called meanwhile, ten times a second, with the name of the kernel that is waited for, empty where it is not known.
-  // What it throws comes out here; nothing is consumed then until proceed().
+  // Stops each thread between two frames, waits until the GPUs are idle, and returns the position of the first unconsumed frame
+  // of the first ring. `waiting` is called meanwhile, ten times a second, with the name of the kernel that is waited for, empty
+  // where it is not known. What it throws comes out here; nothing is consumed then until proceed().
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
   // Runs `work` on the first GPU's thread while no thread consumes: after quiesce(), or before the first proceed().

@@ -68,8 +68,8 @@ struct EffectOn {
 };
 using EffectVisitor = std::function<void(const EffectOn&)>;
 
-// Calls `visit` for each object that the frame names, in the order of its fields. Throws kj::Exception on a frame that is no valid
-// message.
+// Calls `visit` for each object that the frame names, in the order of its fields. Throws kj::Exception on a frame that is no
+// valid message.
 void visitEffects(Method method, kj::ArrayPtr<const capnp::word> frame, const EffectVisitor& visit);
 
 // Whether `later`, a setting, sets what `earlier` did, a frame of the same method.

@@ -1,7 +1,7 @@
 // Frames and replies: numbers and any number of Data lists, written and read as Cap'n Proto lays them out
-// (capnproto.org/encoding.html): a word that points to the structure, its numbers, its pointers, the data in the order in which it
-// was set. The same bytes as Cap'n Proto's own builder makes and its reader takes, without their arenas: posting a launch takes half
-// the time.
+// (capnproto.org/encoding.html): a word that points to the structure, its numbers, its pointers, the data in the order in which
+// it was set. The same bytes as Cap'n Proto's own builder makes and its reader takes, without their arenas: posting a launch
+// takes half the time.
 //
 // The generator derives builder and reader of every frame and reply (cuda-frames.h): setters and getters, each with its place. A
 // text is Data that ends with a zero byte; a list of numbers and a structure of the vendor's header are Data of their bytes.

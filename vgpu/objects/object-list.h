@@ -2,9 +2,9 @@
 // state directory, so that a suspend finds it complete and `vgpuctl inspect` reads it while the program runs.
 //
 // Owned by the session in the program's process; written by its recorder thread alone, in batches. Readers are other processes.
-// All of it survives a suspend. A frame is kept as it was in its ring: to rebuild the session as it was when the worker had reached a
-// position in each ring, take recordsAt() that cut, and execute every frame of every record in the order of their numbers, each once.
-// docs/objects.md says why that is enough, and draws the format.
+// All of it survives a suspend. A frame is kept as it was in its ring: to rebuild the session as it was when the worker had
+// reached a position in each ring, take recordsAt() that cut, and execute every frame of every record in the order of their
+// numbers, each once. docs/objects.md says why that is enough, and draws the format.
 #pragma once
 
 #include <capnp/common.h>
@@ -42,8 +42,8 @@ struct ObjectId {
   auto operator<=>(const ObjectId&) const = default;
 };
 
-// An object that another one's recipe names. Handles are reused after a destruction, `record` is not: it is the number of the frame
-// that made the object.
+// An object that another one's recipe names. Handles are reused after a destruction, `record` is not: it is the number of the
+// frame that made the object.
 struct Need : ObjectId {
   uint64_t record = 0;
   auto operator<=>(const Need&) const = default;
@@ -78,8 +78,8 @@ class ObjectList {
 
   // Makes the batch visible to readers, all of it at one moment. It outlives this process, however that ends, but not the
   // machine: nothing is synced, because a machine that goes down takes the session with it anyway. `executed`: up to where the
-  // worker has executed frames, or earlier. An object that was destroyed by a later frame is kept: pending frames still use it, and
-  // after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try then.
+  // worker has executed frames, or earlier. An object that was destroyed by a later frame is kept: pending frames still use it,
+  // and after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try then.
   virtual void commit(const RingCut& executed = UINT64_MAX) = 0;
 
   virtual size_t size() const = 0;  // records, including kept ones and those of the open batch
@@ -95,9 +95,9 @@ void readObjects(const std::string& directory, const std::function<void(ObjectRe
 // its locks. LMDB still trusts the copy, so processes that must not crash read it through a process that may.
 void readObjectsCopied(const std::string& directory, const std::function<void(ObjectRecord&&)>& visit);
 
-// The list as it was when the worker had executed the frames before `cut` and no other: it leaves out objects made since, and objects
-// destroyed since are live. `records` are all of a list, in its order; every object that was destroyed since must still be among
-// them. Throws kj::Exception if they contradict each other.
+// The list as it was when the worker had executed the frames before `cut` and no other: it leaves out objects made since, and
+// objects destroyed since are live. `records` are all of a list, in its order; every object that was destroyed since must still
+// be among them. Throws kj::Exception if they contradict each other.
 std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, const RingCut& cut);
 
 const char* kindName(api::Kind kind);

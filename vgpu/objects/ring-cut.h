@@ -1,5 +1,5 @@
-// A moment of a session in which each GPU has a ring of its own: a position in each ring. The frames before these positions have been
-// executed, no others.
+// A moment of a session in which each GPU has a ring of its own: a position in each ring. The frames before these positions have
+// been executed, no others.
 #pragma once
 
 #include <array>

@@ -32,8 +32,8 @@ size_t packedMost();
 void pack(Chunk& chunk);
 void writeChunk(FileWriter& file, const Chunk& chunk);
 
-// Reads a chunk of `bytes` raw bytes, whose index is `chunk.index`, and makes its raw bytes of the packed ones. Throw kj::Exception
-// that names the file, the chunk and the check.
+// Reads a chunk of `bytes` raw bytes, whose index is `chunk.index`, and makes its raw bytes of the packed ones. Throw
+// kj::Exception that names the file, the chunk and the check.
 void readChunk(FileReader& file, size_t bytes, Chunk& chunk);
 void unpack(const FileReader& file, Chunk& chunk);
 

@@ -66,8 +66,8 @@ RingCut barrierOf(const Header& header);
 
 std::string encodeManifest(const Manifest& manifest);
 
-// The header of the snapshot in `directory`, for who decides whether to resume it; reads maxHeaderBytes at most. Throws kj::Exception
-// that names the check: checksum, format version, or the field.
+// The header of the snapshot in `directory`, for who decides whether to resume it; reads maxHeaderBytes at most. Throws
+// kj::Exception that names the check: checksum, format version, or the field.
 Header readHeader(const SnapshotReader& directory);
 
 // All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).

@@ -9,7 +9,9 @@ namespace vgpu::snapshot {
 
 namespace {
 
-void add(Methods& methods, api::Method method) { methods.try_emplace(static_cast<uint16_t>(method), api::infoOf(method).signature); }
+void add(Methods& methods, api::Method method) {
+  methods.try_emplace(static_cast<uint16_t>(method), api::infoOf(method).signature);
+}
 
 }  // namespace
 
@@ -26,8 +28,10 @@ void requireSameMethods(const SnapshotReader& directory, const Methods& methods)
   for (auto& [number, signature] : methods) {
     const char* ours = api::isMethod(number) ? api::infoOf(static_cast<api::Method>(number)).signature : "no call";
     if (signature != ours)
-      directory.refuse(manifestFile, fmt::format("methods: the call {} is {} in the snapshot and {} in this build; resume it with the "
-                                                 "version that wrote it", number, signature, ours));
+      directory.refuse(manifestFile,
+                       fmt::format("methods: the call {} is {} in the snapshot and {} in this build; resume it with the "
+                                   "version that wrote it",
+                                   number, signature, ours));
   }
 }
 

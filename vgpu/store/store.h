@@ -1,8 +1,8 @@
 // Pieces of data that anybody can name by their content: a folder of files, each named by the SHA-256 of what it holds
 // (docs/image-cache.md). Module images are its first user.
 //
-// Owns the folder's descriptor. One thread at a time. Any number of processes use one folder at the same time without a lock: a file
-// has its name only once it is whole, is never changed then, and stays readable for who has it open when it is removed.
+// Owns the folder's descriptor. One thread at a time. Any number of processes use one folder at the same time without a lock: a
+// file has its name only once it is whole, is never changed then, and stays readable for who has it open when it is removed.
 //
 // A file is what its user has written: what is in it besides the named bytes, and whether it is intact, is for the user to check.
 #pragma once
@@ -21,11 +21,12 @@ namespace vgpu {
 
 class Store {
  public:
-  // The store in `directory`, made if it is not there, that holds at most about `limitBytes`. Nothing if the folder is not private
-  // to us (private-folder.h); `problem` says why.
+  // The store in `directory`, made if it is not there, that holds at most about `limitBytes`. Nothing if the folder is not
+  // private to us (private-folder.h); `problem` says why.
   static std::optional<Store> open(const std::string& directory, uint64_t limitBytes, std::string& problem);
 
-  // The file of that name, open for reading. Nothing if it is not there, or cannot be one of ours: `damage` says what is there then.
+  // The file of that name, open for reading. Nothing if it is not there, or cannot be one of ours: `damage` says what is there
+  // then.
   kj::Maybe<kj::AutoCloseFd> find(const ImageDigest& digest, std::string& damage) const;
   // Notes that it was used now.
   void touch(const ImageDigest& digest) const;

@@ -1,5 +1,5 @@
-// A ring: one ordered stream of frames from many program threads to the worker's thread for one GPU. A session has one for each GPU;
-// what orders frames of different rings is docs/ring.md's (awaitRing).
+// A ring: one ordered stream of frames from many program threads to the worker's thread for one GPU. A session has one for each
+// GPU; what orders frames of different rings is docs/ring.md's (awaitRing).
 //
 // A writer reserves [position, position + bytes) by fetch-add on `head`, waits until the consumer is less than a ring behind,
 // fills the frame, and stores its sequence number (position + 1) last. The consumer looks only at the position where the next

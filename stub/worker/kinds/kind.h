@@ -4,7 +4,8 @@
 // A snapshot keeps each object's recipe, and for many kinds nothing else. What a recipe does not bring back is state: a row for
 // each object (for memory, each range), and bytes on the device behind a row.
 //
-// Calls are executed by the thread of their GPU; the rest is used while no calls are executed. Rows come from a snapshot, which is not trusted: isValid() looks at each first.
+// Calls are executed by the thread of their GPU; the rest is used while no calls are executed. Rows come from a snapshot, which
+// is not trusted: isValid() looks at each first.
 #pragma once
 
 #include <cstddef>

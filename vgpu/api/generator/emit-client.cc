@@ -1,4 +1,5 @@
-// The program's half of a row: checks, one statement a parameter; then the frame or what the client remembers; then what comes back.
+// The program's half of a row: checks, one statement a parameter; then the frame or what the client remembers; then what comes
+// back.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -18,7 +19,8 @@ class ClientHalf {
 
   std::string emit() {
     std::string parameters;
-    for (auto& p : row.parameters) parameters += fmt::format("{}[[maybe_unused]] {} {}", parameters.empty() ? "" : ", ", p.type, p.name);
+    for (auto& p : row.parameters)
+      parameters += fmt::format("{}[[maybe_unused]] {} {}", parameters.empty() ? "" : ", ", p.type, p.name);
     std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol, parameters);
     if (row.route == Route::alias) {
       for (auto& p : row.parameters)
@@ -57,8 +59,10 @@ class ClientHalf {
     } else if (kind != nullptr) {
       resolve(p, *kind, field);
     } else if (p.type == "CUdevice") {
-      checks += fmt::format("    if (!thread.session.hasDevice({0})) return CUDA_ERROR_INVALID_DEVICE;\n"
-                            "    [[maybe_unused]] auto& {0}Info = thread.session.devices[static_cast<size_t>({0})];\n", p.name);
+      checks += fmt::format(
+          "    if (!thread.session.hasDevice({0})) return CUDA_ERROR_INVALID_DEVICE;\n"
+          "    [[maybe_unused]] auto& {0}Info = thread.session.devices[static_cast<size_t>({0})];\n",
+          p.name);
       if (field != nullptr) set(*field, p.name);
     } else if (p.isPointer() && !isNamed("optional", p.name)) {
       checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
@@ -74,17 +78,24 @@ class ClientHalf {
   }
   static const char* wireType(Type type) {
     switch (type) {
-      case Type::u64: return "uint64_t";
-      case Type::i64: return "int64_t";
-      case Type::u32: return "uint32_t";
-      case Type::f32: return "float";
-      case Type::f64: return "double";
-      default: return "int32_t";
+      case Type::u64:
+        return "uint64_t";
+      case Type::i64:
+        return "int64_t";
+      case Type::u32:
+        return "uint32_t";
+      case Type::f32:
+        return "float";
+      case Type::f64:
+        return "double";
+      default:
+        return "int32_t";
     }
   }
 
   void create(const Parameter& p, const Field& field) {
-    checks += fmt::format("    if ({0} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n    NewHandle {0}Made(thread, {1});\n", p.name, kindOf(field.kind));
+    checks += fmt::format("    if ({0} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n    NewHandle {0}Made(thread, {1});\n",
+                          p.name, kindOf(field.kind));
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
         if (clause[i] != "as" && clause[i - 1] != "as")
@@ -96,20 +107,25 @@ class ClientHalf {
 
   void resolve(const Parameter& p, const Kind& kind, const Field* field) {
     bool nullable = kind.nullable && (field == nullptr || field->effect == Effect::uses);
-    checks += fmt::format("    uint64_t {0}Handle = {1};\n"
-                          "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n", p.name,
-                          isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.context() : toWire({0})", p.name)
-                                                     : fmt::format("toWire({})", p.name),
-                          kindOf(kind.name), nullable);
+    checks += fmt::format(
+        "    uint64_t {0}Handle = {1};\n"
+        "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n",
+        p.name,
+        isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.context() : toWire({0})", p.name)
+                                   : fmt::format("toWire({})", p.name),
+        kindOf(kind.name), nullable);
     if (uses(p.name + ".") || isNamed("cached", p.name))
-      checks += fmt::format("    ObjectEntry* {0}Entry = thread.session.handles.find({1}, {0}Handle);\n", p.name, kindOf(kind.name)) +
-                (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
+      checks +=
+          fmt::format("    ObjectEntry* {0}Entry = thread.session.handles.find({1}, {0}Handle);\n", p.name, kindOf(kind.name)) +
+          (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
     sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
     if (target == "thread") target = fmt::format("thread.of({}Handle)", p.name);
     if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
-    if (field->effect == Effect::destroys) returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
-    if (field->effect == Effect::changes) returns += fmt::format("    thread.changed({}, {}Handle);\n", kindOf(kind.name), p.name);
+    if (field->effect == Effect::destroys)
+      returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
+    if (field->effect == Effect::changes)
+      returns += fmt::format("    thread.changed({}, {}Handle);\n", kindOf(kind.name), p.name);
   }
 
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
@@ -131,13 +147,15 @@ class ClientHalf {
     if (clause[1] == "mask") {
       condition = fmt::format("({} & ~static_cast<{}>({})) != 0", p.name, p.type, clause[2]);
     } else if (clause[1] == "in" && dots != std::string::npos) {
-      condition = fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
+      condition =
+          fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
     } else if (clause[1] == "below") {
       condition = fmt::format("{} >= {}", p.name, translated(clause[2]));
     } else if (clause[1] == "owns") {
       condition = fmt::format("locate(thread.session, {}, {}) == Where::nowhere", p.name, clause[2]);
     } else {
-      KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs", "a parameter's clause is mask, in, below, is, differs, owns, clamp or =", clause[1].c_str());
+      KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs",
+                 "a parameter's clause is mask, in, below, is, differs, owns, clamp or =", clause[1].c_str());
       condition = fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
@@ -154,13 +172,15 @@ class ClientHalf {
       give(*p, translated(clause[2], clause.size() > 4 && clause[3] == "else" ? clause[4] : ""));
     } else {
       std::string size = clause[0].substr(bracket + 1, clause[0].size() - bracket - 2);
-      returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name, translated(clause[2]));
+      returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name,
+                             translated(clause[2]));
     }
   }
 
   void give(const Parameter& p, const std::string& value) {
     std::string statement = fmt::format("answer({}, {});", p.name, value);
-    returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement) : fmt::format("    {}\n", statement);
+    returns += isNamed("optional", p.name) ? fmt::format("    if ({} != nullptr) {}\n", p.name, statement)
+                                           : fmt::format("    {}\n", statement);
   }
 
   // `otherwise`: what a null object answers; if it is empty, zero.
@@ -188,7 +208,9 @@ class ClientHalf {
     out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
     if (!cached.empty()) {
       auto& result = row.results.fields.front();
-      out += fmt::format("    replies.keep(generation, question, static_cast<uint64_t>(frame.results<api::Cuda::{}Results>().get{}()));\n", row.typeName(), result.accessor);
+      out += fmt::format(
+          "    replies.keep(generation, question, static_cast<uint64_t>(frame.results<api::Cuda::{}Results>().get{}()));\n",
+          row.typeName(), result.accessor);
     }
     if (!row.find("renews").empty()) out += "    ++thread.session.functionChanges[frame.device()];\n";
     return out;
@@ -201,10 +223,12 @@ class ClientHalf {
       if (f.name != object) parts += fmt::format("static_cast<uint64_t>(toWire({})), ", f.name);
     auto& result = row.results.fields.front();
     KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number", row.symbol.c_str());
-    return fmt::format("    KnownReplies& replies = {}Entry->function->replies;\n"
-                       "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n"
-                       "    if (auto known = replies.find(question)) return answer({}, *known), CUDA_SUCCESS;\n"
-                       "    uint64_t generation = replies.generation();\n", object, row.name, parts, result.name);
+    return fmt::format(
+        "    KnownReplies& replies = {}Entry->function->replies;\n"
+        "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n"
+        "    if (auto known = replies.find(question)) return answer({}, *known), CUDA_SUCCESS;\n"
+        "    uint64_t generation = replies.generation();\n",
+        object, row.name, parts, result.name);
   }
 
   const Table& table;
@@ -216,9 +240,12 @@ class ClientHalf {
 }  // namespace
 
 std::string emitClient(const Table& table) {
-  std::string out = fmt::format("{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
-                                "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include \"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
-                                "using namespace vgpu;\nusing namespace vgpu::client;\n\n", banner);
+  std::string out = fmt::format(
+      "{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
+      "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include "
+      "\"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
+      "using namespace vgpu;\nusing namespace vgpu::client;\n\n",
+      banner);
   for (auto& row : table.rows) {
     KJ_CONTEXT("the table's line", row.line, row.symbol.c_str());
     if (row.clientGenerated()) out += ClientHalf(table, row).emit();

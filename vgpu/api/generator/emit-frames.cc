@@ -10,7 +10,8 @@ namespace vgpu::generator {
 namespace {
 
 const char* typeOf(Type type) {
-  constexpr const char* names[] = {"bool", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int32_t", "int64_t", "float", "double"};
+  constexpr const char* names[] = {"bool",    "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+                                   "int32_t", "int64_t", "float",    "double"};
   return names[static_cast<size_t>(type)];
 }
 
@@ -22,40 +23,56 @@ const char* schemaTypeOf(Type type) {
 std::string setter(const Field& f) {
   const auto& n = f.accessor;
   switch (f.type) {
-    case Type::boolean: return fmt::format("    void set{}(bool value) {{ setBit({}, value); }}\n", n, f.place);
+    case Type::boolean:
+      return fmt::format("    void set{}(bool value) {{ setBit({}, value); }}\n", n, f.place);
     case Type::bytes:
-      return fmt::format("    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return placeData({1}, size); }}\n"
-                         "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData({1}, data.begin(), data.size()); }}\n", n, f.place);
+      return fmt::format(
+          "    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return placeData({1}, size); }}\n"
+          "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData({1}, data.begin(), data.size()); }}\n",
+          n, f.place);
     case Type::text:
       return fmt::format("    void set{}(kj::StringPtr text) {{ copyData({}, text.cStr(), text.size() + 1); }}\n", n, f.place);
     case Type::structure:
-      return fmt::format("    template <typename Structure>\n"
-                         "    void set{}(const Structure& value) {{ copyData({}, &value, sizeof value); }}\n", n, f.place);
+      return fmt::format(
+          "    template <typename Structure>\n"
+          "    void set{}(const Structure& value) {{ copyData({}, &value, sizeof value); }}\n",
+          n, f.place);
     case Type::list:
-      return fmt::format("    Elements<{0}> init{1}(size_t size) {{ return Elements<{0}>(placeData({2}, size * sizeof({0}))); }}\n"
-                         "    void set{1}(kj::ArrayPtr<const {0}> list) {{ copyData({2}, list.begin(), list.size() * sizeof({0})); }}\n",
-                         typeOf(f.element), n, f.place);
-    default: return fmt::format("    void set{}({} value) {{ set({}, value); }}\n", n, typeOf(f.type), f.place);
+      return fmt::format(
+          "    Elements<{0}> init{1}(size_t size) {{ return Elements<{0}>(placeData({2}, size * sizeof({0}))); }}\n"
+          "    void set{1}(kj::ArrayPtr<const {0}> list) {{ copyData({2}, list.begin(), list.size() * sizeof({0})); }}\n",
+          typeOf(f.element), n, f.place);
+    default:
+      return fmt::format("    void set{}({} value) {{ set({}, value); }}\n", n, typeOf(f.type), f.place);
   }
 }
 
 std::string getter(const Field& f) {
   const auto& n = f.accessor;
   switch (f.type) {
-    case Type::boolean: return fmt::format("    bool get{}() const {{ return getBit({}); }}\n", n, f.place);
-    case Type::bytes: return fmt::format("    kj::ArrayPtr<const kj::byte> get{}() const {{ return readData({}); }}\n", n, f.place);
-    case Type::text: return fmt::format("    kj::StringPtr get{}() const {{ return readText({}); }}\n", n, f.place);
+    case Type::boolean:
+      return fmt::format("    bool get{}() const {{ return getBit({}); }}\n", n, f.place);
+    case Type::bytes:
+      return fmt::format("    kj::ArrayPtr<const kj::byte> get{}() const {{ return readData({}); }}\n", n, f.place);
+    case Type::text:
+      return fmt::format("    kj::StringPtr get{}() const {{ return readText({}); }}\n", n, f.place);
     case Type::structure:
-      return fmt::format("    template <typename Structure>\n    Structure get{}() const {{ return readStructure<Structure>({}); }}\n", n, f.place);
+      return fmt::format(
+          "    template <typename Structure>\n    Structure get{}() const {{ return readStructure<Structure>({}); }}\n", n,
+          f.place);
     case Type::list:
-      return fmt::format("    ElementsReader<{0}> get{1}() const {{ return ElementsReader<{0}>(readData({2})); }}\n", typeOf(f.element), n, f.place);
-    default: return fmt::format("    {0} get{1}() const {{ return get<{0}>({2}); }}\n", typeOf(f.type), n, f.place);
+      return fmt::format("    ElementsReader<{0}> get{1}() const {{ return ElementsReader<{0}>(readData({2})); }}\n",
+                         typeOf(f.element), n, f.place);
+    default:
+      return fmt::format("    {0} get{1}() const {{ return get<{0}>({2}); }}\n", typeOf(f.type), n, f.place);
   }
 }
 
 std::string structure(const std::string& name, const Structure& s) {
-  std::string out = fmt::format("struct {0} {{\n  class Builder : public FlatBuilder<{1}, {2}> {{\n   public:\n"
-                                "    using FlatBuilder<{1}, {2}>::FlatBuilder;\n", name, s.dataWords, s.pointers);
+  std::string out = fmt::format(
+      "struct {0} {{\n  class Builder : public FlatBuilder<{1}, {2}> {{\n   public:\n"
+      "    using FlatBuilder<{1}, {2}>::FlatBuilder;\n",
+      name, s.dataWords, s.pointers);
   for (auto& f : s.fields) out += setter(f);
   out += "  };\n  class Reader : public FlatReader {\n   public:\n    using FlatReader::FlatReader;\n";
   for (auto& f : s.fields) out += getter(f);
@@ -94,8 +111,9 @@ std::string emitFrames(const Table& table) {
 }
 
 std::string emitSchema(const Table& table) {
-  std::string out = "@0xb8d26f0c7a3e4195;\n# Generated from vgpu/api/cuda.table. Do not edit.\n# The frames and replies; what Data a field is, "
-                    "says the table.\n\nusing Cxx = import \"/capnp/c++.capnp\";\n$Cxx.namespace(\"vgpu::schema\");\n\n";
+  std::string out =
+      "@0xb8d26f0c7a3e4195;\n# Generated from vgpu/api/cuda.table. Do not edit.\n# The frames and replies; what Data a field is, "
+      "says the table.\n\nusing Cxx = import \"/capnp/c++.capnp\";\n$Cxx.namespace(\"vgpu::schema\");\n\n";
   return out + each(table, schema);
 }
 

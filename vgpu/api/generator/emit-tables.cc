@@ -12,9 +12,16 @@ std::string quoted(const std::string& text) { return text.empty() ? "nullptr" : 
 
 unsigned bytesOf(const Field& field) {
   switch (field.type) {
-    case Type::u32: case Type::i32: case Type::f32: return 4;
-    case Type::u64: case Type::i64: case Type::f64: return 8;
-    default: KJ_FAIL_REQUIRE("a setting is told by a number of 32 or 64 bits", field.name.c_str());
+    case Type::u32:
+    case Type::i32:
+    case Type::f32:
+      return 4;
+    case Type::u64:
+    case Type::i64:
+    case Type::f64:
+      return 8;
+    default:
+      KJ_FAIL_REQUIRE("a setting is told by a number of 32 or 64 bits", field.name.c_str());
   }
 }
 
@@ -34,11 +41,14 @@ std::string effectsOf(const Row& row) {
   std::string out;
   for (auto& f : row.frame.fields)
     if (f.effect != Effect::none)
-      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent, f.nullable);
+      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent,
+                         f.nullable);
   return out;
 }
 
-std::string header(const char* includes) { return fmt::format("{}#pragma once\n\n{}\nnamespace vgpu::api {{\n\n", banner, includes); }
+std::string header(const char* includes) {
+  return fmt::format("{}#pragma once\n\n{}\nnamespace vgpu::api {{\n\n", banner, includes);
+}
 
 }  // namespace
 
@@ -46,7 +56,8 @@ std::string emitKinds(const Table& table) {
   std::string out = header("#include <cstddef>\n#include <cstdint>\n");
   out += "// Of objects; a handle has the number in it (vgpu/api/handle.h).\nenum class Kind : uint16_t {\n  NONE = 0,\n";
   for (auto& kind : table.kinds) out += fmt::format("  {} = {},\n", enumerantOf(kind.name), kind.number);
-  out += fmt::format("}};\n\nconstexpr size_t kindCount = {};\n\nconstexpr const char* kindNames[kindCount] = {{\"none\"", table.kinds.back().number + 1);
+  out += fmt::format("}};\n\nconstexpr size_t kindCount = {};\n\nconstexpr const char* kindNames[kindCount] = {{\"none\"",
+                     table.kinds.back().number + 1);
   for (auto& kind : table.kinds) out += fmt::format(", \"{}\"", wordsOf(kind.name));
   return out + "};\n\n}  // namespace vgpu::api\n";
 }
@@ -70,9 +81,10 @@ std::string emitMethodsSource(const Table& table) {
     std::string effects = effectsOf(*row), keys = keysOf(*row);
     if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
     if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
-    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol), signatureOf(*row),
-                        enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
-                        effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(), keys.empty() ? "{}" : row->name + "Keys");
+    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
+                        signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
+                        effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(),
+                        keys.empty() ? "{}" : row->name + "Keys");
   }
   return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace vgpu::api\n";
 }
@@ -125,9 +137,10 @@ std::string emitCoverage(const Table& table) {
                         row.since == 0 ? "" : fmt::format("{}.{}", row.since / 1000, row.since % 1000 / 10), nameOf(*row.route),
                         row.onWire() ? nameOf(row.replay) : "", why);
   }
-  return fmt::format("# Driver entries\n\nGenerated from `vgpu/api/cuda.table`.\n\n{} entries are supported. By hand: {} client halves ({} %), "
-                     "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}",
-                     supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows);
+  return fmt::format(
+      "# Driver entries\n\nGenerated from `vgpu/api/cuda.table`.\n\n{} entries are supported. By hand: {} client halves ({} %), "
+      "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}",
+      supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows);
 }
 
 }  // namespace vgpu::generator

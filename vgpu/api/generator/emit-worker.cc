@@ -10,8 +10,10 @@ namespace {
 std::string kindOf(const std::string& kind) { return "api::Kind::" + enumerantOf(kind); }
 
 std::string declarationOf(const Row& row) {
-  return fmt::format("CUresult {}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{}Params>& p, [[maybe_unused]] Reply& reply)",
-                     row.name, row.typeName());
+  return fmt::format(
+      "CUresult {}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{}Params>& p, [[maybe_unused]] Reply& "
+      "reply)",
+      row.name, row.typeName());
 }
 
 std::string workerHalf(const Row& row) {
@@ -41,32 +43,41 @@ std::string workerHalf(const Row& row) {
     arguments += (arguments.empty() ? "" : ", ") + argument;
     for (auto& clause : row.find(p.name))
       if (clause[1] == "owns")
-        before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n", field->accessor, clause[2]);
+        before +=
+            fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n", field->accessor, clause[2]);
   }
   if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
-  return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n", declarationOf(row), before,
-                     row.symbol, arguments, after);
+  return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n",
+                     declarationOf(row), before, row.symbol, arguments, after);
 }
 
 }  // namespace
 
 std::string emitHandlers(const Table& table) {
-  std::string out = fmt::format("{}#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {{\n\n", banner);
+  std::string out = fmt::format(
+      "{}#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {{\n\n",
+      banner);
   for (auto& row : table.rows)
-    if (row.onWire() && !row.workerGenerated()) out += fmt::format("// By hand: {}.\n{};\n", row.workerByHand, declarationOf(row));
+    if (row.onWire() && !row.workerGenerated())
+      out += fmt::format("// By hand: {}.\n{};\n", row.workerByHand, declarationOf(row));
   return out + "\n}  // namespace vgpu::stub\n";
 }
 
 std::string emitDispatch(const Table& table) {
-  std::string out = fmt::format("{}#include \"stub/worker/dispatch.h\"\n\n#include \"cuda-handlers.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated {{\n\n", banner);
+  std::string out = fmt::format(
+      "{}#include \"stub/worker/dispatch.h\"\n\n#include \"cuda-handlers.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated "
+      "{{\n\n",
+      banner);
   for (auto& row : table.rows)
     if (row.workerGenerated()) out += workerHalf(row);
   out += "}  // namespace generated\n\n";
-  out += "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Reply& reply) {\n  switch (method) {\n";
+  out +=
+      "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Reply& reply) {\n  switch "
+      "(method) {\n";
   for (auto* row : table.frames)
     if (row != nullptr)
-      out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n", row->name,
-                         row->typeName(), row->workerGenerated() ? "generated::" : "");
+      out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n",
+                         row->name, row->typeName(), row->workerGenerated() ? "generated::" : "");
   return out + "    default: return refuse(method);\n  }\n}\n\n}  // namespace vgpu::stub\n";
 }
 

@@ -51,6 +51,6 @@ void generate(const std::string& path, const std::string& folder) {
 int main(int argc, char** argv) {
   if (argc != 3) return fprintf(stderr, "usage: vgpu-generator TABLE FOLDER\n"), 2;
   auto problem = kj::runCatchingExceptions([&] { vgpu::generator::generate(argv[1], argv[2]); });
-  KJ_IF_MAYBE(e, problem) return fprintf(stderr, "vgpu-generator: %s: %s\n", argv[1], e->getDescription().cStr()), 1;
+  KJ_IF_MAYBE (e, problem) return fprintf(stderr, "vgpu-generator: %s: %s\n", argv[1], e->getDescription().cStr()), 1;
   return 0;
 }

@@ -61,9 +61,10 @@ Parameter readParameter(const std::string& text) {
 }
 
 Type typeNamed(const std::string& name) {
-  constexpr std::pair<const char*, Type> types[] = {
-      {"bool", Type::boolean}, {"u8", Type::u8},   {"u16", Type::u16}, {"u32", Type::u32},     {"u64", Type::u64},   {"i32", Type::i32},
-      {"i64", Type::i64},      {"f32", Type::f32}, {"f64", Type::f64}, {"bytes", Type::bytes}, {"text", Type::text}, {"struct", Type::structure}};
+  constexpr std::pair<const char*, Type> types[] = {{"bool", Type::boolean}, {"u8", Type::u8},     {"u16", Type::u16},
+                                                    {"u32", Type::u32},      {"u64", Type::u64},   {"i32", Type::i32},
+                                                    {"i64", Type::i64},      {"f32", Type::f32},   {"f64", Type::f64},
+                                                    {"bytes", Type::bytes},  {"text", Type::text}, {"struct", Type::structure}};
   for (auto& [known, type] : types)
     if (name == known) return type;
   KJ_FAIL_REQUIRE("a field's type is a number, bytes, text, struct or a list of numbers", name.c_str());
@@ -157,8 +158,10 @@ class Reader {
     row.since = static_cast<unsigned>(std::stoul(word(1)));
     if (word(2) != "-") row.flavour = word(2).substr(0, word(2).find(':'));
     size_t behind = 0;
-    for (auto& parameter : split(parenthesised(head, head.find('('), behind), ',')) row.parameters.push_back(readParameter(parameter));
-    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol || row.symbol.empty(), "a symbol is there twice", row.symbol.c_str());
+    for (auto& parameter : split(parenthesised(head, head.find('('), behind), ','))
+      row.parameters.push_back(readParameter(parameter));
+    for (auto& other : table.rows)
+      KJ_REQUIRE(other.symbol != row.symbol || row.symbol.empty(), "a symbol is there twice", row.symbol.c_str());
   }
 
   // post @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
@@ -193,7 +196,8 @@ class Reader {
     KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
     row.name = frame.substr(0, open);
     readFields(row.frame, parenthesised(frame, open, behind));
-    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0, behind));
+    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->")
+      readFields(row.results, parenthesised(all[nextWord + 2], 0, behind));
   }
 
   // destination u64, stream u64 uses? stream
@@ -242,9 +246,11 @@ class Reader {
 
   // Clauses that name parameters.
   static void checkNames(const Row& row, const Clause& clause) {
-    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" || clause[0] == "cached" || clause[0] == "current";
+    bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
+                 clause[0] == "cached" || clause[0] == "current";
     for (size_t i = 1; names && i < clause.size(); ++i)
-      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(clause[i]) != nullptr, "the entry has no such parameter", clause[i].c_str());
+      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(clause[i]) != nullptr,
+                 "the entry has no such parameter", clause[i].c_str());
   }
 
   void finish(Row& row) {
@@ -255,7 +261,8 @@ class Reader {
       row.name = nameOfSymbol(row.symbol);
       for (auto& parameter : row.parameters) addField(row, parameter);
     }
-    KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand", row.name.c_str());
+    KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand",
+               row.name.c_str());
     placeFields(row.frame);
     placeFields(row.results);
   }
@@ -279,16 +286,19 @@ class Reader {
     }
     KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());
     KJ_REQUIRE(!parameter.isConstPointer() && type != "void" && !type.ends_with("*"),
-               "such a parameter needs a half by hand, or a class that the generator does not have yet", parameter.name.c_str(), parameter.type.c_str());
+               "such a parameter needs a half by hand, or a class that the generator does not have yet", parameter.name.c_str(),
+               parameter.type.c_str());
     field.type = numberOf(type);
     (parameter.isPointer() ? row.results : row.frame).fields.push_back(field);
   }
 
   static Type numberOf(const std::string& type) {
     constexpr std::pair<const char*, Type> types[] = {
-        {"int", Type::i32}, {"CUdevice", Type::i32}, {"unsigned int", Type::u32}, {"cuuint32_t", Type::u32}, {"size_t", Type::u64},
-        {"unsigned long long", Type::u64}, {"cuuint64_t", Type::u64}, {"CUdeviceptr", Type::u64}, {"float", Type::f32}, {"double", Type::f64},
-        {"long long", Type::i64}, {"CUtexObject", Type::u64}, {"CUsurfObject", Type::u64}};
+        {"int", Type::i32},         {"CUdevice", Type::i32},    {"unsigned int", Type::u32},
+        {"cuuint32_t", Type::u32},  {"size_t", Type::u64},      {"unsigned long long", Type::u64},
+        {"cuuint64_t", Type::u64},  {"CUdeviceptr", Type::u64}, {"float", Type::f32},
+        {"double", Type::f64},      {"long long", Type::i64},   {"CUtexObject", Type::u64},
+        {"CUsurfObject", Type::u64}};
     for (auto& [known, number] : types)
       if (type == known) return number;
     KJ_REQUIRE(type.starts_with("CU"), "a type that the generator does not know", type.c_str());

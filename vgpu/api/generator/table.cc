@@ -22,6 +22,22 @@ std::string split(const std::string& name, char separator) {
   return out;
 }
 
+// Of a number; 0 of what a pointer points to.
+uint32_t bitsOf(Type type) {
+  switch (type) {
+    case Type::boolean: return 1;
+    case Type::u8: return 8;
+    case Type::u16: return 16;
+    case Type::u32:
+    case Type::i32:
+    case Type::f32: return 32;
+    case Type::u64:
+    case Type::i64:
+    case Type::f64: return 64;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 const Field* Structure::find(const std::string& wanted) const {
@@ -58,27 +74,12 @@ const Kind* Table::findKind(const std::string& name) const {
 }
 
 std::vector<Field> byPlace(const Structure& structure) {
-  auto bits = [](const Field& field) {
-    switch (field.type) {
-      case Type::boolean: return 1;
-      case Type::u8: return 8;
-      case Type::u16: return 16;
-      case Type::u32: case Type::i32: case Type::f32: return 32;
-      case Type::u64: case Type::i64: case Type::f64: return 64;
-      default: return 0;  // pointers last
-    }
-  };
   std::vector<Field> fields = structure.fields;
-  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return bits(a) > bits(b); });
+  std::stable_sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return bitsOf(a.type) > bitsOf(b.type); });
   uint32_t at = 0, pointer = 0;
   for (auto& field : fields) {
-    unsigned size = static_cast<unsigned>(bits(field));
-    if (size == 0) {
-      field.place = pointer++;
-    } else {
-      field.place = size == 1 ? at : at / 8;
-      at += size;
-    }
+    field.place = !field.isNumber() ? pointer++ : field.type == Type::boolean ? at : at / 8;
+    at += bitsOf(field.type);
   }
   return fields;
 }
@@ -88,17 +89,8 @@ void placeFields(Structure& structure) {
   for (auto& placed : byPlace(structure)) {
     for (auto& field : structure.fields)
       if (field.name == placed.name) field.place = placed.place;
-    if (!placed.isNumber()) {
-      ++structure.pointers;
-      continue;
-    }
-    switch (placed.type) {
-      case Type::boolean: bits += 1; break;
-      case Type::u8: bits += 8; break;
-      case Type::u16: bits += 16; break;
-      case Type::u32: case Type::i32: case Type::f32: bits += 32; break;
-      default: bits += 64;
-    }
+    bits += bitsOf(placed.type);
+    structure.pointers += !placed.isNumber();
   }
   structure.dataWords = (bits + 63) / 64;
 }
@@ -112,7 +104,8 @@ std::string enumerantOf(const std::string& name) {
 std::string wordsOf(const std::string& name) { return split(name, ' '); }
 
 std::string signatureOf(const Row& row) {
-  constexpr const char* names[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "bytes", "text", "struct", "[]"};
+  constexpr const char* names[] = {"bool", "u8",  "u16",   "u32",  "u64",    "i32", "i64",
+                                   "f32",  "f64", "bytes", "text", "struct", "[]"};
   std::string fields;
   for (auto& field : row.frame.fields) {
     fields += (fields.empty() ? "" : ", ") + field.name + " ";

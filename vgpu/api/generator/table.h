@@ -20,10 +20,10 @@ enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, bytes, text, s
 struct Field {
   std::string name, accessor;  // destination; Destination, as in getDestination
   Type type = Type::u64;
-  Type element = Type::u64;    // of a list
-  uint32_t place = 0;          // of a number, from the structure's beginning: bytes, or bits for a boolean; else which pointer
+  Type element = Type::u64;  // of a list
+  uint32_t place = 0;        // of a number, from the structure's beginning: bytes, or bits for a boolean; else which pointer
   Effect effect = Effect::none;
-  std::string kind;            // of the object, where there is an effect
+  std::string kind;  // of the object, where there is an effect
   bool parent = false, nullable = false;
 
   bool isNumber() const { return type <= Type::f64; }
@@ -56,16 +56,16 @@ struct Row {
   std::vector<Parameter> parameters;
   // What we say of it; an entry without a route is not supported.
   std::optional<Route> route;
-  std::string reason;          // of local and forbid
+  std::string reason;  // of local and forbid
   std::string clientByHand, workerByHand;
-  std::string level;           // of recall: the state that the call needs
-  std::string alias;           // the call that it is, as C++
+  std::string level;  // of recall: the state that the call needs
+  std::string alias;  // the call that it is, as C++
   std::vector<Clause> clauses;
   // Of a frame.
   unsigned number = 0;
   Replay replay = Replay::query;
   bool noWork = false;
-  std::string name;            // streamCreate
+  std::string name;  // streamCreate
   Structure frame, results;
 
   bool onWire() const { return route && *route <= Route::signal; }
@@ -78,9 +78,9 @@ struct Row {
 };
 
 struct Kind {
-  std::string name;      // hostMemory
-  unsigned number = 0;   // the handle's first byte
-  std::string type;      // of the program's handle: CUstream; empty where rows name the kind themselves
+  std::string name;     // hostMemory
+  unsigned number = 0;  // the handle's first byte
+  std::string type;     // of the program's handle: CUstream; empty where rows name the kind themselves
   bool nullable = false;
 };
 
