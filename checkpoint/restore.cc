@@ -1,4 +1,3 @@
-#include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 

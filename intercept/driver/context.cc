@@ -8,10 +8,6 @@ using namespace vgpu::client;
 
 namespace {
 
-bool exists(const Thread& thread, CUdevice device) {
-  return device >= 0 && static_cast<size_t>(device) < thread.session.devices.size();
-}
-
 void leaveCurrent(Thread& thread) {
   thread.contextStack.pop_back();
   thread.contextChanged();
@@ -20,7 +16,7 @@ void leaveCurrent(Thread& thread) {
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(thread, device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
     thread.session.handles.find(api::Kind::CONTEXT, handle)->flags = flags;
     thread.makeCurrent(handle);
@@ -36,7 +32,7 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
     thread.session.contexts.retain(static_cast<unsigned>(dev));
     *pctx = fromWire<CUcontext>(thread.session.primaryContext(static_cast<unsigned>(dev)));
     return CUDA_SUCCESS;
@@ -45,7 +41,7 @@ VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice 
 
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
-    if (!exists(thread, dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
     auto device = static_cast<unsigned>(dev);
     bool last = false;
     if (!thread.session.contexts.release(device, last)) return CUDA_ERROR_INVALID_CONTEXT;

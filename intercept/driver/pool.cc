@@ -21,7 +21,7 @@ CUresult withPool(CUmemoryPool handle, Body&& body) {
 template <typename Body>
 CUresult withDevice(CUdevice device, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
-    if (device < 0 || static_cast<size_t>(device) >= thread.session.devices.size()) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     auto number = static_cast<unsigned>(device);
     return thread.session.memory.withPools(thread, [&](StreamPools& pools) -> CUresult { return body(pools, number); });
   });

@@ -5,9 +5,8 @@
 //   return frame.post();
 //
 // It goes into the ring of the device that executes it. Between the constructor and post(), call() or signal() the thread holds a
-// reservation in that ring for which the worker waits:
-// set the parameters and send, do nothing else. If an exception is thrown in between, the destructor publishes a frame that does
-// nothing.
+// reservation in that ring for which the worker waits: set the parameters and send, do nothing else. If an exception is thrown in
+// between, the destructor publishes a frame that does nothing.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,7 @@
 // Which completion words of the segment are taken, by streams (stream-completion.h) and host functions. A completion word is
 // reused with its old number in it: later records have larger ones, so it needs no clearing. It is reused on its own device only,
-// because each device's ring counts for itself. When a stream is destroyed the
-// GPU may not have reached an earlier record yet, and would later overwrite a newer number: such a completion word is not reused
-// before the GPU has written it.
+// because each device's ring counts for itself. When a stream is destroyed the GPU may not have reached an earlier record yet, and
+// would later overwrite a newer number: such a completion word is not reused before the GPU has written it.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
 #include "stub/worker/execution.h"
 
-#include <capnp/serialize.h>
 #include <kj/debug.h>
 
 #include "stub/worker/dispatch.h"

@@ -23,7 +23,6 @@ struct PendingCallsHeader {
   uint64_t rings, slabs;
 };
 
-
 struct SlabHeader {
   uint32_t slab, bytes;
 };

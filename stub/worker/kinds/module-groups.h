@@ -3,8 +3,7 @@
 // A driver puts small variables of several modules side by side into chunks of 2 MiB, wherever there is a gap, and a chunk, like
 // a large variable, where it has addresses free. So where a module's variables lie depends on all that was loaded and unloaded
 // before. Three rules make it depend on little that a snapshot can keep:
-// - A chunk is at a place of ours: while a module is loaded, every free piece of the driver's blocks is reserved (gap-filler.h),
-// so
+// - A chunk is at a place of ours: while a module is loaded, every free piece of the driver's blocks is reserved (gap-filler.h), so
 //   chunks lie in blocks that this very load has made, and their places are kept and named again (driver-addresses.h).
 // - Modules loaded one after the other are a group, which shares chunks. In a group nothing is ever freed: a module that the
 //   program has unloaded stays in the driver until the last of its group is unloaded. So a group's modules, loaded again in the

@@ -11,8 +11,6 @@ namespace vgpu::generator {
 
 namespace {
 
-std::string kindOf(const std::string& kind) { return "api::Kind::" + enumerantOf(kind); }
-
 class ClientHalf {
  public:
   ClientHalf(const Table& table, const Row& row) : table(table), row(row) {}
@@ -74,23 +72,7 @@ class ClientHalf {
   }
 
   void set(const Field& field, const std::string& value) {
-    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, wireType(field.type), value);
-  }
-  static const char* wireType(Type type) {
-    switch (type) {
-      case Type::u64:
-        return "uint64_t";
-      case Type::i64:
-        return "int64_t";
-      case Type::u32:
-        return "uint32_t";
-      case Type::f32:
-        return "float";
-      case Type::f64:
-        return "double";
-      default:
-        return "int32_t";
-    }
+    sets += fmt::format("    frame->set{0}(static_cast<{1}>({2}));\n", field.accessor, cppTypeOf(field.type), value);
   }
 
   void create(const Parameter& p, const Field& field) {
@@ -131,7 +113,7 @@ class ClientHalf {
   // Whether an answer is taken from what is remembered of `object`, which ends with a dot.
   bool uses(const std::string& object) const {
     return std::any_of(row.clauses.begin(), row.clauses.end(),
-                       [&](auto& clause) { return clause.size() >= 3 && clause[1] != "else" && clause[2].starts_with(object); });
+                       [&](auto& clause) { return clause.size() >= 3 && clause[2].starts_with(object); });
   }
 
   // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.

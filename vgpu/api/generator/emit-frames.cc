@@ -9,12 +9,6 @@ namespace vgpu::generator {
 
 namespace {
 
-const char* typeOf(Type type) {
-  constexpr const char* names[] = {"bool",    "uint8_t", "uint16_t", "uint32_t", "uint64_t",
-                                   "int32_t", "int64_t", "float",    "double"};
-  return names[static_cast<size_t>(type)];
-}
-
 const char* schemaTypeOf(Type type) {
   constexpr const char* names[] = {"Bool", "UInt8", "UInt16", "UInt32", "UInt64", "Int32", "Int64", "Float32", "Float64"};
   return type <= Type::f64 ? names[static_cast<size_t>(type)] : "Data";
@@ -41,9 +35,9 @@ std::string setter(const Field& f) {
       return fmt::format(
           "    Elements<{0}> init{1}(size_t size) {{ return Elements<{0}>(placeData({2}, size * sizeof({0}))); }}\n"
           "    void set{1}(kj::ArrayPtr<const {0}> list) {{ copyData({2}, list.begin(), list.size() * sizeof({0})); }}\n",
-          typeOf(f.element), n, f.place);
+          cppTypeOf(f.element), n, f.place);
     default:
-      return fmt::format("    void set{}({} value) {{ set({}, value); }}\n", n, typeOf(f.type), f.place);
+      return fmt::format("    void set{}({} value) {{ set({}, value); }}\n", n, cppTypeOf(f.type), f.place);
   }
 }
 
@@ -62,9 +56,9 @@ std::string getter(const Field& f) {
           f.place);
     case Type::list:
       return fmt::format("    ElementsReader<{0}> get{1}() const {{ return ElementsReader<{0}>(readData({2})); }}\n",
-                         typeOf(f.element), n, f.place);
+                         cppTypeOf(f.element), n, f.place);
     default:
-      return fmt::format("    {0} get{1}() const {{ return get<{0}>({2}); }}\n", typeOf(f.type), n, f.place);
+      return fmt::format("    {0} get{1}() const {{ return get<{0}>({2}); }}\n", cppTypeOf(f.type), n, f.place);
   }
 }
 

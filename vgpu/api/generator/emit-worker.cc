@@ -7,8 +7,6 @@ namespace vgpu::generator {
 
 namespace {
 
-std::string kindOf(const std::string& kind) { return "api::Kind::" + enumerantOf(kind); }
-
 std::string declarationOf(const Row& row) {
   return fmt::format(
       "CUresult {}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{}Params>& p, [[maybe_unused]] Reply& "

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "table.h"
@@ -42,14 +43,12 @@ Clause words(const std::string& text) {
   return found;
 }
 
-// What is between the parenthesis at `open` and the one that closes it; `behind` becomes the place behind that.
-std::string parenthesised(const std::string& text, size_t open, size_t& behind) {
+// What is between the parenthesis at `open` and the one that closes it.
+std::string parenthesised(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {
     depth += (text[at] == '(') - (text[at] == ')');
-    if (depth != 0) continue;
-    behind = at + 1;
-    return text.substr(open + 1, at - open - 1);
+    if (depth == 0) return text.substr(open + 1, at - open - 1);
   }
   KJ_FAIL_REQUIRE("a parenthesis is not closed", text.c_str());
 }
@@ -61,12 +60,8 @@ Parameter readParameter(const std::string& text) {
 }
 
 Type typeNamed(const std::string& name) {
-  constexpr std::pair<const char*, Type> types[] = {{"bool", Type::boolean}, {"u8", Type::u8},     {"u16", Type::u16},
-                                                    {"u32", Type::u32},      {"u64", Type::u64},   {"i32", Type::i32},
-                                                    {"i64", Type::i64},      {"f32", Type::f32},   {"f64", Type::f64},
-                                                    {"bytes", Type::bytes},  {"text", Type::text}, {"struct", Type::structure}};
-  for (auto& [known, type] : types)
-    if (name == known) return type;
+  for (size_t type = 0; type < std::size(typeNames); ++type)
+    if (name == typeNames[type]) return static_cast<Type>(type);
   KJ_FAIL_REQUIRE("a field's type is a number, bytes, text, struct or a list of numbers", name.c_str());
 }
 
@@ -94,7 +89,6 @@ class Reader {
         readRow();
       }
     }
-    number = 0;
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
     for (auto& row : table.rows) index(row);
     return std::move(table);
@@ -157,16 +151,13 @@ class Reader {
     row.symbol = word(0);
     row.since = static_cast<unsigned>(std::stoul(word(1)));
     if (word(2) != "-") row.flavour = word(2).substr(0, word(2).find(':'));
-    size_t behind = 0;
-    for (auto& parameter : split(parenthesised(head, head.find('('), behind), ','))
-      row.parameters.push_back(readParameter(parameter));
-    for (auto& other : table.rows)
-      KJ_REQUIRE(other.symbol != row.symbol || row.symbol.empty(), "a symbol is there twice", row.symbol.c_str());
+    for (auto& parameter : split(parenthesised(head, head.find('(')), ',')) row.parameters.push_back(readParameter(parameter));
+    for (auto& other : table.rows) KJ_REQUIRE(other.symbol != row.symbol, "a symbol is there twice", row.symbol.c_str());
   }
 
   // post @84 build noWork eventCreate(phEvent u64 creates event, Flags u32) -> (…)
   void readRoute(Row& row, const std::string& text) {
-    size_t behind = 0, colon = text.find(": ");
+    size_t colon = text.find(": ");
     for (auto route : {Route::local, Route::forbid})
       if (text.starts_with(std::string(nameOf(route)) + ":")) {
         row.route = route;
@@ -195,9 +186,8 @@ class Reader {
     size_t open = frame.find('(');
     KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
     row.name = frame.substr(0, open);
-    readFields(row.frame, parenthesised(frame, open, behind));
-    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->")
-      readFields(row.results, parenthesised(all[nextWord + 2], 0, behind));
+    readFields(row.frame, parenthesised(frame, open));
+    if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0));
   }
 
   // destination u64, stream u64 uses? stream

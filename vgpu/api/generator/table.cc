@@ -103,14 +103,20 @@ std::string enumerantOf(const std::string& name) {
 
 std::string wordsOf(const std::string& name) { return split(name, ' '); }
 
+std::string kindOf(const std::string& name) { return "api::Kind::" + enumerantOf(name); }
+
+const char* cppTypeOf(Type number) {
+  constexpr const char* names[] = {"bool",    "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+                                   "int32_t", "int64_t", "float",    "double"};
+  return names[static_cast<size_t>(number)];
+}
+
 std::string signatureOf(const Row& row) {
-  constexpr const char* names[] = {"bool", "u8",  "u16",   "u32",  "u64",    "i32", "i64",
-                                   "f32",  "f64", "bytes", "text", "struct", "[]"};
   std::string fields;
   for (auto& field : row.frame.fields) {
-    fields += (fields.empty() ? "" : ", ") + field.name + " ";
-    if (field.type == Type::list) fields += names[static_cast<size_t>(field.element)];
-    fields += names[static_cast<size_t>(field.type)];
+    bool isList = field.type == Type::list;
+    fields += fields.empty() ? "" : ", ";
+    fields += field.name + " " + typeNames[static_cast<size_t>(isList ? field.element : field.type)] + (isList ? "[]" : "");
   }
   return row.name + "(" + fields + ")";
 }

@@ -101,9 +101,14 @@ Table readTable(const std::string& path);
 void placeFields(Structure& structure);
 std::vector<Field> byPlace(const Structure& structure);
 
-// hostMemory -> HOST_MEMORY; `host memory`.
+// As the table spells a type, by Type; its C++ type, of a number.
+constexpr const char* typeNames[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "bytes", "text", "struct"};
+const char* cppTypeOf(Type number);
+
+// hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.
 std::string enumerantOf(const std::string& name);
 std::string wordsOf(const std::string& name);
+std::string kindOf(const std::string& name);
 // streamDestroy(hStream u64)
 std::string signatureOf(const Row& row);
 const char* nameOf(Route route);
