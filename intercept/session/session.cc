@@ -11,6 +11,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
 #include "intercept/session/copy/thread-pool.h"
+#include "vgpu/wire/fold-mode.h"
 #include "vgpu/wire/handover.h"
 
 namespace vgpu::client {
@@ -102,7 +103,15 @@ uint64_t Session::claimNumbered(unsigned device, uint64_t words, uint64_t& numbe
   return ring(device).claim(words);
 }
 
+// What the program's user wants of the worker. A name that is none is the daemon's to answer for: as if nothing was said.
+void Session::sayWishes() {
+  const char* fold = getenv("VGPU_FOLD");
+  auto mode = foldModeOf(fold == nullptr ? "" : fold);
+  if (mode) segment.header().fold.store(static_cast<uint32_t>(*mode), std::memory_order_relaxed);
+}
+
 void Session::start() {
+  sayWishes();
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return executed(); });
   control->serve(*this);  // before the first wait: the death of a worker must end that wait
   describeDevices();

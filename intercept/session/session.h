@@ -129,6 +129,7 @@ class Session final : public SessionControl {
  private:
   explicit Session(std::unique_ptr<Control> control);
   static void forgetInChild();
+  void sayWishes();
   void start();
   void describeDevices();
 

@@ -5,8 +5,9 @@
 namespace vgpu::stub {
 
 Gpu::Gpu(const Driver& driver, unsigned device)
-    : driver(driver), device(device), leases(driver, device), progress(driver, handles) {
+    : driver(driver), device(device), leases(driver, device), progress(driver, handles), folded(driver, progress, later) {
   require(driver, driver.cuDevicePrimaryCtxRetain(&context, static_cast<int>(device)), "creating a context");
+  folded.setContext(context);
 }
 
 CUresult Gpu::query() {

@@ -13,6 +13,7 @@
 #include "stub/gpu/continuations.h"
 #include "stub/gpu/device-leases.h"
 #include "stub/gpu/device-progress.h"
+#include "stub/gpu/folded-graphs.h"
 #include "stub/gpu/handle-map.h"
 
 namespace vgpu::stub {
@@ -30,6 +31,7 @@ class Gpu {
   DeviceLeases leases;
   DeviceProgress progress;
   Continuations later;
+  FoldedGraphs folded;
 
   // The position in its ring before which all frames have been executed, which means issued to the GPU. Another GPU's thread that
   // loads it (acquire) may issue what must come after them (docs/ring.md).
@@ -48,9 +50,17 @@ class Gpu {
   CUresult query();
 
   // Notes that `function` has been launched into `stream`, both virtual handles.
-  void launched(uint64_t stream, uint64_t function) { launches[stream % launchPlaces] = {stream, function}; }
+  void launched(uint64_t stream, uint64_t function) {
+    launches[stream % launchPlaces] = {stream, function};
+    ++counts.all;
+  }
   // The last function that was launched into a stream which has work; 0 if that is not known.
   uint64_t busyFunction();
+
+  struct LaunchCounts {
+    uint64_t all = 0, folded = 0;
+  };
+  LaunchCounts counts;  // of kernels
 
  private:
   // The last launch of a stream; of two streams with one place, the later one's.

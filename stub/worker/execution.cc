@@ -67,7 +67,16 @@ void Execution::collectOutput() {
   session.output.collect();
 }
 
+void Execution::publishCounts() {
+  LaunchCounters* counters = session.launchCounters;
+  if (counters == nullptr || gpu.counts.all == published.all) return;
+  counters->all.fetch_add(gpu.counts.all - published.all, std::memory_order_relaxed);
+  counters->folded.fetch_add(gpu.counts.folded - published.folded, std::memory_order_relaxed);
+  published = gpu.counts;
+}
+
 void Execution::end() {
+  gpu.folded.dropAll();
   for (const KindModule* kind : kinds())
     if (kind->drop != nullptr) kind->drop(*this);
   gpu.end();

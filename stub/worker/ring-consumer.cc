@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "cuda-frames.h"
 #include "vgpu/api/effects.h"
@@ -39,7 +40,10 @@ void complete(Execution& on, const Frame& frame, CUresult result, std::span<cons
 
 }  // namespace
 
-RingConsumer::RingConsumer(Execution& on) : on(on), reader(on.shared(), on.gpu.executed.load(), on.device()) {}
+RingConsumer::RingConsumer(Execution& on)
+    : on(on),
+      reader(on.shared(), on.gpu.executed.load(), on.device()),
+      folding(on, reader, [this](const Frame& frame) { run(frame); }) {}
 
 void RingConsumer::consume(const std::atomic<bool>& stop) {
   Backoff backoff(idleSpin);
@@ -47,19 +51,35 @@ void RingConsumer::consume(const std::atomic<bool>& stop) {
     if (step(backoff, stop)) backoff = Backoff(idleSpin);
 }
 
-// Executes one frame; false if there is none to execute.
+// Executes one frame, or several at once; false if there is none to execute.
 bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
   if (!on.gpu.later.isEmpty()) [[unlikely]] on.gpu.later.poll(on.gpu.progress);
   if (!frame) frame = reader.next();
   if (!frame || mustWait()) {
+    isBehind = false;
     if (!backoff.spin()) rest(backoff, stop);
     return false;
   }
-  run(*frame);
-  frame.reset();
-  reader.release();
-  on.gpu.executed.store(reader.position(), std::memory_order_release);
+  issue(stop);
   return true;
+}
+
+// A frame that finds the ring empty goes to the GPU at once. Those that come while it is executed may be folded.
+void RingConsumer::issue(const std::atomic<bool>& stop) {
+  bool isFirst = !std::exchange(isBehind, true);
+  if (isFirst) folding.begin();
+  uint64_t end = frame->position;
+  if ((!isFirst || folding.isForced()) && folding.mayFold(*frame)) end = folding.issue(*frame, stop);
+  if (end == frame->position) {
+    run(*frame);
+    end += frame->bytes;
+  } else {
+    isBusy = true;
+    on.publishCounts();
+  }
+  frame.reset();
+  reader.release(end);
+  on.gpu.executed.store(end, std::memory_order_release);
 }
 
 // Whether frames of another ring must be executed first. Of a ring that has no thread none ever are: that program waits for
@@ -72,6 +92,7 @@ bool RingConsumer::mustWait() const {
 }
 
 void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
+  on.publishCounts();
   uint64_t nanoseconds = backoff.sleepNanoseconds();
   if (frame) {  // nothing wakes us when another ring has come far enough
     std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
@@ -84,7 +105,12 @@ void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
 void RingConsumer::run(const Frame& executed) {
   reply.reset();
   auto& info = api::infoOf(executed.method);
+  if (info.replay == api::Replay::BUILD && !on.gpu.folded.isEmpty()) forgetNamed(executed);
   CUresult result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && on.gpu.folded.dropAll() && on.gpu.later.isEmpty()) {
+    reply.reset();
+    result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
+  }
   if (isSticky(result)) on.session.noteFault(result);
   if (!info.noWork) isBusy = true;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && !on.gpu.later.isEmpty()) return postpone(executed);
@@ -93,6 +119,15 @@ void RingConsumer::run(const Frame& executed) {
   } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
     complete(on, executed, result, reply.words());  // a refused module's log comes with the refusal
   }
+}
+
+// Graphs end before what they name is destroyed or changed.
+void RingConsumer::forgetNamed(const Frame& executed) {
+  if (api::infoOf(executed.method).isSetting || executed.method == api::Method::contextReset) on.gpu.folded.dropAll();
+  api::visitEffects(executed.method, executed.words, [&](const api::EffectOn& effect) {
+    if (effect.effect == api::Effect::destroys || effect.effect == api::Effect::changes)
+      on.gpu.folded.forget(effect.kind, effect.handle);
+  });
 }
 
 // Executes the frame once more when the GPU has passed its last mark: it lacked memory that is being given back.

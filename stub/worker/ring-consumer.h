@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "stub/worker/execution.h"
+#include "stub/worker/folding.h"
 #include "stub/worker/reply.h"
 #include "vgpu/wire/futex.h"
 #include "vgpu/wire/ring.h"
@@ -30,15 +31,19 @@ class RingConsumer {
   bool step(Backoff& backoff, const std::atomic<bool>& stop);
   bool mustWait() const;
   void rest(Backoff& backoff, const std::atomic<bool>& stop);
+  void issue(const std::atomic<bool>& stop);
   void run(const Frame& frame);
+  void forgetNamed(const Frame& frame);
   void postpone(const Frame& frame);
   void watch();
 
   Execution& on;
   RingReader reader;
+  Folding folding;
   std::optional<Frame> frame;  // the next one, while it waits for another ring
   Reply reply;
-  bool isBusy = false;  // the GPU has work that we have not seen to end
+  bool isBusy = false;    // the GPU has work that we have not seen to end
+  bool isBehind = false;  // frames were there each time since one was executed: the program is ahead of us
 };
 
 }  // namespace vgpu::stub

@@ -97,6 +97,10 @@ CUresult SessionState::synchronize() {
   return CUDA_SUCCESS;
 }
 
+void SessionState::dropGraphs() {
+  for (unsigned device = 0; device < deviceCount(); ++device) select(device).gpu.folded.dropAll();
+}
+
 bool SessionState::continueLater() {
   bool isEmpty = true;
   for (unsigned device = 0; device < deviceCount(); ++device) {

@@ -27,6 +27,8 @@
 #include "stub/worker/host-leases.h"
 #include "stub/worker/images.h"
 #include "vgpu/base/memory-file.h"
+#include "vgpu/wire/fold-mode.h"
+#include "vgpu/wire/launch-counters.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::stub {
@@ -47,6 +49,8 @@ class SessionState {
   HostLeases hostLeases;
   BlobUsage blobUsage;
   DeviceOutput output;
+  FoldMode foldMode = FoldMode::AUTO;        // if the program does not say (folding.h)
+  LaunchCounters* launchCounters = nullptr;  // nullptr: nobody asks
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
   // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another
@@ -91,6 +95,8 @@ class SessionState {
   // that throws comes out here.
   using Waiting = std::function<void(const std::string& kernel)>;
   CUresult awaitIdle(const Waiting& waiting);
+  // Ends the graphs into which launches have been folded, of all devices. They are made again when they are needed.
+  void dropGraphs();
   // Runs the continuations of all devices whose marks have passed. False if some are left.
   bool continueLater();
 

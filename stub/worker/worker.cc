@@ -152,9 +152,12 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   KJ_IF_MAYBE (exception, failure) kj::throwFatalException(kj::mv(*exception));
 }
 
-Worker::Worker(const Driver& driver, const Images& images, int outputFile) : impl(std::make_unique<Impl>(driver)) {
+Worker::Worker(const Driver& driver, const Images& images, int outputFile, FoldMode fold, LaunchCounters* launches)
+    : impl(std::make_unique<Impl>(driver)) {
   impl->runTask([&] {
     impl->session = std::make_unique<SessionState>(driver, images, outputFile);
+    impl->session->foldMode = fold;
+    impl->session->launchCounters = launches;
     impl->session->startThread = [impl = impl.get()](unsigned device) { impl->openRing(device); };
   });
 }
@@ -209,6 +212,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     do {
       CUresult result = on.awaitIdle(waiting);
       if (result != CUDA_SUCCESS) on.noteFault(result);
+      on.dropGraphs();
       more = !on.continueLater();
       require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
     } while (more);

@@ -16,6 +16,8 @@
 #include "stub/driver/driver.h"
 #include "stub/worker/images.h"
 #include "vgpu/base/memory-file.h"
+#include "vgpu/wire/fold-mode.h"
+#include "vgpu/wire/launch-counters.h"
 
 namespace vgpu::stub {
 
@@ -28,9 +30,11 @@ struct SharedFiles {
 
 class Worker {
  public:
-  // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` points to must
-  // outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned.
-  explicit Worker(const Driver& driver, const Images& images = {}, int outputFile = -1);
+  // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` and
+  // `launches` point to must outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned. `fold`: when
+  // launches are folded into graphs, if the program does not say.
+  explicit Worker(const Driver& driver, const Images& images = {}, int outputFile = -1, FoldMode fold = FoldMode::AUTO,
+                  LaunchCounters* launches = nullptr);
   ~Worker();
 
   // Maps the session's memory, after checking size and seals, and registers it with the driver, in the place of what was

@@ -214,3 +214,71 @@ TEST_CASE("an executable graph takes the parameters of one like it, and refuses 
   CHECK_ANSWER(cuGraphExecUpdate(exec, capture(2, true), &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   CHECK_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
+
+TEST_CASE("an executable keeps the parameters that it was given, whatever becomes of where they were") {
+  Device device;
+  CUmodule module = device.load();
+  CUdeviceptr word = device.allocate(4);
+  Streams streams;
+  CUgraph graph = nullptr;
+  CUgraphNode store = nullptr;
+  REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+  uint32_t value = 1;
+  void* arguments[] = {&word, &value};
+  CUDA_KERNEL_NODE_PARAMS params = kernelNode(function(module, "store"), arguments);
+  REQUIRE_CUDA(cuGraphAddKernelNode(&store, graph, nullptr, 0, &params));
+  CUgraphExec exec = nullptr;
+  REQUIRE_CUDA(cuGraphInstantiate(&exec, graph, 0));
+  value = 2;
+  REQUIRE_CUDA(cuGraphExecKernelNodeSetParams(exec, store, &params));
+  value = 3;
+  REQUIRE_CUDA(cuGraphLaunch(exec, streams.first));
+  REQUIRE_CUDA(cuGraphExecKernelNodeSetParams(exec, store, &params));  // for the next launch
+  REQUIRE_CUDA(cuStreamSynchronize(streams.first));
+  CHECK_EQ(device.read(word), 2);
+}
+
+TEST_CASE("an executable's nodes refuse what an update cannot change") {
+  Device device;
+  CUdeviceptr a = device.allocate(256), b = device.allocate(256);
+  uint64_t* host = nullptr;
+  REQUIRE_CUDA(cuMemAllocHost(reinterpret_cast<void**>(&host), 256));
+  CUgraph graph = nullptr;
+  CUgraphNode copy = nullptr, fill = nullptr, write = nullptr;
+  REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+  CUDA_MEMCPY3D bytes{};
+  bytes.srcMemoryType = bytes.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  bytes.srcDevice = a;
+  bytes.dstDevice = b;
+  bytes.WidthInBytes = 16;
+  bytes.Height = bytes.Depth = 1;
+  REQUIRE_CUDA(cuGraphAddMemcpyNode(&copy, graph, nullptr, 0, &bytes, device.context));
+  CUDA_MEMSET_NODE_PARAMS clear{a, 0, 7, 4, 4, 1};
+  REQUIRE_CUDA(cuGraphAddMemsetNode(&fill, graph, nullptr, 0, &clear, device.context));
+  CUstreamBatchMemOpParams word{};
+  word.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  word.writeValue.address = a;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS words{device.context, 1, &word, 0};
+  REQUIRE_CUDA(cuGraphAddBatchMemOpNode(&write, graph, nullptr, 0, &words));
+  CUgraphExec exec = nullptr;
+  REQUIRE_CUDA(cuGraphInstantiate(&exec, graph, 0));
+
+  bytes.dstDevice = b + 64;
+  CHECK_CUDA(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context));
+  bytes.srcDevice = reinterpret_cast<CUdeviceptr>(host);
+  CHECK_ANSWER(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context), CUDA_ERROR_INVALID_VALUE);
+  bytes.srcDevice = a;
+  bytes.Height = 2;
+  bytes.srcPitch = bytes.dstPitch = 32;
+  CHECK_ANSWER(cuGraphExecMemcpyNodeSetParams(exec, copy, &bytes, device.context), CUDA_ERROR_INVALID_VALUE);
+  clear.width = 8;
+  CHECK_CUDA(cuGraphExecMemsetNodeSetParams(exec, fill, &clear, device.context));
+  clear.height = 2;
+  clear.pitch = 64;
+  CHECK_ANSWER(cuGraphExecMemsetNodeSetParams(exec, fill, &clear, device.context), CUDA_ERROR_INVALID_VALUE);
+  word.writeValue.value64 = 5;
+  CHECK_CUDA(cuGraphExecBatchMemOpNodeSetParams(exec, write, &words));
+  word.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  CHECK_ANSWER(cuGraphExecBatchMemOpNodeSetParams(exec, write, &words), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuGraphExecBatchMemOpNodeSetParams(exec, fill, &words), CUDA_ERROR_INVALID_VALUE);
+}

@@ -65,6 +65,45 @@ TEST_CASE("a frame that was not released comes again") {
   CHECK(!pair.reader.next());
 }
 
+TEST_CASE("frames are read ahead of the first, and come again until they are released") {
+  Pair pair;
+  for (uint64_t i = 1; i <= 3; ++i) pair.post(10, i);
+  auto first = pair.reader.next();
+  auto second = pair.reader.after(*first), third = pair.reader.after(*second);
+  REQUIRE(third);
+  CHECK(pair.firstWord(*first) == 1);
+  CHECK(pair.firstWord(*second) == 2);
+  CHECK(pair.firstWord(*third) == 3);
+  CHECK(!pair.reader.after(*third));
+  CHECK(!pair.reader.methodAfter(*third));
+  CHECK(pair.reader.methodAfter(*first) == static_cast<uint16_t>(api::Method::fill));
+  CHECK(pair.firstWord(*pair.reader.next()) == 1);
+  pair.reader.release(third->position);
+  CHECK(pair.reader.position() == third->position);
+  CHECK(pair.firstWord(*pair.reader.next()) == 3);
+  for (uint64_t i = 0; i < third->position; ++i) REQUIRE(pair.readerSide.ringAt(0, i)[0] == std::byte{0});
+}
+
+TEST_CASE("reading ahead ends where there is no room for more frames") {
+  Pair pair;
+  for (uint64_t i = 0; i < 10; ++i) pair.post(maxMessageWords, i);
+  unsigned read = 0;
+  for (auto frame = pair.reader.next(); frame; frame = pair.reader.after(*frame)) CHECK(pair.firstWord(*frame) == read++);
+  CHECK(read == 5);
+  pair.reader.release();
+  CHECK(pair.firstWord(*pair.reader.next()) == 1);
+}
+
+TEST_CASE("a frame that is read ahead is checked as any other") {
+  Pair pair;
+  pair.post(1, 1);
+  pair.post(1, 2);
+  auto first = pair.reader.next();
+  auto* header = static_cast<FrameHeader*>(static_cast<void*>(pair.writerSide.ringAt(0, first->bytes)));
+  header->method = api::methodCount;
+  CHECK_THROWS_AS(pair.reader.after(*first), kj::Exception);
+}
+
 TEST_CASE("released memory is zero, so an old frame's bytes cannot be taken for a stamp") {
   Pair pair;
   pair.post(100, ~0ull);

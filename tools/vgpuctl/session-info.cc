@@ -24,6 +24,7 @@ const char* stateName(control::State state) {
 
 nlohmann::json sessionJson(control::SessionInfo::Reader session) {
   auto images = session.getImages();
+  auto launches = session.getLaunches();
   return {{"session", session.getId().cStr()},
           {"name", session.getName().cStr()},
           {"pid", session.getPid()},
@@ -38,7 +39,8 @@ nlohmann::json sessionJson(control::SessionInfo::Reader session) {
            {{"sent", images.getSent()},
             {"sentBytes", images.getSentBytes()},
             {"found", images.getFound()},
-            {"foundBytes", images.getFoundBytes()}}}};
+            {"foundBytes", images.getFoundBytes()}}},
+          {"launches", {{"all", launches.getAll()}, {"folded", launches.getFolded()}}}};
 }
 
 void printJson(const nlohmann::json& value) {

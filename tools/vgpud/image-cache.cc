@@ -51,7 +51,7 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
     return;
   }
   for (auto& kind : kinds) {
-    kind.arguments = {"--image-store", images, "--image-store-bytes", std::to_string(options.imageCacheBytes)};
+    kind.arguments.insert(kind.arguments.end(), {"--image-store", images, "--image-store-bytes", std::to_string(options.imageCacheBytes)});
     nameCompiled(kind, compiled, options.imageCacheBytes);
   }
 }

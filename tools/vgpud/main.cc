@@ -56,6 +56,7 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          kj::ForkedPromise<void>& stop) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
+  for (WorkerKind& kind : kinds) kind.arguments = {"--fold", options.fold};
   useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
     auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
@@ -139,6 +140,11 @@ int run(int argc, char** argv) {
   app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
       ->capture_default_str()
       ->check(CLI::Range(0u, mostWarm));
+  app.add_option("--fold", options.fold,
+                 "whether launches that wait are folded into graphs: auto, off or always;\n"
+                 "VGPU_FOLD in a program's environment is for that program")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "off", "always"}));
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));

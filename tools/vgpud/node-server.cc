@@ -117,6 +117,9 @@ kj::Promise<void> NodeServer::list(ListContext context) {
   auto all = sessions.all();
   auto list = context.getResults().initSessions(all.size());
   for (size_t i = 0; i < all.size(); ++i) all[i]->describe(list[i]);
+  auto before = context.getResults().initBefore();
+  before.setAll(sessions.launchesBefore().all);
+  before.setFolded(sessions.launchesBefore().folded);
   return kj::READY_NOW;
 }
 

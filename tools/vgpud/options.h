@@ -17,6 +17,7 @@ struct DaemonOptions {
   std::string imageCache;  // a folder, or "none"; empty: the user's own
   uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;       // workers that wait ready
+  std::string fold = "auto";  // whether launches are folded into graphs
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
   bool listsFaultPoints = false;
 };

@@ -128,11 +128,14 @@ void Session::describe(control::SessionInfo::Builder info) const {
     info.setDevice(reader(device));
     info.setWorkerPid((*process)->pid());
     auto images = info.initImages();
-    auto& counted = (*process)->images();
-    images.setSent(counted.sent);
-    images.setSentBytes(counted.sentBytes);
-    images.setFound(counted.found);
-    images.setFoundBytes(counted.foundBytes);
+    auto& counted = (*process)->counted();
+    images.setSent(counted.images.sent);
+    images.setSentBytes(counted.images.sentBytes);
+    images.setFound(counted.images.found);
+    images.setFoundBytes(counted.images.foundBytes);
+    auto launches = info.initLaunches();
+    launches.setAll(counted.launches.all);
+    launches.setFolded(counted.launches.folded);
   }
   if (state == control::State::SUSPENDED) info.setSnapshot(reader(snapshot));
 }

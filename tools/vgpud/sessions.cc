@@ -124,6 +124,17 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
 }
 
+// When a worker leaves a session: of what it has launched.
+void Sessions::noteLaunches(const Session& session) {
+  KJ_IF_MAYBE (worker, session.worker) {
+    auto& counted = (*worker)->counted().launches;
+    uint64_t all = counted.all, folded = counted.folded;
+    before.all += all;
+    before.folded += folded;
+    spdlog::info("session {} has launched {} kernels, {} of them in graphs", session.id, all, folded);
+  }
+}
+
 void Sessions::watch(Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     session.workerWatch = (*worker)
@@ -142,6 +153,7 @@ void Sessions::loseWorker(Session& session, const std::string& how) {
   std::string why = "its vgpu-worker " + how;
   spdlog::warn("session {} ({}, pid {}) is lost: {}", session.id, session.name, session.pid, why);
   session.state = control::State::LOST;
+  noteLaunches(session);
   session.worker = nullptr;
   session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(why)); });
   session.interrupt("session " + session.id + " is lost: " + why);
@@ -150,6 +162,7 @@ void Sessions::loseWorker(Session& session, const std::string& how) {
 // Called from the session's own promises, which must not be destroyed while they run: drop() waits for the next turn.
 void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour) {
   session.ended = true;
+  noteLaunches(session);
   KJ_IF_MAYBE (reason, misbehaviour) {
     spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
@@ -169,6 +182,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {
   session.workerWatch = nullptr;
+  noteLaunches(session);
   KJ_IF_MAYBE (worker, session.worker) {
     kj::Own<WorkerProcess> taken = kj::mv(*worker);
     session.worker = nullptr;

@@ -47,6 +47,12 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void refuse(kj::Own<ProgramLink> link, const std::string& reason);
   void refuse(kj::Own<Session> session, const std::string& reason);
 
+  // What workers have launched that are no session's any more.
+  struct Launches {
+    uint64_t all = 0, folded = 0;
+  };
+  const Launches& launchesBefore() const { return before; }
+
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
 
@@ -73,6 +79,8 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork files;  // work for which a caller waits
 
  private:
+  void noteLaunches(const Session& session);
+
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
   kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);
   void watchFolder(const std::string& folder);
@@ -89,6 +97,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   bool closing = false;
   kj::TaskSet admissions, cleanups;
   kj::TaskSet watches;  // of programs whose sessions are not in the table; close() does not wait for them
+  Launches before;
 };
 
 }  // namespace vgpu::daemon

@@ -26,7 +26,7 @@ constexpr uint descriptors = 3;    // at most beside one message, either way
 constexpr const char* passedPrefixes[] = {
     "PATH=", "HOME=",         "LANG=",         "LC_",           "TMPDIR=",       "CUDA_",
     "VGPU_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
-constexpr const char* keptBack[] = {"VGPU_NODE=", "VGPU_SESSION_NAME=", "VGPU_EMULATED="};
+constexpr const char* keptBack[] = {"VGPU_NODE=", "VGPU_SESSION_NAME=", "VGPU_EMULATED=", "VGPU_FOLD="};
 
 bool startsWithAny(std::string_view text, std::span<const char* const> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return text.starts_with(prefix); });
@@ -72,7 +72,7 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
   request.arguments = {"vgpu-worker", "--device", kind.device};
   request.arguments.insert(request.arguments.end(), kind.arguments.begin(), kind.arguments.end());
   request.environment = workerEnvironment(kind);
-  MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(ImageCounters));
+  MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(WorkerCounters));
   counters = Mapping(memory);
   request.inherits = {{theirs.get(), workerSocket}, {memory.fd(), workerCounters}};
   request.deathSignal = SIGKILL;
@@ -88,8 +88,8 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
 
 WorkerProcess::~WorkerProcess() noexcept(false) { kill(); }
 
-const ImageCounters& WorkerProcess::images() const {
-  return *static_cast<const ImageCounters*>(static_cast<const void*>(counters.data()));
+const WorkerCounters& WorkerProcess::counted() const {
+  return *static_cast<const WorkerCounters*>(static_cast<const void*>(counters.data()));
 }
 
 void WorkerProcess::kill() { syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0); }

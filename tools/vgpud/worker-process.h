@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/worker-counters.h"
 #include "tools/vgpud/processes.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/control/control.capnp.h"
-#include "vgpu/store/image-counters.h"
 
 namespace vgpu::daemon {
 
@@ -36,7 +36,7 @@ class WorkerProcess {
   pid_t pid() const { return process; }
   control::Worker::Client& remote() { return client; }
   // As the worker counts; read from its memory, without asking it.
-  const ImageCounters& images() const;
+  const WorkerCounters& counted() const;
 
   // Resolves to how the process ended. Any number of callers.
   kj::Promise<std::string> exited() { return exit.addBranch(); }

@@ -15,6 +15,7 @@
 #include "stub/worker/image-store.h"
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
+#include "tools/common/worker-counters.h"
 #include "tools/worker/worker-server.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/memory-file.h"
@@ -37,6 +38,7 @@ std::string driverLibrary(std::string_view device) {
 struct WorkerOptions {
   std::string device, imageStore;
   uint64_t imageStoreBytes = 0;
+  FoldMode fold = FoldMode::AUTO;
 };
 
 // None if the daemon named none. If the folder has become unusable since, images are sent; no program fails.
@@ -49,14 +51,16 @@ std::optional<stub::ImageStore> openStore(const WorkerOptions& options) {
 }
 
 int serve(const WorkerOptions& options) {
-  Mapping counters(MemoryFile::adopt(countersFile, sizeof(ImageCounters), sizeof(ImageCounters)));
+  Mapping memory(MemoryFile::adopt(countersFile, sizeof(WorkerCounters), sizeof(WorkerCounters)));
+  auto* counters = new (memory.data()) WorkerCounters{};
   auto store = openStore(options);
   int outputFile = stub::DeviceOutput::redirect();
-  stub::Images images{store ? &*store : nullptr, new (counters.data()) ImageCounters{}};
+  stub::Images images{store ? &*store : nullptr, &counters->images};
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
-  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile));
+  auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile, options.fold,
+                                                               &counters->launches));
   network.onDisconnect().wait(io.waitScope);
   // No one needs what the work thread does now, and it may take long: the kernel and the driver clean up.
   _exit(0);
@@ -72,6 +76,9 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
   app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
   app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
+  app.add_option_function<std::string>(
+      "--fold", [&](const std::string& name) { options.fold = vgpu::foldModeOf(name).value_or(vgpu::FoldMode::AUTO); },
+      "auto, off or always: whether launches are folded into graphs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -19,9 +19,9 @@ namespace vgpu::stub {
 class WorkerServer final : public control::Worker::Server {
  public:
   // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
-  // `outputFile`: what DeviceOutput::redirect() has returned.
-  WorkerServer(std::string library, const stub::Images& images, int outputFile)
-      : library(std::move(library)), images(images), outputFile(outputFile) {}
+  // `outputFile`: what DeviceOutput::redirect() has returned. `fold`, `launches`: the worker's.
+  WorkerServer(std::string library, const stub::Images& images, int outputFile, FoldMode fold, LaunchCounters* launches)
+      : library(std::move(library)), images(images), outputFile(outputFile), fold(fold), launches(launches) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -38,6 +38,8 @@ class WorkerServer final : public control::Worker::Server {
   const std::string library;
   const stub::Images images;
   const int outputFile;
+  const FoldMode fold;
+  LaunchCounters* const launches;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 7;
+const version :UInt32 = 8;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -71,7 +71,7 @@ struct Opened {
 
 interface Node {
   hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32);
-  list @1 () -> (sessions :List(SessionInfo));
+  list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
   suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
   resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
@@ -108,6 +108,13 @@ struct SessionInfo {
   snapshot @8 :Text;        # where it was suspended to
   openedSeconds @9 :Int64;  # Unix time
   images @10 :Images;       # that came to its present worker; none from a snapshot
+  launches @11 :Launches;   # by its present worker
+}
+
+struct Launches {
+  # Of kernels: all, and those that were launched in graphs (docs/folding.md).
+  all @0 :UInt64;
+  folded @1 :UInt64;
 }
 
 struct Images {

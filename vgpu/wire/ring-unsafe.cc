@@ -48,35 +48,57 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
 }
 
 RingReader::RingReader(const Segment& segment, uint64_t position, unsigned device)
-    : segment(segment), device(device), header(segment.ring(device)), tail(position), copy(new std::byte[maxFrameBytes]) {
+    : segment(segment),
+      device(device),
+      header(segment.ring(device)),
+      tail(position),
+      copy(new std::byte[aheadBytes + maxFrameBytes]) {
   header.tail.store(position, std::memory_order_release);
 }
 
 std::optional<Frame> RingReader::next() {
-  FrameHeader& shared = headerAt(at(tail));
+  std::optional<Frame> frame = copyAt(tail);
+  if (frame) current = frame->bytes;
+  return frame;
+}
+
+std::optional<Frame> RingReader::after(const Frame& frame) {
+  uint64_t position = frame.position + frame.bytes;
+  if (position - tail > aheadBytes) return std::nullopt;
+  return copyAt(position);
+}
+
+std::optional<uint16_t> RingReader::methodAfter(const Frame& frame) const {
+  FrameHeader& shared = headerAt(at(frame.position + frame.bytes));
+  if (shared.sequence.load(std::memory_order_acquire) == 0) return std::nullopt;
+  return *const_cast<volatile uint16_t*>(&shared.method);
+}
+
+std::optional<Frame> RingReader::copyAt(uint64_t position) {
+  FrameHeader& shared = headerAt(at(position));
   uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
   if (sequence == 0) return std::nullopt;
-  KJ_REQUIRE(sequence == tail + 1, "a frame with another position's sequence number", sequence, tail);
+  KJ_REQUIRE(sequence == position + 1, "a frame with another position's sequence number", sequence, position);
   uint32_t bytes = *const_cast<volatile uint32_t*>(&shared.bytes);  // once: the program may change it under us
   KJ_REQUIRE(bytes >= frameUnit && bytes <= maxFrameBytes && bytes % frameUnit == 0, "a frame of impossible size",
              bytes);
-  std::memcpy(copy.get(), at(tail), bytes);
+  std::byte* to = copy.get() + (position - tail);
+  std::memcpy(to, at(position), bytes);
   // While this frame is executed its lines become ours, so that zeroing them waits for nothing, and the next one's come.
-  for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(at(tail) + line * frameUnit, 1);
-  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(at(tail + bytes) + line * frameUnit);
-  const FrameHeader& mine = headerAt(copy.get());
+  for (uint64_t line = 0; line < 2; ++line) __builtin_prefetch(at(position) + line * frameUnit, 1);
+  for (uint64_t line = 0; line < 4; ++line) __builtin_prefetch(at(position + bytes) + line * frameUnit);
+  const FrameHeader& mine = headerAt(to);
   KJ_REQUIRE(mine.method < api::methodCount, "a frame of an unknown method", mine.method);
   KJ_REQUIRE(mine.slot < slotCount && mine.device == device, "a frame of an unknown slot, or of another device", mine.slot,
              mine.device);
-  current = bytes;
-  auto* words = reinterpret_cast<const capnp::word*>(copy.get() + sizeof(FrameHeader));
-  return Frame{tail,      bytes,       static_cast<api::Method>(mine.method),
+  auto* words = reinterpret_cast<const capnp::word*>(to + sizeof(FrameHeader));
+  return Frame{position,  bytes,       static_cast<api::Method>(mine.method),
                mine.slot, mine.device, kj::arrayPtr(words, (bytes - sizeof(FrameHeader)) / sizeof(capnp::word))};
 }
 
-void RingReader::release() {
-  std::memset(at(tail), 0, current);
-  tail += current;
+void RingReader::release(uint64_t end) {
+  std::memset(at(tail), 0, end - tail);
+  tail = end;
   header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);

@@ -92,11 +92,18 @@ class RingReader {
   // Of the ring of `device`. Begins at `position`: 0, or the barrier of a snapshot.
   RingReader(const Segment& segment, uint64_t position, unsigned device = 0);
 
-  // Copies the next frame out and checks its header; nothing if none is complete. The frame's body is valid until the next call.
-  // Throws kj::Exception on a frame that the client library never writes: the session must end.
+  // Copies the next frame out and checks its header; nothing if none is complete. The frame's body is valid until the next call,
+  // or release(). Throws kj::Exception on a frame that the client library never writes: the session must end.
   std::optional<Frame> next();
-  // Zeroes the last frame and gives its space back to the writers. Call it when the frame has been executed.
-  void release();
+  // The same for the frame behind `frame`, which is valid beside it; nothing if there is no room for more of them. It comes again
+  // until it is released.
+  std::optional<Frame> after(const Frame& frame);
+  // The method of the frame behind `frame`, as it says at this moment: it is not checked. Nothing if none is complete.
+  std::optional<uint16_t> methodAfter(const Frame& frame) const;
+  // Zeroes the frames before `end`, where one of those above ends, or the one that next() returned, and gives their space back to
+  // the writers. Call it when they have been executed.
+  void release(uint64_t end);
+  void release() { release(tail + current); }
 
   // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake(). If a writer has reserved a frame already, for a
   // millisecond at most: that frame may come without a wake-up. Not at all if `stop`, which is set before wake() is called.
@@ -106,14 +113,18 @@ class RingReader {
   uint64_t position() const { return tail; }
 
  private:
+  // Frames that are read before they are released have so much room together, the last one not counted.
+  static constexpr uint64_t aheadBytes = 256 * KiB;
+
   std::byte* at(uint64_t position) const { return segment.ringAt(device, position); }
+  std::optional<Frame> copyAt(uint64_t position);
 
   const Segment& segment;
   const unsigned device;
   RingHeader& header;
-  uint64_t tail;            // the consumer's own; the copy in shared memory is for the writers
-  uint32_t current = 0;     // bytes of the frame that next() returned
-  std::unique_ptr<std::byte[]> copy;
+  uint64_t tail;                      // the consumer's own; the copy in shared memory is for the writers
+  uint32_t current = 0;               // bytes of the frame that next() returned
+  std::unique_ptr<std::byte[]> copy;  // of what is at `tail`
 };
 
 }  // namespace vgpu

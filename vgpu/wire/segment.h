@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 7;
+constexpr uint32_t segmentVersion = 8;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -76,6 +76,9 @@ struct alignas(128) SegmentHeader {
   alignas(128) std::atomic<uint32_t> storesImages;
   // Whether the worker holds text that kernels have printed.
   std::atomic<uint32_t> outputWaits;
+
+  // When launches are folded into graphs, if the program has said: a FoldMode (fold-mode.h). Written by it, once.
+  std::atomic<uint32_t> fold;
 
   // Whether a worker that has restored the session may begin, or has begun, to consume: handover.h.
   alignas(128) std::atomic<uint64_t> handover;

@@ -46,6 +46,10 @@ class Registry {
     if (!object) refuse(missing);
     return object;
   }
+  size_t count() const {
+    std::shared_lock lock(mutex);
+    return objects.size();
+  }
   // Takes the object out; the handle is dead from here on.
   std::shared_ptr<Object> remove(Handle handle) {
     std::unique_lock lock(mutex);

@@ -16,6 +16,7 @@ struct Settings {
   uint32_t checks = 0;                       // Launch::checks
   uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
   bool pageableAccess = false;               // says that kernels reach the process's own memory; they do not
+  uint64_t graphs = 0;                       // how many executable graphs there is memory for; 0: for any number
   bool faultsAreFinal = true;                // a fault ends every context of the process for good, as hardware does
 };
 

@@ -97,6 +97,8 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graphH
     require(handle != nullptr);
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) refuse(CUDA_ERROR_NOT_SUPPORTED);
     require((flags & ~known) == 0);
+    const uint64_t most = driver.settings.graphs;
+    if (most != 0 && driver.graphExecs.count() >= most) refuse(CUDA_ERROR_OUT_OF_MEMORY);
     std::lock_guard lock(driver.graphMutex);
     *handle = driver.graphExecs.add(std::make_shared<GraphExec>(*driver.graphs.get(graphHandle), flags));
   });

@@ -2,6 +2,7 @@
 #include "stub/emulator/stream/graph-node.h"
 
 #include <cstring>
+#include <optional>
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/memory/copy.h"
@@ -94,6 +95,48 @@ CUresult changeNode(CUgraphNode handle, Make make) {
   });
 }
 
+bool isOneDimensional(const CUDA_MEMCPY3D& copy) { return copy.Height == 1 && copy.Depth == 1; }
+
+// Where a copy's end is: an update must leave it there.
+std::optional<MappingKind> placeOf(Driver& driver, CUmemorytype type, const void* host, CUdeviceptr device) {
+  std::optional<Mapping> mapping = driver.space.find(type == CU_MEMORYTYPE_HOST ? asNumber(host) : device);
+  return mapping ? std::optional(mapping->kind) : std::nullopt;
+}
+
+// Refuses an update that an executable's step cannot take, as cuda.h says it of each cuGraphExec…SetParams.
+void checkUpdate(Driver& driver, const Operation& from, const Operation& to) {
+  require(from.type == to.type);
+  switch (from.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      auto &before = describedAs<LaunchRequest>(from, from.type), &after = describedAs<LaunchRequest>(to, to.type);
+      require(&before.function->context == &after.function->context);
+      return;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY: {
+      auto &before = describedAs<CUDA_MEMCPY3D>(from, from.type), &after = describedAs<CUDA_MEMCPY3D>(to, to.type);
+      require(isOneDimensional(before) && isOneDimensional(after));
+      require(placeOf(driver, before.srcMemoryType, before.srcHost, before.srcDevice) ==
+              placeOf(driver, after.srcMemoryType, after.srcHost, after.srcDevice));
+      require(placeOf(driver, before.dstMemoryType, before.dstHost, before.dstDevice) ==
+              placeOf(driver, after.dstMemoryType, after.dstHost, after.dstDevice));
+      return;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      require(describedAs<CUDA_MEMSET_NODE_PARAMS>(from, from.type).height == 1);
+      require(describedAs<CUDA_MEMSET_NODE_PARAMS>(to, to.type).height == 1);
+      return;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      auto &before = describedAs<MemOps>(from, from.type), &after = describedAs<MemOps>(to, to.type);
+      require(before.context == after.context && before.operations.size() == after.operations.size());
+      for (size_t i = 0; i < after.operations.size(); ++i)
+        require(before.operations[i].operation == after.operations[i].operation);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
 // Changes a step of an executable.
 template <class Make>
 CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
@@ -102,7 +145,7 @@ CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
     std::shared_ptr<GraphExec> exec = context.driver.graphExecs.get(handle);
     std::lock_guard lock(exec->mutex);
     GraphExec::Step& step = exec->stepOf(node);
-    require(step.operation.type == operation.type);
+    checkUpdate(context.driver, step.operation, operation);
     step.operation = std::move(operation);
   });
 }

@@ -1,0 +1,82 @@
+// The executable graphs of one GPU, kept by stream and shape, and used in turn.
+//
+// Owned by the GPU, and the thread's of that GPU. A graph in flight is ordered behind itself, so at least two serve a run that comes
+// again and again; and a graph serves one stream only, because otherwise a stream would wait for another. A graph ends before the
+// objects that it names: whoever destroys or changes one calls forget() first. It is destroyed when all work of the GPU is done,
+// until then it is retired. A suspend, a fault, and lack of memory drop them all; they are made again as they are needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "stub/gpu/continuations.h"
+#include "stub/gpu/device-progress.h"
+#include "stub/gpu/folded-graph.h"
+
+namespace vgpu::stub {
+
+// What the planner knows of a run.
+struct FoldedRunHints {
+  unsigned copies = 2;    // how many graphs of its shape the stream may have
+  bool isNew = false;     // the shape may never come again: a graph is made when it comes for the second time
+};
+
+class FoldedGraphs {
+ public:
+  FoldedGraphs(const Driver& driver, DeviceProgress& progress, Continuations& later)
+      : driver(driver), progress(progress), later(later) {}
+
+  // The GPU's context, before the first launch().
+  void setContext(CUcontext own) { context = own; }
+
+  // Launches `run` into `stream`, a virtual handle and `real`, as one graph. False if it is not: nothing has been launched then.
+  bool launch(uint64_t stream, CUstream real, FoldedRun run, FoldedRunHints hints);
+
+  // Ends all graphs that name the object, or are the stream's: before it is destroyed or changed.
+  void forget(api::Kind kind, uint64_t handle);
+  // Ends all graphs; also when the session's objects are dropped. True if there was one.
+  bool dropAll();
+  // Some graphs that were ended are not destroyed yet: what they name must not be destroyed before them (Execution::afterAllWork).
+  bool hasRetired() const { return *retired > 0; }
+  bool isEmpty() const { return pools.empty(); }
+
+ private:
+  // The graphs of one stream and shape, the one that was used last at the end.
+  struct Pool {
+    uint64_t stream = 0;
+    std::string shape;
+    std::vector<std::unique_ptr<FoldedGraph>> graphs;
+    uint64_t lastUse = 0;
+    unsigned refusals = 0;
+  };
+  using Pools = std::unordered_map<uint64_t, Pool>;  // by a hash of stream and shape
+
+  FoldedGraph* find(Pool& pool, FoldedRun run, FoldedRunHints hints);
+  bool make(Pool& pool, FoldedRun run);
+  void use(Pool& pool, size_t index);
+  void retire(std::unique_ptr<FoldedGraph> graph);
+  Pools::iterator end(Pools::iterator pool);
+  void makeRoom(size_t more, const Pool& except);
+  bool isKnown(uint64_t shape);
+
+  static constexpr size_t mostNodes = 8192;     // of all graphs together
+  static constexpr size_t mostPools = 1024;
+  static constexpr unsigned mostRefusals = 8;   // after so many a shape is not folded any more in this stream
+  static constexpr uint64_t restAfterLack = 1024;  // runs that are not folded after the driver had no memory for a graph
+
+  const Driver& driver;
+  DeviceProgress& progress;
+  Continuations& later;
+  CUcontext context = nullptr;
+  Pools pools;
+  size_t allNodes = 0;
+  uint64_t runs = 0, restsUntil = 0;
+  std::vector<uint64_t> shapesSeen = std::vector<uint64_t>(256);  // by their hash
+  // Shared with those that are still to be destroyed, which may outlive this.
+  std::shared_ptr<uint64_t> retired = std::make_shared<uint64_t>(0);
+};
+
+}  // namespace vgpu::stub

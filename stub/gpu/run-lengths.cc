@@ -1,0 +1,37 @@
+#include "stub/gpu/run-lengths.h"
+
+#include <utility>
+
+namespace vgpu::stub {
+
+void RunLengths::add(uint64_t hash) {
+  if (history == nullptr) history = std::make_unique<History>();
+  Seen& place = history->seen[hash % places];
+  Seen before = std::exchange(place, {hash, count + 1});  // 0: never
+  if (candidate != 0 && history->latest[(count - candidate) % longestPeriod] == hash) {
+    repeats = std::min(repeats + 1, longestPeriod);
+  } else {
+    bool isNear = before.index != 0 && before.hash == hash && count + 1 - before.index < longestPeriod;
+    candidate = isNear ? static_cast<size_t>(count + 1 - before.index) : 0;
+    repeats = isNear ? 1 : 0;
+    inPeriod = 0;
+  }
+  history->latest[count % longestPeriod] = hash;
+  ++count;
+}
+
+size_t RunLengths::next() const {
+  size_t whole = period();
+  if (whole == 0) return longestRun;
+  if (whole <= longestRun) return longestRun / whole * whole;
+  size_t part = (whole + runsInPeriod() - 1) / runsInPeriod();
+  return std::min(part, whole - inPeriod);
+}
+
+// With a short period a run that was cut elsewhere moves where the period begins: only where it is long do several runs make one.
+void RunLengths::cut(size_t pieces) {
+  size_t whole = period();
+  inPeriod = whole <= longestRun ? 0 : (inPeriod + pieces) % whole;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,221 @@
+#include "stub/worker/folding.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+namespace vgpu::stub {
+
+namespace {
+
+// Of what is not cut at a period: few lengths make few shapes. Below the least, launching alone costs less.
+constexpr std::array<size_t, 6> cutLengths{longestRun, 32, 16, 8, 4, 2};
+constexpr size_t leastFolded = 8, leastForced = 2;
+
+// Streams whose work is remembered, 40 KiB each.
+constexpr size_t mostStreams = 64;
+
+// A run is issued at the latest when so many frames have come behind its first: other streams must not hold a stream up.
+constexpr uint64_t mostFramesBehind = 128;
+
+// For tests (`always`): how long the second frame of a run is waited for.
+constexpr auto patience = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void Folding::begin() {
+  auto said = static_cast<FoldMode>(on.shared().header().fold.load(std::memory_order_relaxed));
+  mode = said == FoldMode::OFF || said == FoldMode::AUTO || said == FoldMode::ALWAYS ? said : on.session.foldMode;
+  growing = leastFolded;
+}
+
+bool Folding::isFollowed(const Frame& frame) const {
+  auto method = reader.methodAfter(frame);
+  if (!method) return mode == FoldMode::ALWAYS;
+  return foldableOf(static_cast<api::Method>(*method)) != Foldable::NO;
+}
+
+uint64_t Folding::issue(const Frame& first, const std::atomic<bool>& stop) {
+  if (on.gpu.isEnded() || on.gpu.progress.fault() != CUDA_SUCCESS) return first.position;
+  uint64_t end = first.position;
+  std::optional<Frame> frame = first;
+  while (frame && take(*frame)) {
+    end = frame->position + frame->bytes;
+    if (runs.empty()) return end;  // between two frames there may be something else to do
+    frame = frameAfter(*frame, stop);
+  }
+  issueAll();
+  return end;
+}
+
+std::optional<Frame> Folding::frameAfter(const Frame& frame, const std::atomic<bool>& stop) {
+  auto next = reader.after(frame);
+  if (next || mode != FoldMode::ALWAYS) return next;
+  for (auto until = std::chrono::steady_clock::now() + patience; !next && !stop && std::chrono::steady_clock::now() < until;) {
+    std::this_thread::yield();
+    next = reader.after(frame);
+  }
+  return next;
+}
+
+// Issues a frame, or keeps it. False if it is none of ours.
+bool Folding::take(const Frame& frame) {
+  ++framesRead;
+  switch (foldableOf(frame.method)) {
+    case Foldable::WORK: return takeWork(frame);
+    case Foldable::MARK: takeMark(frame); return true;
+    case Foldable::WAIT: takeWait(frame); return true;
+    default: return false;
+  }
+}
+
+bool Folding::takeWork(const Frame& frame) {
+  FoldedWork work;
+  if (!readWork(on, frame, work)) return false;
+  uint64_t stream = streamOf(frame);
+  makeOrder(stream);
+  if (auto* record = std::get_if<RecordWork>(&work.what)) issueRecordOf(record->event, stream);
+  auto run = find(stream);
+  if (run == runs.end()) run = open(stream);
+  run->work.push_back(work);
+  run->frames.push_back(frame);
+  run->lengths->add(work.hash);
+  if (run->work.size() >= run->target) close(run);
+  issueOld();
+  return true;
+}
+
+void Folding::takeMark(const Frame& frame) {
+  auto run = find(streamOf(frame));
+  if (run == runs.end()) return execute(frame);
+  run->frames.push_back(frame);
+}
+
+void Folding::takeWait(const Frame& frame) {
+  uint64_t stream = streamOf(frame);
+  makeOrder(stream);
+  if (auto run = find(stream); run != runs.end()) close(run);
+  issueRecordOf(api::FrameReader<api::Cuda::StreamWaitEventParams>(frame.words).getHEvent(), stream);
+  execute(frame);
+}
+
+Folding::Runs::iterator Folding::find(uint64_t stream) {
+  return std::ranges::find_if(runs, [&](const Run& run) { return run.stream == stream; });
+}
+
+Folding::Runs::iterator Folding::open(uint64_t stream) {
+  if (runs.empty() && lengths.size() > mostStreams) lengths.clear();
+  if (spare.empty()) spare.emplace_back();
+  runs.splice(runs.end(), spare, spare.begin());
+  Run& run = runs.back();
+  run.stream = stream;
+  run.opened = framesRead;
+  run.lengths = &lengths[stream];
+  run.target = run.lengths->next();
+  if (run.lengths->period() == 0 && mode != FoldMode::ALWAYS) run.target = std::min(run.target, growing);
+  return std::prev(runs.end());
+}
+
+// Before work of `stream` is kept: the legacy default stream is ordered with the other streams by their calls.
+void Folding::makeOrder(uint64_t stream) {
+  if (runs.empty() || (runs.front().stream == 0) == (stream == 0)) return;
+  issueAll();
+}
+
+// Issues the run in which the event is recorded, unless it is that of `exceptIn`.
+void Folding::issueRecordOf(uint64_t event, uint64_t exceptIn) {
+  auto run = std::ranges::find_if(runs, [&](const Run& run) {
+    return run.stream != exceptIn && std::ranges::any_of(run.work, [&](const FoldedWork& work) {
+             auto* record = std::get_if<RecordWork>(&work.what);
+             return record != nullptr && record->event == event;
+           });
+  });
+  if (run != runs.end()) close(run);
+}
+
+void Folding::issueOld() {
+  while (!runs.empty() && framesRead - runs.front().opened > mostFramesBehind) close(runs.begin());
+}
+
+void Folding::issueAll() {
+  while (!runs.empty()) close(runs.begin());
+}
+
+void Folding::close(Runs::iterator run) {
+  issueParts(*run);
+  run->clear();
+  spare.splice(spare.end(), runs, run);
+  growing = std::min(2 * growing, longestRun);
+}
+
+// In parts: the whole run if it has the length that it was to have, else of the lengths that there are; the rest one by one.
+void Folding::issueParts(Run& run) {
+  FoldedRun work = run.work;
+  std::span<const Frame> frames = run.frames;
+  while (!frames.empty()) {
+    bool isWhole = work.size() == run.target && work.size() == run.work.size() && work.size() >= least();
+    size_t count = isWhole ? work.size() : partOf(work.size()), pieces = std::min(std::max<size_t>(count, 1), work.size());
+    size_t taken = 0;  // of the frames: the work's, and the marks behind it
+    for (size_t met = 0; taken < frames.size(); ++taken) {
+      if (foldableOf(frames[taken].method) == Foldable::MARK) continue;
+      if (met++ == pieces) break;
+    }
+    if (count == 0 || !launch(run, work.first(pieces), frames.first(taken)))
+      for (const Frame& each : frames.first(taken)) execute(each);
+    run.lengths->cut(pieces);
+    work = work.subspan(pieces);
+    frames = frames.subspan(taken);
+  }
+}
+
+size_t Folding::least() const { return mode == FoldMode::ALWAYS ? leastForced : leastFolded; }
+
+size_t Folding::partOf(size_t work) const {
+  for (size_t length : cutLengths)
+    if (length <= work && length >= least()) return length;
+  return 0;
+}
+
+bool Folding::launch(Run& run, FoldedRun work, std::span<const Frame> frames) {
+  FoldedRunHints hints;
+  size_t period = run.lengths->period();
+  if (period > longestRun) hints.copies = static_cast<unsigned>(run.lengths->runsInPeriod()) + 1;
+  auto isLikeFirst = [&](const FoldedWork& each) { return each.shape == work.front().shape; };
+  hints.isNew = mode == FoldMode::AUTO && period == 0 && !std::ranges::all_of(work, isLikeFirst);
+  if (!on.gpu.folded.launch(run.stream, on.stream(run.stream), work, hints)) return false;
+  noteLaunched(run, work);
+  executeMarks(frames);
+  return true;
+}
+
+// What the frames' execution notes besides the driver's calls.
+void Folding::noteLaunched(const Run& run, FoldedRun work) {
+  for (const FoldedWork& each : work) {
+    if (auto* kernel = std::get_if<KernelWork>(&each.what)) {
+      on.gpu.launched(run.stream, kernel->function);
+      on.gpu.counts.folded += 1;
+      if (on.session.prints) on.noteLaunch();
+    } else if (auto* record = std::get_if<RecordWork>(&each.what)) {
+      on.eventTimes.recorded(record->event);
+    }
+  }
+}
+
+// Behind the run. A later record writes a higher number into the stream's word: then a mark has nothing to say any more.
+void Folding::executeMarks(std::span<const Frame> frames) {
+  auto lineOf = [](const Frame& frame) {
+    return frame.method == api::Method::streamMark ? api::FrameReader<api::Cuda::StreamMarkParams>(frame.words).getLine()
+                                                   : api::FrameReader<api::Cuda::EventRecordParams>(frame.words).getLine();
+  };
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].method != api::Method::streamMark) continue;
+    bool isPassed = std::ranges::any_of(frames.subspan(i + 1), [&](const Frame& later) {
+      bool writes = later.method == api::Method::eventRecord || later.method == api::Method::streamMark;
+      return writes && lineOf(later) == lineOf(frames[i]);
+    });
+    if (!isPassed) execute(frames[i]);
+  }
+}
+
+}  // namespace vgpu::stub

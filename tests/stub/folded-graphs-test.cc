@@ -1,0 +1,248 @@
+#include "stub/gpu/folded-graphs.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <deque>
+#include <list>
+#include <set>
+
+#include "vgpu/api/wire-value.h"
+
+using namespace vgpu::stub;
+namespace api = vgpu::api;
+
+namespace {
+
+// A driver that keeps graphs as names and counts; a GPU that is idle or busy as it is told.
+struct Fake {
+  unsigned made = 0, set = 0, launched = 0, alive = 0;
+  CUresult instantiate = CUDA_SUCCESS, update = CUDA_SUCCESS, launch = CUDA_SUCCESS;
+  std::vector<uint64_t> launches;  // executables, in order
+  std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
+  bool isBusy = false;
+  uint64_t next = 100;
+} fake;
+
+template <typename Handle>
+CUresult give(Handle* handle) {
+  *handle = vgpu::fromWire<Handle>(++fake.next);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI setKernel(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*) {
+  ++fake.set;
+  return fake.update;
+}
+CUresult CUDAAPI instantiate(CUgraphExec* executable, CUgraph, unsigned long long) {
+  if (fake.instantiate != CUDA_SUCCESS) return fake.instantiate;
+  ++fake.made;
+  ++fake.alive;
+  return give(executable);
+}
+CUresult CUDAAPI launch(CUgraphExec executable, CUstream) {
+  if (fake.launch != CUDA_SUCCESS) return fake.launch;
+  ++fake.launched;
+  fake.launches.push_back(vgpu::toWire(executable));
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI destroyExecutable(CUgraphExec) {
+  --fake.alive;
+  return CUDA_SUCCESS;
+}
+CUresult CUDAAPI query(CUstream) { return fake.isBusy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; }
+CUresult CUDAAPI write(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  fake.writes.push_back({address, value});
+  return CUDA_SUCCESS;
+}
+
+Driver fakeDriver() {
+  Driver driver;
+  driver.cuGraphCreate = [](CUgraph* graph, unsigned) { return give(graph); };
+  driver.cuGraphDestroy = [](CUgraph) { return CUDA_SUCCESS; };
+  driver.cuGraphAddKernelNode_v2 = [](CUgraphNode* node, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS*) {
+    return give(node);
+  };
+  driver.cuGraphExecKernelNodeSetParams_v2 = setKernel;
+  driver.cuGraphInstantiateWithFlags = instantiate;
+  driver.cuGraphLaunch = launch;
+  driver.cuGraphExecDestroy = destroyExecutable;
+  driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
+  driver.cuMemHostGetDevicePointer_v2 = [](CUdeviceptr* address, void* host, unsigned) {
+    *address = vgpu::toWire(host);
+    return CUDA_SUCCESS;
+  };
+  driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) { return give(stream); };
+  driver.cuEventCreate = [](CUevent* event, unsigned) { return give(event); };
+  driver.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  driver.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
+  driver.cuStreamQuery = query;
+  driver.cuStreamWriteValue64_v2 = write;
+  return driver;
+}
+
+struct Made {
+  Made() {
+    fake = {};
+    REQUIRE(progress.start() == CUDA_SUCCESS);
+    handles.add(api::Kind::STREAM, 1, 11);
+    handles.add(api::Kind::STREAM, 2, 12);
+  }
+  const Driver driver = fakeDriver();
+  HandleMap handles;
+  DeviceProgress progress{driver, handles};
+  Continuations later;
+  FoldedGraphs graphs{driver, progress, later};
+  std::list<std::vector<capnp::word>> contents;
+
+  // Kernels of one function with these parameters.
+  std::vector<FoldedWork> run(const std::vector<uint64_t>& parameters, uint64_t function = 7, uint64_t module = 70) {
+    std::vector<FoldedWork> made;
+    for (uint64_t parameter : parameters) {
+      auto& words = contents.emplace_back(2);
+      auto bytes = kj::arrayPtr(words.data(), words.size()).asBytes();
+      std::memcpy(bytes.begin(), &function, sizeof function);
+      std::memcpy(bytes.begin() + sizeof function, &parameter, sizeof parameter);
+      KernelWork kernel{};
+      kernel.function = function;
+      kernel.module = module;
+      made.push_back({kernel, kernelShape, kj::arrayPtr(words.data(), words.size()), parameter});
+    }
+    return made;
+  }
+  bool launch(const std::vector<FoldedWork>& work, uint64_t stream = 1, FoldedRunHints hints = {}) {
+    progress.used(stream);
+    return graphs.launch(stream, vgpu::fromWire<CUstream>(stream + 10), work, hints);
+  }
+  void pass() {
+    while (!fake.writes.empty()) {
+      auto [address, value] = fake.writes.front();
+      fake.writes.pop_front();
+      vgpu::fromWire<std::atomic<uint64_t>*>(address)->store(value);
+    }
+    later.poll(progress);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("work that comes again is launched by two graphs in turn, and nothing of them is set") {
+  Made made;
+  for (int i = 0; i < 6; ++i) CHECK(made.launch(made.run({1, 2, 3})));
+  CHECK(fake.made == 2);
+  CHECK(fake.set == 0);
+  CHECK(fake.launches[4] == fake.launches[2]);
+  CHECK(fake.launches[5] == fake.launches[3]);
+  CHECK(fake.launches[4] != fake.launches[5]);
+}
+
+TEST_CASE("of a run of the same shape only what differs is set") {
+  Made made;
+  made.launch(made.run({1, 2, 3}));
+  made.launch(made.run({1, 2, 3}));
+  CHECK(made.launch(made.run({1, 5, 3})));
+  CHECK(fake.made == 2);
+  CHECK(fake.set == 1);
+  CHECK(made.launch(made.run({9, 8, 7}, 6)));
+  CHECK(fake.set == 4);
+}
+
+TEST_CASE("parts of a long period have a graph each") {
+  Made made;
+  for (int i = 0; i < 5; ++i)
+    for (uint64_t part = 0; part < 3; ++part) CHECK(made.launch(made.run({part, part}), 1, {.copies = 4}));
+  CHECK(fake.made == 3);
+  CHECK(fake.set == 0);
+}
+
+TEST_CASE("a stream never shares a graph with another") {
+  Made made;
+  made.launch(made.run({1, 2}), 1);
+  made.launch(made.run({1, 2}), 2);
+  CHECK(fake.made == 2);
+}
+
+TEST_CASE("of a shape that may not come again a graph is made when it does") {
+  Made made;
+  CHECK(!made.launch(made.run({1, 2}), 1, {.isNew = true}));
+  CHECK(fake.made == 0);
+  CHECK(made.launch(made.run({3, 4}), 1, {.isNew = true}));
+}
+
+TEST_CASE("a graph ends before a module, a function or a stream that it names, or has named when it was made") {
+  for (auto kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::STREAM}) {
+    Made made;
+    made.launch(made.run({1}));
+    made.launch(made.run({1}));
+    made.launch(made.run({1}, 8, 80));
+    made.graphs.forget(kind, 99);
+    CHECK(fake.alive == 2);
+    made.graphs.forget(kind, kind == api::Kind::MODULE ? 70 : kind == api::Kind::FUNCTION ? 7 : 1);
+    CHECK(fake.alive == 0);
+    CHECK(made.launch(made.run({1}, 8, 80)));
+    CHECK(fake.alive == 1);
+  }
+}
+
+TEST_CASE("a graph that may be in flight is destroyed when the GPU is done, before what waits behind it") {
+  Made made;
+  fake.isBusy = true;
+  made.launch(made.run({1}));
+  made.graphs.forget(api::Kind::MODULE, 70);
+  CHECK(fake.alive == 1);
+  CHECK(made.graphs.hasRetired());
+  unsigned aliveAtUnload = 1;
+  uint64_t mark;
+  REQUIRE(made.progress.mark(mark) == CUDA_SUCCESS);
+  made.later.add(mark, [&](CUresult) { aliveAtUnload = fake.alive; });
+  made.pass();
+  CHECK(aliveAtUnload == 0);
+  CHECK(!made.graphs.hasRetired());
+}
+
+TEST_CASE("a run whose update the driver refuses is not launched, and its graph is used no more") {
+  Made made;
+  made.launch(made.run({1}));
+  made.launch(made.run({1}));
+  fake.update = CUDA_ERROR_NOT_SUPPORTED;
+  CHECK(!made.launch(made.run({2})));
+  CHECK(fake.launched == 2);
+  CHECK(fake.alive == 1);
+  fake.update = CUDA_SUCCESS;
+  CHECK(made.launch(made.run({2})));
+}
+
+TEST_CASE("a shape whose updates are always refused is given up") {
+  Made made;
+  fake.update = CUDA_ERROR_NOT_SUPPORTED;
+  for (uint64_t i = 0; i < 100; ++i) made.launch(made.run({i}));
+  CHECK(fake.made < 20);
+}
+
+TEST_CASE("without memory for a graph all are dropped, and none is made for a while") {
+  Made made;
+  made.launch(made.run({1}));
+  fake.instantiate = CUDA_ERROR_OUT_OF_MEMORY;
+  CHECK(!made.launch(made.run({1, 2})));
+  CHECK(fake.alive == 0);
+  fake.instantiate = CUDA_SUCCESS;
+  CHECK(!made.launch(made.run({1})));
+  for (int i = 0; i < 2000; ++i) made.launch(made.run({1}));
+  CHECK(fake.alive == 2);
+}
+
+TEST_CASE("the graphs of many shapes take bounded memory") {
+  Made made;
+  std::vector<uint64_t> parameters;
+  for (uint64_t length = 1; length <= 64; ++length) {
+    parameters.push_back(length);
+    for (uint64_t stream = 1; stream <= 2; ++stream)
+      for (int i = 0; i < 4; ++i) made.launch(made.run(parameters), stream, {.copies = 4});
+  }
+  CHECK(made.launch(made.run(parameters)));
+  CHECK(fake.alive < fake.made);
+  CHECK(fake.alive <= 8192);
+  CHECK(made.graphs.dropAll());
+  CHECK(fake.alive == 0);
+  CHECK(!made.graphs.dropAll());
+}

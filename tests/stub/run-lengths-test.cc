@@ -1,0 +1,84 @@
+#include "stub/gpu/run-lengths.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace vgpu::stub;
+
+namespace {
+
+// Gives the work to `lengths` in the runs that it asks for; their lengths.
+std::vector<size_t> cutsOf(RunLengths& lengths, const std::vector<uint64_t>& work) {
+  std::vector<size_t> cuts;
+  for (size_t done = 0; done < work.size();) {
+    size_t next = std::min(lengths.next(), work.size() - done);
+    for (size_t i = 0; i < next; ++i) lengths.add(work[done + i]);
+    lengths.cut(next);
+    cuts.push_back(next);
+    done += next;
+  }
+  return cuts;
+}
+
+std::vector<uint64_t> repeated(std::vector<uint64_t> period, size_t times) {
+  std::vector<uint64_t> work;
+  for (size_t i = 0; i < times; ++i) work.insert(work.end(), period.begin(), period.end());
+  return work;
+}
+
+std::vector<uint64_t> numbers(uint64_t first, size_t count) {
+  std::vector<uint64_t> work;
+  for (uint64_t i = 0; i < count; ++i) work.push_back((first + i) * 0x9e37'79b9'7f4a'7c15);
+  return work;
+}
+
+}  // namespace
+
+TEST_CASE("work that never comes again is cut into the longest runs") {
+  RunLengths lengths;
+  for (size_t cut : cutsOf(lengths, numbers(1, 64 * 20))) CHECK(cut == 64);
+  CHECK(lengths.period() == 0);
+}
+
+TEST_CASE("work with a period is cut into whole periods, as many as fit") {
+  for (auto [period, cut] : {std::pair<size_t, size_t>{50, 50}, {10, 60}, {1, 64}, {33, 33}, {64, 64}}) {
+    CAPTURE(period);
+    RunLengths lengths;
+    auto cuts = cutsOf(lengths, repeated(numbers(1, period), 2000 / period));
+    CHECK(lengths.period() == period);
+    CHECK(cuts[cuts.size() - 2] == cut);
+  }
+}
+
+TEST_CASE("a period longer than a run is cut into equal runs, in the same places each time") {
+  RunLengths lengths;
+  auto cuts = cutsOf(lengths, repeated(numbers(1, 300), 10));
+  CHECK(lengths.period() == 300);
+  CHECK(lengths.runsInPeriod() == 5);
+  for (size_t i = cuts.size() - 12; i + 2 < cuts.size(); ++i) CHECK(cuts[i] == 60);
+}
+
+TEST_CASE("what repeats within a period does not hide the period") {
+  RunLengths lengths;
+  std::vector<uint64_t> period = {7, 7, 7, 9, 7, 7, 8};
+  cutsOf(lengths, repeated(period, 20));
+  CHECK(lengths.period() == 7);
+}
+
+TEST_CASE("a period that is broken is given up, and found again") {
+  RunLengths lengths;
+  cutsOf(lengths, repeated(numbers(1, 20), 10));
+  REQUIRE(lengths.period() == 20);
+  cutsOf(lengths, numbers(1000, 1));
+  CHECK(lengths.period() == 0);
+  cutsOf(lengths, repeated(numbers(1, 20), 3));
+  CHECK(lengths.period() == 20);
+}
+
+TEST_CASE("runs that were cut elsewhere make a run longer than a period no shorter") {
+  RunLengths lengths;
+  cutsOf(lengths, repeated(numbers(1, 50), 10));
+  lengths.cut(13);
+  CHECK(lengths.next() == 50);
+}

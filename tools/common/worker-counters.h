@@ -1,0 +1,14 @@
+// What a worker counts, in memory that it shares with its daemon.
+#pragma once
+
+#include "vgpu/store/image-counters.h"
+#include "vgpu/wire/launch-counters.h"
+
+namespace vgpu {
+
+struct WorkerCounters {
+  ImageCounters images;
+  LaunchCounters launches;
+};
+
+}  // namespace vgpu
