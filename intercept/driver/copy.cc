@@ -19,22 +19,20 @@ CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, C
   return CUDA_SUCCESS;
 }
 
-BoxEnd destinationOf(const CUDA_MEMCPY3D& copy) {
+CopyEnd destinationOf(const CUDA_MEMCPY3D& copy) {
   if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return {.array = toWire(copy.dstArray), .x = copy.dstXInBytes, .row = copy.dstY, .slice = copy.dstZ};
-  MemoryRows rows{copy.dstMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.dstHost) : copy.dstDevice, copy.dstPitch,
-                  copy.dstPitch * copy.dstHeight};
-  rows.address = rows.at(copy.dstXInBytes, copy.dstY, copy.dstZ);
-  return {.memory = rows};
+    return CopyEnd::array(toWire(copy.dstArray), copy.dstXInBytes, copy.dstY, copy.dstZ);
+  uint64_t address = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.dstHost) : copy.dstDevice;
+  uint64_t slice = copy.dstPitch * copy.dstHeight;
+  return CopyEnd::memory(address + copy.dstZ * slice + copy.dstY * copy.dstPitch + copy.dstXInBytes, copy.dstPitch, slice);
 }
 
-BoxEnd sourceOf(const CUDA_MEMCPY3D& copy) {
+CopyEnd sourceOf(const CUDA_MEMCPY3D& copy) {
   if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
-    return {.array = toWire(copy.srcArray), .x = copy.srcXInBytes, .row = copy.srcY, .slice = copy.srcZ};
-  MemoryRows rows{copy.srcMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.srcHost) : copy.srcDevice, copy.srcPitch,
-                  copy.srcPitch * copy.srcHeight};
-  rows.address = rows.at(copy.srcXInBytes, copy.srcY, copy.srcZ);
-  return {.memory = rows};
+    return CopyEnd::array(toWire(copy.srcArray), copy.srcXInBytes, copy.srcY, copy.srcZ);
+  uint64_t address = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? toWire(copy.srcHost) : copy.srcDevice;
+  uint64_t slice = copy.srcPitch * copy.srcHeight;
+  return CopyEnd::memory(address + copy.srcZ * slice + copy.srcY * copy.srcPitch + copy.srcXInBytes, copy.srcPitch, slice);
 }
 
 // The fields that every form of the description has.
@@ -88,10 +86,10 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     uint64_t stream = toWire(hStream);
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    BoxEnd destination = destinationOf(*copy), source = sourceOf(*copy);
+    CopyEnd destination = destinationOf(*copy), source = sourceOf(*copy);
     bool pitched = copy->Height > 1 || copy->Depth > 1;
-    for (const BoxEnd* end : {&destination, &source})
-      if (pitched && end->array == 0 && end->memory.pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    for (const CopyEnd* end : {&destination, &source})
+      if (pitched && !end->isArray() && end->pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
     CUresult result =
         copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
     if (completion == Completion::asynchronous) return result;
@@ -118,11 +116,11 @@ CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completio
   return copy3D(&deep, stream, completion);
 }
 
-CUresult copyRow(const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, CUstream hStream, Completion completion) {
+CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t bytes, CUstream hStream, Completion completion) {
   return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
     if (completion == Completion::asynchronous) return result;
-    auto isDevice = [&](const BoxEnd& end) { return end.array != 0 || isOnDevice(thread, end.memory.address); };
+    auto isDevice = [&](const CopyEnd& end) { return end.isArray() || isOnDevice(thread, end.address()); };
     return blockingCopyEnded(thread, stream, isDevice(destination) && isDevice(source), result);
   });
 }

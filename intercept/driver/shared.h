@@ -5,7 +5,6 @@
 
 #include "intercept/driver/context-reset.h"
 #include "intercept/driver/occupancy.h"
-#include "intercept/session/copy/box.h"
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
 
@@ -37,9 +36,9 @@ CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completio
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Completion completion);
 CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion completion);
 // A row's worth of bytes from or to an array.
-CUresult copyRow(const BoxEnd& destination, const BoxEnd& source, uint64_t bytes, CUstream stream, Completion completion);
-inline BoxEnd inArray(CUarray array, uint64_t offset) { return {.array = toWire(array), .x = offset}; }
-inline BoxEnd inMemory(uint64_t address) { return {.memory = {address, 0, 0}}; }
+CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t bytes, CUstream stream, Completion completion);
+inline CopyEnd inArray(CUarray array, uint64_t offset) { return CopyEnd::array(toWire(array), offset); }
+inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
 
 // ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);

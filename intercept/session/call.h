@@ -95,15 +95,15 @@ class CallBase {
 // Words that a Data list of `bytes` adds to a frame; a text has a byte more than it has characters.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
 
-template <typename Params>
+// `Builder`: of the whole frame, or of a part of it.
+template <typename Params, typename Builder = api::FrameBuilder<Params>>
 class Call : public CallBase {
  public:
   // `extraWords`: of the Data lists that the parameters will hold.
   Call(Target target, api::Method method, uint64_t extraWords = 0, Waiter* lent = nullptr, bool inside = false)
-      : CallBase(target, method, api::FrameBuilder<Params>::words + extraWords, lent, inside),
-        params(space()) {}
+      : CallBase(target, method, Builder::words + extraWords, lent, inside), params(space()) {}
 
-  api::FrameBuilder<Params>* operator->() { return &params; }
+  Builder* operator->() { return &params; }
 
   // Sets the parameter `stream`, in which this frame is work.
   void setStream(uint64_t stream) {
@@ -118,7 +118,7 @@ class Call : public CallBase {
   }
 
  private:
-  api::FrameBuilder<Params> params;
+  Builder params;
 };
 
 }  // namespace vgpu::client

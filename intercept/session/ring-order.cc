@@ -14,19 +14,34 @@ CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_
 
 namespace {
 
-uint32_t deviceBit(Session& session, uint64_t address) {
-  if (inDeviceArenas(address)) return 1u << (address - deviceArenaBase) / deviceArenaBytes;
-  if (inHostArena(address)) return 0;
-  auto variable = session.variables.at(address);
-  return variable ? 1u << handleDevice(variable->module) : 0;
+template <typename Order>
+CUresult forTouched(Session& session, uint32_t touched, Order order) {
+  for (unsigned other = 0; other < session.devices.size(); ++other)
+    if ((touched >> other & 1) != 0)
+      if (CUresult error = order(other)) return error;
+  return CUDA_SUCCESS;
 }
+
+uint64_t headOf(Session& session, unsigned device) { return session.segment.ring(device).head.load(std::memory_order_acquire); }
 
 }  // namespace
 
-uint32_t devicesOf(Session& session, uint64_t destination, uint64_t source) {
-  if (session.devices.size() == 1) return 0;
-  uint32_t known = (1u << session.devices.size()) - 1;
-  return (deviceBit(session, destination) | deviceBit(session, source)) & known;
+CUresult orderBehindAll(Thread& thread, unsigned device, uint32_t touched) {
+  return forTouched(thread.session, touched,
+                    [&](unsigned other) { return orderBehind(thread, device, other, headOf(thread.session, other)); });
+}
+
+CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device) {
+  return forTouched(thread.session, touched,
+                    [&](unsigned other) { return orderBehind(thread, other, device, headOf(thread.session, device)); });
+}
+
+uint32_t deviceBit(Session& session, uint64_t address) {
+  const uint32_t known = (1u << session.devices.size()) - 1;
+  if (inDeviceArenas(address)) return (1u << (address - deviceArenaBase) / deviceArenaBytes) & known;
+  if (inHostArena(address)) return 0;
+  auto variable = session.variables.at(address);
+  return variable ? 1u << handleDevice(variable->module) & known : 0;
 }
 
 }  // namespace vgpu::client

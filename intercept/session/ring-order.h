@@ -14,26 +14,26 @@ namespace vgpu::client {
 // is sent if these have been executed. CUDA_SUCCESS, or the error of a lost session.
 CUresult orderBehind(Thread& thread, unsigned waiting, unsigned awaited, uint64_t position);
 
-// A bit for each device in whose memory one of these addresses is; none for memory of the host.
-uint32_t devicesOf(Session& session, uint64_t destination, uint64_t source);
+// A bit for the device in whose memory that address is; none for memory of the host, and if there is one device.
+uint32_t deviceBit(Session& session, uint64_t address);
+inline uint32_t devicesOf(Session& session, uint64_t address) {
+  return session.devices.size() == 1 ? 0 : deviceBit(session, address);
+}
+
+// What acrossRings() sends before and after: each other device has a bit in `touched`.
+CUresult orderBehindAll(Thread& thread, unsigned device, uint32_t touched);
+CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device);
 
 // Runs `copy`, which sends frames to `device` that use memory of the devices `touched` (a bit each): behind all that was sent to
 // these before, and before all that is sent to them after.
 template <typename Copy>
 CUresult acrossRings(Thread& thread, unsigned device, uint32_t touched, Copy&& copy) {
   touched &= ~(1u << device);
-  if (touched == 0) [[likely]] return copy();
-  Session& session = thread.session;
-  auto forTouched = [&](auto&& order) -> CUresult {
-    for (unsigned other = 0; other < session.devices.size(); ++other)
-      if ((touched >> other & 1) != 0)
-        if (CUresult error = order(other)) return error;
-    return CUDA_SUCCESS;
-  };
-  auto head = [&](unsigned of) { return session.segment.ring(of).head.load(std::memory_order_acquire); };
-  if (CUresult error = forTouched([&](unsigned other) { return orderBehind(thread, device, other, head(other)); })) return error;
+  if (touched != 0) [[unlikely]]
+    if (CUresult error = orderBehindAll(thread, device, touched)) return error;
   CUresult result = copy();
-  CUresult after = forTouched([&](unsigned other) { return orderBehind(thread, other, device, head(device)); });
+  if (touched == 0) [[likely]] return result;
+  CUresult after = orderAllBehind(thread, touched, device);
   return result != CUDA_SUCCESS ? result : after;
 }
 

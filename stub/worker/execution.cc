@@ -4,7 +4,6 @@
 
 #include "stub/worker/dispatch.h"
 #include "stub/worker/kinds/kind.h"
-#include "vgpu/api/effects.h"
 
 namespace vgpu::stub {
 
@@ -41,6 +40,7 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
                             Reply& reply) try {
   frameSequence = position + 1;
   frameSlot = slot;
+  frameRoute = api::infoOf(method).route;
   if (gpu.isEnded() && !isOfRings(method)) return gpu.progress.fault();
   if (session.hostLeases.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = session.hostLeases.registerAll()) return error;

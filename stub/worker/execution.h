@@ -23,6 +23,7 @@
 #include "stub/worker/kinds/texture-handles.h"
 #include "stub/worker/reply.h"
 #include "stub/worker/session-state.h"
+#include "vgpu/api/effects.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
 
@@ -85,6 +86,8 @@ class Execution {
   // While a frame is executed: whose it is.
   uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
+  // Whether a call waits on that slot until the GPU has come to this place of the stream.
+  bool isSignalled() const { return frameRoute == api::Route::SIGNAL; }
   const Segment& shared() const { return session.shared(); }
 
   // Lets the GPU write `value` into a line of the segment once everything before it in `stream` is done.
@@ -115,6 +118,7 @@ class Execution {
   Gpu::LaunchCounts published;
   uint64_t frameSequence = 0;
   uint32_t frameSlot = 0;
+  api::Route frameRoute = api::Route::POST;
 };
 
 }  // namespace vgpu::stub

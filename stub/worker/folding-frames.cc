@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "stub/gpu/folded-graph.h"
+#include "vgpu/api/place.h"
 
 namespace vgpu::stub {
 
@@ -34,10 +35,15 @@ std::optional<bool> isOnHost(Execution& on, uint64_t address, uint64_t bytes) {
   return std::nullopt;
 }
 
-bool readCopy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, FoldedWork& work) {
-  auto to = isOnHost(on, p.getDestination(), p.getBytes()), from = isOnHost(on, p.getSource(), p.getBytes());
+// A row between addresses.
+bool readCopy(Execution& on, const api::FrameReader<api::Cuda::Copy3dParams>& p, FoldedWork& work) {
+  api::Place target(p.getTo()), source(p.getFrom());
+  if (target.type() != api::PlaceType::ADDRESS || source.type() != api::PlaceType::ADDRESS) return false;
+  if (p.getHeight() > 1 || p.getDepth() > 1) return false;
+  uint64_t bytes = p.getWidth();
+  auto to = isOnHost(on, target.value(), bytes), from = isOnHost(on, source.value(), bytes);
   if (!to || !from) return false;
-  work.what = CopyWork{p.getDestination(), p.getSource(), p.getBytes()};
+  work.what = CopyWork{target.value(), source.value(), bytes};
   work.shape = copyShape(*to, *from);
   return true;
 }
@@ -67,7 +73,7 @@ bool readRecord(Execution& on, const Frame& frame, FoldedWork& work) {
 bool readWhat(Execution& on, const Frame& frame, FoldedWork& work) {
   switch (frame.method) {
     case Method::launchKernel: return readKernel(on, api::FrameReader<api::Cuda::LaunchKernelParams>(frame.words), work);
-    case Method::copy: return readCopy(on, api::FrameReader<api::Cuda::CopyParams>(frame.words), work);
+    case Method::copy3d: return readCopy(on, api::FrameReader<api::Cuda::Copy3dParams>(frame.words), work);
     case Method::fill: return readFill(on, api::FrameReader<api::Cuda::FillParams>(frame.words), work);
     case Method::eventRecord: return readRecord(on, frame, work);
     default: return false;
@@ -79,7 +85,7 @@ bool readWhat(Execution& on, const Frame& frame, FoldedWork& work) {
 Foldable foldableOf(Method method) {
   switch (method) {
     case Method::launchKernel:
-    case Method::copy:
+    case Method::copy3d:
     case Method::fill:
     case Method::eventRecord: return Foldable::WORK;
     case Method::streamMark: return Foldable::MARK;
@@ -91,7 +97,7 @@ Foldable foldableOf(Method method) {
 uint64_t streamOf(const Frame& frame) {
   switch (frame.method) {
     case Method::launchKernel: return api::FrameReader<api::Cuda::LaunchKernelParams>(frame.words).getStream();
-    case Method::copy: return api::FrameReader<api::Cuda::CopyParams>(frame.words).getStream();
+    case Method::copy3d: return api::FrameReader<api::Cuda::Copy3dParams>(frame.words).getStream();
     case Method::fill: return api::FrameReader<api::Cuda::FillParams>(frame.words).getStream();
     case Method::eventRecord: return api::FrameReader<api::Cuda::EventRecordParams>(frame.words).getStream();
     case Method::streamMark: return api::FrameReader<api::Cuda::StreamMarkParams>(frame.words).getStream();

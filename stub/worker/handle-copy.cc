@@ -1,50 +1,49 @@
-// By hand: bytes between the host's side and the device. Every address is checked against what
-// the session owns: the worker's process holds nothing else worth reading, but a copy must not become a probe of it.
+// By hand: copies (copy.h) and fills.
+#include <optional>
+
 #include "cuda-handlers.h"
+#include "stub/worker/copy.h"
+#include "vgpu/api/place.h"
 
 namespace vgpu::stub {
 
-CUresult copyInline(Execution& on, const api::FrameReader<api::Cuda::CopyInlineParams>& p, Reply&) {
-  auto data = p.getData();
-  if (!on.ownsMemory(p.getDestination(), data.size())) return CUDA_ERROR_INVALID_VALUE;
-  return on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), data.begin(), data.size(), on.stream(p.getStream()));
-}
+namespace {
 
-CUresult copyFromSlab(Execution& on, const api::FrameReader<api::Cuda::CopyFromSlabParams>& p, Reply&) {
-  if (p.getSlab() >= slabCount || p.getBytes() > slabBytes) return CUDA_ERROR_INVALID_VALUE;
-  CUstream stream = on.stream(p.getStream());
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
-  if (on.ownsMemory(p.getDestination(), p.getBytes()))
-    result = on.driver.cuMemcpyHtoDAsync_v2(p.getDestination(), on.shared().slab(p.getSlab()), p.getBytes(), stream);
-  CUresult freed = result == CUDA_SUCCESS ? on.freeSlabAfter(stream, p.getSlab()) : result;
-  if (freed != CUDA_SUCCESS) on.shared().slabState(p.getSlab()).busy.store(0, std::memory_order_release);
-  return result;
-}
+// The slab that a frame's bytes come from, which the program has lent: given back when the GPU has read it, or at once if it
+// never will.
+class SourceSlab {
+ public:
+  SourceSlab(Execution& on, api::Place source) : on(on) {
+    if (source.type() == api::PlaceType::SLAB && source.value() < slabCount) slab = static_cast<uint32_t>(source.value());
+  }
+  ~SourceSlab() {
+    if (slab) on.shared().slabState(*slab).busy.store(0, std::memory_order_release);
+  }
+  SourceSlab(const SourceSlab&) = delete;
+  SourceSlab& operator=(const SourceSlab&) = delete;
 
-CUresult copyToSlab(Execution& on, const api::FrameReader<api::Cuda::CopyToSlabParams>& p, Reply& reply) {
-  if (p.getSlab() >= slabCount || p.getBytes() > slabBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
-    return CUDA_ERROR_INVALID_VALUE;
+  CUresult giveBackBehind(CUstream stream) {
+    CUresult result = slab ? on.freeSlabAfter(stream, *slab) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) slab.reset();
+    return result;
+  }
+
+ private:
+  Execution& on;
+  std::optional<uint32_t> slab;
+};
+
+}  // namespace
+
+// Posted, and as copy3dBack waited for.
+CUresult copy3d(Execution& on, const CopyFrame& p, Reply& reply) {
+  SourceSlab slab(on, api::Place(p.getFrom()));
   CUstream stream = on.stream(p.getStream());
-  auto* slab = on.shared().slab(p.getSlab());
-  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(slab, p.getSource(), p.getBytes(), stream)) return error;
+  if (CUresult error = issueCopy(on, p, stream)) return error;
+  if (CUresult error = slab.giveBackBehind(stream)) return error;
+  if (!on.isSignalled()) return CUDA_SUCCESS;
   reply.leaveToGpu();
   return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.sequence());
-}
-
-CUresult copyToSlot(Execution& on, const api::FrameReader<api::Cuda::CopyToSlotParams>& p, Reply& reply) {
-  if (on.slotIndex() >= replyCount || p.getBytes() > replyBytes || !on.ownsMemory(p.getSource(), p.getBytes()))
-    return CUDA_ERROR_INVALID_VALUE;
-  CUstream stream = on.stream(p.getStream());
-  std::byte* into = on.shared().reply(on.slotIndex());
-  if (CUresult error = on.driver.cuMemcpyDtoHAsync_v2(into, p.getSource(), p.getBytes(), stream)) return error;
-  reply.leaveToGpu();
-  return on.signal(stream, on.shared().slot(on.slotIndex()).done, on.sequence());
-}
-
-CUresult copy(Execution& on, const api::FrameReader<api::Cuda::CopyParams>& p, Reply&) {
-  if (!on.ownsMemory(p.getDestination(), p.getBytes()) || !on.ownsMemory(p.getSource(), p.getBytes()))
-    return CUDA_ERROR_INVALID_VALUE;
-  return on.driver.cuMemcpyAsync(p.getDestination(), p.getSource(), p.getBytes(), on.stream(p.getStream()));
 }
 
 CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Reply&) {

@@ -84,14 +84,6 @@ RecordedFrame fill(uint64_t address, uint32_t value, uint64_t bytes) {
   });
 }
 
-RecordedFrame copyFromSlab(uint64_t destination, uint32_t slab, uint32_t bytes) {
-  return makeFrame<api::Cuda::CopyFromSlabParams>(0, api::Method::copyFromSlab, 0, [&](auto p) {
-    p.setDestination(destination);
-    p.setSlab(slab);
-    p.setBytes(bytes);
-  });
-}
-
 RecordedFrame moduleVariable(uint64_t variable, const char* name) {
   return makeFrame<api::Cuda::ModuleVariableParams>(0, api::Method::moduleVariable, 0, [&](auto p) {
     p.setVariable(variable);
@@ -252,18 +244,15 @@ void TestSession::commit() {
 }
 
 uint32_t TestSession::readWord(uint64_t address) {
-  require(makeFrame<api::Cuda::CopyToSlabParams>(0, api::Method::copyToSlab, 0, [&](auto p) {
-    p.setSource(address);
-    p.setSlab(60);
-    p.setBytes(4);
-  }));
+  require(copy3dBack(api::Place::slab(60), api::Place::address(address), 4));
   uint32_t word;
   std::memcpy(&word, mapped->slab(60), 4);
   return word;
 }
 
 // The first word of results lies behind the root pointer.
-bool TestSession::firstResult() { return mapped->reply(slotIndex)[8] != std::byte{0}; }
+const std::byte* TestSession::reply() const { return mapped->reply(slotIndex); }
+bool TestSession::firstResult() { return reply()[8] != std::byte{0}; }
 
 std::vector<std::byte> TestSession::program() const {
   std::byte* slabs = mapped->base() + SegmentLayout::slabs;
@@ -302,7 +291,7 @@ void buildAndStop(TestSession& session, stub::Worker& worker) {
   session.post(add(counters, 7, stream));
   std::memset(session.segment().slab(2), 0x33, 64);
   session.segment().slabState(2).busy = 1;
-  session.post(copyFromSlab(large + 64, 2, 64));
+  session.post(copy3d(api::Place::address(large + 64), api::Place::slab(2), 64));
   session.post(makeFrame<api::Cuda::StreamDestroyParams>(0, api::Method::streamDestroy, 0,
                                                          [](auto p) { p.setHStream(stream); }));
   session.post(memFree(0, gone));

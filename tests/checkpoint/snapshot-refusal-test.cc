@@ -124,6 +124,8 @@ TEST_CASE("a call that has another name or other fields in this build, or is non
     for (auto& row : methods)
       if (row[0] == static_cast<unsigned>(api::Method::streamCreate)) row[1] = "streamCreate(phStream u64, flags u32)";
   }, number + " is streamCreate(phStream u64, flags u32) in the snapshot and " + ours + " in this build");
+  refused([](auto& methods) { methods.push_back({68, "copyInline(destination u64, stream u64, data bytes)"}); },
+          "68 is copyInline(destination u64, stream u64, data bytes) in the snapshot and no call");
   refused([](auto& methods) { methods.push_back({65000, "graphLaunch(graph u64)"}); }, "65000 is graphLaunch(graph u64) in the snapshot and no call");
   saved.finish();
 }

@@ -131,11 +131,9 @@ TEST_CASE("calls that wait for those of another ring are pending at a barrier, a
   CHECK(session.inWorker([&](stub::Worker& worker) {
     proceed(worker, restore(worker, path, nullptr));
     session.require(synchronize());  // in the first ring
-    session.require(makeFrame<api::Cuda::CopyToSlabParams>(0, api::Method::copyToSlab, 1, [&](auto& p) {
-      p.setSource(memory);
-      p.setSlab(60);
-      p.setBytes(4);
-    }));
+    auto fetch = copy3dBack(api::Place::slab(60), api::Place::address(memory), 4);
+    fetch.device = 1;
+    session.require(std::move(fetch));
     KJ_REQUIRE(session.segment().slab(60)[3] == stamp);
   }, "devices=2") == "");
 }

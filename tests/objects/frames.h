@@ -8,6 +8,7 @@
 
 #include "../scratch-directory.h"
 #include "cuda-frames.h"
+#include "vgpu/api/place.h"
 #include "vgpu/objects/object-list.h"
 
 namespace vgpu::test {
@@ -69,6 +70,23 @@ inline RecordedFrame ctxSetLimit(uint64_t position, uint8_t device, unsigned lim
     p.setLimit(limit);
     p.setValue(value);
   });
+}
+
+// A copy that is posted, or as copy3dBack waited for; `more` sets what else it has.
+template <typename More>
+RecordedFrame copy3d(api::Method method, api::Place to, api::Place from, uint64_t width, More more) {
+  return makeFrame<api::Cuda::Copy3dParams>(0, method, 0, [&](auto& p) {
+    p.setTo(to.number());
+    p.setFrom(from.number());
+    p.setWidth(width);
+    more(p);
+  });
+}
+inline RecordedFrame copy3d(api::Place to, api::Place from, uint64_t width, uint64_t height = 0, uint64_t depth = 0) {
+  return copy3d(api::Method::copy3d, to, from, width, [&](auto& p) { p.setHeight(height), p.setDepth(depth); });
+}
+inline RecordedFrame copy3dBack(api::Place to, api::Place from, uint64_t width, uint64_t height = 0, uint64_t depth = 0) {
+  return copy3d(api::Method::copy3dBack, to, from, width, [&](auto& p) { p.setHeight(height), p.setDepth(depth); });
 }
 
 inline std::vector<ObjectRecord> readAll(const std::string& directory) {

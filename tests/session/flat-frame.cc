@@ -11,6 +11,7 @@
 #include "cuda-frames.capnp.h"
 #include "cuda-frames.h"
 #include "cuda-methods.h"
+#include "intercept/session/copy/frame.h"
 
 using namespace vgpu;
 
@@ -99,6 +100,39 @@ TEST_CASE("of several Data lists each lies behind the one before, in a frame and
   REQUIRE(read.getSharedBytes().size() == 3);
   CHECK(read.getBlockSizes()[2] == 96);
   CHECK(read.getSharedBytes()[2] == 3);
+}
+
+TEST_CASE("a part of a frame is as long as what it has, and is read as the whole with zeros behind") {
+  using Whole = api::Cuda::Copy3dParams;
+  std::vector<capnp::word> space;
+  api::FramePart<Whole, 2, 1> part(space);
+  CHECK(decltype(part)::words == 4);
+  part.setTo(7);
+  part.setStream(9);
+  part.setData(kj::StringPtr("abc").asBytes());
+  CHECK(space.size() == 5);
+  kj::ArrayPtr<const capnp::word> segment(space.data(), space.size());
+  api::FrameReader<Whole> flat(segment);
+  capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
+  auto standard = message.getRoot<schema::Copy3dParams>();
+  auto check = [](auto& frame) {
+    CHECK(frame.getTo() == 7);
+    CHECK(frame.getStream() == 9);
+    CHECK(frame.getFrom() == 0);
+    CHECK(frame.getWidth() == 0);
+    CHECK(frame.getFromZ() == 0);
+    REQUIRE(frame.getData().size() == 3);
+    CHECK(frame.getData()[2] == 'c');
+  };
+  check(flat);
+  check(standard);
+}
+
+TEST_CASE("a small copy's frame is one line of 64 bytes") {
+  constexpr uint64_t header = sizeof(FrameHeader), word = sizeof(capnp::word);
+  CHECK(header + (client::InlineCopy::words + client::dataWords(8)) * word == frameUnit);
+  CHECK(header + client::RowCopy::words * word == frameUnit);
+  CHECK(header + client::BoxCopy::words * word <= 3 * frameUnit);
 }
 
 TEST_CASE("data for which a frame has no space is refused before it is written") {

@@ -22,27 +22,16 @@ void post(const Segment& segment, const RecordedFrame& frame, uint16_t slot = 3)
   writer.publish(place, frame.method, slot);
 }
 
-RecordedFrame copyFromSlab(uint32_t slab, uint32_t bytes) {
-  return makeFrame<api::Cuda::CopyFromSlabParams>(0, api::Method::copyFromSlab, 0, [&](auto p) {
+constexpr api::Place memory = api::Place::address(4096);
+
+RecordedFrame fromSlab(uint32_t slab, uint64_t width, uint64_t height = 0, uint64_t depth = 0) {
+  return copy3d(memory, api::Place::slab(slab), width, height, depth);
+}
+
+RecordedFrame blobWrite(uint32_t slab, uint32_t bytes) {
+  return makeFrame<api::Cuda::BlobWriteParams>(0, api::Method::blobWrite, 0, [&](auto p) {
     p.setSlab(slab);
     p.setBytes(bytes);
-  });
-}
-
-RecordedFrame copyBoxFromSlab(uint32_t slab, uint64_t widthBytes, uint64_t height, uint64_t depth) {
-  return makeFrame<api::Cuda::CopyBoxFromSlabParams>(0, api::Method::copyBoxFromSlab, 0, [&](auto p) {
-    p.setSlab(slab);
-    p.setWidthBytes(widthBytes);
-    p.setHeight(height);
-    p.setDepth(depth);
-  });
-}
-
-RecordedFrame copyBoxToSlab(uint32_t slab) {
-  return makeFrame<api::Cuda::CopyBoxToSlabParams>(0, api::Method::copyBoxToSlab, 0, [&](auto p) {
-    p.setSlab(slab);
-    p.setWidthBytes(100);
-    p.setHeight(3);
   });
 }
 
@@ -84,8 +73,8 @@ std::vector<std::string> framesFrom(const Segment& segment, uint64_t position) {
 TEST_CASE("the pending of a ring executes in another segment as it would have here") {
   Ring ring;
   for (uint64_t i = 0; i < 50; i++) post(ring.segment, memAlloc(0, 4096 * i), static_cast<uint16_t>(i));
-  post(ring.segment, copyFromSlab(7, 1000));
-  post(ring.segment, copyFromSlab(7, 500));
+  post(ring.segment, fromSlab(7, 1000));
+  post(ring.segment, fromSlab(7, 500));
   auto content = randomBytes(slabBytes, 1);
   std::memcpy(ring.segment.slab(7), content.data(), content.size());
   ring.segment.slabState(7).busy = 1;
@@ -113,20 +102,26 @@ TEST_CASE("the pending of a ring executes in another segment as it would have he
   CHECK(framesFrom(other, pending.rings[0].head).size() == 1);
 }
 
-TEST_CASE("the slabs of copied boxes go with the pending calls") {
+TEST_CASE("the slabs that a frame names go with the pending calls, with the bytes that it reads") {
   Ring ring;
-  post(ring.segment, copyBoxFromSlab(9, 50, 3, 2));
-  post(ring.segment, copyBoxFromSlab(11, 50, 3, 0));  // one slice
-  post(ring.segment, copyBoxToSlab(10));
+  post(ring.segment, fromSlab(9, 50, 3, 2));
+  post(ring.segment, fromSlab(11, 50, 3, 0));  // one slice
+  post(ring.segment, blobWrite(12, 70));
+  post(ring.segment, copy3d(memory, memory, 80));  // names none
+  post(ring.segment, copy3dBack(api::Place::slab(10), memory, 100, 3));
   auto content = randomBytes(slabBytes, 2);
-  for (uint32_t slab : {9, 11}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
+  for (uint32_t slab : {9, 11, 12}) std::memcpy(ring.segment.slab(slab), content.data(), content.size());
   Segment other{Segment::create()};
-  putBack(decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)))), other);
+  PendingCalls pending = decodePendingCalls(encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier))));
+  CHECK(pending.slabs.size() == 4);
+  putBack(pending, other);
   CHECK(other.slabState(9).busy == 1);
   CHECK(std::memcmp(other.slab(9), content.data(), 300) == 0);
   CHECK(other.slab(9)[300] == std::byte{0});
   CHECK(std::memcmp(other.slab(11), content.data(), 150) == 0);
   CHECK(other.slab(11)[150] == std::byte{0});
+  CHECK(std::memcmp(other.slab(12), content.data(), 70) == 0);
+  CHECK(other.slab(12)[70] == std::byte{0});
   CHECK(other.slabState(10).busy == 1);
 }
 
@@ -197,7 +192,7 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
   auto refused = [](auto change) {
     Ring ring;
     post(ring.segment, memAlloc(0, 1));
-    post(ring.segment, copyFromSlab(1, 10));
+    post(ring.segment, fromSlab(1, 10));
     change(ring);
     CHECK_THROWS_AS(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)), kj::Exception);
   };
@@ -214,11 +209,11 @@ TEST_CASE("a ring that a hostile program has changed is refused") {
 
 TEST_CASE("a slab number or size past the last is left to the worker") {
   Ring ring;
-  post(ring.segment, copyFromSlab(slabCount, 10));
-  post(ring.segment, copyFromSlab(3, slabBytes + 1));
-  post(ring.segment, copyBoxFromSlab(4, slabBytes, 2, 1));
-  post(ring.segment, copyBoxFromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32, 1));
-  post(ring.segment, copyBoxFromSlab(6, 1024, 1024, 2));
+  post(ring.segment, fromSlab(slabCount, 10));
+  post(ring.segment, fromSlab(3, slabBytes + 1));
+  post(ring.segment, fromSlab(4, slabBytes, 2, 1));
+  post(ring.segment, fromSlab(5, uint64_t{1} << 32, uint64_t{1} << 32, 1));
+  post(ring.segment, fromSlab(6, 1024, 1024, 2));
   PendingCalls pending = capturePendingCalls(ring.segment, firstRingAt(ring.barrier));
   CHECK(pending.frameCount == 5);
   CHECK(pending.slabs.empty());
@@ -227,7 +222,7 @@ TEST_CASE("a slab number or size past the last is left to the worker") {
 TEST_CASE("a pending-calls file with a bit changed or cut off never leads outside of it") {
   Ring ring;
   for (uint64_t i = 0; i < 3; i++) post(ring.segment, memAlloc(0, 4096 * i));
-  post(ring.segment, copyFromSlab(7, 100));
+  post(ring.segment, fromSlab(7, 100));
   auto good = encodePendingCalls(capturePendingCalls(ring.segment, firstRingAt(ring.barrier)));
   for (size_t bit = 0; bit < good.size() * 8; bit++) {
     auto bad = good;

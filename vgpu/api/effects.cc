@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "vgpu/api/flat-frame.h"
+#include "vgpu/api/handle.h"
+#include "vgpu/api/place.h"
 
 namespace vgpu::api {
 
@@ -18,8 +20,23 @@ class NumberReader : public FlatReader {
 
 void visitEffects(Method method, kj::ArrayPtr<const capnp::word> frame, const EffectVisitor& visit) {
   NumberReader numbers(frame);
-  for (auto& field : infoOf(method).effects)
-    visit({field.effect, field.kind, numbers.read({field.offset, 8}), field.parent, field.nullable});
+  for (auto& field : infoOf(method).effects) {
+    uint64_t handle = numbers.read({field.offset, 8});
+    if (!field.place || handleKind(handle) == static_cast<unsigned>(field.kind))
+      visit({field.effect, field.kind, handle, field.parent, field.nullable});
+  }
+}
+
+void visitSlabs(Method method, kj::ArrayPtr<const capnp::word> frame, const SlabVisitor& visit) {
+  NumberReader numbers(frame);
+  for (auto& field : infoOf(method).slabs) {
+    uint64_t slab = numbers.read(field.field);
+    if (field.place && Place(slab).type() != PlaceType::SLAB) continue;
+    uint64_t bytes = field.bytes.empty() ? 0 : numbers.read(field.bytes.front());
+    for (size_t i = 1; i < field.bytes.size(); ++i)
+      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(numbers.read(field.bytes[i]), 1), &bytes)) bytes = UINT64_MAX;
+    visit(field.place ? Place(slab).value() : slab, bytes);
+  }
 }
 
 bool setsTheSame(Method method, kj::ArrayPtr<const capnp::word> later, kj::ArrayPtr<const capnp::word> earlier) {

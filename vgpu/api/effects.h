@@ -39,6 +39,15 @@ struct EffectField {
   uint32_t offset;  // of the virtual handle
   bool parent;      // the created object lives in this one
   bool nullable;    // 0 names no object
+  bool place;       // names one only if it is the place of an object of that kind (place.h)
+};
+
+// A staging slab that a frame names, if it is a number; a place may name one (place.h).
+struct SlabField {
+  NumberField field;
+  bool place;
+  // How many of its bytes the frame reads: the first number, times each other one that is not 0. None if it only writes.
+  std::span<const NumberField> bytes;
 };
 
 struct MethodInfo {
@@ -52,6 +61,7 @@ struct MethodInfo {
   // A setting takes an earlier one's place if these numbers are equal; the others are the value.
   bool isSetting;
   std::span<const NumberField> keys;
+  std::span<const SlabField> slabs;
 };
 extern const MethodInfo methods[methodCount];
 
@@ -71,6 +81,11 @@ using EffectVisitor = std::function<void(const EffectOn&)>;
 // Calls `visit` for each object that the frame names, in the order of its fields. Throws kj::Exception on a frame that is no
 // valid message.
 void visitEffects(Method method, kj::ArrayPtr<const capnp::word> frame, const EffectVisitor& visit);
+
+// Calls `visit(slab, bytes)` for each slab that the frame names: its number, which may be too large for one, and how many bytes
+// the frame reads of it, UINT64_MAX for more than a number holds. Throws kj::Exception on a frame that is no valid message.
+using SlabVisitor = std::function<void(uint64_t slab, uint64_t bytes)>;
+void visitSlabs(Method method, kj::ArrayPtr<const capnp::word> frame, const SlabVisitor& visit);
 
 // Whether `later`, a setting, sets what `earlier` did, a frame of the same method.
 bool setsTheSame(Method method, kj::ArrayPtr<const capnp::word> later, kj::ArrayPtr<const capnp::word> earlier);

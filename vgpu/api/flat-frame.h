@@ -5,6 +5,9 @@
 //
 // The generator derives builder and reader of every frame and reply (cuda-frames.h): setters and getters, each with its place. A
 // text is Data that ends with a zero byte; a list of numbers and a structure of the vendor's header are Data of their bytes.
+//
+// A frame may leave out its last numbers and its last Data lists: what it does not have reads as 0. So a frame that serves many
+// uses is no longer than each needs (Part).
 #pragma once
 
 #include <capnp/common.h>
@@ -25,6 +28,9 @@ template <typename Structure>
 using FrameBuilder = typename Structure::Builder;
 template <typename Structure>
 using FrameReader = typename Structure::Reader;
+// Of a frame that has only the first words of numbers and the first Data lists. To set another field does not compile.
+template <typename Structure, unsigned dataWords, unsigned pointers>
+using FramePart = typename Structure::template Part<dataWords, pointers>;
 
 // Numbers in a Data list, which need not be aligned for them. Valid until the next data of the frame is set.
 template <typename Number>
@@ -70,15 +76,22 @@ class FlatBuilder {
 
  protected:
   // The number that lies at `offset` bytes of the structure.
-  template <typename Number>
-  void set(uint32_t offset, Number value) {
+  template <uint32_t offset, typename Number>
+  void set(Number value) {
+    static_assert(offset + sizeof value <= 8 * dataWords, "this part of the frame ends before that field");
     put(8 + offset, value);
   }
-  void setBit(uint32_t offset, bool value) { bytes[8 + offset / 8] |= static_cast<kj::byte>(value << offset % 8); }
+  template <uint32_t offset>
+  void setBit(bool value) {
+    static_assert(offset < 64 * dataWords, "this part of the frame ends before that field");
+    bytes[8 + offset / 8] |= static_cast<kj::byte>(value << offset % 8);
+  }
   // Makes a pointer point to `size` bytes behind all data before. The place is valid until the next data is set.
-  kj::ArrayPtr<kj::byte> placeData(uint32_t pointer, size_t size) {
+  template <uint32_t pointer>
+  kj::ArrayPtr<kj::byte> placeData(size_t size) {
+    static_assert(pointer < pointers, "this part of the frame ends before that list");
     constexpr uint64_t list = 1, ofBytes = 2;
-    uint32_t at = 1 + dataWords + pointer;
+    constexpr uint32_t at = 1 + dataWords + pointer;
     size_t begin = next;
     next += (size + sizeof(capnp::word) - 1) / sizeof(capnp::word);
     if (grows != nullptr) {
@@ -90,8 +103,9 @@ class FlatBuilder {
     put<uint64_t>(8 * at, list | static_cast<uint64_t>(begin - at - 1) << 2 | ofBytes << 32 | uint64_t{size} << 35);
     return {bytes + 8 * begin, size};
   }
-  void copyData(uint32_t pointer, const void* data, size_t size) {
-    auto place = placeData(pointer, size);
+  template <uint32_t pointer>
+  void copyData(const void* data, size_t size) {
+    auto place = placeData<pointer>(size);
     if (size != 0) std::memcpy(place.begin(), data, size);
   }
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <map>
 
-#include "cuda-frames.h"
 #include "vgpu/api/effects.h"
 #include "vgpu/base/fail.h"
 
@@ -58,57 +57,19 @@ uint64_t walk(const PendingRing& ring, Visit visit) {
   return count;
 }
 
-struct SlabUse {
-  uint32_t slab;
-  uint64_t bytes;  // that the frame reads
-};
-
-// `bytes` says of the parameters how many.
-template <typename Params, typename Bytes>
-SlabUse useOf(std::span<const std::byte> frame, Bytes bytes) {
-  auto body = frame.subspan(sizeof(FrameStart));
-  auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
-  std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
-  api::FrameReader<Params> params(words);
-  return {params.getSlab(), bytes(params)};
-}
-
-// More than a slab has, where the program's numbers make no sense.
-uint64_t volumeOf(uint64_t width, uint64_t height, uint64_t depth) {
-  for (uint64_t side : {width, height, depth})
-    if (side > slabBytes) return slabBytes + 1;
-  return width * height * std::max<uint64_t>(depth, 1);
-}
-
 // Which slabs the frames name, and how many bytes of each are theirs.
 void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, uint64_t& count) {
   count += walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
-    SlabUse use;
-    auto all = [](auto params) -> uint64_t { return params.getBytes(); };
-    auto volume = [](auto params) { return volumeOf(params.getWidthBytes(), params.getHeight(), params.getDepth()); };
-    auto none = [](auto) -> uint64_t { return 0; };
-    switch (static_cast<api::Method>(start.method)) {
-      case api::Method::blobWrite:
-        use = useOf<api::Cuda::BlobWriteParams>(frame, all);
-        break;
-      case api::Method::copyFromSlab:
-        use = useOf<api::Cuda::CopyFromSlabParams>(frame, all);
-        break;
-      case api::Method::copyToSlab:
-        use = useOf<api::Cuda::CopyToSlabParams>(frame, none);
-        break;
-      case api::Method::copyBoxFromSlab:
-        use = useOf<api::Cuda::CopyBoxFromSlabParams>(frame, volume);
-        break;
-      case api::Method::copyBoxToSlab:
-        use = useOf<api::Cuda::CopyBoxToSlabParams>(frame, none);
-        break;
-      default:
-        return;
-    }
-    if (use.slab >= slabCount || use.bytes > slabBytes) return;  // the worker will refuse it
-    auto& bytes = slabs[use.slab];
-    bytes = std::max(bytes, static_cast<uint32_t>(use.bytes));
+    auto method = static_cast<api::Method>(start.method);
+    if (api::infoOf(method).slabs.empty()) return;
+    auto body = frame.subspan(sizeof(FrameStart));
+    auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
+    std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
+    api::visitSlabs(method, words, [&](uint64_t slab, uint64_t bytes) {
+      if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse it
+      auto& most = slabs[static_cast<uint32_t>(slab)];
+      most = std::max(most, static_cast<uint32_t>(bytes));
+    });
   });
 }
 

@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 8;
+constexpr uint32_t segmentVersion = 9;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;

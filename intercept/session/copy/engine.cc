@@ -1,22 +1,14 @@
 #include "intercept/session/copy/engine.h"
 
 #include <cstring>
+#include <optional>
 
-#include "intercept/session/call.h"
+#include "intercept/session/copy/frame.h"
 #include "intercept/session/copy/staged-copy.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
-
-namespace {
-
-// A copy of at most so many bytes costs less in the frame, or in the slot on the way back, than acquiring, filling and
-// releasing a slab.
-constexpr uint64_t inlineBytes = 4 * KiB;
-static_assert(inlineBytes <= replyBytes);
-
-}  // namespace
 
 Where locate(Session& session, uint64_t address, uint64_t bytes) {
   auto holds = [&](uint64_t start, uint64_t size) { return bytes <= size - (address - start); };
@@ -37,86 +29,141 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
 
 namespace {
 
-std::byte* hostPointer(uint64_t address) { return fromWire<std::byte*>(address); }
+// An end that has been checked. `unit`: bytes that a row may not be cut within.
+struct Checked {
+  Where where = Where::device;
+  uint64_t unit = 1;
+};
 
-CUresult postCopy(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  Call<api::Cuda::CopyParams> frame(thread.of(stream), api::Method::copy);
-  frame->setDestination(destination);
-  frame->setSource(source);
-  frame->setBytes(bytes);
-  frame.setStream(stream);
-  return frame.post();
+// What CUDA refuses at once of an array's end.
+CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, Checked& checked) {
+  ObjectEntry* entry = session.handles.find(api::Kind::ARRAY, end.place.number());
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ArrayLayout& array = *entry->array;
+  auto fits = [](uint64_t at, uint64_t count, uint64_t all) { return at <= all && count <= all - at; };
+  checked.unit = array.elementBytes;
+  bool inside = fits(end.x, size.width, array.rowBytes()) && fits(end.row, size.height, array.rows()) &&
+                fits(end.z, size.depth, array.slices());
+  return inside && end.x % checked.unit == 0 && size.width % checked.unit == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult copyInFrame(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  Call<api::Cuda::CopyInlineParams> frame(thread.of(stream), api::Method::copyInline, dataWords(bytes));
-  frame->setDestination(destination);
-  frame.setStream(stream);
-  std::memcpy(frame->initData(static_cast<unsigned>(bytes)).begin(), hostPointer(source), bytes);
-  return frame.post();
+// Bytes from the first to the last of a box in memory. No value if they are more than any memory has.
+std::optional<uint64_t> reachOf(const CopyEnd& end, const BoxSize& size) {
+  using Wide = unsigned __int128;  // two numbers of the program's multiply to this at most
+  constexpr uint64_t most = UINT64_MAX >> 2;
+  Wide slices = Wide{size.depth - 1} * end.slice, inSlice = Wide{size.height - 1} * end.pitch;
+  if (slices > most || inSlice > most || size.width > most) return {};
+  return static_cast<uint64_t>(slices + inSlice) + size.width;
 }
 
-// A few bytes come into the waiter's slot, beside the sequence number that says so.
-CUresult copyThroughSlot(Thread& thread, Waiter& waiter, uint64_t destination, uint64_t source, uint64_t bytes,
-                         uint64_t stream) {
-  {
-    Call<api::Cuda::CopyToSlotParams> frame(thread.of(stream), api::Method::copyToSlot, 0, &waiter);
-    frame->setSource(source);
-    frame->setBytes(static_cast<uint32_t>(bytes));
-    frame.setStream(stream);
-    if (CUresult error = frame.signal()) return error;
-  }
-  std::memcpy(hostPointer(destination), waiter.answer(), bytes);
+CUresult check(Session& session, const CopyEnd& end, const BoxSize& size, bool onGpu, Checked& checked) {
+  if (end.isArray()) [[unlikely]] return checkArray(session, end, size, checked);
+  if (end.place.type() != api::PlaceType::ADDRESS) return CUDA_ERROR_INVALID_VALUE;  // null, or what no memory has
+  auto bytes = size.isRow() ? size.width : reachOf(end, size);
+  checked.where = bytes ? locate(session, end.address(), *bytes) : Where::nowhere;
+  bool isWrong = checked.where == Where::nowhere || (onGpu && checked.where == Where::pageable);
+  return isWrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// In the stream's order, by ourselves.
+CUresult copyOnHost(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
+  if (CUresult error = synchronizeStream(thread, stream)) return error;
+  for (uint64_t slice = 0; slice < size.depth; ++slice)
+    for (uint64_t row = 0; row < size.height; ++row)
+      std::memmove(fromWire<void*>(destination.addressOf(0, row, slice)), fromWire<void*>(source.addressOf(0, row, slice)),
+                   size.width);
   return CUDA_SUCCESS;
 }
 
-CUresult copyIn(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  if (bytes <= inlineBytes) return copyInFrame(thread, destination, source, bytes, stream);
-  return copyFromPageable(thread, {.memory = {destination}}, {source}, {bytes, 1, 1}, 1, stream);
+uint32_t devicesOf(Session& session, const CopyEnd& end) {
+  return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
 }
 
-CUresult copyOut(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream) {
-  if (bytes <= inlineBytes) {
+// A copy of at most so many bytes costs less in the frame, or in the slot on the way back, than acquiring, filling and
+// releasing a slab.
+constexpr uint64_t inlineBytes = 4 * KiB;
+static_assert(inlineBytes <= replyBytes);
+
+CUresult copyInFrame(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
+  CopyCall<InlineCopy> frame(thread.of(stream), api::Method::copy3d, dataWords(size.bytes()));
+  frame->setTo(destination.place.number());
+  frame.setStream(stream);
+  auto data = frame->initData(size.bytes());
+  forRuns(source, size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
+    std::memcpy(data.begin() + offset, memory, bytes);
+  });
+  return frame.post();
+}
+
+// The bytes come into the waiter's slot, beside the sequence number that says so.
+CUresult copyThroughSlot(Thread& thread, Waiter& waiter, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size,
+                          uint64_t stream) {
+  CUresult error =
+      withCopy(thread, CopyEnd::ofCall(), source, size, stream, &waiter, [](auto& frame) { return frame.signal(); });
+  if (error != CUDA_SUCCESS) return error;
+  forRuns(destination, size, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
+    std::memcpy(memory, waiter.answer() + offset, bytes);
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult copyIn(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
+                uint64_t stream) {
+  if (size.bytes() <= inlineBytes && destination.isPacked(size)) return copyInFrame(thread, destination, source, size, stream);
+  return copyFromPageable(thread, destination, source, size, unit, stream);
+}
+
+CUresult copyOut(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
+                 uint64_t stream) {
+  if (size.bytes() <= inlineBytes) {
     if (auto slot = thread.session.slots.tryTake(SlotTable::forBytes, thread.number())) {
       Waiter waiter(thread, *slot);
-      return copyThroughSlot(thread, waiter, destination, source, bytes, stream);
+      return copyThroughSlot(thread, waiter, destination, source, size, stream);
     }
   }
-  return copyToPageable(thread, {destination}, {.memory = {source}}, {bytes, 1, 1}, 1, stream);
+  return copyToPageable(thread, destination, source, size, unit, stream);
 }
 
-}  // namespace
-
-namespace {
-
-CUresult copyInOrder(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                     Completion completion, Ends ends) {
-  Session& session = thread.session;
-  Where to = locate(session, destination, bytes), from = locate(session, source, bytes);
-  if (to == Where::nowhere || from == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
-  if ((ends.destinationOnGpu && to == Where::pageable) || (ends.sourceOnGpu && from == Where::pageable))
-    return CUDA_ERROR_INVALID_VALUE;
-
-  if (to == Where::device && from == Where::pageable) return copyIn(thread, destination, source, bytes, stream);
-  if (to == Where::pageable && from == Where::device) return copyOut(thread, destination, source, bytes, stream);
-  if (to == Where::pageable || from == Where::pageable) {
-    // Host to host: in the stream's order, by ourselves.
-    if (CUresult error = synchronizeStream(thread, stream)) return error;
-    std::memmove(hostPointer(destination), hostPointer(source), bytes);
-    return CUDA_SUCCESS;
-  }
-  if (CUresult error = postCopy(thread, destination, source, bytes, stream)) return error;
-  bool touchesHost = to == Where::arena || from == Where::arena;
+CUresult copyChecked(Thread& thread, const CopyEnd& destination, const Checked& to, const CopyEnd& source, const Checked& from,
+                     const BoxSize& size, uint64_t stream, Completion completion) {
+  if (to.where == Where::device && from.where == Where::pageable)
+    return copyIn(thread, destination, source, size, to.unit, stream);
+  if (to.where == Where::pageable && from.where == Where::device)
+    return copyOut(thread, destination, source, size, from.unit, stream);
+  if (to.where == Where::pageable || from.where == Where::pageable)
+    return copyOnHost(thread, destination, source, size, stream);
+  CUresult error = withCopy(thread, destination, source, size, stream, nullptr, [](auto& frame) { return frame.post(); });
+  if (error != CUDA_SUCCESS) return error;
+  bool touchesHost = to.where == Where::arena || from.where == Where::arena;
   return completion == Completion::synchronous && touchesHost ? synchronizeStream(thread, stream) : CUDA_SUCCESS;
 }
 
+CUresult copyBetween(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
+                     Completion completion, Ends ends) {
+  Session& session = thread.session;
+  Checked to, from;
+  if (CUresult bad = check(session, destination, size, ends.destinationOnGpu, to)) return bad;
+  if (CUresult bad = check(session, source, size, ends.sourceOnGpu, from)) return bad;
+  // A box without gaps at either end is a row, which is cut into fewer tiles.
+  const bool isRow = destination.isPacked(size) && source.isPacked(size);
+  const BoxSize whole = isRow ? BoxSize{size.bytes(), 1, 1} : size;
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(session, destination) | devicesOf(session, source),
+                     [&] { return copyChecked(thread, destination, to, source, from, whole, stream, completion); });
+}
+
 }  // namespace
 
-CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                   Completion completion, Ends ends) {
+// Flattened: the commonest copy is compiled for a row of memory, without what only boxes and arrays need.
+[[gnu::flatten]] CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
+                   Ends ends) {
   if (bytes == 0) return CUDA_SUCCESS;
-  return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination, source),
-                     [&] { return copyInOrder(thread, destination, source, bytes, stream, completion, ends); });
+  return copyBetween(thread, CopyEnd::memory(destination), CopyEnd::memory(source), {bytes, 1, 1}, stream, completion, ends);
+}
+
+CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
+                 Completion completion) {
+  if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
+  return copyBetween(thread, destination, source, size, stream, completion, {});
 }
 
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
@@ -125,7 +172,7 @@ CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t
   if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
   if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
-  return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination, 0), [&] {
+  return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination), [&] {
     Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
     frame->setDestination(destination);
     frame->setPitch(pitch);

@@ -1,7 +1,9 @@
-// Moves bytes between the program's memory and the GPU. Pinned memory is in an arena and copied by the GPU alone; pageable memory
-// goes through staging slabs (staged-copy.h), a few bytes in the frame itself or in the thread's slot.
+// Every copy of a program, in one to three dimensions, of memory and of arrays. If the GPU can access both ends, it is one frame:
+// pinned memory is in an arena, and one address space holds every device. To and from pageable memory a few bytes go in the frame
+// itself, or come in the waiting call's slot; more go through staging slabs (staged-copy.h).
 #pragma once
 
+#include "intercept/session/copy/copy-end.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -14,10 +16,13 @@ struct Ends {
   bool destinationOnGpu = false, sourceOnGpu = false;
 };
 
-// cuMemcpy and its kin: `destination` and `source` are unified addresses, each checked against the session's memory. `stream` is
-// a resolved handle. CUDA's answer.
-CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream,
-                   Completion completion, Ends ends = {});
+// Copies a box between memory and arrays, each end checked against what the session has. `stream` is a resolved handle. CUDA's
+// answer.
+CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream,
+                 Completion completion);
+// The same for `bytes` of memory.
+CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
+                   Ends ends);
 
 // Where [address, address + bytes) lies; `nowhere` if it begins in an allocation and does not end in it.
 enum class Where { device, arena, pageable, nowhere };

@@ -3,11 +3,10 @@
 #include <array>
 #include <cstring>
 
-#include "intercept/session/call.h"
 #include "intercept/session/cancellation.h"
+#include "intercept/session/copy/frame.h"
 #include "intercept/session/copy/thread-pool.h"
 #include "intercept/session/wait.h"
-#include "vgpu/api/corner.h"
 
 namespace vgpu::client {
 
@@ -25,8 +24,7 @@ bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyThrea
 
 // A running copy; its functions know which end is the source.
 struct Staged {
-  BoxEnd gpu;
-  MemoryRows pageable;
+  CopyEnd gpu, pageable;
   Tiling tiles;
   uint64_t stream;
   bool shared;  // threads move tiles of their own
@@ -41,65 +39,17 @@ struct Staged {
   }
 };
 
-// Calls `visit(place in memory, offset in the slab, bytes)` for each run of the tile that has no gaps in memory.
-template <typename Visit>
-void forRuns(const MemoryRows& memory, const Tile& tile, Visit visit) {
-  auto& [width, height, depth] = tile.size;
-  bool rowsJoin = height == 1 || memory.pitch == width, allJoins = memory.isPacked(tile.size);
-  uint64_t run = allJoins ? tile.size.bytes() : rowsJoin ? width * height : width;
-  uint64_t slices = allJoins ? 1 : depth, rows = rowsJoin ? 1 : height, offset = 0;
-  for (uint64_t z = 0; z < slices; ++z)
-    for (uint64_t row = 0; row < rows; ++row, offset += run)
-      visit(fromWire<std::byte*>(memory.at(tile.x, tile.row + row, tile.slice + z)), offset, run);
-}
-
-// Whether the GPU's bytes of the tile are one piece of memory, as they are in the slab.
-bool isPiece(const BoxEnd& gpu, const Tile& tile) { return gpu.array == 0 && gpu.memory.isPacked(tile.size); }
-
-uint64_t addressOf(const BoxEnd& gpu, const Tile& tile) { return gpu.memory.at(tile.x, tile.row, tile.slice); }
-
-api::Corner cornerOf(const BoxEnd& gpu, const Tile& tile) {
-  if (gpu.array == 0) return {.address = addressOf(gpu, tile), .pitch = gpu.memory.pitch, .slicePitch = gpu.memory.slice};
-  return {.x = gpu.x + tile.x, .row = gpu.row + tile.row, .slice = gpu.slice + tile.slice};
-}
-
-template <typename Frame>
-void setTile(Frame& frame, const Staged& copy, const Tile& tile, uint32_t slab) {
-  frame->setSlab(slab);
-  frame->setWidthBytes(tile.size.width);
-  frame->setHeight(tile.size.height);
-  frame->setDepth(tile.size.depth);
-  frame.setStream(copy.stream);
-}
-
-CUresult postTile(Thread& thread, const Staged& copy, const Tile& tile, uint32_t slab) {
-  auto post = [&](auto& frame) {
-    thread.session.slabs.lend(slab, frame.device(), frame.sequence());
-    return frame.post();
-  };
-  if (isPiece(copy.gpu, tile)) {
-    Call<api::Cuda::CopyFromSlabParams> frame(thread.of(copy.stream), api::Method::copyFromSlab);
-    frame->setDestination(addressOf(copy.gpu, tile));
-    frame->setSlab(slab);
-    frame->setBytes(static_cast<uint32_t>(tile.size.bytes()));
-    frame.setStream(copy.stream);
-    return post(frame);
-  }
-  Call<api::Cuda::CopyBoxFromSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxFromSlab, dataWords(sizeof(api::Corner)));
-  frame->setToArray(copy.gpu.array);
-  frame->setTo(cornerOf(copy.gpu, tile));
-  setTile(frame, copy, tile, slab);
-  return post(frame);
-}
-
 CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
   Session& session = thread.session;
   auto slab = session.slabs.take(thread.firstSlab(), session.lost);
   if (!slab) return session.lossResult();
-  forRuns(copy.pageable, tile, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
+  forRuns(copy.pageable.at(tile), tile.size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
     copy.move(thread, session.segment.slab(*slab) + offset, memory, bytes);
   });
-  return postTile(thread, copy, tile, *slab);
+  return withCopy(thread, copy.gpu.at(tile), CopyEnd::slab(*slab), tile.size, copy.stream, nullptr, [&](auto& frame) {
+    session.slabs.lend(*slab, frame.device(), frame.sequence());
+    return frame.post();
+  });
 }
 
 struct Requested {
@@ -109,23 +59,11 @@ struct Requested {
 };
 
 CUresult request(Thread& thread, Waiter& waiter, const Staged& copy, Requested& wanted) {
-  auto send = [&](auto& frame) {
+  const Tile& tile = wanted.tile;
+  return withCopy(thread, CopyEnd::slab(wanted.slab), copy.gpu.at(tile), tile.size, copy.stream, &waiter, [&](auto& frame) {
     wanted.sequence = frame.sequence();
     return frame.send();
-  };
-  if (isPiece(copy.gpu, wanted.tile)) {
-    Call<api::Cuda::CopyToSlabParams> frame(thread.of(copy.stream), api::Method::copyToSlab, 0, &waiter);
-    frame->setSource(addressOf(copy.gpu, wanted.tile));
-    frame->setSlab(wanted.slab);
-    frame->setBytes(static_cast<uint32_t>(wanted.tile.size.bytes()));
-    frame.setStream(copy.stream);
-    return send(frame);
-  }
-  Call<api::Cuda::CopyBoxToSlabParams> frame(thread.of(copy.stream), api::Method::copyBoxToSlab, dataWords(sizeof(api::Corner)), &waiter);
-  frame->setFromArray(copy.gpu.array);
-  frame->setFrom(cornerOf(copy.gpu, wanted.tile));
-  setTile(frame, copy, wanted.tile, wanted.slab);
-  return send(frame);
+  });
 }
 
 // The tiles from `first` on and below `end`, by one thread. They are requested ahead and copied out in order; if slabs are
@@ -153,7 +91,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
     const Requested& next = tiles[taken++ % tilesInFlight];
     CUresult arrived = waiter.await(device, next.sequence);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
-      forRuns(copy.pageable, next.tile, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
+      forRuns(copy.pageable.at(next.tile), next.tile.size, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
         copy.move(thread, memory, session.segment.slab(next.slab) + offset, bytes);
       });
     } else if (result == CUDA_SUCCESS) {
@@ -169,8 +107,8 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
 
 }  // namespace
 
-CUresult copyFromPageable(Thread& thread, const BoxEnd& destination, const MemoryRows& source, const BoxSize& size,
-                          uint64_t unit, uint64_t stream) {
+CUresult copyFromPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
+                          uint64_t stream) {
   const Staged copy{destination, source, {size, unit, slabBytes}, stream, isLong(size)};
   const uint64_t count = copy.tiles.count();
   if (copy.shared)
@@ -181,8 +119,8 @@ CUresult copyFromPageable(Thread& thread, const BoxEnd& destination, const Memor
   return CUDA_SUCCESS;
 }
 
-CUresult copyToPageable(Thread& thread, const MemoryRows& destination, const BoxEnd& source, const BoxSize& size,
-                        uint64_t unit, uint64_t stream) {
+CUresult copyToPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
+                        uint64_t stream) {
   const bool shared = isLong(size);
   const Staged copy{source, destination, {size, unit, shared ? slabBytes : shortTile}, stream, shared};
   const uint64_t count = copy.tiles.count(), threads = CopyThreadPool::size() + 1;

@@ -9,7 +9,8 @@ namespace vgpu::client {
 struct BoxSize {
   uint64_t width, height, depth;  // bytes, rows, slices
 
-  uint64_t bytes() const { return width * height * depth; }
+  bool isRow() const { return height == 1 && depth == 1; }
+  uint64_t bytes() const { return isRow() ? width : width * height * depth; }
 };
 
 // A part of a box, `x` bytes, `row` rows and `slice` slices from its beginning.

@@ -23,23 +23,37 @@ ArrayInfo infoOf(const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t mipmap) {
           std::max<uint64_t>(shape.Height, 1), std::max<uint64_t>(shape.Depth, 1)};
 }
 
+void add(Execution& on, uint64_t handle, CUarray real, const ArrayInfo& info) {
+  on.handles.add(api::Kind::ARRAY, handle, toWire(real));
+  std::lock_guard lock(on.arrays.mutex);
+  on.arrays.live[handle] = info;
+}
+
 }  // namespace
+
+std::optional<ArrayInfo> Arrays::find(uint64_t handle) const {
+  std::lock_guard lock(mutex);
+  auto found = live.find(handle);
+  return found != live.end() ? std::optional(found->second) : std::nullopt;
+}
 
 CUresult arrayCreate(Execution& on, const api::FrameReader<api::Cuda::ArrayCreateParams>& p, Reply&) {
   auto shape = p.getShape<CUDA_ARRAY3D_DESCRIPTOR>();
   CUarray array = nullptr;
   if (!canBeSaved(shape)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult error = on.driver.cuArray3DCreate_v2(&array, &shape)) return error;
-  on.handles.add(api::Kind::ARRAY, p.getArray(), toWire(array));
-  on.arrays[p.getArray()] = infoOf(shape, 0);
+  add(on, p.getArray(), array, infoOf(shape, 0));
   return CUDA_SUCCESS;
 }
 
 CUresult arrayDestroy(Execution& on, const api::FrameReader<api::Cuda::ArrayDestroyParams>& p, Reply&) {
   auto array = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, p.getArray()));
-  if (on.arrays.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
+  if (on.arrays.live.at(p.getArray()).mipmap != 0) return CUDA_ERROR_INVALID_HANDLE;
   on.handles.remove(api::Kind::ARRAY, p.getArray());
-  on.arrays.erase(p.getArray());
+  {
+    std::lock_guard lock(on.arrays.mutex);
+    on.arrays.live.erase(p.getArray());
+  }
   return on.afterAllWork([&driver = on.driver, array] { return driver.cuArrayDestroy(array); });
 }
 
@@ -58,8 +72,7 @@ CUresult mipmapLevel(Execution& on, const api::FrameReader<api::Cuda::MipmapLeve
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   if (CUresult error = on.driver.cuMipmappedArrayGetLevel(&level, mipmap, p.getIndex())) return error;
   if (CUresult error = on.driver.cuArray3DGetDescriptor_v2(&shape, level)) return error;
-  on.handles.add(api::Kind::ARRAY, p.getLevel(), toWire(level));
-  on.arrays[p.getLevel()] = infoOf(shape, p.getMipmap());
+  add(on, p.getLevel(), level, infoOf(shape, p.getMipmap()));
   reply.init<api::Cuda::MipmapLevelResults>().setShape(shape);
   return CUDA_SUCCESS;
 }
@@ -68,11 +81,14 @@ CUresult mipmapDestroy(Execution& on, const api::FrameReader<api::Cuda::MipmapDe
   uint64_t handle = p.getMipmap();
   auto mipmap = fromWire<CUmipmappedArray>(on.handles.get(api::Kind::MIPMAPPED_ARRAY, handle));
   on.handles.remove(api::Kind::MIPMAPPED_ARRAY, handle);
-  std::erase_if(on.arrays, [&](auto& array) {
-    if (array.second.mipmap != handle) return false;
-    on.handles.remove(api::Kind::ARRAY, array.first);
-    return true;
-  });
+  {
+    std::lock_guard lock(on.arrays.mutex);
+    std::erase_if(on.arrays.live, [&](auto& array) {
+      if (array.second.mipmap != handle) return false;
+      on.handles.remove(api::Kind::ARRAY, array.first);
+      return true;
+    });
+  }
   return on.afterAllWork([&driver = on.driver, mipmap] { return driver.cuMipmappedArrayDestroy(mipmap); });
 }
 
@@ -118,20 +134,21 @@ struct Found {
 Found find(SessionState& session, const Row& row) {
   uint64_t handle = numberIn(row, 0);
   Execution& on = session.select(handleDevice(handle));
-  return {on, on.arrays.at(handle), fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, handle))};
+  return {on, on.arrays.live.at(handle), fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, handle))};
 }
 
 void drop(Execution& on) {
   on.handles.removeAll(api::Kind::ARRAY);
   on.handles.removeAll(api::Kind::MIPMAPPED_ARRAY);
-  on.arrays.clear();
+  std::lock_guard lock(on.arrays.mutex);
+  on.arrays.live.clear();
 }
 
 // A row: virtual handle, bytes.
 Rows save(SessionState& session) {
   Rows rows;
   for (unsigned device = 0; device < session.deviceCount(); ++device)
-    for (auto& [handle, array] : session.of(device).arrays) rows.push_back({handle, array.bytes()});
+    for (auto& [handle, array] : session.of(device).arrays.live) rows.push_back({handle, array.bytes()});
   std::ranges::sort(rows);
   return rows;
 }
@@ -143,7 +160,7 @@ bool isValid(const Row& row, uint64_t devices) {
 void compare(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     uint64_t handle = numberIn(row, 0), bytes = numberIn(row, 1);
-    auto& arrays = session.of(handleDevice(handle)).arrays;
+    auto& arrays = session.of(handleDevice(handle)).arrays.live;
     auto found = arrays.find(handle);
     if (found == arrays.end() || found->second.bytes() != bytes)
       fail(fmt::format("the snapshot keeps {} bytes of the array {:#x}, and its objects make {}", bytes, handle,

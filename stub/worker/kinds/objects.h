@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -40,6 +41,13 @@ struct ArrayInfo {
   uint64_t rowBytes = 0, rows = 0, slices = 0;
   uint64_t bytes() const { return rowBytes * rows * slices; }
 };
-using Arrays = std::unordered_map<uint64_t, ArrayInfo>;  // by virtual handle
+
+struct Arrays {
+  std::unordered_map<uint64_t, ArrayInfo> live;  // by virtual handle
+  mutable std::mutex mutex;  // a leaf: held to change `live`, and to read it on another GPU's thread
+
+  // Any thread.
+  std::optional<ArrayInfo> find(uint64_t handle) const;
+};
 
 }  // namespace vgpu::stub

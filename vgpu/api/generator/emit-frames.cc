@@ -10,34 +10,39 @@ namespace vgpu::generator {
 namespace {
 
 const char* schemaTypeOf(Type type) {
-  constexpr const char* names[] = {"Bool", "UInt8", "UInt16", "UInt32", "UInt64", "Int32", "Int64", "Float32", "Float64"};
-  return type <= Type::f64 ? names[static_cast<size_t>(type)] : "Data";
+  constexpr const char* names[] = {"Bool", "UInt8", "UInt16", "UInt32", "UInt64", "Int32", "Int64", "Float32",
+                                   "Float64", "UInt64"};
+  return type <= Type::place ? names[static_cast<size_t>(type)] : "Data";
 }
 
+// Places are template arguments, so a setter of a field that a part of the frame does not have fails to compile.
 std::string setter(const Field& f) {
   const auto& n = f.accessor;
   switch (f.type) {
     case Type::boolean:
-      return fmt::format("    void set{}(bool value) {{ setBit({}, value); }}\n", n, f.place);
+      return fmt::format("    void set{}(bool value) {{ this->template setBit<{}>(value); }}\n", n, f.place);
     case Type::bytes:
       return fmt::format(
-          "    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return placeData({1}, size); }}\n"
-          "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ copyData({1}, data.begin(), data.size()); }}\n",
+          "    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return this->template placeData<{1}>(size); }}\n"
+          "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ this->template copyData<{1}>(data.begin(), data.size()); }}\n",
           n, f.place);
     case Type::text:
-      return fmt::format("    void set{}(kj::StringPtr text) {{ copyData({}, text.cStr(), text.size() + 1); }}\n", n, f.place);
+      return fmt::format("    void set{}(kj::StringPtr text) {{ this->template copyData<{}>(text.cStr(), text.size() + 1); }}\n", n,
+                         f.place);
     case Type::structure:
       return fmt::format(
           "    template <typename Structure>\n"
-          "    void set{}(const Structure& value) {{ copyData({}, &value, sizeof value); }}\n",
+          "    void set{}(const Structure& value) {{ this->template copyData<{}>(&value, sizeof value); }}\n",
           n, f.place);
     case Type::list:
       return fmt::format(
-          "    Elements<{0}> init{1}(size_t size) {{ return Elements<{0}>(placeData({2}, size * sizeof({0}))); }}\n"
-          "    void set{1}(kj::ArrayPtr<const {0}> list) {{ copyData({2}, list.begin(), list.size() * sizeof({0})); }}\n",
+          "    Elements<{0}> init{1}(size_t size) {{\n"
+          "      return Elements<{0}>(this->template placeData<{2}>(size * sizeof({0})));\n    }}\n"
+          "    void set{1}(kj::ArrayPtr<const {0}> list) {{\n"
+          "      this->template copyData<{2}>(list.begin(), list.size() * sizeof({0}));\n    }}\n",
           cppTypeOf(f.element), n, f.place);
     default:
-      return fmt::format("    void set{}({} value) {{ set({}, value); }}\n", n, cppTypeOf(f.type), f.place);
+      return fmt::format("    void set{}({} value) {{ this->template set<{}>(value); }}\n", n, cppTypeOf(f.type), f.place);
   }
 }
 
@@ -62,13 +67,16 @@ std::string getter(const Field& f) {
   }
 }
 
+// A builder of its first words and Data lists, and of the whole.
 std::string structure(const std::string& name, const Structure& s) {
   std::string out = fmt::format(
-      "struct {0} {{\n  class Builder : public FlatBuilder<{1}, {2}> {{\n   public:\n"
-      "    using FlatBuilder<{1}, {2}>::FlatBuilder;\n",
-      name, s.dataWords, s.pointers);
+      "struct {} {{\n  template <unsigned dataWords, unsigned pointers>\n"
+      "  class Part : public FlatBuilder<dataWords, pointers> {{\n   public:\n"
+      "    using FlatBuilder<dataWords, pointers>::FlatBuilder;\n",
+      name);
   for (auto& f : s.fields) out += setter(f);
-  out += "  };\n  class Reader : public FlatReader {\n   public:\n    using FlatReader::FlatReader;\n";
+  out += fmt::format("  }};\n  using Builder = Part<{}, {}>;\n", s.dataWords, s.pointers);
+  out += "  class Reader : public FlatReader {\n   public:\n    using FlatReader::FlatReader;\n";
   for (auto& f : s.fields) out += getter(f);
   return out + "  };\n};\n\n";
 }
@@ -89,7 +97,7 @@ template <typename Emit>
 std::string each(const Table& table, Emit emit) {
   std::string out;
   for (auto* row : table.frames) {
-    if (row == nullptr) continue;
+    if (row == nullptr || !row->sameAs.empty()) continue;
     out += emit(row->typeName() + "Params", row->frame);
     if (!row->results.fields.empty()) out += emit(row->typeName() + "Results", row->results);
   }

@@ -19,21 +19,42 @@ unsigned bytesOf(const Field& field) {
     case Type::u64:
     case Type::i64:
     case Type::f64:
+    case Type::place:
       return 8;
     default:
-      KJ_FAIL_REQUIRE("a setting is told by a number of 32 or 64 bits", field.name.c_str());
+      KJ_FAIL_REQUIRE("such a field is a number of 32 or 64 bits", field.name.c_str());
   }
+}
+
+// The fields that a clause names, from its word `first` on, as NumberField.
+std::string fieldsOf(const Row& row, const Clause& clause, size_t first) {
+  std::string out;
+  for (size_t i = first; i < clause.size(); ++i) {
+    const Field* field = row.frame.find(clause[i]);
+    KJ_REQUIRE(field != nullptr, "such a clause names fields of the frame", clause[0].c_str(), clause[i].c_str());
+    out += fmt::format("{{{}, {}}}, ", field->place, bytesOf(*field));
+  }
+  return out;
 }
 
 // The numbers that a row's `sets` names.
 std::string keysOf(const Row& row) {
   std::string out;
-  for (auto& clause : row.find("sets"))
-    for (size_t i = 1; i < clause.size(); ++i) {
-      const Field* field = row.frame.find(clause[i]);
-      KJ_REQUIRE(field != nullptr, "a setting is told by a field of the frame", clause[i].c_str());
-      out += fmt::format("{{{}, {}}}, ", field->place, bytesOf(*field));
+  for (auto& clause : row.find("sets")) out += fieldsOf(row, clause, 1);
+  return out;
+}
+
+// Of a row's `slab` clauses; what they say of sizes goes to `sizes`, an array each.
+std::string slabsOf(const Row& row, std::string& sizes) {
+  std::string out;
+  for (auto& clause : row.find("slab")) {
+    std::string bytes = fieldsOf(row, clause, 2), name = "{}", field = fieldsOf(row, {clause[0], clause.at(1)}, 1);
+    if (!bytes.empty()) {
+      name = fmt::format("{}{}Bytes", row.name, row.frame.find(clause[1])->accessor);
+      sizes += fmt::format("constexpr NumberField {}[] = {{{}}};\n", name, bytes);
     }
+    out += fmt::format("{{{}{}, {}}}, ", field, row.frame.find(clause[1])->type == Type::place, name);
+  }
   return out;
 }
 
@@ -41,8 +62,8 @@ std::string effectsOf(const Row& row) {
   std::string out;
   for (auto& f : row.frame.fields)
     if (f.effect != Effect::none)
-      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent,
-                         f.nullable);
+      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent,
+                         f.nullable, f.type == Type::place);
   return out;
 }
 
@@ -78,13 +99,14 @@ std::string emitMethodsSource(const Table& table) {
       rows += "  {},\n";
       continue;
     }
-    std::string effects = effectsOf(*row), keys = keysOf(*row);
+    std::string effects = effectsOf(*row), keys = keysOf(*row), slabs = slabsOf(*row, out);
     if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
     if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
-    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
+    if (!slabs.empty()) out += fmt::format("constexpr SlabField {}Slabs[] = {{{}}};\n", row->name, slabs);
+    rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
                         signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
                         effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(),
-                        keys.empty() ? "{}" : row->name + "Keys");
+                        keys.empty() ? "{}" : row->name + "Keys", slabs.empty() ? "{}" : row->name + "Slabs");
   }
   return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace vgpu::api\n";
 }

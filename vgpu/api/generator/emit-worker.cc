@@ -56,7 +56,7 @@ std::string emitHandlers(const Table& table) {
       "{}#pragma once\n\n#include \"cuda-frames.h\"\n#include \"stub/worker/execution.h\"\n\nnamespace vgpu::stub {{\n\n",
       banner);
   for (auto& row : table.rows)
-    if (row.onWire() && !row.workerGenerated())
+    if (row.onWire() && !row.workerGenerated() && row.sameAs.empty())
       out += fmt::format("// By hand: {}.\n{};\n", row.workerByHand, declarationOf(row));
   return out + "\n}  // namespace vgpu::stub\n";
 }
@@ -74,8 +74,8 @@ std::string emitDispatch(const Table& table) {
       "(method) {\n";
   for (auto* row : table.frames)
     if (row != nullptr)
-      out += fmt::format("    case api::Method::{0}: return {2}{0}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n",
-                         row->name, row->typeName(), row->workerGenerated() ? "generated::" : "");
+      out += fmt::format("    case api::Method::{0}: return {2}{3}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n",
+                         row->name, row->typeName(), row->workerGenerated() ? "generated::" : "", row->halfName());
   return out + "    default: return refuse(method);\n  }\n}\n\n}  // namespace vgpu::stub\n";
 }
 

@@ -85,12 +85,16 @@ class Reader {
       KJ_CONTEXT("the table's line", number);
       if (word(0) == "kind") {
         readKind();
+      } else if (word(0) == "retired") {
+        readRetired();
       } else {
         readRow();
       }
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
     for (auto& row : table.rows) index(row);
+    for (unsigned number = 0; number < table.frames.size(); ++number)
+      KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired", number);
     return std::move(table);
   }
 
@@ -129,6 +133,15 @@ class Reader {
     if (kind.type == "-") kind.type.clear();
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
     table.kinds.push_back(kind);
+  }
+
+  // retired 7-32 39
+  void readRetired() {
+    for (auto& range : words(head.substr(head.find(' ')))) {
+      size_t dash = range.find('-');
+      unsigned last = static_cast<unsigned>(std::stoul(range.substr(dash == std::string::npos ? 0 : dash + 1)));
+      for (unsigned number = static_cast<unsigned>(std::stoul(range)); number <= last; ++number) table.retired.insert(number);
+    }
   }
 
   void readRow() {
@@ -182,12 +195,26 @@ class Reader {
     size_t nextWord = 3;
     if (all.size() > 3 && all[3] == "noWork") row.noWork = true, nextWord = 4;
     if (all.size() == nextWord) return;
+    if (all.size() == nextWord + 3 && all[nextWord + 1] == "as") return takeFrame(row, all[nextWord], all[nextWord + 2]);
     std::string frame = all[nextWord];
     size_t open = frame.find('(');
     KJ_REQUIRE(open != std::string::npos, "a frame has fields in parentheses", frame.c_str());
     row.name = frame.substr(0, open);
     readFields(row.frame, parenthesised(frame, open));
     if (all.size() > nextWord + 2 && all[nextWord + 1] == "->") readFields(row.results, parenthesised(all[nextWord + 2], 0));
+  }
+
+  // copy3dBack as copy3d
+  void takeFrame(Row& row, const std::string& name, const std::string& sameAs) {
+    auto other = std::find_if(table.rows.begin(), table.rows.end(), [&](auto& before) { return before.name == sameAs; });
+    KJ_REQUIRE(other != table.rows.end() && !other->workerByHand.empty(), "no row before has that frame and a worker's half by hand",
+               sameAs.c_str());
+    row.name = name;
+    row.sameAs = sameAs;
+    row.frame = other->frame;
+    row.results = other->results;
+    row.clauses = other->clauses;
+    row.workerByHand = other->workerByHand;
   }
 
   // destination u64, stream u64 uses? stream
@@ -251,6 +278,7 @@ class Reader {
       row.name = nameOfSymbol(row.symbol);
       for (auto& parameter : row.parameters) addField(row, parameter);
     }
+    if (!row.sameAs.empty()) return;
     KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand",
                row.name.c_str());
     placeFields(row.frame);
@@ -299,6 +327,7 @@ class Reader {
     if (!row.onWire()) return;
     if (table.frames.size() <= row.number) table.frames.resize(row.number + 1);
     KJ_REQUIRE(table.frames[row.number] == nullptr, "a number is there twice", row.number, row.line);
+    KJ_REQUIRE(!table.retired.contains(row.number), "a number that another frame has had", row.number, row.line);
     table.frames[row.number] = &row;
   }
 

@@ -33,7 +33,8 @@ uint32_t bitsOf(Type type) {
     case Type::f32: return 32;
     case Type::u64:
     case Type::i64:
-    case Type::f64: return 64;
+    case Type::f64:
+    case Type::place: return 64;
     default: return 0;
   }
 }
@@ -46,7 +47,7 @@ const Field* Structure::find(const std::string& wanted) const {
   return nullptr;
 }
 
-std::string Row::typeName() const { return capitalised(name); }
+std::string Row::typeName() const { return capitalised(halfName()); }
 
 const Parameter* Row::findParameter(const std::string& wanted) const {
   for (auto& parameter : parameters)
@@ -107,7 +108,7 @@ std::string kindOf(const std::string& name) { return "api::Kind::" + enumerantOf
 
 const char* cppTypeOf(Type number) {
   constexpr const char* names[] = {"bool",    "uint8_t", "uint16_t", "uint32_t", "uint64_t",
-                                   "int32_t", "int64_t", "float",    "double"};
+                                   "int32_t", "int64_t", "float",    "double",   "uint64_t"};
   return names[static_cast<size_t>(number)];
 }
 

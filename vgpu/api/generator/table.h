@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ enum class Replay { query, build, work };
 enum class Effect { none, creates, uses, changes, destroys };
 
 // What a field is in a frame: a number, or one of the Data lists.
-enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, bytes, text, structure, list };
+enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, place, bytes, text, structure, list };
 
 struct Field {
   std::string name, accessor;  // destination; Destination, as in getDestination
@@ -26,7 +27,7 @@ struct Field {
   std::string kind;  // of the object, where there is an effect
   bool parent = false, nullable = false;
 
-  bool isNumber() const { return type <= Type::f64; }
+  bool isNumber() const { return type <= Type::place; }
 };
 
 struct Structure {
@@ -65,13 +66,16 @@ struct Row {
   unsigned number = 0;
   Replay replay = Replay::query;
   bool noWork = false;
-  std::string name;  // streamCreate
+  std::string name;    // streamCreate
+  std::string sameAs;  // the row before whose frame and worker's half this one's are; its own if empty
   Structure frame, results;
 
   bool onWire() const { return route && *route <= Route::signal; }
   bool clientGenerated() const { return route && !symbol.empty() && *route <= Route::alias && clientByHand.empty(); }
   bool workerGenerated() const { return onWire() && workerByHand.empty(); }
-  std::string typeName() const;  // StreamCreate
+  // Of the frame, and of the worker's function: StreamCreate, streamCreate.
+  std::string typeName() const;
+  const std::string& halfName() const { return sameAs.empty() ? name : sameAs; }
   const Parameter* findParameter(const std::string& name) const;
   // The clauses that begin with `word`.
   std::vector<Clause> find(const std::string& word) const;
@@ -87,7 +91,8 @@ struct Kind {
 struct Table {
   std::vector<Kind> kinds;         // by number
   std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
-  std::vector<const Row*> frames;  // by number; nullptr: not in use any more
+  std::vector<const Row*> frames;  // by number; nullptr: retired
+  std::set<unsigned> retired;      // numbers that a frame has had
 
   const Kind* findKindOfType(const std::string& type) const;
   const Kind* findKind(const std::string& name) const;
@@ -102,7 +107,8 @@ void placeFields(Structure& structure);
 std::vector<Field> byPlace(const Structure& structure);
 
 // As the table spells a type, by Type; its C++ type, of a number.
-constexpr const char* typeNames[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32", "f64", "bytes", "text", "struct"};
+constexpr const char* typeNames[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32",
+                                     "f64",  "place", "bytes", "text", "struct"};
 const char* cppTypeOf(Type number);
 
 // hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.

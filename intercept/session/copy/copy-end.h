@@ -1,0 +1,59 @@
+// One end of a copy on the program's side: what it names, and where the copied box begins there. Plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "intercept/session/copy/tiles.h"
+#include "vgpu/api/place.h"
+#include "vgpu/api/wire-value.h"
+
+namespace vgpu::client {
+
+struct CopyEnd {
+  api::Place place;                 // an address, pageable memory too, or an array; in a frame also a slab, or the call itself
+  uint64_t pitch = 0, slice = 0;    // memory: bytes from row to row, from slice to slice
+  uint64_t x = 0, row = 0, z = 0;   // an array: where in it; x in bytes
+
+  static CopyEnd memory(uint64_t address, uint64_t pitch = 0, uint64_t slice = 0) {
+    return {api::Place::address(address), pitch, slice};
+  }
+  static CopyEnd array(uint64_t handle, uint64_t x, uint64_t row = 0, uint64_t z = 0) {
+    return {.place = api::Place::array(handle), .x = x, .row = row, .z = z};
+  }
+  static CopyEnd slab(uint32_t slab) { return {api::Place::slab(slab)}; }
+  static CopyEnd ofCall() { return {}; }
+
+  bool isArray() const { return place.isArray(); }
+  // Of memory: where the box begins, and a place in it.
+  uint64_t address() const { return place.number(); }
+  uint64_t addressOf(uint64_t inRow, uint64_t inSlice, uint64_t inBox) const {
+    return address() + inBox * slice + inSlice * pitch + inRow;
+  }
+
+  // Whether the bytes of a box of that size lie there without gaps; in a slab and in the call they always do.
+  bool isPacked(const BoxSize& size) const {
+    if (isArray()) return false;
+    if (size.isRow() || place.type() != api::PlaceType::ADDRESS) return true;
+    return (size.height == 1 || pitch == size.width) && (size.depth == 1 || slice == size.width * size.height);
+  }
+  // Where a tile of the box begins; of memory or an array.
+  CopyEnd at(const Tile& tile) const {
+    if (isArray()) return {place, 0, 0, x + tile.x, row + tile.row, z + tile.slice};
+    return memory(addressOf(tile.x, tile.row, tile.slice), pitch, slice);
+  }
+};
+
+// Calls `visit(place in memory, offset among the packed bytes, bytes)` for each run of a box that has no gaps in memory.
+template <typename Visit>
+void forRuns(const CopyEnd& memory, const BoxSize& size, Visit visit) {
+  auto& [width, height, depth] = size;
+  auto pointer = [&](uint64_t row, uint64_t z) { return fromWire<std::byte*>(memory.addressOf(0, row, z)); };
+  if (memory.isPacked(size)) return visit(pointer(0, 0), uint64_t{0}, size.bytes());
+  bool rowsJoin = height == 1 || memory.pitch == width;
+  uint64_t run = rowsJoin ? width * height : width, rows = rowsJoin ? 1 : height, offset = 0;
+  for (uint64_t z = 0; z < depth; ++z)
+    for (uint64_t row = 0; row < rows; ++row, offset += run) visit(pointer(row, z), offset, run);
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,54 @@
+// The frames of copies, each no longer than its ends need: 64 bytes for a row between addresses, slabs and a slot, and for a few
+// bytes in the frame; 192 for a box.
+#pragma once
+
+#include "intercept/session/call.h"
+#include "intercept/session/copy/copy-end.h"
+
+namespace vgpu::client {
+
+// The parts of copy3d (vgpu/api/cuda.table): its first fields up to `stream` and the data, and up to `width`.
+using InlineCopy = api::FramePart<api::Cuda::Copy3dParams, 2, 1>;
+using RowCopy = api::FramePart<api::Cuda::Copy3dParams, 4, 0>;
+using BoxCopy = api::FramePart<api::Cuda::Copy3dParams, 16, 0>;
+
+template <typename Part>
+using CopyCall = Call<api::Cuda::Copy3dParams, Part>;
+
+template <typename Frame>
+void setEnds(Frame& frame, const CopyEnd& to, const CopyEnd& from, uint64_t width, uint64_t stream) {
+  frame->setTo(to.place.number());
+  frame->setFrom(from.place.number());
+  frame->setWidth(width);
+  frame.setStream(stream);
+}
+
+// Makes the frame of a copy, posted without `waiter` and waited for with it, and calls `send` with it. An end of type CALL is the
+// waiter's slot. Returns what `send` does.
+template <typename Send>
+CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const BoxSize& size, uint64_t stream, Waiter* waiter,
+                  Send&& send) {
+  const api::Method method = waiter == nullptr ? api::Method::copy3d : api::Method::copy3dBack;
+  if (to.isPacked(size) && from.isPacked(size)) {
+    CopyCall<RowCopy> frame(thread.of(stream), method, 0, waiter);
+    setEnds(frame, to, from, size.bytes(), stream);
+    return send(frame);
+  }
+  CopyCall<BoxCopy> frame(thread.of(stream), method, 0, waiter);
+  setEnds(frame, to, from, size.width, stream);
+  frame->setHeight(size.height);
+  frame->setDepth(size.depth);
+  frame->setToPitch(to.pitch);
+  frame->setToSlice(to.slice);
+  frame->setFromPitch(from.pitch);
+  frame->setFromSlice(from.slice);
+  frame->setToX(to.x);
+  frame->setToRow(to.row);
+  frame->setToZ(to.z);
+  frame->setFromX(from.x);
+  frame->setFromRow(from.row);
+  frame->setFromZ(from.z);
+  return send(frame);
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,155 @@
+#include "stub/worker/copy.h"
+
+#include <algorithm>
+
+#include "vgpu/api/place.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+using Wide = unsigned __int128;  // three sides of a box multiply to this
+
+struct Box {
+  uint64_t width, height, depth;  // bytes, rows, slices
+
+  bool isRow() const { return height == 1 && depth == 1; }
+  Wide bytes() const { return Wide{width} * height * depth; }
+};
+
+// How the frame describes one end, the same fields for either.
+struct Corner {
+  api::Place place;
+  uint64_t pitch, slice;  // memory: from row to row, from slice to slice
+  uint64_t x, row, z;     // in an array; x in bytes
+};
+
+// A checked end, as the driver takes it.
+struct End {
+  CUmemorytype type = CU_MEMORYTYPE_UNIFIED;  // HOST: in the worker's own memory
+  uint64_t address = 0;
+  CUarray array = nullptr;
+  uint64_t x = 0, row = 0, z = 0, pitch = 0, height = 0;  // height: rows from slice to slice
+};
+
+CUresult readBox(const CopyFrame& p, uint64_t inFrame, Box& box) {
+  box = {p.getWidth(), std::max<uint64_t>(p.getHeight(), 1), std::max<uint64_t>(p.getDepth(), 1)};
+  if (box.width == 0 && box.isRow()) box.width = inFrame;
+  auto isUsual = [](uint64_t side) { return side != 0 && side <= deviceArenaBytes; };
+  return isUsual(box.width) && isUsual(box.height) && isUsual(box.depth) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult checkMemory(Execution& on, const Corner& corner, const Box& box, End& end) {
+  uint64_t pitch = box.isRow() ? box.width : corner.pitch, slice = box.depth > 1 ? corner.slice : pitch;
+  if (pitch < box.width || pitch > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (slice > deviceArenaBytes || slice % pitch != 0) return CUDA_ERROR_INVALID_VALUE;
+  Wide bytes = Wide{box.depth - 1} * slice + Wide{box.height - 1} * pitch + box.width;
+  if (bytes > deviceArenaBytes || !on.ownsMemory(corner.place.value(), static_cast<uint64_t>(bytes)))
+    return CUDA_ERROR_INVALID_VALUE;
+  end.address = corner.place.value();
+  end.pitch = pitch;
+  end.height = box.depth > 1 ? slice / pitch : box.height;
+  return CUDA_SUCCESS;
+}
+
+CUresult checkArray(Execution& on, const Corner& corner, const Box& box, End& end) {
+  uint64_t handle = corner.place.value();
+  end.array = fromWire<CUarray>(on.handles.get(api::Kind::ARRAY, handle));
+  auto info = on.session.of(handleDevice(handle)).arrays.find(handle);
+  auto fits = [](uint64_t at, uint64_t count, uint64_t all) { return at <= all && count <= all - at; };
+  if (!info || !fits(corner.x, box.width, info->rowBytes) || !fits(corner.row, box.height, info->rows) ||
+      !fits(corner.z, box.depth, info->slices))
+    return CUDA_ERROR_INVALID_VALUE;
+  end.type = CU_MEMORYTYPE_ARRAY;
+  end.x = corner.x;
+  end.row = corner.row;
+  end.z = corner.z;
+  return CUDA_SUCCESS;
+}
+
+// Bytes in the worker's own memory, which a box fills without gaps.
+struct Room {
+  uint64_t address = 0, bytes = 0;
+};
+
+CUresult checkPacked(const Room& room, const Box& box, End& end) {
+  if (box.bytes() > room.bytes) return CUDA_ERROR_INVALID_VALUE;
+  end.type = CU_MEMORYTYPE_HOST;
+  end.address = room.address;
+  end.pitch = box.width;
+  end.height = box.height;
+  return CUDA_SUCCESS;
+}
+
+// `own`: the call's own bytes at this end, if it has any.
+CUresult check(Execution& on, const Corner& corner, const Room& own, const Box& box, End& end) {
+  switch (corner.place.type()) {
+    case api::PlaceType::ADDRESS: return checkMemory(on, corner, box, end);
+    case api::PlaceType::ARRAY: return checkArray(on, corner, box, end);
+    case api::PlaceType::CALL: return checkPacked(own, box, end);
+    case api::PlaceType::SLAB:
+      if (corner.place.value() >= slabCount) return CUDA_ERROR_INVALID_VALUE;
+      return checkPacked({toWire(on.shared().slab(corner.place.value())), slabBytes}, box, end);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// In the slot of the waiting call.
+Room replyOf(Execution& on) {
+  if (!on.isSignalled() || on.slotIndex() >= replyCount) return {};
+  return {toWire(on.shared().reply(on.slotIndex())), replyBytes};
+}
+
+CUresult copyRow(const Driver& driver, const End& to, const End& from, uint64_t bytes, CUstream stream) {
+  if (from.type == CU_MEMORYTYPE_HOST)
+    return driver.cuMemcpyHtoDAsync_v2(to.address, fromWire<const void*>(from.address), bytes, stream);
+  if (to.type == CU_MEMORYTYPE_HOST)
+    return driver.cuMemcpyDtoHAsync_v2(fromWire<void*>(to.address), from.address, bytes, stream);
+  return driver.cuMemcpyAsync(to.address, from.address, bytes, stream);
+}
+
+// Of each end's members the driver reads those of its type.
+CUresult copyBox(const Driver& driver, const End& to, const End& from, const Box& box, CUstream stream) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcXInBytes = from.x;
+  copy.srcY = from.row;
+  copy.srcZ = from.z;
+  copy.srcMemoryType = from.type;
+  copy.srcHost = fromWire<const void*>(from.address);
+  copy.srcDevice = from.address;
+  copy.srcArray = from.array;
+  copy.srcPitch = from.pitch;
+  copy.srcHeight = from.height;
+  copy.dstXInBytes = to.x;
+  copy.dstY = to.row;
+  copy.dstZ = to.z;
+  copy.dstMemoryType = to.type;
+  copy.dstHost = fromWire<void*>(to.address);
+  copy.dstDevice = to.address;
+  copy.dstArray = to.array;
+  copy.dstPitch = to.pitch;
+  copy.dstHeight = to.height;
+  copy.WidthInBytes = box.width;
+  copy.Height = box.height;
+  copy.Depth = box.depth;
+  return driver.cuMemcpy3DAsync_v2(&copy, stream);
+}
+
+}  // namespace
+
+CUresult issueCopy(Execution& on, const CopyFrame& p, CUstream stream) {
+  auto data = p.getData();
+  Corner target{api::Place(p.getTo()), p.getToPitch(), p.getToSlice(), p.getToX(), p.getToRow(), p.getToZ()};
+  Corner source{api::Place(p.getFrom()), p.getFromPitch(), p.getFromSlice(), p.getFromX(), p.getFromRow(), p.getFromZ()};
+  Box box;
+  End to, from;
+  if (CUresult bad = readBox(p, data.size(), box)) return bad;
+  if (CUresult bad = check(on, target, replyOf(on), box, to)) return bad;
+  if (CUresult bad = check(on, source, {toWire(data.begin()), data.size()}, box, from)) return bad;
+  if (to.type == CU_MEMORYTYPE_HOST && from.type == CU_MEMORYTYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
+  bool hasArray = to.array != nullptr || from.array != nullptr;
+  if (box.isRow() && !hasArray) return copyRow(on.driver, to, from, box.width, stream);
+  return copyBox(on.driver, to, from, box, stream);
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,252 @@
+// The worker's copies: every type of end with every other, and what of them is not the session's.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "session-fixture.h"
+#include "stub/worker/execution.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+
+namespace {
+
+using api::Place;
+
+constexpr uint64_t base = made::arena, end = made::arena + made::leaseBytes;
+// An array of three slices of five rows of 16 words.
+constexpr uint64_t array = makeHandle(api::Kind::ARRAY, 0, 0, 11), rowBytes = 64, rows = 5, slices = 3;
+constexpr uint64_t arrayBytes = rowBytes * rows * slices;
+// Rows and slices in memory that lie apart.
+constexpr uint64_t pitch = 96, slice = 7 * pitch;
+constexpr uint64_t stream = makeHandle(api::Kind::STREAM, 0, 0, 12);
+const Place memory = Place::address(base), pitched = Place::address(base + 4096), slab = Place::slab(60), call;
+
+RecordedFrame lease() {
+  return makeFrame<api::Cuda::LeaseParams>(0, api::Method::lease, 0, [](auto p) {
+    p.setAddress(base);
+    p.setBytes(made::leaseBytes);
+  });
+}
+
+// Runs `body` in a worker that has memory, the array and a stream.
+std::string inCopyingWorker(const std::function<void(TestSession&)>& body) {
+  TestSession session;
+  return session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(lease());
+    session.require(makeFrame<api::Cuda::ArrayCreateParams>(0, api::Method::arrayCreate, 0, [](auto p) {
+      p.setArray(array);
+      p.setShape(CUDA_ARRAY3D_DESCRIPTOR{rowBytes / 4, rows, slices, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0});
+    }));
+    session.post(makeFrame<api::Cuda::StreamCreateParams>(0, api::Method::streamCreate, 0, [](auto p) { p.setPhStream(stream); }));
+    body(session);
+    session.require(synchronize());
+  });
+}
+
+// Byte `index` of what the tests copy.
+std::byte byteAt(uint64_t index) { return static_cast<std::byte>(index * 7 + index / 251); }
+
+kj::Array<kj::byte> pattern(uint64_t bytes) {
+  auto data = kj::heapArray<kj::byte>(bytes);
+  for (uint64_t i = 0; i < bytes; ++i) data[i] = std::to_integer<kj::byte>(byteAt(i));
+  return data;
+}
+
+void requirePattern(const std::byte* found, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; ++i) KJ_REQUIRE(found[i] == byteAt(i), "another byte", i);
+}
+
+// The frame has `bytes` of data; `more` sets what else it has.
+RecordedFrame inlined(Place to, uint64_t bytes, uint64_t width, const std::function<void(api::Cuda::Copy3dParams::Builder&)>& more) {
+  return copy3d(api::Method::copy3d, to, call, width, [&](auto& p) {
+    more(p);
+    p.setData(pattern(bytes));
+  });
+}
+
+void requireRefused(TestSession& session, RecordedFrame frame, int32_t why = CUDA_ERROR_INVALID_VALUE) {
+  bool isPosted = frame.method == api::Method::copy3d;
+  int32_t result = CUDA_SUCCESS;
+  if (isPosted) {
+    session.post(std::move(frame));
+    session.require(synchronize());
+    result = session.segment().header().deferred[0].exchange(0);
+  } else {
+    result = session.call(std::move(frame));
+  }
+  KJ_REQUIRE(result == why, "another result of a copy that is refused", isPosted, result, why);
+}
+
+// Both routes.
+void requireBothRefused(TestSession& session, const std::function<RecordedFrame(api::Method)>& frame,
+                        int32_t why = CUDA_ERROR_INVALID_VALUE) {
+  requireRefused(session, frame(api::Method::copy3d), why);
+  requireRefused(session, frame(api::Method::copy3dBack), why);
+}
+
+}  // namespace
+
+TEST_CASE("bytes go from a frame to memory, an array, memory again, a slab and a slot, and are the same") {
+  CHECK(inCopyingWorker([](TestSession& session) {
+    // One row from the frame; the frame has no more than place, stream and data.
+    session.post(makeFrame<api::Cuda::Copy3dParams>(0, api::Method::copy3d, 0, [](auto p) {
+      p.setTo(base);
+      p.setData(pattern(arrayBytes));
+    }));
+    session.require(copy3dBack(slab, memory, arrayBytes));
+    requirePattern(session.segment().slab(60), arrayBytes);
+    // To rows that lie apart, from there into the array, and to memory without gaps.
+    session.post(copy3d(api::Method::copy3d, pitched, memory, rowBytes, [](auto& p) {
+      p.setHeight(rows), p.setDepth(slices);
+      p.setFromPitch(rowBytes), p.setFromSlice(rowBytes * rows), p.setToPitch(pitch), p.setToSlice(slice);
+    }));
+    session.post(copy3d(api::Method::copy3d, Place::array(array), pitched, rowBytes, [](auto& p) {
+      p.setHeight(rows), p.setDepth(slices);
+      p.setFromPitch(pitch), p.setFromSlice(slice);
+    }));
+    session.require(copy3dBack(call, Place::array(array), rowBytes, rows, slices));
+    requirePattern(session.reply(), arrayBytes);
+    // A part of the array, through a slab, to its other end.
+    session.require(copy3d(api::Method::copy3dBack, slab, Place::array(array), 8, [](auto& p) {
+      p.setHeight(2), p.setFromX(4), p.setFromRow(1), p.setFromZ(2);
+    }));
+    for (uint64_t row = 0; row < 2; ++row)
+      for (uint64_t x = 0; x < 8; ++x)
+        KJ_REQUIRE(session.segment().slab(60)[row * 8 + x] == byteAt((2 * rows + 1 + row) * rowBytes + 4 + x));
+    session.segment().slabState(60).busy = 1;
+    session.post(copy3d(api::Method::copy3d, Place::array(array), slab, 8, [](auto& p) {
+      p.setStream(stream);
+      p.setHeight(2), p.setToX(rowBytes - 8), p.setToRow(rows - 2);
+    }));
+    session.require(synchronize());
+    KJ_REQUIRE(session.segment().slabState(60).busy == 0, "the slab was not given back");
+    session.require(copy3d(api::Method::copy3dBack, call, Place::array(array), 8, [](auto& p) {
+      p.setFromX(rowBytes - 8), p.setFromRow(rows - 1);
+    }));
+    for (uint64_t x = 0; x < 8; ++x)
+      KJ_REQUIRE(session.reply()[x] == byteAt((2 * rows + 2) * rowBytes + 4 + x));
+    // Rows in the frame.
+    session.post(inlined(pitched, 60, 20, [](auto& p) { p.setHeight(3), p.setToPitch(pitch); }));
+    session.require(copy3d(api::Method::copy3dBack, call, pitched, 20, [](auto& p) { p.setHeight(3), p.setFromPitch(pitch); }));
+    requirePattern(session.reply(), 60);
+    KJ_REQUIRE(session.segment().header().deferred[0] == CUDA_SUCCESS);
+  }) == "");
+}
+
+TEST_CASE("an end that is not the session's is refused, and a slab that was lent is given back") {
+  CHECK(inCopyingWorker([](TestSession& session) {
+    auto between = [&](Place to, Place from, uint64_t bytes, int32_t why = CUDA_ERROR_INVALID_VALUE) {
+      requireBothRefused(
+          session, [&](api::Method method) { return copy3d(method, to, from, bytes, [](auto&) {}); }, why);
+    };
+    // Memory that is nobody's, or ends too early.
+    for (Place foreign : {Place::address(0x1234'5678'0000), Place::address(end - 3), Place::address(1), Place::address(~uint64_t{0}),
+                          Place(~uint64_t{0}), Place((uint64_t{1} << 52) - 1)}) {
+      between(foreign, memory, 4);
+      between(memory, foreign, 4);
+    }
+    between(memory, memory, made::leaseBytes + 1);
+    between(memory, memory, 0);
+    between(memory, memory, ~uint64_t{0});
+    // Slabs that a session does not have, or that are too small.
+    for (uint64_t none : {slabCount, uint64_t{1} << 32, (uint64_t{1} << 60) - 1}) {
+      between(memory, Place((uint64_t{1} << 60) + none), 4);
+      between(Place((uint64_t{1} << 60) + none), memory, 4);
+    }
+    session.segment().slabState(60).busy = 1;
+    between(memory, slab, slabBytes + 1);
+    KJ_REQUIRE(session.segment().slabState(60).busy == 0, "the slab of a refused copy was not given back");
+    between(slab, memory, slabBytes + 1);
+    between(slab, slab, 4);
+    session.segment().slabState(60).busy = 1;
+    requireRefused(session, copy3d(api::Method::copy3d, memory, slab, 4, [](auto& p) { p.setStream(77); }),
+                   CUDA_ERROR_INVALID_HANDLE);
+    KJ_REQUIRE(session.segment().slabState(60).busy == 0, "the slab of a copy in no stream was not given back");
+    // Objects that are no array, or none at all.
+    between(Place(stream), memory, 4);
+    between(memory, Place(made::module), 4);
+    between(Place::array(array + 1), memory, 4, CUDA_ERROR_INVALID_HANDLE);
+    between(memory, Place(makeHandle(api::Kind::ARRAY, 9, 0, 11)), 4, CUDA_ERROR_INVALID_HANDLE);
+  }) == "");
+}
+
+TEST_CASE("a frame has no more data than its Data list, and a slot takes bytes only for a call that waits on it") {
+  CHECK(inCopyingWorker([](TestSession& session) {
+    requireRefused(session, inlined(memory, 100, 101, [](auto&) {}));
+    requireRefused(session, inlined(memory, 100, 20, [](auto& p) { p.setHeight(6), p.setToPitch(20); }));
+    requireRefused(session, inlined(memory, 100, uint64_t{1} << 40, [](auto& p) {
+      p.setHeight(uint64_t{1} << 40), p.setDepth(uint64_t{1} << 40), p.setToPitch(uint64_t{1} << 40);
+    }));
+    requireRefused(session, copy3d(memory, call, 4));      // no data at all
+    requireRefused(session, copy3d(memory, call, 0));
+    requireRefused(session, copy3d(call, memory, 4));      // posted: nobody waits
+    requireRefused(session, copy3d(call, call, 4));
+    requireRefused(session, copy3dBack(call, memory, replyBytes + 1));
+    requireRefused(session, copy3dBack(call, slab, 4));
+    session.require(copy3dBack(call, memory, replyBytes));
+  }) == "");
+}
+
+TEST_CASE("a slot that has no room for a reply takes no bytes") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(lease());
+    worker.quiesce();
+    worker.runQuiesced([&](stub::SessionState& on) {
+      auto frame = copy3dBack(call, memory, 4);
+      stub::Reply reply;
+      KJ_REQUIRE(on.execute(frame.method, 0, frame.words, 0, replyCount, reply) == CUDA_ERROR_INVALID_VALUE);
+      KJ_REQUIRE(on.execute(frame.method, 0, frame.words, 0, replyCount - 1, reply) == CUDA_SUCCESS);
+    });
+  }) == "");
+}
+
+TEST_CASE("a box that leaves an array, or rows whose numbers make no sense, are refused") {
+  CHECK(inCopyingWorker([](TestSession& session) {
+    constexpr uint64_t most = ~uint64_t{0};
+    struct Corner {
+      uint64_t x, row, z, width, height, depth;
+    };
+    for (auto [x, row, z, width, height, depth] : {Corner{0, 0, 0, rowBytes + 4, 1, 1}, {4, 0, 0, rowBytes, 1, 1},
+                                                   {0, 0, 0, 4, rows + 1, 1}, {0, 2, 0, 4, rows - 1, 1},
+                                                   {0, 0, 0, 4, 1, slices + 1}, {0, 0, slices, 4, 1, 1},
+                                                   {0, rows, 0, 4, 1, 1}, {most - 3, 0, 0, 8, 1, 1},
+                                                   {0, most, 0, 4, 2, 1}, {0, 0, most, 4, 1, 2},
+                                                   {0, 0, 0, uint64_t{1} << 63, 2, 1}, {0, 0, 0, 4, most, most}}) {
+      requireRefused(session, copy3d(api::Method::copy3d, Place::array(array), slab, width, [&](auto& p) {
+        p.setHeight(height), p.setDepth(depth), p.setToX(x), p.setToRow(row), p.setToZ(z);
+      }));
+      requireRefused(session, copy3d(api::Method::copy3dBack, slab, Place::array(array), width, [&](auto& p) {
+        p.setHeight(height), p.setDepth(depth), p.setFromX(x), p.setFromRow(row), p.setFromZ(z);
+      }));
+    }
+    struct Rows {
+      uint64_t pitch, slice, width, height, depth;
+    };
+    // The last reach over 2^128 + 3 bytes, which is three where nobody looks.
+    for (auto [pitch, slice, width, height, depth] :
+         {Rows{0, 64, 4, 1, 2}, {3, 64, 4, 2, 1}, {8, 12, 4, 2, 2}, {most, 0, 4, 2, 1}, {made::leaseBytes, 0, 4, 2, 1},
+          {8, most - 7, 4, 2, 2}, {5, most, 4, most / 5 * 3 + 1, most}}) {
+      auto withRows = [&](api::Method method) {
+        return copy3d(method, memory, memory, width, [&](auto& p) {
+          p.setHeight(height), p.setDepth(depth);
+          p.setFromPitch(pitch), p.setFromSlice(slice), p.setToPitch(pitch), p.setToSlice(slice);
+        });
+      };
+      requireBothRefused(session, withRows);
+    }
+  }) == "");
+}
+
+TEST_CASE("a range over the end of addresses is nobody's") {
+  TestSession session;
+  CHECK(session.inWorker([](stub::Worker& worker) {
+    worker.runQuiesced([](stub::SessionState& on) { KJ_REQUIRE(!on.ownsMemory(~uint64_t{0} - 50, 100)); });
+  }) == "");
+}
