@@ -1,6 +1,6 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make check    all tests
-# make check-all  these and a thousand kills of program, worker, daemon and client, which take some minutes
+# make check-all  these, all programs with folding forced, and a thousand kills of program, worker, daemon and client; takes some minutes
 # make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
@@ -37,6 +37,7 @@ check: build
 	@ctest --preset release --parallel 2
 
 check-all: check
+	@ctest --preset release -C forced -L forced --parallel 2
 	@tests/campaign/kill-campaign build/release --rounds 1000 --each 10 --jobs $(JOBS)
 
 demo: stage

@@ -1,7 +1,8 @@
 // Random programs: kernels, copies, fills, events and waits over several streams, some of them again and again, compared byte by
 // byte with what the same work gives one after the other on the CPU.
-//   random-streams SEED PROGRAMS
-// Each program has a seed of its own, which is named if it fails: `random-streams ITS_SEED 1` repeats it.
+//   random-streams SEED PROGRAMS [FILE]
+// Each program has a seed of its own, which is named if it fails: `random-streams ITS_SEED 1` repeats it. With a file they begin
+// again until it exists.
 #include <array>
 #include <cstring>
 
@@ -33,7 +34,14 @@ struct Array {
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed) : random(seed) {
-    for (auto& stream : made) CHECK(cudaStreamCreateWithFlags(&stream, pick(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+    for (int i = 0; i < streams; ++i) {
+      isBlocking[i] = pick(2) == 0;
+      CHECK(cudaStreamCreateWithFlags(&made[i], isBlocking[i] ? cudaStreamDefault : cudaStreamNonBlocking));
+    }
+    if (pick(2) == 0) {
+      CHECK(cudaStreamDestroy(made[0]));
+      made[0] = nullptr;
+    }
     for (auto& event : events) CHECK(cudaEventCreateWithFlags(&event, pick(2) ? cudaEventDisableTiming : cudaEventDefault));
     for (int i = 0; i < arrays; ++i) {
       all[i].isPinned = i >= arrays - 2;
@@ -49,7 +57,8 @@ class RandomProgram {
   ~RandomProgram() {
     for (auto& array : all) CHECK(array.isPinned ? cudaFreeHost(array.data) : cudaFree(array.data));
     for (auto event : events) CHECK(cudaEventDestroy(event));
-    for (auto stream : made) CHECK(cudaStreamDestroy(stream));
+    for (auto stream : made)
+      if (stream != nullptr) CHECK(cudaStreamDestroy(stream));
   }
 
   void run(int steps, int pauseAt) {
@@ -62,6 +71,7 @@ class RandomProgram {
         case 3: CHECK(cudaEventRecord(events[pick(events.size())], made[pick(streams)])); break;
         case 4: CHECK(cudaStreamWaitEvent(made[pick(streams)], events[pick(events.size())], 0)); break;
         case 5: fillRows(all[pick(arrays - 2)]); break;
+        case 6: CHECK(cudaEventSynchronize(events[pick(events.size())])); break;
         default: someWork(); break;
       }
     }
@@ -84,9 +94,16 @@ class RandomProgram {
     return static_cast<Count>(random() % count);
   }
 
+  // Whether the legacy default stream's work and the other's keep the order of the calls.
+  bool isOrdered(int legacy, int other) const { return made[legacy] == nullptr && isBlocking[other]; }
+
   // Puts the array's next use into `stream`: its last one comes before.
   void move(Array& array, int stream) {
     if (array.stream == stream) return;
+    if (isOrdered(array.stream, stream) || isOrdered(stream, array.stream)) {
+      array.stream = stream;
+      return;
+    }
     cudaEvent_t event = events[pick(events.size())];
     CHECK(cudaEventRecord(event, made[array.stream]));
     CHECK(cudaStreamWaitEvent(made[stream], event, 0));
@@ -170,6 +187,7 @@ class RandomProgram {
 
   std::mt19937 random;
   std::array<cudaStream_t, streams> made;
+  std::array<bool, streams> isBlocking;
   std::array<cudaEvent_t, 6> events;
   std::array<Array, arrays> all;
 };
@@ -179,12 +197,15 @@ class RandomProgram {
 int main(int argc, char** argv) {
   const unsigned first = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1;
   const unsigned programs = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 20;
+  const char* end = argc > 3 ? argv[3] : nullptr;
   bool ok = true;
-  for (unsigned seed = first; seed < first + programs && ok; ++seed) {
-    RandomProgram program(seed);
-    program.run(100, seed == first ? 50 : -1);
-    ok = program.isRight();
-    if (!ok) std::fprintf(stderr, "program %u is wrong\n", seed);
-  }
+  do {
+    for (unsigned seed = first; seed < first + programs && ok; ++seed) {
+      RandomProgram program(seed);
+      program.run(100, seed == first ? 50 : -1);
+      ok = program.isRight();
+      if (!ok) std::fprintf(stderr, "program %u is wrong\n", seed);
+    }
+  } while (ok && end != nullptr && access(end, F_OK) != 0);
   return verdict("random-streams", ok);
 }

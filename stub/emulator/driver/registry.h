@@ -46,6 +46,14 @@ class Registry {
     if (!object) refuse(missing);
     return object;
   }
+  template <class Predicate>
+  bool any(Predicate predicate) const {
+    std::shared_lock lock(mutex);
+    for (const auto& [number, object] : objects) {
+      if (predicate(*object)) return true;
+    }
+    return false;
+  }
   size_t count() const {
     std::shared_lock lock(mutex);
     return objects.size();

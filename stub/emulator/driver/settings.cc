@@ -14,7 +14,7 @@ namespace {
 constexpr const char* accepted =
     "VGPU_EMULATED takes devices=1..64, memory=BYTES|KiB|MiB|GiB, architecture=75..121, workers=1..1024, "
     "schedule=SEED, timeout=SECONDS, link=BYTES|KiB|MiB|GiB (a second), peer-link=BYTES|KiB|MiB|GiB (a second), "
-    "check=uninitialized|races|shared, faults=final|reset, pageable=0|1, graphs=COUNT, separated by commas";
+    "check=uninitialized|races|shared, faults=final|reset, pageable=0|1, graphs=COUNT, graph-names=0|1, separated by commas";
 
 [[noreturn]] void refuseSetting(std::string_view item, const char* why) {
   std::string message(item);
@@ -89,6 +89,8 @@ void parseItem(Settings& settings, std::string_view item) {
     settings.pageableAccess = parseNumber(item, value, 0, 1) != 0;
   } else if (key == "graphs") {
     settings.graphs = parseNumber(item, value, 1, ~uint64_t{0});
+  } else if (key == "graph-names") {
+    settings.graphNames = parseNumber(item, value, 0, 1) != 0;
   } else if (key == "faults") {
     if (value != "final" && value != "reset") refuseSetting(item, "neither final nor reset");
     settings.faultsAreFinal = value == "final";

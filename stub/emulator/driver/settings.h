@@ -17,6 +17,7 @@ struct Settings {
   uint64_t hostLink = 0, peerLink = 0;       // bytes a second, in either direction; 0: as fast as memory
   bool pageableAccess = false;               // says that kernels reach the process's own memory; they do not
   uint64_t graphs = 0;                       // how many executable graphs there is memory for; 0: for any number
+  bool graphNames = false;                   // what an executable graph names cannot be destroyed
   bool faultsAreFinal = true;                // a fault ends every context of the process for good, as hardware does
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/graph.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -111,7 +112,10 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUme
 }
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t bytes) {
-  return enterDriver([&](Driver& driver) { driver.space.unmapPhysical(address, bytes); });
+  return enterDriver([&](Driver& driver) {
+    requireMemoryUnnamed(driver, address, bytes);
+    driver.space.unmapPhysical(address, bytes);
+  });
 }
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptions, size_t count) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/graph.h"
 
 using namespace vgpu::emulator;
 using namespace vgpu::emulator::api;
@@ -49,6 +50,7 @@ CUresult CUDAAPI cuModuleLoad(CUmodule* handle, const char* path) {
 CUresult CUDAAPI cuModuleUnload(CUmodule handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<LoadedModule> module = context.driver.modules.get(handle);
+    requireModuleUnnamed(context.driver, *module);
     module->context.streams.waitForAll();
     module->context.flushOutput();
     context.driver.functions.removeIf([&](const Function& function) { return function.module == module; });

@@ -1,6 +1,7 @@
 #include "stub/emulator/stream/event.h"
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/graph.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -29,7 +30,10 @@ CUresult CUDAAPI cuEventCreate(CUevent* handle, unsigned flags) {
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent handle) {
-  return enterDriver([&](Driver& driver) { driver.events.remove(handle); });
+  return enterDriver([&](Driver& driver) {
+    requireEventUnnamed(driver, *driver.events.get(handle));
+    driver.events.remove(handle);
+  });
 }
 
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, unsigned flags) {

@@ -18,6 +18,7 @@
 namespace vgpu::emulator::api {
 
 struct Graph;
+struct LoadedModule;
 
 struct GraphNode {
   CUgraphNode handle = nullptr;
@@ -80,6 +81,11 @@ struct GraphExec {
   void launch(Stream&);
   Step& stepOf(CUgraphNode node);  // refuses where the node is not of the graph that this was made from
 };
+
+// Refuse with CUDA_ERROR_ILLEGAL_STATE, where the settings ask for it, what is about to be destroyed and an executable names.
+void requireModuleUnnamed(Driver&, const LoadedModule&);
+void requireEventUnnamed(Driver&, const Event&);
+void requireMemoryUnnamed(Driver&, CUdeviceptr address, uint64_t bytes);
 
 // What the recording of streams into a graph needs to know.
 struct Capture {
