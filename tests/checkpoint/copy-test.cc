@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <functional>
-#include <optional>
 
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
@@ -19,6 +18,7 @@ using api::Place;
 constexpr uint64_t base = made::arena, end = made::arena + made::leaseBytes;
 // An array of three slices of five rows of 16 words.
 constexpr uint64_t array = makeHandle(api::Kind::ARRAY, 0, 0, 11), rowBytes = 64, rows = 5, slices = 3;
+constexpr uint64_t other = makeHandle(api::Kind::ARRAY, 1, 0, 11);  // on another GPU
 constexpr uint64_t arrayBytes = rowBytes * rows * slices;
 // Rows and slices in memory that lie apart.
 constexpr uint64_t pitch = 96, slice = 7 * pitch;
@@ -242,6 +242,29 @@ TEST_CASE("a box that leaves an array, or rows whose numbers make no sense, are 
       requireBothRefused(session, withRows);
     }
   }) == "");
+}
+
+TEST_CASE("an array of another GPU is copied from this one's ring, within its extent") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    session.require(lease());
+    auto create = makeFrame<api::Cuda::ArrayCreateParams>(0, api::Method::arrayCreate, 1, [](auto p) {
+      p.setArray(other);
+      p.setShape(CUDA_ARRAY3D_DESCRIPTOR{rowBytes / 4, rows, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0});
+    });
+    session.require(std::move(create));
+    session.post(inlined(memory, rowBytes * rows, 0, [](auto&) {}));
+    session.post(copy3d(Place::array(other), memory, rowBytes));
+    session.require(copy3dBack(call, Place::array(other), rowBytes));
+    requirePattern(session.reply(), rowBytes);
+    requireBothRefused(session, [](api::Method method) {
+      return copy3d(method, memory, Place::array(other), 4, [](auto& p) { p.setFromRow(rows); });
+    });
+    requireBothRefused(
+        session, [](api::Method method) { return copy3d(method, memory, Place::array(other + 1), 4, [](auto&) {}); },
+        CUDA_ERROR_INVALID_HANDLE);
+  }, "devices=2") == "");
 }
 
 TEST_CASE("a range over the end of addresses is nobody's") {
