@@ -1,5 +1,6 @@
 #include "intercept/driver/context-reset.h"
 
+#include "intercept/libraries/objects.h"
 #include "intercept/session/entry.h"
 
 namespace vgpu::client {
@@ -39,6 +40,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
   each(api::Kind::ARRAY, [](uint64_t handle) { return cuArrayDestroy(fromWire<CUarray>(handle)); });
   each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
+  each(api::Kind::LIBRARY_OBJECT, [&](uint64_t handle) { return endLibraryObject(thread, handle); });
   keep(session.memory.freeAll(thread, device, context));
   return first;
 }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@
 #include "intercept/session/known-replies.h"
 #include "intercept/session/stream-depth.h"
 #include "vgpu/api/handle.h"
+#include "vgpu/api/library.h"
 
 namespace vgpu::client {
 
@@ -48,6 +50,20 @@ struct ArrayLayout {
   CUDA_ARRAY_DESCRIPTOR flatShape() const { return {shape.Width, shape.Height, shape.Format, shape.NumChannels}; }
 };
 
+// An object of a library that has a face.
+struct LibraryObject {
+  // `place`: the program's memory in which the object lies, or ours that the program has the address of; null if its handle is the
+  // virtual one.
+  LibraryObject(uint8_t type, uint64_t content, void* place, bool isOurs)
+      : type(type), place(place), ours(isOurs ? place : nullptr, std::free), content(content) {}
+
+  const uint8_t type;  // its place in api::objectTypes
+  void* const place;
+  const std::unique_ptr<void, void (*)(void*)> ours;
+  std::atomic<uint64_t> content;  // a digest of how it was made and of what has been set
+  std::array<std::atomic<uint64_t>, api::memberCount> members{};
+};
+
 struct ObjectEntry {
   std::atomic<uint64_t> handle{0};   // 0: free
   std::atomic<uint64_t> context{0};  // in which it was made and with which it ends; 0: it ends with another object
@@ -61,6 +77,7 @@ struct ObjectEntry {
   uint32_t generation = 0, nextFree = 0;  // the table's own
   std::unique_ptr<FunctionLayout> function;
   std::unique_ptr<ArrayLayout> array;  // of an array or a mipmapped one
+  std::unique_ptr<LibraryObject> library;
   StreamDepth depth;                   // of a stream
 
   // Of a live entry.

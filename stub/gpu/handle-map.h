@@ -65,10 +65,9 @@ class HandleMap {
     return found->second;
   }
 
-  static constexpr size_t kinds = static_cast<size_t>(api::Kind::SURFACE) + 1;
   std::vector<const HandleMap*> all;
   mutable std::mutex mutex;
-  std::array<Table, kinds> tables;
+  std::array<Table, api::kindCount> tables;
 };
 
 }  // namespace vgpu::stub

@@ -18,6 +18,7 @@
 #include "stub/gpu/gpu.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/kinds/event-times.h"
+#include "stub/worker/kinds/library-objects.h"
 #include "stub/worker/kinds/module-groups.h"
 #include "stub/worker/kinds/objects.h"
 #include "stub/worker/kinds/texture-handles.h"
@@ -51,6 +52,7 @@ class Execution {
   Arrays arrays;
   TextureHandles textures;
   EventTimes eventTimes;
+  LibraryObjects library;
 
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched

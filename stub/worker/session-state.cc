@@ -8,8 +8,12 @@
 
 namespace vgpu::stub {
 
-SessionState::SessionState(const Driver& driver, const Images& images, int outputFile)
-    : driver(driver), images(images), hostLeases(driver), output(outputFile) {
+SessionState::SessionState(const Driver& driver, const Images& images, int outputFile, std::string libraryFolder)
+    : driver(driver),
+      images(images),
+      hostLeases(driver),
+      output(outputFile),
+      libraries(std::move(libraryFolder), driver.noteAllocation != nullptr) {
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");

@@ -26,6 +26,7 @@
 #include "stub/worker/device-output.h"
 #include "stub/worker/host-leases.h"
 #include "stub/worker/images.h"
+#include "stub/worker/libraries.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/fold-mode.h"
 #include "vgpu/wire/launch-counters.h"
@@ -38,8 +39,9 @@ class Reply;
 
 class SessionState {
  public:
-  // Takes the contexts of every device. Throws kj::Exception if the driver refuses. `outputFile`: see DeviceOutput.
-  explicit SessionState(const Driver& driver, const Images& images = {}, int outputFile = -1);
+  // Takes the contexts of every device. Throws kj::Exception if the driver refuses. `outputFile`: see DeviceOutput;
+  // `libraryFolder`: see Libraries.
+  explicit SessionState(const Driver& driver, const Images& images = {}, int outputFile = -1, std::string libraryFolder = {});
   ~SessionState();
   SessionState(const SessionState&) = delete;
   SessionState& operator=(const SessionState&) = delete;
@@ -51,6 +53,9 @@ class SessionState {
   DeviceOutput output;
   FoldMode foldMode = FoldMode::AUTO;        // if the program does not say (folding.h)
   LaunchCounters* launchCounters = nullptr;  // nullptr: nobody asks
+  Libraries libraries;
+  // A library of the GPU's host has been loaded, or tried: what it has made of this process is not known.
+  std::atomic<bool> foreignLibrary{false};
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
   // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another

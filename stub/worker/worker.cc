@@ -152,10 +152,11 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
   KJ_IF_MAYBE (exception, failure) kj::throwFatalException(kj::mv(*exception));
 }
 
-Worker::Worker(const Driver& driver, const Images& images, int outputFile, FoldMode fold, LaunchCounters* launches)
+Worker::Worker(const Driver& driver, const Images& images, int outputFile, FoldMode fold, LaunchCounters* launches,
+               const std::string& libraryFolder)
     : impl(std::make_unique<Impl>(driver)) {
   impl->runTask([&] {
-    impl->session = std::make_unique<SessionState>(driver, images, outputFile);
+    impl->session = std::make_unique<SessionState>(driver, images, outputFile, libraryFolder);
     impl->session->foldMode = fold;
     impl->session->launchCounters = launches;
     impl->session->startThread = [impl = impl.get()](unsigned device) { impl->openRing(device); };

@@ -32,9 +32,9 @@ class Worker {
  public:
   // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` and
   // `launches` point to must outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned. `fold`: when
-  // launches are folded into graphs, if the program does not say.
+  // launches are folded into graphs, if the program does not say. `libraryFolder`: see Libraries.
   explicit Worker(const Driver& driver, const Images& images = {}, int outputFile = -1, FoldMode fold = FoldMode::AUTO,
-                  LaunchCounters* launches = nullptr);
+                  LaunchCounters* launches = nullptr, const std::string& libraryFolder = {});
   ~Worker();
 
   // Maps the session's memory, after checking size and seals, and registers it with the driver, in the place of what was

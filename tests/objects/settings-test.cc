@@ -54,7 +54,7 @@ TEST_CASE("a setting takes the place of one of the same target only") {
 
 TEST_CASE("every kind has a name of its own") {
   std::set<std::string> names;
-  for (unsigned kind = 0; kind <= static_cast<unsigned>(api::Kind::SURFACE); kind++)
+  for (unsigned kind = 0; kind < api::kindCount; kind++)
     CHECK(names.insert(kindName(static_cast<api::Kind>(kind))).second);
   CHECK(kindName(static_cast<api::Kind>(999)) == std::string("unknown"));
 }

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "tools/common/installation.h"
 #include "tools/common/node-address.h"
@@ -56,7 +57,11 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
                                          kj::ForkedPromise<void>& stop) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
-  for (WorkerKind& kind : kinds) kind.arguments = {"--fold", options.fold};
+  for (WorkerKind& kind : kinds) {
+    kind.arguments = {"--fold", options.fold};
+    if (!options.libraries.empty())
+      kind.arguments.insert(kind.arguments.end(), {"--libraries", std::filesystem::absolute(options.libraries)});
+  }
   useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
     auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
@@ -133,6 +138,10 @@ int run(int argc, char** argv) {
   app.add_option("--image-cache", options.imageCache,
                  "folder for the module images of programs and what the driver compiles of them, or none\n"
                  "(default: vgpu in $XDG_CACHE_HOME or ~/.cache, for root /var/cache)");
+  app.add_option("--libraries", options.libraries,
+                 "folder of cuBLAS and the other libraries that programs use; without it workers find them as any program "
+                 "does, and have none on the emulated device")
+      ->envname("VGPU_LIBRARIES");
   app.add_option("--image-cache-size", options.imageCacheBytes,
                  "how much of either it holds, as 500MiB (default: 4GiB)")
       ->transform(CLI::AsSizeValue(false))

@@ -15,6 +15,7 @@ struct DaemonOptions {
   std::string device = "auto";
   std::string logLevel = "info";
   std::string imageCache;  // a folder, or "none"; empty: the user's own
+  std::string libraries;  // a folder; empty: where the dynamic linker looks
   uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;       // workers that wait ready
   std::string fold = "auto";  // whether launches are folded into graphs

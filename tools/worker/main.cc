@@ -36,7 +36,7 @@ std::string driverLibrary(std::string_view device) {
 }
 
 struct WorkerOptions {
-  std::string device, imageStore;
+  std::string device, imageStore, libraries;
   uint64_t imageStoreBytes = 0;
   FoldMode fold = FoldMode::AUTO;
 };
@@ -60,7 +60,7 @@ int serve(const WorkerOptions& options) {
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
   auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile, options.fold,
-                                                               &counters->launches));
+                                                               &counters->launches, options.libraries));
   network.onDisconnect().wait(io.waitScope);
   // No one needs what the work thread does now, and it may take long: the kernel and the driver clean up.
   _exit(0);
@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("vgpu-worker ") + vgpu::productVersion);
   app.add_option("--device", options.device, "cuda, or emulated:PATH-OF-LIBRARY")->required();
   app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
+  app.add_option("--libraries", options.libraries, "folder of NVIDIA's libraries; without it the dynamic linker looks for them");
   app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
   app.add_option_function<std::string>(
       "--fold", [&](const std::string& name) { options.fold = vgpu::foldModeOf(name).value_or(vgpu::FoldMode::AUTO); },

@@ -95,7 +95,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     result.devices = listDevices(*driver);
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
     if (worker == nullptr) {
-      worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches);
+      worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches, libraryFolder);
       // Registering it takes the driver tens of milliseconds: better now than when a program waits.
       worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
     }

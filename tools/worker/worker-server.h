@@ -19,9 +19,11 @@ namespace vgpu::stub {
 class WorkerServer final : public control::Worker::Server {
  public:
   // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
-  // `outputFile`: what DeviceOutput::redirect() has returned. `fold`, `launches`: the worker's.
-  WorkerServer(std::string library, const stub::Images& images, int outputFile, FoldMode fold, LaunchCounters* launches)
-      : library(std::move(library)), images(images), outputFile(outputFile), fold(fold), launches(launches) {}
+  // `outputFile`: what DeviceOutput::redirect() has returned. `fold`, `launches`, `libraryFolder`: the worker's.
+  WorkerServer(std::string library, const stub::Images& images, int outputFile, FoldMode fold, LaunchCounters* launches,
+               std::string libraryFolder)
+      : library(std::move(library)), images(images), outputFile(outputFile), fold(fold), launches(launches),
+        libraryFolder(std::move(libraryFolder)) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -40,6 +42,7 @@ class WorkerServer final : public control::Worker::Server {
   const int outputFile;
   const FoldMode fold;
   LaunchCounters* const launches;
+  const std::string libraryFolder;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;

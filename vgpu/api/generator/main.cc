@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 
+#include "library-table.h"
 #include "table.h"
 
 namespace vgpu::generator {
@@ -44,13 +46,28 @@ void generate(const std::string& path, const std::string& folder) {
   for (auto& [name, emit] : outputs) write(folder + "/" + name, emit(table));
 }
 
+void generateLibraries(const std::string& path, const std::string& folder) {
+  LibraryTable table = readLibraries(path);
+  write(folder + "/library-rows.cc", emitLibraryRows(table));
+  write(folder + "/library-parity.cc", emitLibraryParity(table));
+  write(folder + "/libraries.md", emitLibraryCoverage(table));
+  for (unsigned library = 0; library < table.libraries.size(); ++library) {
+    std::string prefix = folder + "/" + table.libraries[library].name;
+    write(prefix + "-exports.cc", emitLibraryExports(table, library));
+    write(prefix + "-answers.cc", emitLibraryAnswers(table, library));
+    write(prefix + ".map", emitLibraryMap(table, library));
+  }
+}
+
 }  // namespace
 
 }  // namespace vgpu::generator
 
 int main(int argc, char** argv) {
-  if (argc != 3) return fprintf(stderr, "usage: vgpu-generator TABLE FOLDER\n"), 2;
-  auto problem = kj::runCatchingExceptions([&] { vgpu::generator::generate(argv[1], argv[2]); });
-  KJ_IF_MAYBE (e, problem) return fprintf(stderr, "vgpu-generator: %s: %s\n", argv[1], e->getDescription().cStr()), 1;
+  const bool libraries = argc == 4 && std::string_view(argv[1]) == "--libraries";
+  if (argc != 3 && !libraries) return fprintf(stderr, "usage: vgpu-generator [--libraries] TABLE FOLDER\n"), 2;
+  auto problem = kj::runCatchingExceptions(
+      [&] { (libraries ? vgpu::generator::generateLibraries : vgpu::generator::generate)(argv[argc - 2], argv[argc - 1]); });
+  KJ_IF_MAYBE (e, problem) return fprintf(stderr, "vgpu-generator: %s: %s\n", argv[argc - 2], e->getDescription().cStr()), 1;
   return 0;
 }

@@ -1,0 +1,353 @@
+#include "intercept/libraries/library-call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "intercept/libraries/objects.h"
+#include "intercept/session/ring-order.h"
+#include "vgpu/wire/arena.h"
+#include "vgpu/wire/segment.h"
+
+namespace vgpu::client {
+
+using api::Argument, api::Does, api::HostRange, api::libraryStatus;
+
+namespace {
+
+// What a frame takes besides the words, and a reply.
+constexpr uint64_t maxInputBytes = 48 * KiB, maxResultBytes = 256 * KiB;
+// An output of at most this many bytes is sent as it is, so that what the library does not write stays.
+constexpr uint64_t keptOutputBytes = 64;
+
+// Of an address the alignment counts, as far as a kernel may depend on it.
+constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
+
+uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
+  for (size_t at = 0; at < size; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + at, std::min<size_t>(8, size - at));
+    digest = mixed(digest, inDeviceArenas(word) ? alignmentOf(word) : word);
+  }
+  return digest;
+}
+
+}  // namespace
+
+constinit SeenCalls LibraryCall::seen;
+
+CUresult LibraryCall::run() {
+  if (!resolveObjects()) return CUDA_SUCCESS;
+  if (entry.does == Does::recall) return recall(), CUDA_SUCCESS;
+  if (entry.does == Does::destroy) return destroy();
+  CUresult error = CUDA_SUCCESS;
+  if (!resolveStream(error) || !layOut()) return error;
+  if (entry.does == Does::create) return create();
+  return acrossRings(thread, device, touched, [&] { return send(); });
+}
+
+bool LibraryCall::resolveObjects() {
+  device = thread.device();
+  for (size_t i = 0; i < count(); ++i) {
+    auto& argument = entry.arguments[i];
+    laidOut[i] = words[i];
+    if (argument.what != Argument::object || (words[i] == 0 && i != 0)) continue;
+    auto& type = api::objectTypes[argument.objectType];
+    uint64_t handle = libraryHandleOf(type, words[i]);
+    objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);
+    // Handles of two libraries may stand for each other (cublasLt.h: a cublasHandle_t is a cublasLtHandle_t), structures do not.
+    bool isOne = objects[i] != nullptr && (objects[i]->type == argument.objectType ||
+                                           (type.inPlaceBytes == 0 && api::objectTypes[objects[i]->type].inPlaceBytes == 0));
+    if (!isOne) {
+      answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
+      return false;
+    }
+    laidOut[i] = handle;
+    if (i == 0) device = handleDevice(handle);
+    touched |= 1u << handleDevice(handle);
+  }
+  return true;
+}
+
+bool LibraryCall::resolveStream(CUresult& error) {
+  for (size_t i = 0; i < count(); ++i) {
+    if (entry.arguments[i].what != Argument::stream) continue;
+    if ((error = thread.resolve(api::Kind::STREAM, true, laidOut[i])) != CUDA_SUCCESS) return false;
+    if (i == entry.streamFrom) stream = laidOut[i];
+  }
+  if (entry.streamFrom == api::noArgument && entry.does == Does::work && firstObject() != nullptr) {
+    stream = firstObject()->members[static_cast<size_t>(api::Member::stream)].load(std::memory_order_relaxed);
+    if ((error = thread.resolve(api::Kind::STREAM, true, stream)) != CUDA_SUCCESS) return false;
+  }
+  if (entry.does != Does::work || thread.deviceOf(stream) == device) return true;
+  answer = static_cast<uint64_t>(libraryStatus.invalid);  // a stream, or the legacy one, of another device than the handle's
+  return false;
+}
+
+// The words of the argument block, the bytes behind them, and the digest of the call.
+bool LibraryCall::layOut() {
+  LibraryObject* modeObject = entry.modeObject == api::noArgument ? nullptr : objects[entry.modeObject];
+  auto memberOf = [](LibraryObject* object, api::Member member) {
+    return object == nullptr ? 0 : object->members[static_cast<size_t>(member)].load(std::memory_order_relaxed);
+  };
+  const uint32_t mode = 1u << (memberOf(modeObject, api::Member::pointerMode) & 7);
+  scaleType = memberOf(modeObject, api::Member::scaleType);
+  digest = mixed(entry.signature, thread.session.functionChanges[device].load(std::memory_order_relaxed));
+
+  uint64_t end = count() * sizeof(uint64_t), results = 0;
+  for (size_t i = 0; i < count(); ++i) {
+    auto& argument = entry.arguments[i];
+    if (!isRead(argument.what) && !isWritten(argument.what)) continue;
+    if ((argument.unusedModes & mode) != 0) laidOut[i] = 0;
+    if ((argument.hostModes & mode) == 0 || laidOut[i] == 0) continue;
+    uint64_t bytes = bytesIn(i);
+    if (bytes > maxResultBytes) return answer = static_cast<uint64_t>(libraryStatus.unsupported), false;
+    hostMask |= 1u << i;
+    HostRange range{0, static_cast<uint32_t>(bytes)};
+    if (isRead(argument.what) || bytes <= keptOutputBytes) {
+      range.offset = static_cast<uint32_t>(roundUp(end, api::libraryResultAlignment));
+      end = range.offset + bytes;
+    }
+    if (isWritten(argument.what)) results += roundUp(bytes, api::libraryResultAlignment);
+    writesHost |= isWritten(argument.what);
+    laidOut[i] = range.word();
+  }
+  dataBytes = end - count() * sizeof(uint64_t);
+  if (dataBytes > maxInputBytes || results > maxResultBytes) return answer = static_cast<uint64_t>(libraryStatus.unsupported), false;
+  if (dataBytes > sizeof small) large = std::make_unique<std::byte[]>(dataBytes);
+  data = large ? large.get() : std::as_writable_bytes(std::span(small)).data();
+
+  for (size_t i = 0; i < count(); ++i) {
+    auto& argument = entry.arguments[i];
+    uint64_t word = laidOut[i];
+    if (isHost(i)) {
+      auto range = HostRange::of(word);
+      std::byte* to = data + (range.offset - count() * sizeof(uint64_t));
+      if (range.offset != 0) std::memcpy(to, fromWire<const void*>(words[i]), range.bytes);
+      bool decides = isRead(argument.what) && (argument.count != api::noArgument || entry.does == Does::set);
+      digest = decides ? mixedBytes(mixed(digest, range.bytes), to, range.bytes) : mixed(digest, 1);
+    } else if (argument.what == Argument::object) {
+      digest = mixed(digest, objects[i] == nullptr ? 0 : objects[i]->content.load(std::memory_order_relaxed));
+    } else if (argument.what == Argument::value) {
+      digest = mixed(digest, word);
+    } else if (argument.what == Argument::stream) {
+      digest = mixed(digest, word != 0);
+    } else if (argument.what != Argument::made && argument.what != Argument::place) {
+      digest = mixed(digest, alignmentOf(word));
+    }
+  }
+  replaceHeld();
+  return true;
+}
+
+// Bytes that are a handle of the program's become the virtual one.
+void LibraryCall::replaceHeld() {
+  for (auto& note : entry.notes) {
+    if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
+    auto range = HostRange::of(laidOut[note.from]);
+    uint64_t handle = 0;
+    if (range.bytes != sizeof handle) continue;
+    std::byte* held = data + (range.offset - count() * sizeof(uint64_t));
+    std::memcpy(&handle, held, sizeof handle);
+    if (handle != 0) std::memcpy(&handle, fromWire<const void*>(handle), sizeof handle);
+    std::memcpy(held, &handle, sizeof handle);
+  }
+}
+
+uint64_t LibraryCall::bytesIn(size_t argument) const {
+  return api::pointedBytes(entry, argument, std::span(words, count()), scaleType);
+}
+
+template <typename Frame>
+void LibraryCall::fill(Frame& frame) {
+  frame->setEntry(entry.signature);
+  frame->setHostMask(hostMask);
+  frame->setSymbol(entry.symbol);
+  auto place = frame->initArguments(count() * sizeof(uint64_t) + dataBytes);
+  std::memcpy(place.begin(), laidOut.data(), count() * sizeof(uint64_t));
+  if (dataBytes != 0) std::memcpy(place.begin() + count() * sizeof(uint64_t), data, dataBytes);
+}
+
+template <typename Results, typename Frame>
+CUresult LibraryCall::await(Frame& frame) {
+  if (CUresult error = frame.call()) return error;
+  auto results = frame.template results<Results>();
+  answer = results.getStatus();
+  if (answer == api::libraryAbsent) {
+    auto text = results.getResults();
+    reportFailure(fmt::format("{}: there is no {} on the GPU's host ({}); its calls answer CUBLAS_STATUS_NOT_INITIALIZED",
+                              entry.symbol, api::libraries[entry.library].soname,
+                              std::string_view(text.asChars().begin(), text.size())).c_str());
+    answer = entry.returnsStatus ? static_cast<uint64_t>(libraryStatus.absent) : 0;
+    return CUDA_SUCCESS;
+  }
+  takeResults(results.getResults());
+  return CUDA_SUCCESS;
+}
+
+void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
+  size_t at = 0;
+  for (size_t i = 0; i < count(); ++i) {
+    if (!isHost(i) || !isWritten(entry.arguments[i].what)) continue;
+    size_t bytes = HostRange::of(laidOut[i]).bytes;
+    if (at + bytes > results.size()) return;
+    if (isGiven(i) || answer == 0) std::memcpy(fromWire<void*>(words[i]), results.begin() + at, bytes);
+    at += roundUp(bytes, api::libraryResultAlignment);
+  }
+}
+
+CUresult LibraryCall::send() {
+  const uint64_t words = dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1);
+  const Target target = thread.on(device);
+  const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);
+  CUresult error = CUDA_SUCCESS;
+  if (entry.does == Does::work && isKnown) {
+    Call<api::Cuda::LibraryPostParams> frame(target, api::Method::libraryPost, words);
+    fill(frame);
+    frame.setStream(stream);
+    error = frame.post();
+  } else if (entry.does == Does::work) {
+    if (writesHost)
+      if (CUresult failed = synchronizeStream(thread, stream)) return failed;
+    Call<api::Cuda::LibraryCallParams> frame(target, api::Method::libraryCall, words);
+    fill(frame);
+    frame.setStream(stream);
+    error = await<api::Cuda::LibraryCallResults>(frame);
+  } else if (isKnown) {
+    Call<api::Cuda::LibrarySetParams> frame(target, api::Method::librarySet, words);
+    fill(frame);
+    error = frame.post();
+  } else {
+    Call<api::Cuda::LibraryAskParams> frame(target, api::Method::libraryAsk, words);
+    fill(frame);
+    error = await<api::Cuda::LibraryAskResults>(frame);
+  }
+  if (error == CUDA_SUCCESS && answer == 0) succeed();
+  return error;
+}
+
+void LibraryCall::succeed() {
+  if (entry.does != Does::query && !writesHost) seen.add(digest);
+  if (entry.does != Does::set) return;
+  LibraryObject& object = *firstObject();
+  note(object);
+  object.content.store(mixed(object.content.load(std::memory_order_relaxed), digest), std::memory_order_relaxed);
+}
+
+// What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.
+void LibraryCall::note(LibraryObject& object) {
+  for (auto& note : entry.notes) {
+    if (note.holdsObject) continue;
+    if (note.condition != api::noArgument && static_cast<uint32_t>(words[note.condition]) != note.value) continue;
+    uint64_t value = words[note.from];
+    if (isHost(note.from)) {
+      value = 0;
+      std::memcpy(&value, fromWire<const void*>(words[note.from]),
+                  std::min<size_t>(sizeof value, HostRange::of(laidOut[note.from]).bytes));
+    }
+    object.members[static_cast<size_t>(note.member)].store(value, std::memory_order_relaxed);
+  }
+}
+
+void LibraryCall::recall() {
+  uint64_t value = firstObject()->members[entry.recalled].load(std::memory_order_relaxed);
+  auto& argument = entry.arguments[1];
+  if (words[1] == 0) {
+    answer = static_cast<uint64_t>(libraryStatus.invalid);
+  } else {
+    std::memcpy(fromWire<void*>(words[1]), &value, argument.bytes);
+  }
+}
+
+CUresult LibraryCall::create() {
+  auto made = std::find_if(entry.arguments.begin(), entry.arguments.end(), [](auto& argument) {
+    return argument.what == Argument::made || argument.what == Argument::place;
+  });
+  const auto at = static_cast<size_t>(made - entry.arguments.begin());
+  if (words[at] == 0) return answer = static_cast<uint64_t>(libraryStatus.invalid), CUDA_SUCCESS;
+  auto& type = api::objectTypes[made->objectType];
+  void* place = nullptr;
+  if (made->what == Argument::place) {
+    place = fromWire<void*>(words[at]);
+    // The same memory again: what was in it is no more.
+    uint64_t before = libraryHandleOf(type, words[at]);
+    LibraryObject* old = findLibraryObject(thread, before);
+    if (old != nullptr && old->place == place) endLibraryObject(thread, before);
+  } else if (type.inPlaceBytes != 0 && (place = std::calloc(1, type.inPlaceBytes)) == nullptr) {
+    return answer = static_cast<uint64_t>(libraryStatus.memory), CUDA_SUCCESS;
+  }
+  auto object = std::make_unique<LibraryObject>(made->objectType, digest, place, made->what == Argument::made);
+
+  NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
+  laidOut[at] = 0;
+  {
+    Call<api::Cuda::LibraryCreateParams> frame(
+        thread, api::Method::libraryCreate,
+        dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1));
+    frame->setObject(handle.get());
+    fill(frame);
+    // Recorded only if the library has made it.
+    frame.recordLater();
+    if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
+    if (answer != 0) return CUDA_SUCCESS;
+    frame.record();
+  }
+  note(*object);
+  thread.session.handles.find(api::Kind::LIBRARY_OBJECT, handle.get())->library = std::move(object);
+  giveLibraryHandle(type, words[at], handle.keep(), place);
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryCall::destroy() { return endLibraryObject(thread, laidOut[0], &entry); }
+
+}  // namespace vgpu::client
+
+namespace {
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+// A library's first call may be the program's first: the library would take the device's primary context.
+CUresult takeContext() {
+  CUcontext context = nullptr;
+  if (Session::find() != nullptr && cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) return CUDA_SUCCESS;
+  CUdevice device = 0;
+  if (CUresult error = cuInit(0)) return error;
+  if (cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) return CUDA_SUCCESS;
+  if (CUresult error = cuDeviceGet(&device, 0)) return error;
+  if (CUresult error = cuDevicePrimaryCtxRetain(&context, device)) return error;
+  return cuCtxSetCurrent(context);
+}
+
+int statusOf(CUresult error) {
+  switch (error) {
+    case CUDA_ERROR_NO_DEVICE:
+    case CUDA_ERROR_NOT_INITIALIZED: return api::libraryStatus.absent;
+    case CUDA_ERROR_OUT_OF_MEMORY: return api::libraryStatus.memory;
+    case CUDA_ERROR_UNKNOWN: return api::libraryStatus.internal;
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE: return api::libraryStatus.invalid;
+    default: return api::libraryStatus.failed;
+  }
+}
+
+}  // namespace
+
+// Called by the faces: the place of an entry among api::libraryEntries, and its arguments as words.
+extern "C" VGPU_EXPORT uint64_t cuVgpuCallLibrary(unsigned place, uint64_t* words) {
+  const api::LibraryEntry& entry = api::libraryEntries[place];
+  uint64_t status = 0;
+  auto run = [&](Thread& thread) -> CUresult {
+    LibraryCall call(thread, entry, words);
+    CUresult error = call.run();
+    status = call.status();
+    return error;
+  };
+  Session* session = Session::find();
+  bool hasContext = session != nullptr && !Thread::current(*session).contextStack.empty();
+  CUresult error = hasContext ? CUDA_SUCCESS : takeContext();
+  if (error == CUDA_SUCCESS) error = enter(run);
+  if (error != CUDA_SUCCESS) return entry.returnsStatus ? static_cast<uint64_t>(statusOf(error)) : 0;
+  return status;
+}

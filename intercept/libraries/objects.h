@@ -1,0 +1,24 @@
+// Objects of libraries, as the program names them: by the virtual handle, or by the address of a structure that begins with it.
+#pragma once
+
+#include "intercept/session/thread.h"
+#include "vgpu/api/library.h"
+
+namespace vgpu::client {
+
+// What a program's word names. The virtual handle is 0 for a null word.
+uint64_t libraryHandleOf(const api::ObjectType& type, uint64_t word);
+
+// The live object of a virtual handle; nullptr if there is none.
+inline LibraryObject* findLibraryObject(Thread& thread, uint64_t handle) {
+  ObjectEntry* entry = thread.session.handles.find(api::Kind::LIBRARY_OBJECT, handle);
+  return entry == nullptr ? nullptr : entry->library.get();
+}
+
+// Writes the handle of an object where the program finds it: *word, or, for one in the program's memory, there.
+void giveLibraryHandle(const api::ObjectType& type, uint64_t word, uint64_t handle, void* place);
+
+// Ends an object. CUDA's result.
+CUresult endLibraryObject(Thread& thread, uint64_t handle, const api::LibraryEntry* entry = nullptr);
+
+}  // namespace vgpu::client

@@ -1,0 +1,44 @@
+// What a worker keeps of libraries on one GPU: the functions that have been called, the objects, and what has been set of each.
+//
+// Used by the thread of that GPU, and while no calls are executed. What is set is kept here and not as recipes in the object list,
+// because settings are posted: a frame that replaces another there must have been executed (docs/objects.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "vgpu/api/library.h"
+
+namespace vgpu::stub {
+
+struct LibraryFunction {
+  const api::LibraryEntry* entry = nullptr;
+  void* function = nullptr;
+};
+
+// A call that changed an object: its argument block, with virtual handles.
+struct LibrarySetting {
+  uint64_t entry = 0;  // signature
+  uint32_t hostMask = 0;
+  std::vector<std::byte> block;
+};
+
+struct KnownLibraryObject {
+  uint8_t type = 0;
+  void* destroy = nullptr;                  // the library's function for it; nullptr: none has been called yet
+  std::unique_ptr<std::byte[]> place;       // of an object in the program's memory: its copy here
+  std::vector<LibrarySetting> settings;     // in the order in which they were made
+};
+
+struct LibraryObjects {
+  std::unordered_map<uint64_t, LibraryFunction> functions;   // by signature
+  std::unordered_map<uint64_t, KnownLibraryObject> objects;  // by virtual handle
+
+  // Of the call that is executed; they keep their memory.
+  std::vector<uint64_t> block, results;
+};
+
+}  // namespace vgpu::stub

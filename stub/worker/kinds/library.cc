@@ -1,0 +1,154 @@
+// Objects of libraries, and their calls (stub/worker/library-call.h). An object's recipe makes it; what has been set of it is state,
+// and set again when all objects are there. A library's own device memory is none of the session's: it comes with the objects.
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <span>
+
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+#include "stub/worker/libraries.h"
+#include "stub/worker/library-call.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::stub {
+
+using api::Does;
+
+namespace {
+
+template <typename Params>
+LibraryCall callOf(Execution& on, const Params& p) {
+  return LibraryCall(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
+}
+
+template <typename Results, typename Params>
+CUresult answer(Execution& on, const Params& p, Reply& reply, uint64_t object = 0) {
+  auto call = callOf(on, p);
+  if (CUresult error = call.run(object)) return error;
+  call.template reply<Results>(reply);
+  return CUDA_SUCCESS;
+}
+
+// A posted call is one that has succeeded before: if the library refuses it now, that is the next call's error.
+template <typename Params>
+CUresult post(Execution& on, const Params& p) {
+  auto call = callOf(on, p);
+  if (CUresult error = call.run()) return error;
+  if (call.status == 0) return CUDA_SUCCESS;
+  spdlog::error("{} answers {} to a posted call", call.entry->symbol, static_cast<int64_t>(call.status));
+  return CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace
+
+CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
+  return answer<api::Cuda::LibraryCreateResults>(on, p, reply, p.getObject());
+}
+CUresult libraryCall(Execution& on, const api::FrameReader<api::Cuda::LibraryCallParams>& p, Reply& reply) {
+  on.stream(p.getStream());  // has work
+  return answer<api::Cuda::LibraryCallResults>(on, p, reply);
+}
+CUresult libraryAsk(Execution& on, const api::FrameReader<api::Cuda::LibraryAskParams>& p, Reply& reply) {
+  return answer<api::Cuda::LibraryAskResults>(on, p, reply);
+}
+CUresult libraryPost(Execution& on, const api::FrameReader<api::Cuda::LibraryPostParams>& p, Reply&) {
+  on.stream(p.getStream());
+  return post(on, p);
+}
+CUresult librarySet(Execution& on, const api::FrameReader<api::Cuda::LibrarySetParams>& p, Reply&) { return post(on, p); }
+
+// A handle frees memory of the library's, for which the driver waits: so that this thread does not, it ends when all work is done.
+CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::LibraryDestroyParams>& p, Reply&) {
+  uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, p.getObject());
+  auto found = on.library.objects.find(p.getObject());
+  if (found == on.library.objects.end()) return CUDA_ERROR_INVALID_HANDLE;
+  bool isBusy = api::objectTypes[found->second.type].busy, isPlaced = found->second.place != nullptr;
+  on.handles.remove(api::Kind::LIBRARY_OBJECT, p.getObject());
+  on.library.objects.erase(found);
+  const api::LibraryEntry* entry = api::findLibraryEntry(p.getEntry());
+  // Without an entry the object ends with its context, or with the memory that it was in.
+  if (entry == nullptr || isPlaced) return CUDA_SUCCESS;
+  KJ_REQUIRE(entry->does == Does::destroy, "an entry that ends no object", entry->symbol);
+  std::string problem;
+  void* destroy = on.session.libraries.find(*entry, problem);
+  if (destroy == nullptr) return CUDA_SUCCESS;
+  auto end = [destroy, real] {
+    callByWords(destroy, &real, 1);
+    return CUDA_SUCCESS;
+  };
+  return isBusy ? on.afterAllWork(end) : end();
+}
+
+namespace {
+
+void drop(Execution& on) {
+  on.handles.removeAll(api::Kind::LIBRARY_OBJECT);
+  on.library.objects.clear();
+}
+
+std::string hexOf(std::span<const std::byte> bytes) {
+  std::string text;
+  for (std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+std::vector<std::byte> bytesOf(const std::string& hex) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// A row: virtual handle, its place among the object's settings, symbol and signature of the entry, mask, argument block.
+Rows save(SessionState& session) {
+  Rows rows;
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    if (session.isEnded(device)) continue;
+    std::map<uint64_t, const KnownLibraryObject*> ordered;
+    for (auto& [handle, object] : session.of(device).library.objects) ordered.emplace(handle, &object);
+    for (auto& [handle, object] : ordered)
+      for (uint64_t i = 0; i < object->settings.size(); ++i) {
+        auto& setting = object->settings[i];
+        rows.push_back({handle, i, std::string(api::findLibraryEntry(setting.entry)->symbol), setting.entry,
+                        uint64_t{setting.hostMask}, hexOf(setting.block)});
+      }
+  }
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t devices) {
+  auto& block = textIn(row, 5);
+  bool isHex = block.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return handleDevice(numberIn(row, 0)) < devices && block.size() % 2 == 0 && isHex && numberIn(row, 4) <= UINT32_MAX;
+}
+
+// False if what it names, a stream or memory, has ended since: the object is of no use with it either.
+bool setAgain(LibraryCall& call) try {
+  return call.run() == CUDA_SUCCESS;
+} catch (const BadHandle&) {
+  return false;
+}
+
+// All objects are there: a setting may name others.
+void restore(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) {
+    Execution& on = session.select(handleDevice(numberIn(row, 0)));
+    auto block = bytesOf(textIn(row, 5));
+    auto bytes = kj::arrayPtr(block.data(), block.size());
+    LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),
+                     kj::arrayPtr(static_cast<const kj::byte*>(static_cast<const void*>(bytes.begin())), bytes.size()));
+    if (setAgain(call) && call.status != 0)
+      fail(fmt::format("what {} had set of the library's object {:#x} cannot be set again: the library answers {}", textIn(row, 2),
+                       numberIn(row, 0), static_cast<int64_t>(call.status)));
+  }
+}
+
+}  // namespace
+
+const KindModule libraryKind{
+    .name = "librarySettings", .drop = drop, .columns = "nnsnns", .isValid = isValid, .save = save, .restore = restore};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,46 @@
+// The genuine libraries of the GPU's host, loaded when a session first uses them.
+//
+// One for the session, used by the threads of its GPUs: `mutex`, a leaf but for the dynamic linker's own, is held while a library is
+// loaded or an entry looked up, which a GPU's thread does once for each entry (LibraryObjects::functions).
+//
+// Nothing of it survives a suspend: another worker loads what the session's objects need when it executes their recipes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "vgpu/api/library.h"
+
+namespace vgpu::stub {
+
+class Libraries {
+ public:
+  // `folder`: where to look for them; empty: where the dynamic linker does. `isEmulated`: without a folder there are none, because
+  // a genuine library needs a genuine GPU.
+  Libraries(std::string folder, bool isEmulated) : folder(std::move(folder)), isEmulated(isEmulated) {}
+  Libraries(const Libraries&) = delete;
+  Libraries& operator=(const Libraries&) = delete;
+
+  // nullptr if the library or that entry of it is not there; `problem` says why.
+  void* find(const api::LibraryEntry& entry, std::string& problem);
+
+ private:
+  struct Loaded {
+    void* handle = nullptr;
+    std::string problem;
+    bool tried = false;
+  };
+  void load(const api::Library& library, Loaded& loaded);
+
+  const std::string folder;
+  const bool isEmulated;
+  std::mutex mutex;
+  std::array<Loaded, 8> all;
+};
+
+// Calls a function by its arguments as words, at most maxLibraryArguments.
+uint64_t callByWords(void* function, const uint64_t* words, size_t count);
+
+}  // namespace vgpu::stub

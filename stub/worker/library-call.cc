@@ -1,0 +1,172 @@
+#include "stub/worker/library-call.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
+
+namespace vgpu::stub {
+
+using api::Argument, api::Does, api::HostRange;
+
+namespace {
+
+// A scalar is at most this long; a library that reads or writes one finds so much behind its place, whatever the frame said.
+constexpr size_t slackWords = 32;
+
+std::byte* bytesOf(std::vector<uint64_t>& words) { return std::as_writable_bytes(std::span(words)).data(); }
+
+}  // namespace
+
+LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask,
+                         kj::ArrayPtr<const kj::byte> block)
+    : on(on), mine(on.library), hostMask(hostMask), given(block) {
+  find(signature, symbol);
+}
+
+CUresult LibraryCall::run(uint64_t object) {
+  if (function == nullptr) return CUDA_SUCCESS;
+  read();
+  for (size_t i = 0; i < entry->arguments.size(); ++i)
+    if (CUresult error = translate(i)) return error;
+  replaceHeld();
+  uint64_t returned = callByWords(function, words, entry->arguments.size());
+  status = entry->returnsStatus ? static_cast<uint32_t>(returned) : returned;
+  if (status != 0 && entry->returnsStatus) return CUDA_SUCCESS;
+  if (entry->does == Does::create) keepObject(object);
+  if (entry->does == Does::set) keepSetting();
+  return CUDA_SUCCESS;
+}
+
+void LibraryCall::find(uint64_t signature, kj::StringPtr symbol) {
+  auto known = mine.functions.find(signature);
+  if (known == mine.functions.end()) {
+    const api::LibraryEntry* found = api::findLibraryEntry(signature);
+    if (found == nullptr)
+      fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
+    on.session.foreignLibrary = true;
+    known = mine.functions.emplace(signature, LibraryFunction{found, on.session.libraries.find(*found, problem)}).first;
+  }
+  entry = known->second.entry;
+  function = known->second.function;
+  if (function != nullptr) return;
+  on.session.libraries.find(*entry, problem);
+  status = api::libraryAbsent;
+}
+
+// Copies the block; nothing of the frame is looked at afterwards.
+void LibraryCall::read() {
+  const size_t wordBytes = entry->arguments.size() * sizeof(uint64_t);
+  KJ_REQUIRE(given.size() >= wordBytes, "an argument block without its words", entry->symbol, given.size());
+  mine.block.assign((given.size() + 7) / 8 + slackWords, 0);
+  std::memcpy(mine.block.data(), given.begin(), given.size());
+  std::copy_n(mine.block.begin(), entry->arguments.size(), words);
+  size_t bytes = 0;
+  for (size_t i = 0; i < entry->arguments.size(); ++i)
+    if (isHost(i) && isWritten(entry->arguments[i].what)) bytes += roundUp(HostRange::of(words[i]).bytes, api::libraryResultAlignment);
+  KJ_REQUIRE(bytes <= maxReplyBytes, "results larger than a reply", entry->symbol, bytes);
+  mine.results.assign(bytes / 8 + slackWords, 0);
+}
+
+CUresult LibraryCall::translate(size_t i) {
+  auto& argument = entry->arguments[i];
+  uint64_t& word = words[i];
+  switch (argument.what) {
+    case Argument::value: return CUDA_SUCCESS;
+    case Argument::object:
+      if (word != 0) word = realOf(word, argument.objectType);
+      return CUDA_SUCCESS;
+    case Argument::made: word = toWire(&made); return CUDA_SUCCESS;
+    case Argument::place:
+      place = std::make_unique<std::byte[]>(api::objectTypes[argument.objectType].inPlaceBytes);
+      made = word = toWire(place.get());
+      return CUDA_SUCCESS;
+    case Argument::stream:
+      word = entry->does == Does::work ? toWire(on.stream(word)) : on.handles.getOrNull(api::Kind::STREAM, word);
+      return CUDA_SUCCESS;
+    default: return isHost(i) ? placeHost(i) : word == 0 || on.ownsMemory(word, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// An object may be of another GPU, as a descriptor that is used with several handles.
+uint64_t LibraryCall::realOf(uint64_t handle, uint8_t type) {
+  uint64_t real = on.handles.get(api::Kind::LIBRARY_OBJECT, handle);
+  unsigned device = handleDevice(handle);
+  if (device != on.device()) return real;
+  auto known = mine.objects.find(handle);
+  bool isOne = known != mine.objects.end() &&
+               (known->second.type == type ||
+                (api::objectTypes[known->second.type].inPlaceBytes == 0 && api::objectTypes[type].inPlaceBytes == 0));
+  if (!isOne) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  return real;
+}
+
+CUresult LibraryCall::placeHost(size_t i) {
+  auto& argument = entry->arguments[i];
+  KJ_REQUIRE(isRead(argument.what) || isWritten(argument.what), "an argument that is no pointer to host memory", entry->symbol, i);
+  auto range = HostRange::of(words[i]);
+  bool isGiven = range.offset != 0;
+  KJ_REQUIRE(!isGiven || (range.offset % 8 == 0 && range.offset <= given.size() && range.bytes <= given.size() - range.offset),
+             "bytes beyond their argument block", entry->symbol, i);
+  KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes that are read and not there", entry->symbol, i);
+  // An array's length is another argument; of a scalar there is room enough in any case.
+  KJ_REQUIRE(argument.count == api::noArgument ||
+                 range.bytes >= api::pointedBytes(*entry, i, std::span(mine.block.data(), entry->arguments.size()), 0),
+             "an array shorter than its length", entry->symbol, i);
+  std::byte* at = bytesOf(mine.block) + range.offset;
+  if (isWritten(argument.what)) {
+    std::byte* result = bytesOf(mine.results) + resultBytes;
+    if (isGiven) std::memcpy(result, at, range.bytes);
+    resultBytes += roundUp(range.bytes, api::libraryResultAlignment);
+    at = result;
+  }
+  words[i] = toWire(at);
+  return CUDA_SUCCESS;
+}
+
+// Bytes that are a handle.
+void LibraryCall::replaceHeld() {
+  for (auto& note : entry->notes) {
+    if (!note.holdsObject || !isHost(note.from) || static_cast<uint32_t>(words[note.condition]) != note.value) continue;
+    uint64_t handle;
+    std::memcpy(&handle, fromWire<const void*>(words[note.from]), sizeof handle);
+    if (handle != 0) handle = on.handles.get(api::Kind::LIBRARY_OBJECT, handle);
+    std::memcpy(fromWire<void*>(words[note.from]), &handle, sizeof handle);
+  }
+}
+
+void LibraryCall::keepObject(uint64_t object) {
+  auto made = std::find_if(entry->arguments.begin(), entry->arguments.end(), [](auto& argument) {
+    return argument.what == Argument::made || argument.what == Argument::place;
+  });
+  on.handles.add(api::Kind::LIBRARY_OBJECT, object, this->made);
+  mine.objects[object] = {made->objectType, nullptr, std::move(place), {}};
+}
+
+// The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.
+void LibraryCall::keepSetting() {
+  uint64_t object = mine.block[0];
+  auto found = mine.objects.find(object);
+  if (found == mine.objects.end()) return;
+  auto bytes = std::as_bytes(std::span(given.begin(), given.size()));
+  LibrarySetting setting{entry->signature, hostMask, {bytes.begin(), bytes.end()}};
+  std::erase_if(found->second.settings, [&](const LibrarySetting& earlier) {
+    if (earlier.entry != setting.entry) return false;
+    for (size_t i = 0; i < entry->arguments.size(); ++i)
+      if ((entry->keys >> i & 1) != 0 && std::memcmp(&earlier.block[i * 8], &setting.block[i * 8], 8) != 0) return false;
+    return true;
+  });
+  found->second.settings.push_back(std::move(setting));
+}
+
+kj::ArrayPtr<const kj::byte> LibraryCall::results() const {
+  if (function == nullptr) return kj::arrayPtr(problem.data(), problem.size()).asBytes();
+  return kj::arrayPtr(mine.results.data(), mine.results.size()).asBytes().slice(0, resultBytes);
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,59 @@
+// A call of a library: an argument block becomes the call's words, with virtual handles real, streams set, addresses checked, and host
+// memory in buffers of this process. One interpreter of the rows of vgpu/api/cublas.table for all entries.
+//
+// Used by the thread of a GPU while it executes a frame, or while a session is restored; it lives as long as that, and so must the
+// block. Throws kj::Exception on a block that no honest client sends.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include <memory>
+#include <string>
+
+#include "stub/worker/execution.h"
+
+namespace vgpu::stub {
+
+class LibraryCall {
+ public:
+  LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block);
+
+  // CUDA's answer: an error is of an argument that the program may not use. `object`: the virtual handle of what is made.
+  CUresult run(uint64_t object = 0);
+
+  template <typename Results>
+  void reply(Reply& to) const {
+    auto out = to.init<Results>();
+    out.setStatus(status);
+    out.setResults(results());
+  }
+
+  const api::LibraryEntry* entry = nullptr;
+  uint64_t status = 0;  // the library's, or what else it returns
+
+ private:
+  void find(uint64_t signature, kj::StringPtr symbol);
+  void read();
+  CUresult translate(size_t argument);
+  CUresult placeHost(size_t argument);
+  uint64_t realOf(uint64_t handle, uint8_t type);
+  void replaceHeld();
+  void keepObject(uint64_t object);
+  void keepSetting();
+  kj::ArrayPtr<const kj::byte> results() const;
+  bool isHost(size_t argument) const { return (hostMask >> argument & 1) != 0; }
+
+  Execution& on;
+  LibraryObjects& mine;
+  void* function = nullptr;
+  const uint32_t hostMask;
+  const kj::ArrayPtr<const kj::byte> given;
+  std::string problem;
+  uint64_t words[api::maxLibraryArguments] = {};
+  uint64_t made = 0;
+  std::unique_ptr<std::byte[]> place;
+  size_t resultBytes = 0;
+};
+
+}  // namespace vgpu::stub

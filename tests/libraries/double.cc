@@ -1,0 +1,189 @@
+// A library in place of NVIDIA's, with the exports of the libraries' table. It computes nothing: it writes each call to the file that
+// VGPU_RECORD names, a line a call with what the arguments are and what they point to, and fills what is written to host memory
+// with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls it
+// directly or through a session, or the marshalling is wrong.
+//
+// A call with a negative number of four bytes is invalid.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "vgpu/api/library.h"
+
+namespace {
+
+using namespace vgpu::api;
+
+// What a handle points to; of an object in the program's memory, what lies there.
+struct Object {
+  uint64_t type = 0;
+  std::array<uint64_t, memberCount> members{};
+  struct Settings* settings = nullptr;
+};
+struct Settings {
+  std::string made;
+  std::vector<std::pair<std::string, std::string>> all;  // key, and the call
+};
+
+template <typename Pointer>
+Pointer at(uint64_t word) {
+  return std::bit_cast<Pointer>(word);
+}
+
+uint64_t digestOf(const std::string& text) {
+  uint64_t digest = 0xcbf29ce484222325;
+  for (unsigned char c : text) digest = (digest ^ c) * 0x100000001b3;
+  return digest;
+}
+
+std::string hexOf(const void* bytes, size_t size) {
+  std::string text;
+  for (size_t i = 0; i < size; ++i) {
+    constexpr char digits[] = "0123456789abcdef";
+    auto byte = static_cast<const unsigned char*>(bytes)[i];
+    text += {digits[byte >> 4], digits[byte & 15]};
+  }
+  return text;
+}
+
+std::string describe(const Object* object) {
+  if (object == nullptr) return "null";
+  std::string text = object->settings->made;
+  for (auto& [key, call] : object->settings->all) text += call;
+  uint64_t digest = digestOf(text);
+  return std::string(objectTypes[object->type].name) + " " + hexOf(&digest, sizeof digest);
+}
+
+class Recorded {
+ public:
+  Recorded(const LibraryEntry& entry, uint64_t* words) : entry(entry), words(words) {}
+
+  uint64_t run() {
+    std::string text = std::string(entry.symbol) + "(";
+    for (size_t i = 0; i < entry.arguments.size(); ++i) {
+      if (i != 0) text += ", ";
+      text += argument(i);
+    }
+    write(text + ")");
+    if (isInvalid) return entry.returnsStatus ? 7 : 0;
+    // What a posted call returns nobody sees; what is written is the same at each call of the same text.
+    for (size_t i = 0; i < entry.arguments.size(); ++i)
+      if (isHost(i) && isWritten(entry.arguments[i].what)) fill(i, digestOf(text + std::to_string(i)));
+    if (entry.does == Does::recall) std::memcpy(at<void*>(words[1]), &object(0)->members[entry.recalled], entry.arguments[1].bytes);
+    if (entry.does == Does::create) create(text);
+    if (entry.does == Does::set) set(text);
+    return entry.returnsStatus ? 0 : digestOf(text) & 0xffff;
+  }
+
+ private:
+  Object* object(size_t i) const { return at<Object*>(words[i]); }
+  uint64_t bytes(size_t i) const {
+    auto& argument = entry.arguments[i];
+    uint64_t scale = argument.typedBy == TypedBy::object && words[argument.type] != 0
+                         ? object(argument.type)->members[static_cast<size_t>(Member::scaleType)] : 0;
+    return pointedBytes(entry, i, std::span(words, entry.arguments.size()), scale);
+  }
+  uint32_t mode() const {
+    bool isThere = entry.modeObject != noArgument && words[entry.modeObject] != 0 &&
+                   entry.arguments[entry.modeObject].what == Argument::object;
+    return 1u << (isThere ? object(entry.modeObject)->members[static_cast<size_t>(Member::pointerMode)] & 7 : 0);
+  }
+  bool isHost(size_t i) const {
+    auto& argument = entry.arguments[i];
+    return (isRead(argument.what) || isWritten(argument.what)) && words[i] != 0 && (argument.hostModes & mode()) != 0;
+  }
+  bool isUnused(size_t i) const { return (entry.arguments[i].unusedModes & mode()) != 0; }
+
+  // Addresses by their place in a page, handles by what they are.
+  std::string argument(size_t i) {
+    auto& it = entry.arguments[i];
+    uint64_t word = words[i];
+    if (it.what == Argument::value) {
+      int64_t number = it.bytes == 4 ? int64_t{static_cast<int32_t>(word)} : static_cast<int64_t>(word);
+      isInvalid |= it.bytes == 4 && number < 0;
+      return std::to_string(number);
+    }
+    if (it.what == Argument::object) return entry.does == Does::set && i == 0 ? objectTypes[it.objectType].name : describe(object(i));
+    if (it.what == Argument::made || it.what == Argument::place) return "made";
+    if (it.what == Argument::stream) return word == 0 ? "null stream" : "stream";
+    if (word == 0 || isUnused(i)) return "null";
+    if (!isHost(i)) {
+      uint64_t inPage = word & 0xfff;
+      return "device " + hexOf(&inPage, 2);
+    }
+    if (!isRead(it.what)) return "out " + std::to_string(bytes(i));
+    for (auto& note : entry.notes)
+      if (note.holdsObject && note.from == i && static_cast<uint32_t>(words[note.condition]) == note.value) {
+        uint64_t held;
+        std::memcpy(&held, at<const void*>(word), sizeof held);
+        return "holds " + describe(at<Object*>(held));
+      }
+    std::string data = hexOf(at<const void*>(word), bytes(i));
+    // Bytes that are an address of the program's memory.
+    if (bytes(i) == 8 && data.substr(10) != "000000") return "address";
+    return "in " + data;
+  }
+
+  void fill(size_t i, uint64_t digest) {
+    auto* to = at<unsigned char*>(words[i]);
+    for (size_t k = 0; k < bytes(i); ++k) {
+      digest = digest * 6364136223846793005 + 1442695040888963407;
+      to[k] = static_cast<unsigned char>(digest >> 56);
+    }
+  }
+
+  void create(const std::string& text) {
+    for (size_t i = 0; i < entry.arguments.size(); ++i) {
+      auto& it = entry.arguments[i];
+      if (it.what != Argument::made && it.what != Argument::place) continue;
+      auto* object = it.what == Argument::place ? at<Object*>(words[i]) : new Object;
+      *object = Object{it.objectType, {}, new Settings{text, {}}};
+      note(*object);
+      if (it.what == Argument::made) std::memcpy(at<void*>(words[i]), &object, sizeof object);
+    }
+  }
+
+  void set(const std::string& text) {
+    std::string key = entry.symbol;
+    for (size_t i = 0; i < entry.arguments.size(); ++i)
+      if ((entry.keys >> i & 1) != 0) (key += ' ') += std::to_string(words[i]);
+    std::erase_if(object(0)->settings->all, [&](auto& each) { return each.first == key; });
+    object(0)->settings->all.emplace_back(key, text);
+    note(*object(0));
+  }
+
+  void note(Object& object) {
+    for (auto& note : entry.notes) {
+      if (note.holdsObject || (note.condition != noArgument && static_cast<uint32_t>(words[note.condition]) != note.value)) continue;
+      uint64_t value = words[note.from];
+      if (isHost(note.from)) {
+        value = 0;
+        std::memcpy(&value, at<const void*>(words[note.from]), std::min<size_t>(8, bytes(note.from)));
+      }
+      object.members[static_cast<size_t>(note.member)] = value;
+    }
+  }
+
+  static void write(const std::string& line) {
+    static const int file = [] {
+      const char* path = std::getenv("VGPU_RECORD");
+      return path == nullptr ? -1 : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    }();
+    std::string text = line + "\n";
+    if (file >= 0 && ::write(file, text.data(), text.size()) < 0) std::abort();
+  }
+
+  const LibraryEntry& entry;
+  uint64_t* const words;
+  bool isInvalid = false;
+};
+
+}  // namespace
+
+extern "C" uint64_t cuVgpuCallLibrary(unsigned place, uint64_t* words) { return Recorded(libraryEntries[place], words).run(); }

@@ -1,0 +1,53 @@
+#include "text.h"
+
+#include <kj/debug.h>
+
+namespace vgpu::generator {
+
+std::string trimmed(const std::string& text) {
+  auto begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// Pieces between separators that are in no parentheses.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> pieces;
+  std::string piece;
+  int depth = 0;
+  for (char c : text) {
+    depth += (c == '(') - (c == ')');
+    if (c == separator && depth == 0) {
+      pieces.push_back(trimmed(piece));
+      piece.clear();
+    } else {
+      piece += c;
+    }
+  }
+  if (!trimmed(piece).empty()) pieces.push_back(trimmed(piece));
+  return pieces;
+}
+
+Clause words(const std::string& text) {
+  Clause found;
+  for (auto& word : split(text, ' '))
+    if (!word.empty()) found.push_back(word);
+  return found;
+}
+
+// What is between the parenthesis at `open` and the one that closes it.
+std::string parenthesised(const std::string& text, size_t open) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    depth += (text[at] == '(') - (text[at] == ')');
+    if (depth == 0) return text.substr(open + 1, at - open - 1);
+  }
+  KJ_FAIL_REQUIRE("a parenthesis is not closed", text.c_str());
+}
+
+// `const char * name`.
+Parameter readParameter(const std::string& text) {
+  auto nameAt = text.find_last_of(" *") + 1;
+  return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};
+}
+
+}  // namespace vgpu::generator
