@@ -6,6 +6,7 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
+#include "vgpu/snapshot/library-calls.h"
 #include "vgpu/snapshot/methods.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
@@ -96,6 +97,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
   requireSameMethods(directory, manifest.methods);
+  requireKnownLibraryCalls(directory, manifest.libraryCalls);
   requireValid(directory, manifest);
   requireSameDevices(manifest.devices, devicesOf(on));
   FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));

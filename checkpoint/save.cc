@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/device-identity.h"
+#include "vgpu/snapshot/library-calls.h"
 #include "vgpu/snapshot/methods.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
@@ -56,6 +57,7 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   manifest.state = saveState(on);
   manifest.deviceBytes = bytesOf(manifest.state);
   addMethods(manifest.methods, pending);
+  addLibraryCalls(manifest.libraryCalls, pending);
   return manifest;
 }
 
@@ -87,6 +89,7 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   PendingCalls pending = capturePendingCalls(on.shared(), barrier);
   Manifest manifest = describe(on, identity, pending, records.size());
   addMethods(manifest.methods, records);
+  addLibraryCalls(manifest.libraryCalls, records);
   Pipeline pipeline(&on.driver);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
   manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);

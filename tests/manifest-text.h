@@ -18,7 +18,7 @@ inline nlohmann::json manifestOf(const std::string& text) {
 // The text of that, sealed as a writer of ours would.
 inline std::string sealed(const nlohmann::json& json) {
   nlohmann::json header = json, tables = nlohmann::json::object();
-  for (const char* name : {"blobs", "state", "methods"})
+  for (const char* name : {"blobs", "state", "methods", "libraryCalls"})
     if (json.contains(name)) {
       tables[name] = json[name];
       header.erase(name);

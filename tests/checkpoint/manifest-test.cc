@@ -35,6 +35,8 @@ Manifest sample() {
   m.state["variables"] = {{uint64_t{77}, "head", uint64_t{0x7f00'0000'0100}, uint64_t{8}}};
   m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};
   m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
+  m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
+  m.libraryCalls = {{9, "cublasSetMathMode"}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
   return m;
 }
@@ -74,6 +76,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.objectCount == 3);
   CHECK(read.blobs == m.blobs);
   CHECK(read.state == m.state);
+  CHECK(read.libraryCalls == m.libraryCalls);
   CHECK(read.files == m.files);
 }
 
@@ -105,6 +108,7 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["memory"][1][1] = "text"; }, "state memory: row 1 makes no sense");
   refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 makes no sense");
   refused([](auto& state) { state["arrays"][1][1] = 0; }, "state arrays: row 1 makes no sense");
+  refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][2] = uint64_t{1} << 40; }, "state textures: row 0 makes no sense");
   refused([](auto& state) { state["variables"][0][2] = ~uint64_t{0} - 0x1ff; }, "state variables: row 0 makes no sense");

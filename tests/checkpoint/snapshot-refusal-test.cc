@@ -5,6 +5,7 @@
 #include "vgpu/snapshot/manifest.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
+#include "vgpu/api/library.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -127,6 +128,19 @@ TEST_CASE("a call that has another name or other fields in this build, or is non
   refused([](auto& methods) { methods.push_back({68, "copyInline(destination u64, stream u64, data bytes)"}); },
           "68 is copyInline(destination u64, stream u64, data bytes) in the snapshot and no call");
   refused([](auto& methods) { methods.push_back({65000, "graphLaunch(graph u64)"}); }, "65000 is graphLaunch(graph u64) in the snapshot and no call");
+  saved.finish();
+}
+
+TEST_CASE("a call of a library that has other arguments in this build, or that it does not have, is refused by name") {
+  Saved saved;
+  std::string good = readFile(saved.path + "/manifest.json");
+  auto refused = [&](uint64_t signature, const char* symbol) {
+    saved.forge([&](auto& json) { json["libraryCalls"].push_back({signature, symbol}); });
+    contains(saved.refusal(), std::string("file manifest.json: libraryCalls: this build has no call ") + symbol);
+    writeFile(saved.path + "/manifest.json", good);
+  };
+  refused(77, "cublasSgemm_v2");
+  refused(api::libraryEntries[0].signature, "cublasNothing");
   saved.finish();
 }
 

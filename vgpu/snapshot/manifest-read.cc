@@ -118,6 +118,13 @@ void readMethods(const Fields& fields, const Json& json, Manifest& manifest) {
   }
 }
 
+void readLibraryCalls(const Fields& fields, const Json& json, Manifest& manifest) {
+  for (auto& value : fields.list(json, "libraryCalls")) {
+    auto& row = fields.row(value, 2, "libraryCalls");
+    manifest.libraryCalls[fields.number(row[0], "libraryCalls")] = fields.text(row[1], "libraryCalls");
+  }
+}
+
 void readIdentity(const Fields& fields, const Json& json, Header& manifest) {
   auto& identity = fields.in(json, "identity");
   manifest.identity.session = fields.textIn(identity, "session");
@@ -186,6 +193,7 @@ Manifest readManifest(const SnapshotReader& directory) {
   readBlobs(fields, tables, manifest);
   readState(fields, tables, manifest);
   readMethods(fields, tables, manifest);
+  readLibraryCalls(fields, tables, manifest);
   return manifest;
 }
 

@@ -87,6 +87,8 @@ std::string encodeManifest(const Manifest& manifest) {
   tables["state"] = stateOf(manifest);
   tables["methods"] = Json::array();
   for (auto& [number, signature] : manifest.methods) tables["methods"].push_back({number, signature});
+  tables["libraryCalls"] = Json::array();
+  for (auto& [signature, symbol] : manifest.libraryCalls) tables["libraryCalls"].push_back({signature, symbol});
   std::string header = dump(json), text = sealManifest(header, dump(tables));
   if (header.size() > maxHeaderBytes - 128)
     fail("the snapshot's header would be too long: the program has a name of more than 10,000 bytes. Nothing of the snapshot is "

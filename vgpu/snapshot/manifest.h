@@ -14,7 +14,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 8;
+constexpr uint64_t snapshotVersion = 9;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -60,6 +60,7 @@ struct Manifest : Header {
   std::vector<SavedBlob> blobs;  // in the order of the file `blobs`
   StateTables state;             // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
   std::map<uint16_t, std::string> methods;  // that its frames use, by number (methods.h)
+  std::map<uint64_t, std::string> libraryCalls;  // of libraries, by signature: the symbol (library-calls.h)
 };
 
 RingCut barrierOf(const Header& header);

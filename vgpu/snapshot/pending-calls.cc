@@ -57,15 +57,20 @@ uint64_t walk(const PendingRing& ring, Visit visit) {
   return count;
 }
 
+// The message of a frame, which may not be aligned as words are.
+kj::Array<capnp::word> messageOf(std::span<const std::byte> frame) {
+  auto body = frame.subspan(sizeof(FrameStart));
+  auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
+  std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
+  return words;
+}
+
 // Which slabs the frames name, and how many bytes of each are theirs.
 void addSlabsOf(const PendingRing& ring, std::map<uint32_t, uint32_t>& slabs, uint64_t& count) {
   count += walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
     auto method = static_cast<api::Method>(start.method);
     if (api::infoOf(method).slabs.empty()) return;
-    auto body = frame.subspan(sizeof(FrameStart));
-    auto words = kj::heapArray<capnp::word>(body.size() / sizeof(capnp::word));
-    std::memcpy(words.asBytes().begin(), body.data(), words.asBytes().size());
-    api::visitSlabs(method, words, [&](uint64_t slab, uint64_t bytes) {
+    api::visitSlabs(method, messageOf(frame), [&](uint64_t slab, uint64_t bytes) {
       if (slab >= slabCount || bytes > slabBytes) return;  // the worker will refuse it
       auto& most = slabs[static_cast<uint32_t>(slab)];
       most = std::max(most, static_cast<uint32_t>(bytes));
@@ -128,6 +133,13 @@ std::set<api::Method> methodsOf(const PendingCalls& pending) {
   for (auto& ring : pending.rings)
     walk(ring, [&](const FrameStart& start, auto) { methods.insert(static_cast<api::Method>(start.method)); });
   return methods;
+}
+
+void visitFrames(const PendingCalls& pending, const std::function<void(api::Method, kj::ArrayPtr<const capnp::word>)>& visit) {
+  for (auto& ring : pending.rings)
+    walk(ring, [&](const FrameStart& start, std::span<const std::byte> frame) {
+      visit(static_cast<api::Method>(start.method), messageOf(frame));
+    });
 }
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending) {

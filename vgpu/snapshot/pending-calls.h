@@ -4,8 +4,12 @@
 // Read from shared memory that the program can change, so it is copied first and looked at afterwards.
 #pragma once
 
+#include <capnp/common.h>
+#include <kj/array.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -47,6 +51,8 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
 
 // The methods of its frames.
 std::set<api::Method> methodsOf(const PendingCalls& pending);
+// Calls `visit` with the method and the message of each frame.
+void visitFrames(const PendingCalls& pending, const std::function<void(api::Method, kj::ArrayPtr<const capnp::word>)>& visit);
 
 std::vector<std::byte> encodePendingCalls(const PendingCalls& pending);
 // Throws kj::Exception that says what of it makes no sense.
