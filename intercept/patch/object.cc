@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "intercept/patch/face.h"
 #include "intercept/patch/plan.h"
 #include "intercept/patch/write.h"
 #include "vgpu/image/elf-file.h"
@@ -60,11 +61,13 @@ std::string patchObject(const LoadedObject& object) {
   // If it is unreadable, its content is unknown. Files deleted after they were mapped are such; a CUDA runtime in one would fail
   // at its first call with NVIDIA's own error.
   if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
-  Plan plan = planFor(file, path, exports());
+  if (noteFace(file, object)) return {};
+  auto face = findFace(path);
+  Plan plan = face ? planForLibrary(file, path, *face) : planFor(file, path, exports());
   if (plan.verdict == Plan::Verdict::refuse) return plan.reason;
   if (plan.verdict == Plan::Verdict::leave) return {};
   std::string problem = writeJumps(file, object.base, plan.jumps);
-  return problem.empty() ? problem : path + " has the CUDA runtime linked into it and cannot be patched: " + problem;
+  return problem.empty() ? problem : path + " cannot be patched: " + problem;
 }
 
 }  // namespace vgpu::runtime

@@ -140,4 +140,20 @@ Plan planFor(const image::Elf& file, const std::string& path, std::span<const Ex
   return planWithoutRuntimeSymbols(file, path, mentioned);
 }
 
+Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
+  Plan plan{Plan::Verdict::patch, {}, {}};
+  auto table = file.findSection(SHT_DYNSYM);
+  if (!table) return refuse(path + " has no symbols, so its functions cannot be put in place of vgpu's");
+  for (const auto& symbol : file.symbolsOf(*table)) {
+    const Export* to = isFunction(symbol) ? findExport(exports, file.nameOf(*table, symbol)) : nullptr;
+    if (to != nullptr && isExecutable(file, symbol.st_value)) plan.jumps.push_back({to, symbol.st_value});
+  }
+  std::ranges::sort(plan.jumps, {}, &Jump::address);
+  // Of names of one address the first counts: they are one function of the library's.
+  auto same = std::ranges::unique(plan.jumps, {}, &Jump::address);
+  plan.jumps.erase(same.begin(), same.end());
+  if (std::string conflict = conflictIn(plan.jumps); !conflict.empty()) return refuse(path + " cannot be patched: " + conflict);
+  return plan;
+}
+
 }  // namespace vgpu::runtime

@@ -29,4 +29,8 @@ struct Plan {
 /// `path` only names the object in messages; `exports` is sorted by name.
 Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports);
 
+/// The same for a library that has a face, whose functions are `exports`. Names of the library's that share their code with one of
+/// these are of no use to a program.
+Plan planForLibrary(const image::Elf& file, const std::string& path, std::span<const Export> exports);
+
 }  // namespace vgpu::runtime

@@ -31,6 +31,15 @@ std::string prepended(const std::string& first, const char* variable) {
   return rest == nullptr || *rest == '\0' ? first : first + ":" + rest;
 }
 
+// The libraries that take the place of NVIDIA's of the same name. Preloaded, so that a run path cannot win, and so that one that is
+// opened by its path can be redirected to them (docs/libraries.md).
+std::string facesIn(const std::string& folder) {
+  std::string all;
+  for (const char* name : {"libcublasLt.so.13", "libcublas.so.13"})
+    if (std::filesystem::exists(folder + "/" + name)) all += ":" + folder + "/" + name;
+  return all;
+}
+
 // The environment in which the dynamic linker puts our libraries before any other CUDA library.
 std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& name) {
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
@@ -39,7 +48,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
     fail("vgpu is installed in " + folder + ", and LD_PRELOAD takes no path with spaces or colons. Move it elsewhere");
   }
   std::vector<std::string> added = {
-      "LD_PRELOAD=" + prepended(runtime + ":" + driver, "LD_PRELOAD"),
+      "LD_PRELOAD=" + prepended(runtime + ":" + driver + facesIn(folder), "LD_PRELOAD"),
       "LD_LIBRARY_PATH=" + prepended(folder, "LD_LIBRARY_PATH"),
       "VGPU_NODE=unix:" + node.controlSocket(),
       "VGPU_SESSION_NAME=" + name,
