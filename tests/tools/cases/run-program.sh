@@ -22,7 +22,7 @@ refused "is not executable" ctl a run -- "$dir/plain"
 LD_LIBRARY_PATH=/some/where expectCode 0 ctl a run --name fancy -- \
   /bin/sh -c 'echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$VGPU_NODE|$VGPU_SESSION_NAME"'
 lib=$(realpath "$tree")/lib/vgpu
-preload=$lib/libcudart.so.13:$lib/libcuda.so.1${VGPU_PROGRAM_PRELOAD:+:$VGPU_PROGRAM_PRELOAD}
+preload=$lib/libcudart.so.13:$lib/libcuda.so.1:$lib/libcublasLt.so.13:$lib/libcublas.so.13${VGPU_PROGRAM_PRELOAD:+:$VGPU_PROGRAM_PRELOAD}
 says run "^$preload|$lib:/some/where|unix:$dir/a/vgpud.sock|fancy$" || fail "wrong environment"
 
 # Signals sent to vgpuctl reach the program.
