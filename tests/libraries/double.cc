@@ -3,7 +3,7 @@
 // with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls it
 // directly or through a session, or the marshalling is wrong.
 //
-// A call with a negative number of four bytes is invalid.
+// A call with the number -77 is invalid.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -106,7 +106,7 @@ class Recorded {
     uint64_t word = words[i];
     if (it.what == Argument::value) {
       int64_t number = it.bytes == 4 ? int64_t{static_cast<int32_t>(word)} : static_cast<int64_t>(word);
-      isInvalid |= it.bytes == 4 && number < 0;
+      isInvalid |= number == -77;
       return std::to_string(number);
     }
     if (it.what == Argument::object) return entry.does == Does::set && i == 0 ? objectTypes[it.objectType].name : describe(object(i));

@@ -1,0 +1,40 @@
+# Libraries that have a face: what reaches the genuine one, which library a program gets, and what it is told where there is none.
+doubles=$tree/tests/libraries
+[ -e "$doubles/libcublas.so.13" ] || skip "no recording libraries in $doubles"
+cat >"$dir/create.c" <<'C'
+#include <stdio.h>
+int cublasCreate_v2(void**);
+int main(void) {
+  void* handle;
+  return printf("%d %d\n", cublasCreate_v2(&handle), cublasCreate_v2(&handle)) < 0;
+}
+C
+create="import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+print(library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())), library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())))"
+# The recording library answers 0, the face on a node without the library 1.
+LD_LIBRARY_PATH=$doubles python3 -c "$create" libcublas.so.13 | grep -qx '0 0' || fail "the recording library does not work"
+
+# Without a genuine library the status says so, and one line.
+startNode a
+ctl a run -- python3 -c "$create" libcublas.so.13 >"$dir/absent.log" 2>&1 || fail "a program without the library ended"
+says absent '^1 1$' || fail "it has a library"
+[ "$(grep -c '^vgpu: cublasCreate_v2: there is no libcublas.so.13' "$dir/absent.log")" = 1 ] || fail "it is not said once"
+
+# Whoever opens the vendor's library by its path gets the face; so does who is linked with a run path that comes before all.
+mkdir "$dir/vendor"
+cp "$doubles"/libcublas{,Lt}.so.13 "$dir/vendor"
+ctl a run -- python3 -c "$create" "$dir/vendor/libcublas.so.13" >"$dir/path.log" 2>&1 || fail "opening by path ended the program"
+says path '^1 1$' || fail "a library opened by its path is not the face"
+cc "$dir/create.c" -o "$dir/linked" -Wl,--disable-new-dtags,-rpath,"$dir/vendor" "$dir/vendor/libcublas.so.13" || fail "cannot link"
+"$dir/linked" | grep -qx '0 0' || fail "the run path does not lead to the recording library"
+ctl a run -- "$dir/linked" >"$dir/linked.log" 2>&1 || fail "a program with a run path ended"
+says linked '^1 1$' || fail "a program with a run path does not get the face"
+
+# With one, every argument arrives.
+program=$tree/tests/programs/library-families
+[ -e "$program" ] || skip "no $program: the toolkit has no headers of cuBLAS"
+VGPU_LIBRARIES=$doubles VGPU_RECORD=$dir/calls startNode b
+ctl b run -- env VGPU_LIBRARIES="$doubles" "$program" || fail "the program failed"
+sed -E 's/ [0-9a-f]{16,}/ */g' "$dir/calls" | head -n 40 | diff "${BASH_SOURCE[0]%/*}/libraries.expected" - >"$dir/calls.log" ||
+  fail "other calls were recorded than expected"
