@@ -132,7 +132,7 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
   frame->setSharedBytes(shape.sharedBytes);
   frame->setCooperative(shape.cooperative);
   parameters.gather(function, frame->initParameters(function.parameterBytes).begin());
-  return frame.post();
+  return finishLaunch(thread, stream, frame.post());
 }
 
 }  // namespace

@@ -103,15 +103,16 @@ uint64_t Session::claimNumbered(unsigned device, uint64_t words, uint64_t& numbe
   return ring(device).claim(words);
 }
 
-// What the program's user wants of the worker. A name that is none is the daemon's to answer for: as if nothing was said.
-void Session::sayWishes() {
-  const char* fold = getenv("VGPU_FOLD");
+// What the program's environment says of launches. A mode that is none says nothing.
+void Session::readEnvironment() {
+  const char *fold = getenv("VGPU_FOLD"), *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  launchesBlock = blocking != nullptr && atoi(blocking) != 0;
   auto mode = foldModeOf(fold == nullptr ? "" : fold);
   if (mode) segment.header().fold.store(static_cast<uint32_t>(*mode), std::memory_order_relaxed);
 }
 
 void Session::start() {
-  sayWishes();
+  readEnvironment();
   recorder = std::make_unique<Recorder>(control->directory(), [this] { return executed(); });
   control->serve(*this);  // before the first wait: the death of a worker must end that wait
   describeDevices();

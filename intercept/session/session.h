@@ -85,6 +85,8 @@ class Session final : public SessionControl {
   bool hasDevice(CUdevice device) const { return device >= 0 && static_cast<size_t>(device) < devices.size(); }
   int driverVersion = 0;
 
+  bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
+
   // Why the session ended, once it has: every call returns this.
   std::atomic<bool> lost{false};
   CUresult lossResult() const { return CUDA_ERROR_DEVICE_UNAVAILABLE; }
@@ -129,7 +131,7 @@ class Session final : public SessionControl {
  private:
   explicit Session(std::unique_ptr<Control> control);
   static void forgetInChild();
-  void sayWishes();
+  void readEnvironment();
   void start();
   void describeDevices();
 

@@ -15,6 +15,10 @@ CUresult awaitDevice(Thread& thread, unsigned device);
 CUresult synchronizeHostMemory(Thread& thread, unsigned device);
 // Until all work of a stream (a resolved handle; 0: the legacy default stream) has ended.
 CUresult synchronizeStream(Thread& thread, uint64_t stream);
+// The result of a launch into such a stream, which was posted with `result`: with CUDA_LAUNCH_BLOCKING, when its kernel has ended.
+inline CUresult finishLaunch(Thread& thread, uint64_t stream, CUresult result) {
+  return thread.session.launchesBlock && result == CUDA_SUCCESS ? synchronizeStream(thread, stream) : result;
+}
 // Whether the client knows, without asking, that nothing is outstanding in a stream (a resolved handle).
 bool isKnownIdle(Thread& thread, uint64_t stream);
 // Until the event's last record has happened. `event` is the entry of a live handle.

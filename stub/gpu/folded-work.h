@@ -49,6 +49,8 @@ struct FoldedWork {
   // Work with the same shape and the same words is the same, but for a record's sequence number. `hash` is of both.
   kj::ArrayPtr<const capnp::word> words;
   uint64_t hash;
+  // Of the shape, and of the function that is launched: work that differs in parameters only is alike.
+  uint64_t kind;
 };
 using FoldedRun = std::span<const FoldedWork>;
 

@@ -4,7 +4,7 @@
 
 namespace vgpu::stub {
 
-void RunLengths::add(uint64_t hash) {
+void Period::add(uint64_t hash) {
   if (history == nullptr) history = std::make_unique<History>();
   Seen& place = history->seen[hash % places];
   Seen before = std::exchange(place, {hash, count + 1});  // 0: never
@@ -20,17 +20,17 @@ void RunLengths::add(uint64_t hash) {
   ++count;
 }
 
-size_t RunLengths::next() const {
-  size_t whole = period();
+size_t Period::next() const {
+  size_t whole = length();
   if (whole == 0) return longestRun;
   if (whole <= longestRun) return longestRun / whole * whole;
-  size_t part = (whole + runsInPeriod() - 1) / runsInPeriod();
+  size_t part = (whole + runs() - 1) / runs();
   return std::min(part, whole - inPeriod);
 }
 
 // With a short period a run that was cut elsewhere moves where the period begins: only where it is long do several runs make one.
-void RunLengths::cut(size_t pieces) {
-  size_t whole = period();
+void Period::cut(size_t pieces) {
+  size_t whole = length();
   inPeriod = whole <= longestRun ? 0 : (inPeriod + pieces) % whole;
 }
 

@@ -110,6 +110,8 @@ bool readWork(Execution& on, const Frame& frame, FoldedWork& work) {
   uint64_t stream = streamOf(frame);
   if (stream != 0 && !on.handles.of(api::Kind::STREAM).contains(stream)) return false;
   if (!readWhat(on, frame, work)) return false;
+  auto* kernel = std::get_if<KernelWork>(&work.what);
+  work.kind = hashOf(static_cast<uint64_t>(work.shape), kernel != nullptr ? kernel->function : 0);
   work.words = frame.words;
   work.hash = static_cast<uint64_t>(work.shape);
   for (const capnp::word& word : frame.words) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<size_t, 6> cutLengths{longestRun, 32, 16, 8, 4, 2};
 constexpr size_t leastFolded = 8, leastForced = 2;
 
-// Streams whose work is remembered, 40 KiB each.
+// Streams whose work is remembered, 80 KiB each.
 constexpr size_t mostStreams = 64;
 
 // A run is issued at the latest when so many frames have come behind its first: other streams must not hold a stream up.
@@ -80,7 +80,7 @@ bool Folding::takeWork(const Frame& frame) {
   if (run == runs.end()) run = open(stream);
   run->work.push_back(work);
   run->frames.push_back(frame);
-  run->lengths->add(work.hash);
+  run->lengths->add(work.hash, work.kind);
   if (run->work.size() >= run->target) close(run);
   issueOld();
   return true;
@@ -113,7 +113,7 @@ Folding::Runs::iterator Folding::open(uint64_t stream) {
   run.opened = framesRead;
   run.lengths = &lengths[stream];
   run.target = run.lengths->next();
-  if (run.lengths->period() == 0 && mode != FoldMode::ALWAYS) run.target = std::min(run.target, growing);
+  if (!run.lengths->repeats() && mode != FoldMode::ALWAYS) run.target = std::min(run.target, growing);
   return std::prev(runs.end());
 }
 
@@ -179,10 +179,9 @@ size_t Folding::partOf(size_t work) const {
 
 bool Folding::launch(Run& run, FoldedRun work, std::span<const Frame> frames) {
   FoldedRunHints hints;
-  size_t period = run.lengths->period();
-  if (period > longestRun) hints.copies = static_cast<unsigned>(run.lengths->runsInPeriod()) + 1;
+  hints.copies = run.lengths->copies();
   auto isLikeFirst = [&](const FoldedWork& each) { return each.shape == work.front().shape; };
-  hints.isNew = mode == FoldMode::AUTO && period == 0 && !std::ranges::all_of(work, isLikeFirst);
+  hints.isNew = mode == FoldMode::AUTO && !run.lengths->repeats() && !std::ranges::all_of(work, isLikeFirst);
   if (!on.gpu.folded.launch(run.stream, on.stream(run.stream), work, hints)) return false;
   noteLaunched(run, work);
   executeMarks(frames);

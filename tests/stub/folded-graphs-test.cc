@@ -106,7 +106,7 @@ struct Made {
       KernelWork kernel{};
       kernel.function = function;
       kernel.module = module;
-      made.push_back({kernel, kernelShape, kj::arrayPtr(words.data(), words.size()), parameter});
+      made.push_back({kernel, kernelShape, kj::arrayPtr(words.data(), words.size()), parameter, function});
     }
     return made;
   }

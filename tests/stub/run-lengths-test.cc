@@ -9,7 +9,7 @@ using namespace vgpu::stub;
 namespace {
 
 // Gives the work to `lengths` in the runs that it asks for; their lengths.
-std::vector<size_t> cutsOf(RunLengths& lengths, const std::vector<uint64_t>& work) {
+std::vector<size_t> cutsOf(Period& lengths, const std::vector<uint64_t>& work) {
   std::vector<size_t> cuts;
   for (size_t done = 0; done < work.size();) {
     size_t next = std::min(lengths.next(), work.size() - done);
@@ -36,49 +36,68 @@ std::vector<uint64_t> numbers(uint64_t first, size_t count) {
 }  // namespace
 
 TEST_CASE("work that never comes again is cut into the longest runs") {
-  RunLengths lengths;
+  Period lengths;
   for (size_t cut : cutsOf(lengths, numbers(1, 64 * 20))) CHECK(cut == 64);
-  CHECK(lengths.period() == 0);
+  CHECK(lengths.length() == 0);
 }
 
 TEST_CASE("work with a period is cut into whole periods, as many as fit") {
   for (auto [period, cut] : {std::pair<size_t, size_t>{50, 50}, {10, 60}, {1, 64}, {33, 33}, {64, 64}}) {
     CAPTURE(period);
-    RunLengths lengths;
+    Period lengths;
     auto cuts = cutsOf(lengths, repeated(numbers(1, period), 2000 / period));
-    CHECK(lengths.period() == period);
+    CHECK(lengths.length() == period);
     CHECK(cuts[cuts.size() - 2] == cut);
   }
 }
 
 TEST_CASE("a period longer than a run is cut into equal runs, in the same places each time") {
-  RunLengths lengths;
+  Period lengths;
   auto cuts = cutsOf(lengths, repeated(numbers(1, 300), 10));
-  CHECK(lengths.period() == 300);
-  CHECK(lengths.runsInPeriod() == 5);
+  CHECK(lengths.length() == 300);
+  CHECK(lengths.runs() == 5);
   for (size_t i = cuts.size() - 12; i + 2 < cuts.size(); ++i) CHECK(cuts[i] == 60);
 }
 
 TEST_CASE("what repeats within a period does not hide the period") {
-  RunLengths lengths;
+  Period lengths;
   std::vector<uint64_t> period = {7, 7, 7, 9, 7, 7, 8};
   cutsOf(lengths, repeated(period, 20));
-  CHECK(lengths.period() == 7);
+  CHECK(lengths.length() == 7);
 }
 
 TEST_CASE("a period that is broken is given up, and found again") {
-  RunLengths lengths;
+  Period lengths;
   cutsOf(lengths, repeated(numbers(1, 20), 10));
-  REQUIRE(lengths.period() == 20);
+  REQUIRE(lengths.length() == 20);
   cutsOf(lengths, numbers(1000, 1));
-  CHECK(lengths.period() == 0);
+  CHECK(lengths.length() == 0);
   cutsOf(lengths, repeated(numbers(1, 20), 3));
-  CHECK(lengths.period() == 20);
+  CHECK(lengths.length() == 20);
 }
 
 TEST_CASE("runs that were cut elsewhere make a run longer than a period no shorter") {
-  RunLengths lengths;
+  Period lengths;
   cutsOf(lengths, repeated(numbers(1, 50), 10));
   lengths.cut(13);
   CHECK(lengths.next() == 50);
+}
+
+TEST_CASE("work whose parameters change is cut at the period of its functions") {
+  RunLengths lengths;
+  auto kinds = numbers(1, 10), changing = numbers(1000, 1000);
+  for (size_t done = 0; done < changing.size(); done += 10)
+    for (size_t i = 0; i < 10; ++i) lengths.add(changing[done + i], kinds[i]);
+  CHECK(lengths.repeats());
+  CHECK(lengths.next() == 60);
+  CHECK(lengths.copies() == 2);
+}
+
+TEST_CASE("work that comes again is cut at its own period, which is a multiple of that of its functions") {
+  RunLengths lengths;
+  auto work = numbers(1, 300);
+  for (int round = 0; round < 5; ++round)
+    for (size_t i = 0; i < work.size(); ++i) lengths.add(work[i], i % 10);
+  CHECK(lengths.next() == 60);
+  CHECK(lengths.copies() == 6);
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tools/common/installation.h"
+#include "tools/common/node-client.h"
 
 namespace vgpu::bench {
 namespace {
@@ -21,7 +22,21 @@ constexpr auto replacement = std::chrono::milliseconds(400), ending = std::chron
 constexpr const char* warm = "8";
 constexpr auto warming = std::chrono::seconds(4);
 
+// How long a daemon may take to notice that a program has ended.
+constexpr auto reporting = std::chrono::seconds(2);
+
 constexpr const char* nativeDriver = "/dev/nvidiactl";
+
+struct Launches {
+  uint64_t all = 0, folded = 0;
+};
+
+// Of all sessions of the node that have ended.
+Launches launchesOf(const NodeAddress& node) {
+  NodeClient client(node);
+  auto before = client.wait(client.node().listRequest().send());
+  return {before.getBefore().getAll(), before.getBefore().getFolded()};
+}
 
 }  // namespace
 
@@ -47,8 +62,23 @@ std::vector<std::string> Campaign::commandOf(const Case& measured, Side side) co
   return all;
 }
 
+// Virtually, with the share of its launches that the worker has folded. The daemon knows when the session has ended.
+Run Campaign::runCounted(const Case& measured) const {
+  Launches before = launchesOf(resolveNode(nodeAddress));
+  Run run = runCopies(commandOf(measured, Side::virtualized), measured.copies, options.command.empty());
+  Launches after = before;
+  for (auto until = std::chrono::steady_clock::now() + reporting; after.all == before.all && std::chrono::steady_clock::now() < until;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    after = launchesOf(resolveNode(nodeAddress));
+  }
+  if (after.all > before.all) run.folded = 100.0 * static_cast<double>(after.folded - before.folded) / static_cast<double>(after.all - before.all);
+  return run;
+}
+
 Run Campaign::runOnce(const Case& measured, Side side) const {
-  Run run = runCopies(commandOf(measured, side), measured.copies, options.command.empty());
+  Run run = measured.countsLaunches && side == Side::virtualized
+                ? runCounted(measured)
+                : runCopies(commandOf(measured, side), measured.copies, options.command.empty());
   if (side == Side::virtualized && native) std::this_thread::sleep_for(replacement + ending * (measured.copies - 1));
   return run;
 }

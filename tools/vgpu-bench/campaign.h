@@ -26,6 +26,7 @@ class Campaign {
 
  private:
   Run runOnce(const Case& measured, Side side) const;
+  Run runCounted(const Case& measured) const;
   std::vector<std::string> commandOf(const Case& measured, Side side) const;
 
   const BenchOptions& options;

@@ -24,6 +24,9 @@ constexpr CallGroup callGroups[] = {
     {"extremes", "much-data", true},
 };
 
+// The groups of tests/programs/small-launches.cu: what folding is for.
+constexpr const char* foldingGroups[] = {"repeating", "changing", "four-streams", "in-turn", "jacobi", "chain", "long"};
+
 // The eight kinds of SDK sample that vCUDA was measured with, and the three of GVirtuS.
 constexpr const char* programs[] = {
     "aligned-types",   "binomial-options", "black-scholes", "convolution-separable",
@@ -39,7 +42,19 @@ struct Target {
   Wanted wanted;
 };
 constexpr auto ratio = Wanted::Kind::ratio;
+constexpr auto least = Wanted::Kind::least;
 constexpr Target targets[] = {
+    {"a launch of *, parameters repeating every 50", {ratio, 0.20}},
+    {"a launch of *, parameters changing every time", {ratio, 0.27}},
+    {"a launch of *, over 4 streams, *", {ratio, 0.35}},
+    {"a launch, copy or fill of *, in turn", {ratio, 0.4}},
+    {"a sweep of * on 256 x 256, Jacobi", {ratio, 0.33}},
+    {"a kernel of * steps of ten", {ratio, 0.33}},
+    {"a kernel of * that take 20 us", {ratio, 1.01}},
+    {"launches folded, repeating", {least, 90}},
+    {"launches folded, changing", {least, 90}},
+    {"launches folded, four-streams", {least, 90}},
+    {"launches folded, in-turn", {least, 90}},
     {"posted launch", {ratio, 0.05}},
     {"a launch of *, two GPUs at once", {ratio, 1.05}},
     {"launch + wait, * queued on the other GPU", {ratio, 1.1}},
@@ -72,6 +87,10 @@ std::vector<Case> installedCases(bool quick) {
   for (auto [chart, name, wholeProcess] : callGroups) {
     cases.push_back({std::string(chart) + "/" + name, {"calls", "--bench", size, name}});
     if (wholeProcess) cases.back().wholeProcess = std::string(name) + ", whole process";
+  }
+  for (const std::string name : foldingGroups) {
+    cases.push_back({"folding/" + name, {"small-launches", "--bench", size, name}});
+    cases.back().countsLaunches = true;
   }
   for (const std::string program : programs) {
     cases.push_back({"programs/" + program, {program, "--bench", size}, program + ", ", program + ", whole process"});

@@ -14,6 +14,7 @@ struct Case {
   std::string wholeProcess = "";     // what to call the time from its start to its end; empty: not reported
   std::string memory = "";           // what to call its highest resident memory; empty: not reported
   int copies = 1;                    // started together; the time is that of all of them
+  bool countsLaunches = false;       // whether the share of launches that were folded is reported
   bool ownFigures = true;            // whether what the program itself measured is reported
 
   // The chart that its figures are in: the name's part before the slash.
@@ -30,9 +31,9 @@ std::vector<Case> matching(const std::vector<Case>& cases, const std::vector<std
 // The case of any command.
 Case commandCase(const std::vector<std::string>& command);
 
-// How a figure is judged: by virtual ÷ native, or by virtual − native.
+// How a figure is judged: virtual ÷ native or virtual − native must not be more, or virtual not less.
 struct Wanted {
-  enum class Kind { ratio, difference } kind = Kind::ratio;
+  enum class Kind { ratio, difference, least } kind = Kind::ratio;
   double limit = 0;
 };
 

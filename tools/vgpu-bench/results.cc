@@ -18,6 +18,10 @@ std::optional<double> Row::ratio() const {
 
 std::optional<bool> Row::met() const {
   auto limit = wanted();
+  if (limit && limit->kind == Wanted::Kind::least) {
+    if (virtualized.empty()) return {};
+    return spreadOf(virtualized).median >= limit->limit;
+  }
   if (!limit || !ratio()) return {};
   if (limit->kind == Wanted::Kind::ratio) return *ratio() <= limit->limit;
   return spreadOf(virtualized).median - spreadOf(native).median <= limit->limit;
@@ -45,6 +49,7 @@ void Results::add(const Case& measured, Side side, const Run& run) {
       append(measured, side, measured.prefix + figure.name, figure.unit, figure.value);
     }
   }
+  if (run.folded) append(measured, side, "launches folded, " + measured.name.substr(measured.group().size() + 1), "%", *run.folded);
   if (!measured.wholeProcess.empty()) append(measured, side, measured.wholeProcess, "us", run.microseconds);
   if (!measured.memory.empty()) append(measured, side, measured.memory, "KiB", run.residentKiB);
 }

@@ -1,6 +1,7 @@
 // Runs one command, once, and says what it took and what it said.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Run {
   double microseconds = 0;      // from the first start to the last end
   double residentKiB = 0;       // the highest of any of its processes
   std::vector<Report> reports;  // one a copy
+  std::optional<double> folded = {};  // per cent of its launches that were folded into graphs, if that was asked for
 };
 
 // Starts `copies` of the command together and waits for all of them. Standard output is read, or dropped where it is a

@@ -17,7 +17,8 @@ struct Scale {
   const char* shown;
 };
 constexpr Scale scales[] = {{"us", 1e6, 1e6, "s"},      {"us", 1e3, 1e3, "ms"}, {"us", 0, 1, "µs"},
-                            {"KiB", 1024, 1024, "MiB"}, {"KiB", 0, 1, "KiB"},   {"", 0, 1, ""}};
+                            {"KiB", 1024, 1024, "MiB"}, {"KiB", 0, 1, "KiB"},   {"%", 0, 1, "%"},
+                            {"", 0, 1, ""}};
 
 // "7.81 / 7.93 / 8.40 µs"
 std::string shownSpread(const std::vector<double>& values, const std::string& unit) {
@@ -34,8 +35,18 @@ std::string shownWanted(const Row& row) {
   auto wanted = row.wanted();
   if (!wanted) return "";
   if (wanted->kind == Wanted::Kind::ratio) return fmt::format("≤ {:.2f}", wanted->limit);
+  if (wanted->kind == Wanted::Kind::least) return fmt::format("≥ {:.0f} {}", wanted->limit, row.unit);
   return fmt::format("≤ +{:.0f} {}", row.unit == "KiB" ? wanted->limit / 1024 : wanted->limit,
                      row.unit == "KiB" ? "MiB" : row.unit);
+}
+
+const char* nameOf(Wanted::Kind kind) {
+  switch (kind) {
+    case Wanted::Kind::ratio: return "ratio";
+    case Wanted::Kind::difference: return "difference";
+    case Wanted::Kind::least: return "virtual";
+  }
+  return "";
 }
 
 std::string shownVerdict(const Row& row) {
@@ -73,7 +84,7 @@ json rowJson(const Row& row) {
   result["ratio"] = orNull(row.ratio());
   result["wanted"] = nullptr;
   if (auto wanted = row.wanted()) {
-    result["wanted"] = {{"most", wanted->limit}, {"of", wanted->kind == Wanted::Kind::ratio ? "ratio" : "difference"}};
+    result["wanted"] = {{wanted->kind == Wanted::Kind::least ? "least" : "most", wanted->limit}, {"of", nameOf(wanted->kind)}};
   }
   result["met"] = orNull(row.met());
   return result;
@@ -122,9 +133,7 @@ std::string writeCsv(const Results& results) {
     text += fmt::format("{},{},{},{},{},{},{},{},{}\n", row.group, quoted(row.name), row.unit, spread(row.native),
                         spread(row.virtualized), ratio ? fmt::format("{}", *ratio) : "",
                         wanted ? fmt::format("{}", wanted->limit) : "",
-                        !wanted                               ? ""
-                        : wanted->kind == Wanted::Kind::ratio ? "ratio"
-                                                              : "difference",
+                        wanted ? nameOf(wanted->kind) : "",
                         !met   ? ""
                         : *met ? "true"
                                : "false");

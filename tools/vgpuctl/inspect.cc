@@ -9,7 +9,7 @@
 #include "tools/common/session-lookup.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/confined.h"
-#include "tools/vgpuctl/node-client.h"
+#include "tools/common/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"

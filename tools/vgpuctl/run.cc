@@ -16,7 +16,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/commands.h"
-#include "tools/vgpuctl/node-client.h"
+#include "tools/common/node-client.h"
 #include "tools/vgpuctl/program-check.h"
 #include "vgpu/base/fail.h"
 

@@ -7,7 +7,7 @@
 
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/commands.h"
-#include "tools/vgpuctl/node-client.h"
+#include "tools/common/node-client.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fault-point.h"

@@ -7,7 +7,7 @@
 #include "tools/common/node-address.h"
 #include "vgpu/control/control.capnp.h"
 
-namespace vgpu::ctl {
+namespace vgpu {
 
 class NodeClient {
  public:
@@ -30,4 +30,4 @@ class NodeClient {
   control::Node::Client client = nullptr;
 };
 
-}  // namespace vgpu::ctl
+}  // namespace vgpu

@@ -1,4 +1,4 @@
-#include "tools/vgpuctl/node-client.h"
+#include "tools/common/node-client.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
 
-namespace vgpu::ctl {
+namespace vgpu {
 namespace {
 
 constexpr auto answerLimit = 10 * kj::SECONDS;
@@ -33,7 +33,7 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   request.setVersion(control::VERSION);
   auto answered = request.send().then([](capnp::Response<control::Node::HelloResults>&& hello) {
     if (hello.getVersion() == control::VERSION) return;
-    fail(fmt::format("the vgpud speaks control version {}, this vgpuctl version {}: use the same vgpu for both",
+    fail(fmt::format("the vgpud speaks control version {}, this tool version {}: use the same vgpu for both",
                      hello.getVersion(), control::VERSION));
   });
   auto late = io.provider->getTimer().afterDelay(answerLimit).then([&] {
@@ -47,4 +47,4 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
       .wait(io.waitScope);
 }
 
-}  // namespace vgpu::ctl
+}  // namespace vgpu
