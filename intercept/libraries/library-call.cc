@@ -128,7 +128,8 @@ bool LibraryCall::layOut() {
       bool decides = isRead(argument.what) && (argument.count != api::noArgument || entry.does == Does::set);
       digest = decides ? mixedBytes(mixed(digest, range.bytes), to, range.bytes) : mixed(digest, 1);
     } else if (argument.what == Argument::object) {
-      digest = mixed(digest, objects[i] == nullptr ? 0 : objects[i]->content.load(std::memory_order_relaxed));
+      bool isChanged = entry.does == Does::set && i == 0;  // whether it may be set does not depend on what has been
+      digest = mixed(digest, objects[i] == nullptr ? 0 : isChanged ? objects[i]->type : objects[i]->content());
     } else if (argument.what == Argument::value) {
       digest = mixed(digest, word);
     } else if (argument.what == Argument::stream) {
@@ -232,7 +233,10 @@ void LibraryCall::succeed() {
   if (entry.does != Does::set) return;
   LibraryObject& object = *firstObject();
   note(object);
-  object.content.store(mixed(object.content.load(std::memory_order_relaxed), digest), std::memory_order_relaxed);
+  uint64_t key = entry.signature;
+  for (size_t i = 0; i < count(); ++i)
+    if ((entry.keys >> i & 1) != 0) key = mixed(key, words[i]);
+  object.set(key | 1, digest);
 }
 
 // What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.

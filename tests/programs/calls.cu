@@ -1,6 +1,8 @@
 // What the commonest CUDA calls cost the program that makes them, a group of them at a time:
 //   calls --bench full|quick GROUP
 // The groups are at the end.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <fstream>
 #include <future>
@@ -312,6 +314,27 @@ void measureTwoGpus(const Bench& bench) {
   printFigure("a launch of " + std::to_string(rate) + ", the other GPU computing", "us", busy);
 }
 
+// What a small product of matrices costs the program. cuBLAS is opened as it runs, so that the other groups need no library; where
+// there is none, there is nothing to measure.
+void measureLibraries(const Bench& bench) {
+  void* library = dlopen("libcublas.so.13", RTLD_NOW);
+  using Create = int (*)(void**);
+  using Gemm = int (*)(void*, int, int, int, int, int, const float*, const float*, int, const float*, int, const float*, float*, int);
+  auto create = library == nullptr ? nullptr : reinterpret_cast<Create>(dlsym(library, "cublasCreate_v2"));
+  auto gemm = library == nullptr ? nullptr : reinterpret_cast<Gemm>(dlsym(library, "cublasSgemm_v2"));
+  void* handle = nullptr;
+  if (create == nullptr || gemm == nullptr || create(&handle) != 0) return;
+  constexpr int side = 64;
+  const float alpha = 1, beta = 0;
+  DeviceArray<float> a(side * side), b(side * side), c(side * side);
+  auto product = [&] {
+    if (gemm(handle, 0, 0, side, side, side, &alpha, a, side, b, side, &beta, c, side) != 0) std::exit(1);
+  };
+  product();
+  measure("GEMM of 64 x 64", bench.size(50, 2), 200, product, wait);
+  measure("GEMM of 64 x 64 + wait", bench.size(50, 2), 20, [&] { product(), wait(); }, none);
+}
+
 struct Group {
   const char* name;
   void (*run)(const Bench& bench);
@@ -322,6 +345,7 @@ constexpr Group groups[] = {{"start", measureStart},
                             {"allocation", measureAllocation},
                             {"queries", measureQueries},
                             {"two-gpus", measureTwoGpus},
+                            {"libraries", measureLibraries},
                             {"pageable", [](const Bench& bench) { measureCopies(bench, false); }},
                             {"pinned", [](const Bench& bench) { measureCopies(bench, true); }},
                             {"many-calls", measureManyCalls},
