@@ -172,7 +172,8 @@ void LibraryCall::fill(Frame& frame) {
 
 template <typename Results, typename Frame>
 CUresult LibraryCall::await(Frame& frame) {
-  if (CUresult error = frame.call()) return error;
+  CUresult error = frame.call();
+  if (error != CUDA_SUCCESS && !frame.hasResults()) return error;
   auto results = frame.template results<Results>();
   answer = results.getStatus();
   if (answer == api::libraryAbsent) {

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -142,8 +143,11 @@ class Recorded {
     for (size_t i = 0; i < entry.arguments.size(); ++i) {
       auto& it = entry.arguments[i];
       if (it.what != Argument::made && it.what != Argument::place) continue;
-      auto* object = it.what == Argument::place ? at<Object*>(words[i]) : new Object;
-      *object = Object{it.objectType, {}, new Settings{text, {}}};
+      // Kept until the process ends, as a program may leave them.
+      static std::deque<Object> made;
+      static std::deque<Settings> settings;
+      auto* object = it.what == Argument::place ? at<Object*>(words[i]) : &made.emplace_back();
+      *object = Object{it.objectType, {}, &settings.emplace_back(Settings{text, {}})};
       note(*object);
       if (it.what == Argument::made) std::memcpy(at<void*>(words[i]), &object, sizeof object);
     }

@@ -25,9 +25,9 @@ LibraryCall callOf(Execution& on, const Params& p) {
 }
 
 template <typename Results, typename Params>
-CUresult answer(Execution& on, const Params& p, Reply& reply, uint64_t object = 0) {
+CUresult answer(Execution& on, const Params& p, Reply& reply) {
   auto call = callOf(on, p);
-  if (CUresult error = call.run(object)) return error;
+  if (CUresult error = call.run()) return error;
   call.template reply<Results>(reply);
   return CUDA_SUCCESS;
 }
@@ -44,8 +44,12 @@ CUresult post(Execution& on, const Params& p) {
 
 }  // namespace
 
+// An error too if the library makes none: a recipe that is executed again must make its object. The program gets the status.
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
-  return answer<api::Cuda::LibraryCreateResults>(on, p, reply, p.getObject());
+  auto call = callOf(on, p);
+  if (CUresult error = call.run(p.getObject())) return error;
+  call.reply<api::Cuda::LibraryCreateResults>(reply);
+  return call.status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 CUresult libraryCall(Execution& on, const api::FrameReader<api::Cuda::LibraryCallParams>& p, Reply& reply) {
   on.stream(p.getStream());  // has work

@@ -38,3 +38,13 @@ VGPU_LIBRARIES=$doubles VGPU_RECORD=$dir/calls startNode b
 ctl b run -- env VGPU_LIBRARIES="$doubles" "$program" || fail "the program failed"
 head -n 40 "$dir/calls" | sed -E 's/ [0-9a-f]{16,}/ */g' | diff "${BASH_SOURCE[0]%/*}/libraries.expected" - >"$dir/calls.log" ||
   fail "other calls were recorded than expected"
+
+# A node without the library refuses the snapshot; the program goes on where it has one.
+VGPU_PAUSE_FILE=$dir/pause ctl b run --name paused -- env VGPU_LIBRARIES="$doubles" "$program" >"$dir/paused.log" 2>&1 &
+runner=$!
+waitUntil test -e "$dir/pause.reached"
+succeeds ctl b suspend paused --to "$dir/snapshot"
+refused "the library object .* cannot be made again on this device" ctl a resume "$dir/snapshot"
+succeeds ctl b resume "$dir/snapshot"
+: >"$dir/pause.go"
+wait "$runner" || fail "the program failed after its resume"
