@@ -1,7 +1,7 @@
 // An executable graph whose nodes do a run of work one after the other, and what each of them does now.
 //
-// Owned by the GPU's FoldedGraphs, and used by the thread of that GPU in its context. Made of explicit nodes: a capture would bring
-// the rules of the legacy default stream with it. It names objects: it must end before them (FoldedGraphs::forget).
+// Owned by the GPU's FoldedGraphs, and used by the thread of that GPU in its context. Made of explicit nodes: a capture would
+// bring the rules of the legacy default stream with it. It names objects: it must end before them (FoldedGraphs::forget).
 #pragma once
 
 #include <memory>

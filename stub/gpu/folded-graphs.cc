@@ -41,7 +41,8 @@ FoldedGraph* FoldedGraphs::find(Pool& pool, FoldedRun run, FoldedRunHints hints)
     use(pool, i);
     return graphs.back().get();
   }
-  if (graphs.size() < hints.copies) {
+  if (graphs.empty() && hints.isShort) return nullptr;
+  if (graphs.size() < hints.copies && !hints.isShort) {
     makeRoom(run.size(), pool);
     return make(pool, run) ? graphs.back().get() : nullptr;
   }

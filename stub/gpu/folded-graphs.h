@@ -1,9 +1,10 @@
 // The executable graphs of one GPU, kept by stream and shape, and used in turn.
 //
-// Owned by the GPU, and the thread's of that GPU. A graph in flight is ordered behind itself, so at least two serve a run that comes
-// again and again; and a graph serves one stream only, because otherwise a stream would wait for another. A graph ends before the
-// objects that it names: whoever destroys or changes one calls forget() first. It is destroyed when all work of the GPU is done,
-// until then it is retired. A suspend, a fault, and lack of memory drop them all; they are made again as they are needed.
+// Owned by the GPU, and the thread's of that GPU. A graph in flight is ordered behind itself, so at least two serve a run that
+// comes again and again; and a graph serves one stream only, because otherwise a stream would wait for another. A graph ends
+// before the objects that it names: whoever destroys or changes one calls forget() first. It is destroyed when all work of the
+// GPU is done, until then it is retired. A suspend, a fault, and lack of memory drop them all; they are made again as they are
+// needed.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ namespace vgpu::stub {
 struct FoldedRunHints {
   unsigned copies = 2;    // how many graphs of its shape the stream may have
   bool isNew = false;     // the shape may never come again: a graph is made when it comes for the second time
+  bool isShort = false;   // the stream may end soon: no graph is made for it
 };
 
 class FoldedGraphs {
@@ -39,7 +41,8 @@ class FoldedGraphs {
   void forget(api::Kind kind, uint64_t handle);
   // Ends all graphs; also when the session's objects are dropped. True if there was one.
   bool dropAll();
-  // Some graphs that were ended are not destroyed yet: what they name must not be destroyed before them (Execution::afterAllWork).
+  // Some graphs that were ended are not destroyed yet: what they name must not be destroyed before them
+  // (Execution::afterAllWork).
   bool hasRetired() const { return *retired > 0; }
   bool isEmpty() const { return pools.empty(); }
 

@@ -1,6 +1,7 @@
-// Where the work of one stream is cut into runs. A program that repeats itself gives the same work again after a period: cut at the
-// period, its runs are the same again too, and their graphs are launched as they are. If it gives other parameters to the same
-// functions, then a part of each graph stays as it is. Other work is cut into runs of a few lengths, so that there are few shapes.
+// Where the work of one stream is cut into runs. A program that repeats itself gives the same work again after a period: cut at
+// the period, its runs are the same again too, and their graphs are launched as they are. If it gives other parameters to the
+// same functions, then a part of each graph stays as it is. Other work is cut into runs of a few lengths, so that there are few
+// shapes.
 //
 // The thread's of that GPU. Knows work by hashes. Nothing of it survives a suspend.
 #pragma once
@@ -31,6 +32,8 @@ class Period {
   size_t length() const { return repeats >= std::max<size_t>(candidate, leastRepeats) ? candidate : 0; }
   // Into how many runs of equal length it is cut.
   size_t runs() const { return (length() + longestRun - 1) / longestRun; }
+  // How many pieces there were.
+  uint64_t pieces() const { return count; }
 
  private:
   static constexpr size_t longestPeriod = 1024;
@@ -61,6 +64,7 @@ class RunLengths {
 
   // Whether the runs have the shapes that runs before them had.
   bool repeats() const { return same.length() != 0 || alike.length() != 0; }
+  uint64_t pieces() const { return same.pieces(); }
   // How many graphs a run's shape needs: two in turn; if a period has several parts, one of each and another one.
   unsigned copies() const { return same.length() > longestRun ? static_cast<unsigned>(same.runs()) + 1 : 2; }
 

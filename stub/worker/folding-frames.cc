@@ -26,8 +26,8 @@ bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelPar
   return true;
 }
 
-// Whether memory that a node may name is the host's. Nothing where the session does not have all of it in one such place, or it is
-// another GPU's, or a variable's.
+// Whether memory that a node may name is the host's. Nothing where the session does not have all of it in one such place, or it
+// is another GPU's, or a variable's.
 std::optional<bool> isOnHost(Execution& on, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes > mostBytes) return std::nullopt;
   if (on.gpu.leases.owns(address, bytes)) return false;

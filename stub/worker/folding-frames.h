@@ -16,7 +16,8 @@ enum class Foldable : uint8_t {
 };
 Foldable foldableOf(api::Method method);
 
-// The stream, a virtual handle, that a frame gives work to. Of methods that are not NO. Throws kj::Exception on what is no message.
+// The stream, a virtual handle, that a frame gives work to. Of methods that are not NO. Throws kj::Exception on what is no
+// message.
 uint64_t streamOf(const Frame& frame);
 
 // The work of a WORK frame. False if no node expresses it, or if it would be refused when executed alone: then it must be. Driver

@@ -16,6 +16,9 @@ constexpr size_t leastFolded = 8, leastForced = 2;
 // Streams whose work is remembered, 80 KiB each.
 constexpr size_t mostStreams = 64;
 
+// So much work a stream must have had before graphs are made for it: making a node takes as long as a launch.
+constexpr uint64_t leastForGraphs = 64;
+
 // A run is issued at the latest when so many frames have come behind its first: other streams must not hold a stream up.
 constexpr uint64_t mostFramesBehind = 128;
 
@@ -181,6 +184,7 @@ bool Folding::launch(Run& run, FoldedRun work, std::span<const Frame> frames) {
   FoldedRunHints hints;
   hints.copies = run.lengths->copies();
   auto isLikeFirst = [&](const FoldedWork& each) { return each.shape == work.front().shape; };
+  hints.isShort = mode == FoldMode::AUTO && run.lengths->pieces() < leastForGraphs;
   hints.isNew = mode == FoldMode::AUTO && !run.lengths->repeats() && !std::ranges::all_of(work, isLikeFirst);
   if (!on.gpu.folded.launch(run.stream, on.stream(run.stream), work, hints)) return false;
   noteLaunched(run, work);

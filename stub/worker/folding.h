@@ -1,12 +1,13 @@
 // Folding: frames of one stream that follow each other in the ring are launched as one executable graph (docs/folding.md).
 //
-// Belongs to the thread of that GPU while it consumes its ring. It reads ahead, and keeps for each stream the work that it has read
-// and not issued: the stream's run. A run is issued when it is long enough, when the ring has no further frame, and before whatever
-// is not a node of a graph. Frames are released from the ring when all before them are issued, so of this a suspend keeps nothing.
+// Belongs to the thread of that GPU while it consumes its ring. It reads ahead, and keeps for each stream the work that it has
+// read and not issued: the stream's run. A run is issued when it is long enough, when the ring has no further frame, and before
+// whatever is not a node of a graph. Frames are released from the ring when all before them are issued, so of this a suspend
+// keeps nothing.
 //
 // The order that CUDA promises, across the runs of several streams: a wait for an event is executed alone, when the run with the
-// event's record has been issued; so no run depends on work that comes after it, and runs of two streams may be issued in any order.
-// The legacy default stream is ordered with other streams by their calls: nothing else is kept beside a run of it.
+// event's record has been issued; so no run depends on work that comes after it, and runs of two streams may be issued in any
+// order. The legacy default stream is ordered with other streams by their calls: nothing else is kept beside a run of it.
 #pragma once
 
 #include <atomic>

@@ -127,7 +127,8 @@ void measureChain(const Bench& bench) {
   DeviceArray<float> inputs(randomFloats(width * steps, -1, 1, 1)), weights(randomFloats(width * 8, -1, 1, 2)), state(width),
       gate(width), more(width), out(width), kept(width);
   measure(bench, "a kernel of " + std::to_string(steps) + " steps of ten", 10 * steps, [&] {
-    for (float* each : {static_cast<float*>(state), static_cast<float*>(kept)}) CHECK(cudaMemsetAsync(each, 0, width * sizeof(float)));
+    for (float* each : {static_cast<float*>(state), static_cast<float*>(kept)})
+      CHECK(cudaMemsetAsync(each, 0, width * sizeof(float)));
     for (int i = 0; i < steps; ++i) {
       multiply<<<1, width>>>(weights, inputs + i * width, gate);
       multiply<<<1, width>>>(weights, state, more);

@@ -169,6 +169,14 @@ TEST_CASE("of a shape that may not come again a graph is made when it does") {
   CHECK(made.launch(made.run({3, 4}), 1, {.isNew = true}));
 }
 
+TEST_CASE("for a stream that may end soon no graph is made, and those that are there are used") {
+  Made made;
+  CHECK(!made.launch(made.run({1, 2}), 1, {.isShort = true}));
+  CHECK(made.launch(made.run({1, 2}), 1));
+  CHECK(made.launch(made.run({3, 4}), 1, {.isShort = true}));
+  CHECK(fake.made == 1);
+}
+
 TEST_CASE("a graph ends before a module, a function or a stream that it names, or has named when it was made") {
   for (auto kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::STREAM}) {
     Made made;

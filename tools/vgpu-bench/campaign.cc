@@ -23,7 +23,7 @@ constexpr const char* warm = "8";
 constexpr auto warming = std::chrono::seconds(4);
 
 // How long a daemon may take to notice that a program has ended.
-constexpr auto reporting = std::chrono::seconds(2);
+constexpr std::chrono::milliseconds polling{10}, reporting{2000};
 
 constexpr const char* nativeDriver = "/dev/nvidiactl";
 
@@ -67,11 +67,12 @@ Run Campaign::runCounted(const Case& measured) const {
   Launches before = launchesOf(resolveNode(nodeAddress));
   Run run = runCopies(commandOf(measured, Side::virtualized), measured.copies, options.command.empty());
   Launches after = before;
-  for (auto until = std::chrono::steady_clock::now() + reporting; after.all == before.all && std::chrono::steady_clock::now() < until;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (auto waited = polling; after.all == before.all && waited < reporting; waited += polling) {
+    std::this_thread::sleep_for(polling);
     after = launchesOf(resolveNode(nodeAddress));
   }
-  if (after.all > before.all) run.folded = 100.0 * static_cast<double>(after.folded - before.folded) / static_cast<double>(after.all - before.all);
+  auto all = static_cast<double>(after.all - before.all), folded = static_cast<double>(after.folded - before.folded);
+  if (all > 0) run.folded = 100 * folded / all;
   return run;
 }
 

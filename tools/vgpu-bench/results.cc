@@ -49,7 +49,8 @@ void Results::add(const Case& measured, Side side, const Run& run) {
       append(measured, side, measured.prefix + figure.name, figure.unit, figure.value);
     }
   }
-  if (run.folded) append(measured, side, "launches folded, " + measured.name.substr(measured.group().size() + 1), "%", *run.folded);
+  const std::string rest = measured.name.substr(measured.group().size() + 1);
+  if (run.folded) append(measured, side, "launches folded, " + rest, "%", *run.folded);
   if (!measured.wholeProcess.empty()) append(measured, side, measured.wholeProcess, "us", run.microseconds);
   if (!measured.memory.empty()) append(measured, side, measured.memory, "KiB", run.residentKiB);
 }

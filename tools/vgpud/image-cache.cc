@@ -51,7 +51,9 @@ void useImageCache(std::vector<WorkerKind>& kinds, const DaemonOptions& options)
     return;
   }
   for (auto& kind : kinds) {
-    kind.arguments.insert(kind.arguments.end(), {"--image-store", images, "--image-store-bytes", std::to_string(options.imageCacheBytes)});
+    for (const std::string& argument : {std::string("--image-store"), images, std::string("--image-store-bytes"),
+                                        std::to_string(options.imageCacheBytes)})
+      kind.arguments.push_back(argument);
     nameCompiled(kind, compiled, options.imageCacheBytes);
   }
 }
