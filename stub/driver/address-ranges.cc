@@ -18,6 +18,12 @@ std::optional<uint64_t> AddressRanges::take(uint64_t bytes, uint64_t unit) {
   return at;
 }
 
+uint64_t AddressRanges::takenBytes() const {
+  uint64_t bytes = 0;
+  for (auto [from, to] : taken) bytes += to - from;
+  return bytes;
+}
+
 bool AddressRanges::takeAt(uint64_t address, uint64_t bytes) {
   if (bytes == 0 || address < base || address > end || bytes > end - address) return false;
   auto next = taken.lower_bound(address);

@@ -24,6 +24,9 @@ class AddressRanges {
   // Gives back all that was taken at once from `address` on. Nothing if no range begins there.
   void giveWhole(uint64_t address) { taken.erase(address); }
 
+  // How many bytes are taken.
+  uint64_t takenBytes() const;
+
   bool contains(uint64_t address) const { return address >= base && address < end; }
 
  private:

@@ -71,6 +71,11 @@ void DriverAddresses::give(uint64_t address, uint64_t bytes) {
     others.give(address, bytes);
 }
 
+uint64_t DriverAddresses::takenBytes() {
+  std::lock_guard lock(mutex);
+  return others.takenBytes() + modules.takenBytes();
+}
+
 bool DriverAddresses::contains(uint64_t address) const { return modules.contains(address) || others.contains(address); }
 
 void DriverAddresses::noteMapping() { ++mappingsOfThread; }

@@ -67,6 +67,8 @@ class DriverAddresses {
   // Whatever of [address, address + bytes) was taken is free again.
   void give(uint64_t address, uint64_t bytes);
   bool contains(uint64_t address) const;
+  // How many bytes the driver has taken.
+  uint64_t takenBytes();
 
   // The driver has mapped something at a place of its own choice.
   void noteMapping();

@@ -22,6 +22,13 @@ CUresult DeviceProgress::start() {
   return driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
 }
 
+DeviceProgress::~DeviceProgress() {
+  if (joined != nullptr) driver.cuEventDestroy_v2(joined);
+  for (CUstream stream : {own, idle})
+    if (stream != nullptr) driver.cuStreamDestroy_v2(stream);
+  if (wordOnGpu != 0) driver.cuMemHostUnregister(memory.data());
+}
+
 void DeviceProgress::note(uint64_t stream) {
   touched.insert(stream);
   lastUsed = stream;

@@ -23,6 +23,9 @@ namespace vgpu::stub {
 class DeviceProgress {
  public:
   DeviceProgress(const Driver& driver, const HandleMap& handles) : driver(driver), handles(handles) {}
+  ~DeviceProgress();  // in the device's context
+  DeviceProgress(const DeviceProgress&) = delete;
+  DeviceProgress& operator=(const DeviceProgress&) = delete;
 
   // In the device's context, which is current. Always at the same point of a worker's life: what the driver places
   // after it must lie alike in every worker (docs/snapshot.md, module variables).

@@ -5,9 +5,13 @@
 namespace vgpu::stub {
 
 Gpu::Gpu(const Driver& driver, unsigned device)
-    : driver(driver), device(device), leases(driver, device), progress(driver, handles), folded(driver, progress, later) {
-  require(driver, driver.cuDevicePrimaryCtxRetain(&context, static_cast<int>(device)), "creating a context");
-  folded.setContext(context);
+    : driver(driver),
+      device(device),
+      context(driver, device),
+      leases(driver, device),
+      progress(driver, handles),
+      folded(driver, progress, later) {
+  folded.setContext(context.get());
 }
 
 CUresult Gpu::query() {

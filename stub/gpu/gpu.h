@@ -15,6 +15,7 @@
 #include "stub/gpu/device-progress.h"
 #include "stub/gpu/folded-graphs.h"
 #include "stub/gpu/handle-map.h"
+#include "stub/gpu/primary-context.h"
 
 namespace vgpu::stub {
 
@@ -22,11 +23,13 @@ class Gpu {
  public:
   // Takes the device's context. Throws kj::Exception.
   Gpu(const Driver& driver, unsigned device);
+  ~Gpu() { context.select(); }  // for what its parts destroy
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   const Driver& driver;
   const unsigned device;
+  const PrimaryContext context;  // ends after the parts
   HandleMap handles;
   DeviceLeases leases;
   DeviceProgress progress;
@@ -38,7 +41,7 @@ class Gpu {
   std::atomic<uint64_t> executed{0};
 
   // Makes its context the calling thread's.
-  void select() const { require(driver, driver.cuCtxSetCurrent(context), "changing device"); }
+  void select() const { require(driver, context.select(), "changing device"); }
 
   // The functions below are for the thread that has selected it.
 
@@ -69,7 +72,6 @@ class Gpu {
   };
   static constexpr uint64_t launchPlaces = 64;
 
-  CUcontext context = nullptr;
   bool ended = false;
   std::array<Launch, launchPlaces> launches;
 };

@@ -10,6 +10,16 @@
 
 namespace vgpu::stub {
 
+namespace {
+
+int64_t endOf(int file) {
+  struct stat status;
+  KJ_SYSCALL(fstat(file, &status));
+  return status.st_size;
+}
+
+}  // namespace
+
 int DeviceOutput::redirect() {
   int made;
   KJ_SYSCALL(made = memfd_create("vgpu-device-output", MFD_CLOEXEC));
@@ -17,14 +27,19 @@ int DeviceOutput::redirect() {
   return made;
 }
 
+DeviceOutput::DeviceOutput(int file) : file(file) {
+  if (file < 0) return;
+  std::fflush(stdout);
+  collected = endOf(file);
+}
+
 void DeviceOutput::collect() {
   if (file < 0) return;
   std::lock_guard lock(mutex);
   std::fflush(stdout);
-  struct stat status;
-  KJ_SYSCALL(fstat(file, &status));
-  if (status.st_size <= collected) return;
-  std::string piece(static_cast<size_t>(status.st_size - collected), 0);
+  int64_t end = endOf(file);
+  if (end <= collected) return;
+  std::string piece(static_cast<size_t>(end - collected), 0);
   ssize_t got;
   KJ_SYSCALL(got = pread(file, piece.data(), piece.size(), collected));
   collected += got;

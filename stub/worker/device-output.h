@@ -25,7 +25,8 @@ class DeviceOutput {
   static int redirect();
 
   // `file`: what redirect() has returned; -1: standard output is not ours, and nothing is ever collected.
-  explicit DeviceOutput(int file) : file(file) {}
+  // What is in the file by now was another session's.
+  explicit DeviceOutput(int file);
 
   // Takes over what the driver has written since the last time. Throws kj::Exception where the file cannot be read.
   void collect();

@@ -77,9 +77,18 @@ void Execution::publishCounts() {
 
 void Execution::end() {
   gpu.folded.dropAll();
+  for (api::Kind kind : api::kindsInContext) handles.removeAll(kind);
   for (const KindModule* kind : kinds())
     if (kind->drop != nullptr) kind->drop(*this);
   gpu.end();
+}
+
+void Execution::destroyAll() {
+  gpu.folded.dropAll();
+  for (const KindModule* kind : kinds())
+    if (kind->destroy != nullptr) require(driver, kind->destroy(*this), kind->name);
+  for (api::Kind kind : api::kindsInContext)
+    for (auto [handle, real] : handles.of(kind)) require(driver, destroyReal(driver, kind, real), api::kindNames[static_cast<size_t>(kind)]);
 }
 
 CUresult Execution::signal(CUstream stream, std::atomic<uint64_t>& line, uint64_t value) {

@@ -33,6 +33,7 @@ namespace vgpu::stub {
 class Execution {
  public:
   Execution(SessionState& session, unsigned device);
+  ~Execution() { gpu.context.select(); }  // for what its parts destroy
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -66,6 +67,8 @@ class Execution {
 
   // Lets go of everything on this GPU, whose context a fault has ended.
   void end();
+  // Destroys all objects on this GPU, which is idle and selected, in the driver too. Throws kj::Exception if the driver refuses.
+  void destroyAll();
 
   // Runs `destroy` once all work that the GPU has been given is done: at once, if that is known. CUDA's answer, as far as it is
   // known by then.

@@ -78,11 +78,21 @@ HostLimits HostLimits::ofThisMachine() {
   return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = availableMemory};
 }
 
-HostLeases::~HostLeases() {
+HostLeases::~HostLeases() { endAll(); }
+
+CUresult HostLeases::endAll() {
+  std::lock_guard lock(mutex);
+  CUresult result = CUDA_SUCCESS;
   for (auto& [address, lease] : leases) {
-    if (lease.registered) driver.cuMemHostUnregister(fromWire<void*>(address));
+    CUresult error = lease.registered ? driver.cuMemHostUnregister(fromWire<void*>(address)) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) result = error;
     if (lease.arenaAddress != address) munmap(fromWire<void*>(address), lease.bytes);
   }
+  leases.clear();
+  usedArena.clear();
+  leasedBytes = promisedBytes = 0;
+  unregistered = 0;
+  return result;
 }
 
 CUresult HostLeases::registerAll() {

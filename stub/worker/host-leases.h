@@ -45,6 +45,8 @@ class HostLeases {
   // Without a lock: a program that was told of a lease sends its work afterwards.
   bool hasUnregistered() const { return unregistered.load(std::memory_order_acquire) != 0; }
   CUresult registerAll();
+  // Ends them all; the arena's pages stay. CUDA's answer.
+  CUresult endAll();
 
   // Maps that part of the host arena a second time, at an address of the program's, and registers it there. Invalid value
   // where the range is none or any of it is leased or adopted already, already mapped where this process has something else

@@ -27,7 +27,15 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
   select(0);
 }
 
-SessionState::~SessionState() { detach(); }
+SessionState::~SessionState() {
+  hostLeases.endAll();  // while the arena is mapped
+  detach();
+}
+
+void SessionState::destroyAll() {
+  for (unsigned device = 0; device < deviceCount(); ++device) select(device).destroyAll();
+  require(driver, hostLeases.endAll(), "pinned memory");
+}
 
 Execution& SessionState::of(unsigned device) const {
   if (device >= executions.size()) throw BadHandle{api::Kind::CONTEXT, device};

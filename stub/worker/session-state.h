@@ -58,6 +58,10 @@ class SessionState {
   std::atomic<bool> foreignLibrary{false};
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
+  // What the session leaves in this process although everything it has made is destroyed, for a person; null if nothing is known.
+  // Such a process serves no other session (Worker::recycle).
+  std::atomic<const char*> residue{nullptr};
+
   // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another
   // GPU's thread loads meanwhile (kinds/module-groups.h). Before any other mutex.
   std::mutex moduleLoading;
@@ -104,6 +108,9 @@ class SessionState {
   void dropGraphs();
   // Runs the continuations of all devices whose marks have passed. False if some are left.
   bool continueLater();
+
+  // Destroys all that the session has made, while the GPUs are idle. Throws kj::Exception if the driver refuses.
+  void destroyAll();
 
   // As Execution::ownsMemory().
   bool ownsMemory(uint64_t address, uint64_t bytes) const;

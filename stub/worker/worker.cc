@@ -14,12 +14,15 @@
 
 #include "stub/worker/execution.h"
 #include "stub/worker/ring-consumer.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
 // Lock order: `mutex` is the only lock, and no driver call is made under it.
 struct Worker::Impl {
-  explicit Impl(const Driver& driver) : driver(driver), thread([this] { work(); }) {}
+  using MakeSession = std::function<std::unique_ptr<SessionState>()>;
+  Impl(const Driver& driver, MakeSession makeSession)
+      : driver(driver), makeSession(std::move(makeSession)), thread([this] { work(); }) {}
   ~Impl() {
     {
       std::lock_guard lock(mutex);
@@ -30,6 +33,7 @@ struct Worker::Impl {
   }
 
   const Driver& driver;
+  const MakeSession makeSession;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> tasks;  // for the first GPU's thread, while no calls are executed
@@ -44,6 +48,8 @@ struct Worker::Impl {
   void work();
   void serve(unsigned device);
   void consume(unsigned device, std::unique_lock<std::mutex>& lock);
+  void begin();
+  void recycle();
   void openRing(unsigned device);
   void openRings();
   void closeRings();
@@ -101,6 +107,23 @@ void Worker::Impl::consume(unsigned device, std::unique_lock<std::mutex>& lock) 
   _exit(1);
 }
 
+// This and the next, on the first GPU's thread.
+void Worker::Impl::begin() {
+  session = makeSession();
+  session->startThread = [this](unsigned device) { openRing(device); };
+}
+
+void Worker::Impl::recycle() {
+  if (const char* residue = session->residue) fail(residue);
+  std::vector<std::unique_ptr<PrimaryContext>> kept;
+  for (unsigned device = 0; device < session->deviceCount(); ++device)
+    kept.push_back(std::make_unique<PrimaryContext>(driver, device));
+  closeRings();
+  session->destroyAll();
+  session.reset();
+  begin();
+}
+
 // On the first GPU's thread.
 void Worker::Impl::openRing(unsigned device) {
   std::lock_guard lock(mutex);
@@ -154,13 +177,13 @@ void Worker::Impl::runTask(const std::function<void()>& task) {
 
 Worker::Worker(const Driver& driver, const Images& images, int outputFile, FoldMode fold, LaunchCounters* launches,
                const std::string& libraryFolder)
-    : impl(std::make_unique<Impl>(driver)) {
-  impl->runTask([&] {
-    impl->session = std::make_unique<SessionState>(driver, images, outputFile, libraryFolder);
-    impl->session->foldMode = fold;
-    impl->session->launchCounters = launches;
-    impl->session->startThread = [impl = impl.get()](unsigned device) { impl->openRing(device); };
-  });
+    : impl(std::make_unique<Impl>(driver, [=, &driver] {
+        auto session = std::make_unique<SessionState>(driver, images, outputFile, libraryFolder);
+        session->foldMode = fold;
+        session->launchCounters = launches;
+        return session;
+      })) {
+  impl->runTask([&] { impl->begin(); });
 }
 
 Worker::~Worker() = default;
@@ -221,6 +244,10 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     position = on.of(0).gpu.executed;
   });
   return position;
+}
+
+void Worker::recycle() {
+  impl->runTask([&] { impl->recycle(); });
 }
 
 void Worker::runQuiesced(std::function<void(SessionState&)> work) {

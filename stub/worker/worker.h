@@ -50,6 +50,11 @@ class Worker {
   // where it is not known. What it throws comes out here; nothing is consumed then until proceed().
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
+  // After quiesce(), when the session has ended: destroys all that it has made, as if this worker were a new one, but for the
+  // devices' contexts, which stay. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session
+  // leaves something that cannot be destroyed; the worker is then of no further use.
+  void recycle();
+
   // Runs `work` on the first GPU's thread while no thread consumes: after quiesce(), or before the first proceed().
   void runQuiesced(std::function<void(SessionState&)> work);
 

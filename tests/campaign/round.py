@@ -102,7 +102,8 @@ class Round:
     def start_node(self, name, fault=False):
         log = self.path(name + ".log")
         start = os.path.getsize(log) if os.path.exists(log) else 0
-        process = self.start(name, [f"{self.tree}/bin/vgpud", "--run-dir", self.path(name), "--device", "emulated"], fault)
+        process = self.start(name, [f"{self.tree}/bin/vgpud", "--run-dir", self.path(name), "--device", "emulated",
+                                    "--recycle", "1"], fault)  # so that what has waited is gone when descriptors are counted
         self.daemons[name] = process
 
         def ready():

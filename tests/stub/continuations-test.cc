@@ -54,8 +54,11 @@ Driver fakeDriver() {
   Driver driver;
   driver.cuMemHostRegister_v2 = registerHost;
   driver.cuMemHostGetDevicePointer_v2 = devicePointer;
+  driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
   driver.cuStreamCreateWithPriority = createStream;
+  driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
   driver.cuEventCreate = createEvent;
+  driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
   driver.cuEventRecord = record;
   driver.cuStreamWaitEvent = waitFor;
   driver.cuStreamQuery = query;

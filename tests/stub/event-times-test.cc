@@ -26,6 +26,7 @@ Driver timedDriver() {
   happened.reserve(100);
   Driver driver;
   driver.cuEventCreate = [](CUevent* event, unsigned) { return *event = eventAt(0), CUDA_SUCCESS; };
+  driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
   driver.cuEventRecord = [](CUevent event, CUstream) {
     return *static_cast<double*>(static_cast<void*>(event)) = clockNow, CUDA_SUCCESS;
   };

@@ -73,10 +73,11 @@ int listWorkers(const NodeAddress& address, bool asJson) {
     if (asJson) {
       array.push_back({{"pid", worker.getPid()},
                        {"session", session.empty() ? json(nullptr) : json(session)},
+                       {"used", worker.getUsed()},
                        {"hostBytes", worker.getHostBytes()},
                        {"gpuBytes", worker.getGpuKnown() ? json(worker.getGpuBytes()) : json(nullptr)}});
     } else {
-      fmt::print(row, worker.getPid(), session.empty() ? "(warm)" : session, humanBytes(worker.getHostBytes()),
+      fmt::print(row, worker.getPid(), !session.empty() ? session : worker.getUsed() ? "(used)" : "(warm)", humanBytes(worker.getHostBytes()),
                  worker.getGpuKnown() ? humanBytes(worker.getGpuBytes()) : "unknown");
     }
   }

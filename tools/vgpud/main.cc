@@ -27,6 +27,7 @@ namespace vgpu::daemon {
 namespace {
 
 constexpr unsigned mostWarm = 64;
+constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
     "Runs in the foreground until SIGTERM or SIGINT.";
@@ -64,7 +65,7 @@ kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& proc
   }
   useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
-    auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm);
+    auto pool = kj::heap<WorkerPool>(io, processes, kinds[i], options.warm, options.recycleSeconds * kj::SECONDS);
     bool isStopped = false;
     auto caught = kj::runCatchingExceptions([&] {
       auto begun = pool->begin().then([] { return false; });
@@ -154,6 +155,11 @@ int run(int argc, char** argv) {
                  "VGPU_FOLD in a program's environment is for that program")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "off", "always"}));
+  app.add_option("--recycle", options.recycleSeconds,
+                 "how many seconds a worker beyond those waits for another program when its own has ended\n"
+                 "(0: it ends with its program)")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, mostRecycleSeconds));
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));

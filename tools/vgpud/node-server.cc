@@ -6,7 +6,7 @@
 
 #include "tools/vgpud/client-stream.h"
 #include "tools/vgpud/log.h"
-#include "tools/vgpud/memory-usage.h"
+#include "tools/common/memory-usage.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/suspend.h"
 #include "vgpu/base/fail.h"
@@ -149,19 +149,24 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
 
 kj::Promise<void> NodeServer::workers(WorkersContext context) {
   ++*calls;
-  auto warm = sessions.pool.warmWorkers();
-  std::vector<std::pair<pid_t, std::string>> all;
+  struct Listed {
+    pid_t pid;
+    std::string session;
+    bool isUsed;
+  };
+  std::vector<Listed> all;
   for (auto& session : sessions.all())
     KJ_IF_MAYBE (worker, session->worker) {
-      all.emplace_back((*worker)->pid(), session->id);
+      all.push_back({(*worker)->pid(), session->id, false});
     }
-  for (pid_t pid : warm) all.emplace_back(pid, "");
+  for (auto& waiting : sessions.pool.waiting()) all.push_back({waiting.pid, "", waiting.isUsed});
   auto onGpu = sessions.pool.workerKind().label == "cuda" ? gpuMemory() : GpuMemory{.known = true, .byProcess = {}};
   auto list = context.getResults().initWorkers(static_cast<unsigned>(all.size()));
   for (unsigned i = 0; i < all.size(); ++i) {
-    auto& [pid, session] = all[i];
+    auto& [pid, session, isUsed] = all[i];
     list[i].setPid(pid);
     list[i].setSession(reader(session));
+    list[i].setUsed(isUsed);
     list[i].setHostBytes(hostMemory(pid));
     auto found = onGpu.byProcess.find(pid);
     list[i].setGpuKnown(onGpu.known);

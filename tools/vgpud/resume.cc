@@ -133,7 +133,7 @@ class Resumption final : public kj::Refcounted {
   }
 
   kj::Promise<void> restore(ProgramOpen open) {
-    return sessions.pool.take().then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
+    return sessions.pool.take(WorkerPool::Want::fresh).then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
       worker = kj::mv(taken);
       auto request = worker->remote().restoreRequest();
       request.setDirectory(reader(directory));

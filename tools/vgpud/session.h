@@ -44,6 +44,7 @@ class Session {
     return operation.wrap(kj::mv(work));
   }
   void requireIdle();
+  bool isIdle() const { return operation.isEmpty(); }
 
   // Ends whatever runs on the session, with `why` as its error.
   void interrupt(const std::string& why);

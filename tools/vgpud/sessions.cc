@@ -162,7 +162,7 @@ void Sessions::loseWorker(Session& session, const std::string& how) {
 // Called from the session's own promises, which must not be destroyed while they run: drop() waits for the next turn.
 void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour) {
   session.ended = true;
-  noteLaunches(session);
+  bool isClean = misbehaviour == nullptr && session.state == control::State::RUNNING && session.isIdle() && !session.isRenewing;
   KJ_IF_MAYBE (reason, misbehaviour) {
     spdlog::warn("session {} ({}, pid {}) is ended: {}", session.id, session.name, session.pid, *reason);
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
@@ -177,7 +177,19 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     remove(session.directory);
   }
   if (session.renewal != nullptr) remove(session.renewal);
-  drop(takeOut(session));
+  kj::Own<Session> left = takeOut(session);
+  if (isClean) giveWorkerBack(*left);
+  drop(kj::mv(left));
+}
+
+void Sessions::giveWorkerBack(Session& session) {
+  session.workerWatch = nullptr;
+  noteLaunches(session);
+  KJ_IF_MAYBE (worker, session.worker) {
+    kj::Own<WorkerProcess> taken = kj::mv(*worker);
+    session.worker = nullptr;
+    pool.giveBack(kj::mv(taken));
+  }
 }
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {

@@ -55,6 +55,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
 
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
+  void giveWorkerBack(Session& session);
 
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);

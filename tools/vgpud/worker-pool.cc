@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/common/memory-usage.h"
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
 
@@ -15,41 +16,203 @@ namespace {
 constexpr auto startLimit = 60 * kj::SECONDS;
 // A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;
+// After a worker was taken. A program that is short gives it back before; and a driver's start beside it would slow it down.
+constexpr auto refillDelay = 200 * kj::MILLISECONDS;
+// Destroying what a session has made takes milliseconds; a driver that takes this long is in trouble.
+constexpr auto recycleLimit = 5 * kj::SECONDS;
+constexpr auto shrinkInterval = 1 * kj::SECONDS;
+constexpr unsigned mostWaiting = 64;
+
+// What must be left of a machine's memory, and of each GPU's, for programs: workers beyond the number that the daemon was told to
+// keep take none of it.
+constexpr bool isEnough(uint64_t available, uint64_t total) { return available >= total / 4; }
 
 }  // namespace
 
-WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm)
-    : io(io), processes(processes), kind(std::move(kind)), warm(warm), tasks(*this) {}
+WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle)
+    : io(io),
+      processes(processes),
+      kind(std::move(kind)),
+      target(warm, mostWaiting, recycle),
+      recycle(recycle),
+      tasks(*this) {}
 
 // The first one reports the devices, even if none is to be kept waiting; a program takes it then.
 kj::Promise<void> WorkerPool::begin() {
-  return prepare().ready.addBranch().then([this] { refill(); });
+  return start().then([this] {
+    refill();
+    tasks.add(shrink());
+  });
 }
 
-WorkerPool::Waiting& WorkerPool::prepare() {
-  auto owned = kj::heap<Waiting>();
-  Waiting& next = *owned;
-  next.worker = kj::heap<WorkerProcess>(io, processes, kind);
-  auto greeted = next.worker->remote().helloRequest().send().then(
-      [this, &next](capnp::Response<control::Worker::HelloResults>&& hello) {
-        next.isReady = true;
-        learnDevices(hello.getDevices());
+// Rejects if it does not become ready.
+kj::Promise<void> WorkerPool::start() {
+  auto worker = kj::heap<WorkerProcess>(io, processes, kind);
+  ++starting;
+  auto greeted = worker->remote().helloRequest().send().then(
+      [this](capnp::Response<control::Worker::HelloResults>&& hello) { learnDevices(hello.getDevices()); });
+  auto late = io.provider->getTimer().afterDelay(startLimit).then([] { fail("a vgpu-worker was not ready in 60 s"); });
+  auto begun = worker->orExit(kj::mv(greeted)).exclusiveJoin(kj::mv(late));
+  return begun.then(
+      [this, worker = kj::mv(worker)]() mutable {
+        --starting;
+        offer(kj::mv(worker), false);
+      },
+      [this](kj::Exception&& reason) {
+        --starting;
+        kj::throwFatalException(kj::mv(reason));
       });
-  next.ready = next.worker->orExit(kj::mv(greeted))
-                   .exclusiveJoin(io.provider->getTimer().afterDelay(startLimit).then([] {
-                     fail("a vgpu-worker was not ready in 60 s");
-                   }))
-                   .fork();
-  tasks.add(next.worker->exited().then([this, dead = &next](std::string) { replace(dead); }));
-  return *waiting.add(kj::mv(owned));
+}
+
+void WorkerPool::offer(kj::Own<WorkerProcess> worker, bool wasUsed) {
+  if (closed) return;
+  auto owned = kj::heap<Ready>(Ready{kj::mv(worker), wasUsed, now()});
+  tasks.add(owned->worker->exited().then([this, one = owned.get(), pid = owned->worker->pid()](std::string) {
+    // Another one may have come to its place in memory.
+    auto dead = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each.get() == one; });
+    if (dead != ready.end() && one->worker->pid() == pid) replace(one);
+  }));
+  ready.add(kj::mv(owned));
+  serveTakers();
+}
+
+// One that was used is the better one: the fresh ones are for those who need them.
+WorkerPool::Ready* WorkerPool::best(Want want) {
+  Ready* chosen = nullptr;
+  for (auto& one : ready) {
+    if (want == Want::fresh && one->wasUsed) continue;
+    if (chosen == nullptr || (one->wasUsed && !chosen->wasUsed)) chosen = one.get();
+  }
+  return chosen;
+}
+
+kj::Own<WorkerPool::Ready> WorkerPool::remove(Ready* one) {
+  auto place = std::find_if(ready.begin(), ready.end(), [&](auto& each) { return each.get() == one; });
+  kj::Own<Ready> removed = kj::mv(*place);
+  std::move(place + 1, ready.end(), place);
+  ready.removeLast();
+  return removed;
+}
+
+void WorkerPool::serveTakers() {
+  std::erase_if(takers, [this](Taker& taker) {
+    if (!taker.fulfiller->isWaiting()) return true;  // its program has ended
+    Ready* found = best(taker.want);
+    if (found == nullptr) return false;
+    taker.fulfiller->fulfill(kj::mv(remove(found)->worker));
+    return true;
+  });
+}
+
+// As many as takers wait for, beside those that will be given back.
+void WorkerPool::startForTakers() {
+  auto wantFresh = static_cast<size_t>(std::count_if(takers.begin(), takers.end(), [](auto& t) { return t.want == Want::fresh; }));
+  startUpTo(std::max<size_t>(wantFresh, takers.size() - std::min<size_t>(takers.size(), returning)));
+}
+
+// Starts as many as are missing from `wanted` that start. One that cannot be started is not tried again at once.
+void WorkerPool::startUpTo(size_t wanted) {
+  for (size_t missing = wanted - std::min<size_t>(wanted, starting); !closed && missing > 0; --missing)
+    tasks.add(kj::evalNow([this] { return start(); }).catch_([this](kj::Exception&& reason) { refuseTaker(kj::mv(reason)); }));
+}
+
+// The one that has waited longest gets the reason; for the others it is tried again.
+void WorkerPool::refuseTaker(kj::Exception&& reason) {
+  serveTakers();
+  if (takers.empty()) {
+    taskFailed(kj::mv(reason));
+    return;
+  }
+  takers.front().fulfiller->reject(kj::mv(reason));
+  takers.pop_front();
+  startForTakers();
+}
+
+kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
+  if (closed) fail("this vgpud is ending");
+  auto given = kj::newPromiseAndFulfiller<kj::Own<WorkerProcess>>();
+  takers.push_back({want, kj::mv(given.fulfiller)});
+  serveTakers();
+  if (!takers.empty()) {
+    target.missed(now(), hasRoom());
+    startForTakers();
+  }
+  refillAfter(refillDelay);
+  return given.promise.then([this, want](kj::Own<WorkerProcess>&& worker) { return greetAgain(kj::mv(worker), want); });
+}
+
+// A worker may have died since it was ready, without our having noticed yet. Then another one replaces it.
+kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker, Want want) {
+  auto answered = worker->remote().helloRequest().send().then(
+      [this](capnp::Response<control::Worker::HelloResults>&& hello) -> kj::Promise<bool> {
+        learnDevices(hello.getDevices());
+        return true;
+      },
+      [](kj::Exception&& exception) -> kj::Promise<bool> {
+        if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
+        return false;
+      });
+  return answered.then([this, want, worker = kj::mv(worker)](bool lives) mutable -> kj::Promise<kj::Own<WorkerProcess>> {
+    if (lives) return kj::mv(worker);
+    return take(want);
+  });
+}
+
+void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
+  if (closed || recycle == 0 * kj::SECONDS || !hasRoom()) return;
+  auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it has not ended its session in 5 s"); });
+  auto done = worker->remote().recycleRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
+  pid_t pid = worker->pid();
+  ++returning;
+  tasks.add(done.then(
+      [this, worker = kj::mv(worker)]() mutable {
+        --returning;
+        offer(kj::mv(worker), true);
+      },
+      [this, pid](kj::Exception&& reason) {
+        --returning;
+        spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+        startForTakers();
+        refillAfter(refillDelay);
+      }));
 }
 
 // If none can be started, those that wait still serve; the next program that takes one tries again.
 void WorkerPool::refill() {
-  tasks.add(kj::evalNow([this]() -> kj::Promise<void> {
-    while (!closed && waiting.size() < warm) prepare();
-    return kj::READY_NOW;
-  }));
+  serveTakers();
+  size_t wanted = takers.size() + target.count(), there = ready.size() + returning;
+  startUpTo(wanted - std::min(wanted, there));
+}
+
+void WorkerPool::refillAfter(kj::Duration delay) {
+  tasks.add(io.provider->getTimer().afterDelay(delay).then([this] { refill(); }));
+}
+
+// Ends workers beyond what is wanted, those that have waited longest first.
+kj::Promise<void> WorkerPool::shrink() {
+  return io.provider->getTimer().afterDelay(shrinkInterval).then([this] {
+    target.pass(now());
+    while (ready.size() > target.count() && now() - ready.front()->since >= recycle) remove(ready.front().get());
+    return shrink();
+  });
+}
+
+void WorkerPool::replace(Ready* dead) {
+  if (closed) return;
+  spdlog::warn("a waiting worker ended; another one is started");
+  remove(dead);
+  refillAfter(restartDelay);
+}
+
+std::vector<WorkerPool::WaitingWorker> WorkerPool::waiting() const {
+  std::vector<WaitingWorker> all;
+  for (auto& one : ready) all.push_back({one->worker->pid(), one->wasUsed});
+  return all;
+}
+
+bool WorkerPool::hasRoom() const {
+  MachineMemory memory = machineMemory();
+  return devicesHaveRoom && isEnough(memory.availableBytes, memory.totalBytes);
 }
 
 // A session's devices report that kernels cannot access pageable memory, but on some machines kernels can access their worker's.
@@ -65,52 +228,11 @@ void WorkerPool::warnOfHostAccess(capnp::List<control::Device>::Reader devices) 
 void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
   warnOfHostAccess(devices);
   found.clear();
+  devicesHaveRoom = true;
   for (auto device : devices) {
     found.push_back({device.getOrdinal(), device.getName().cStr(), device.getUuid().cStr(), device.getMemoryBytes()});
+    devicesHaveRoom &= isEnough(device.getFreeBytes(), device.getMemoryBytes());
   }
-}
-
-void WorkerPool::replace(Waiting* dead) {
-  auto place = std::find_if(waiting.begin(), waiting.end(), [&](auto& one) { return one.get() == dead; });
-  if (place == waiting.end() || !dead->isReady || closed) return;
-  spdlog::warn("a waiting worker ended; another one is started");
-  std::move(place + 1, waiting.end(), place);
-  waiting.removeLast();
-  tasks.add(io.provider->getTimer().afterDelay(restartDelay).then([this] { refill(); }));
-}
-
-kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take() {
-  if (closed) fail("this vgpud is ending");
-  if (waiting.empty()) prepare();
-  auto best = std::find_if(waiting.begin(), waiting.end(), [](auto& one) { return one->isReady; });
-  if (best == waiting.end()) best = waiting.begin();
-  kj::Own<Waiting> taken = kj::mv(*best);
-  std::move(best + 1, waiting.end(), best);
-  waiting.removeLast();
-  auto ready = taken->ready.addBranch();
-  return ready.then([this, taken = kj::mv(taken)]() mutable { return greetAgain(kj::mv(taken->worker)); });
-}
-
-std::vector<pid_t> WorkerPool::warmWorkers() const {
-  std::vector<pid_t> pids;
-  for (auto& one : waiting)
-    if (one->isReady) pids.push_back(one->worker->pid());
-  return pids;
-}
-
-// A worker may have died since it was ready, without our having noticed yet. Then another one replaces it.
-kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess> worker) {
-  refill();
-  auto answered = worker->remote().helloRequest().send().then(
-      [](capnp::Response<control::Worker::HelloResults>&&) -> kj::Promise<bool> { return true; },
-      [](kj::Exception&& exception) -> kj::Promise<bool> {
-        if (exception.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
-        return false;
-      });
-  return answered.then([this, worker = kj::mv(worker)](bool lives) mutable -> kj::Promise<kj::Own<WorkerProcess>> {
-    if (lives) return kj::mv(worker);
-    return take();
-  });
 }
 
 std::string WorkerPool::deviceLabel() const {
@@ -120,7 +242,8 @@ std::string WorkerPool::deviceLabel() const {
 
 void WorkerPool::close() {
   closed = true;
-  waiting.clear();
+  ready.clear();
+  takers.clear();
 }
 
 void WorkerPool::taskFailed(kj::Exception&& exception) { spdlog::warn("no worker: {}", reasonOf(exception)); }

@@ -1,12 +1,15 @@
-// Workers started ahead: they wait with driver, context and a session's shared memory ready, so that a session attaches
-// in milliseconds. One that is taken is replaced in the background.
+// Workers that wait with driver, context and a session's shared memory ready, so that a session attaches in milliseconds. Some are
+// started ahead. Others have served a program that has ended, and are like new (Worker.recycle): programs that come one after the
+// other wait for no driver to start. How many wait follows how fast programs come (warm-target.h).
 #pragma once
 
 #include <kj/async-io.h>
 
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/warm-target.h"
 #include "tools/vgpud/worker-process.h"
 
 namespace vgpu::daemon {
@@ -19,18 +22,27 @@ struct DeviceInfo {
 
 class WorkerPool final : private kj::TaskSet::ErrorHandler {
  public:
-  // Keeps `warm` workers waiting; with 0 every session waits for a worker's start.
-  WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm);
+  // Keeps at least `warm` workers waiting; with 0 a session waits for a worker's start, unless a used one waits. Workers beyond
+  // that wait for `recycle`; with 0 there are none, and none is used again.
+  WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle);
 
   // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects if the driver or
   // the emulated device does not work, with the worker's reason.
   kj::Promise<void> begin();
 
-  // A ready worker, owned by the caller; another one is started to replace it. Throws if none waits and none can be started.
-  kj::Promise<kj::Own<WorkerProcess>> take();
+  // Which workers will do.
+  enum class Want { any, fresh };
+  // A ready worker, owned by the caller: one that waits, or the first that becomes ready. Rejects if none can be started.
+  kj::Promise<kj::Own<WorkerProcess>> take(Want want = Want::any);
 
-  // The process ids of the workers that wait ready.
-  std::vector<pid_t> warmWorkers() const;
+  // Of a program that has ended. Ends it if it is not to be used again, or not like a new one.
+  void giveBack(kj::Own<WorkerProcess> worker);
+
+  struct WaitingWorker {
+    pid_t pid;
+    bool isUsed;  // it has served a program
+  };
+  std::vector<WaitingWorker> waiting() const;
 
   const std::vector<DeviceInfo>& devices() const { return found; }
   // "emulated 0", "cuda 0-3": what a session of this node has.
@@ -41,26 +53,46 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   void close();
 
  private:
-  struct Waiting {
+  struct Ready {
     kj::Own<WorkerProcess> worker;
-    kj::ForkedPromise<void> ready = nullptr;
-    bool isReady = false;
+    bool wasUsed;
+    kj::TimePoint since;
+  };
+  struct Taker {
+    Want want;
+    kj::Own<kj::PromiseFulfiller<kj::Own<WorkerProcess>>> fulfiller;
   };
 
-  kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker);
-  Waiting& prepare();
+  kj::Promise<void> start();
+  void offer(kj::Own<WorkerProcess> worker, bool wasUsed);
+  void serveTakers();
+  void startForTakers();
+  void startUpTo(size_t wanted);
+  void refuseTaker(kj::Exception&& reason);
+  kj::Promise<kj::Own<WorkerProcess>> greetAgain(kj::Own<WorkerProcess> worker, Want want);
   void refill();
+  void refillAfter(kj::Duration delay);
+  kj::Promise<void> shrink();
+  Ready* best(Want want);
+  kj::Own<Ready> remove(Ready* one);
+  void replace(Ready* dead);
+  bool hasRoom() const;
   void warnOfHostAccess(capnp::List<control::Device>::Reader devices);
   void learnDevices(capnp::List<control::Device>::Reader devices);
-  void replace(Waiting* dead);
   void taskFailed(kj::Exception&& exception) override;
+  kj::TimePoint now() const { return io.provider->getTimer().now(); }
 
   kj::AsyncIoContext& io;
   Processes& processes;
   WorkerKind kind;
   std::vector<DeviceInfo> found;
-  unsigned warm;
-  kj::Vector<kj::Own<Waiting>> waiting;  // the oldest first
+  bool devicesHaveRoom = true;
+  WarmTarget target;
+  const kj::Duration recycle;
+  kj::Vector<kj::Own<Ready>> ready;  // the oldest first
+  std::deque<Taker> takers;          // the oldest first
+  unsigned starting = 0;             // workers that are not ready yet
+  unsigned returning = 0;            // that destroy what their last session has made
   bool closed = false, hasWarned = false;
   kj::TaskSet tasks;
 };

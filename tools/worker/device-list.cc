@@ -37,7 +37,7 @@ std::vector<DeviceDescription> listDevices(const stub::Driver& driver) {
     stub::require(driver, driver.cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
     stub::require(driver, driver.cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device),
                   "cuDeviceGetAttribute");
-    devices.push_back({static_cast<uint32_t>(i), name, describe(uuid), bytes, pageable != 0});
+    devices.push_back({static_cast<uint32_t>(i), name, describe(uuid), bytes, 0, pageable != 0});
   }
   return devices;
 }

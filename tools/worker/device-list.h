@@ -13,6 +13,7 @@ struct DeviceDescription {
   uint32_t ordinal = 0;
   std::string name, uuid;
   uint64_t memoryBytes = 0;
+  size_t freeBytes = 0;
   bool readsHostMemory = false;  // all of the process's
 };
 

@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -76,6 +77,11 @@ class GpuWait {
   Clock::time_point until;
 };
 
+// Of a program that has ended. Natively its work would have ended with it.
+void giveUpAtOnce(const std::string& kernel) {
+  fail("the GPU still works" + (kernel.empty() ? kernel : " (kernel " + kernel + ")"));
+}
+
 checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {
   return [relay](const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
     relay->report(phase, doneBytes, totalBytes);
@@ -93,12 +99,20 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     Found result;
     if (driver == nullptr) driver = std::make_unique<stub::Driver>(stub::Driver::load(library));
     result.devices = listDevices(*driver);
-    stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
+    kernelsReachProcess = std::ranges::any_of(result.devices, &DeviceDescription::readsHostMemory);
     if (worker == nullptr) {
       worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches, libraryFolder);
-      // Registering it takes the driver tens of milliseconds: better now than when a program waits.
-      worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+      attachNewMemory();
+      fresh = record();
     }
+    stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
+    worker->runQuiesced([&](stub::SessionState& on) {
+      for (unsigned device = 0; device < on.deviceCount(); ++device) {
+        size_t total = 0;
+        on.select(device);
+        stub::require(*driver, driver->cuMemGetInfo_v2(&result.devices[device].freeBytes, &total), "cuMemGetInfo");
+      }
+    });
     return result;
   });
   return found.then([context](Found&& result) mutable {
@@ -111,8 +125,23 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
       list[i].setUuid(result.devices[i].uuid.c_str());
       list[i].setMemoryBytes(result.devices[i].memoryBytes);
       list[i].setReadsHostMemory(result.devices[i].readsHostMemory);
+      list[i].setFreeBytes(result.devices[i].freeBytes);
     }
   });
+}
+
+// Registering it takes the driver tens of milliseconds: better now than when a program waits.
+void WorkerServer::attachNewMemory() {
+  worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+}
+
+ProcessRecord WorkerServer::record() {
+  ProcessRecord taken;
+  worker->runQuiesced([&](stub::SessionState& on) {
+    taken = ProcessRecord::take(*driver, on.deviceCount(), [&](unsigned device) { on.select(device); });
+    on.select(0);
+  });
+  return taken;
 }
 
 stub::Worker& WorkerServer::running() {
@@ -205,6 +234,22 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
     give(report, context.getResults().initReport());
   }),
                       relay);
+}
+
+kj::Promise<void> WorkerServer::recycle(RecycleContext) {
+  return thread
+      .run([this] {
+        if (kernelsReachProcess) fail("kernels on its device can write all of its memory");
+        running().quiesce(giveUpAtOnce);
+        running().recycle();
+        attachNewMemory();
+        if (images.counters != nullptr) images.counters->clear();
+        if (launches != nullptr) launches->clear();
+        std::string left = record().leftSince(fresh);
+        if (!left.empty()) fail("its session has left " + left);
+        return Done{};
+      })
+      .ignoreResult();
 }
 
 }  // namespace vgpu::stub

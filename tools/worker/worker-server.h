@@ -11,6 +11,7 @@
 #include "checkpoint/snapshot.h"
 #include "stub/driver/driver.h"
 #include "stub/worker/worker.h"
+#include "tools/worker/process-record.h"
 #include "tools/worker/work-thread.h"
 #include "vgpu/control/control.capnp.h"
 
@@ -32,9 +33,12 @@ class WorkerServer final : public control::Worker::Server {
   kj::Promise<void> proceed(ProceedContext context) override;
   kj::Promise<void> save(SaveContext context) override;
   kj::Promise<void> restore(RestoreContext context) override;
+  kj::Promise<void> recycle(RecycleContext context) override;
 
  private:
   stub::Worker& running();
+  void attachNewMemory();
+  ProcessRecord record();
   void claim(uint64_t handover);
 
   const std::string library;
@@ -46,6 +50,8 @@ class WorkerServer final : public control::Worker::Server {
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;
+  ProcessRecord fresh;
+  bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed
   // Destroyed first: it ends before what it uses.
   WorkThread thread;

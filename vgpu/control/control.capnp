@@ -84,6 +84,7 @@ struct WorkerInfo {
   hostBytes @2 :UInt64;     # its share of resident memory: what is shared counts in parts
   gpuBytes @3 :UInt64;      # of all its devices, contexts included
   gpuKnown @4 :Bool;        # whether the driver tells (NVML)
+  used @5 :Bool;            # while it waits: it has served a program before
 }
 
 struct Device {
@@ -92,6 +93,7 @@ struct Device {
   uuid @2 :Text;
   memoryBytes @3 :UInt64;
   readsHostMemory @4 :Bool;   # CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: kernels reach all memory of the worker's process
+  freeBytes @5 :UInt64;       # at the time of the call, from a worker
 }
 
 enum State { running @0; suspending @1; suspended @2; resuming @3; lost @4; }
@@ -162,4 +164,7 @@ interface Worker {
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress) -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
   # is changed and nothing consumed before `proceed`.
+  recycle @6 ();
+  # The program has ended: destroys all that its session made and makes memory for another one ready. Rejects, saying why, if the
+  # process is not like a new one then; it is of no further use.
 }

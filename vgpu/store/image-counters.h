@@ -10,6 +10,10 @@ namespace vgpu {
 struct ImageCounters {
   std::atomic<uint64_t> sent, sentBytes;    // by the program
   std::atomic<uint64_t> found, foundBytes;  // in the store
+
+  void clear() {
+    for (auto* counter : {&sent, &sentBytes, &found, &foundBytes}) counter->store(0, std::memory_order_relaxed);
+  }
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

@@ -10,6 +10,10 @@ namespace vgpu {
 
 struct LaunchCounters {
   std::atomic<uint64_t> all, folded;
+
+  void clear() {
+    for (auto* counter : {&all, &folded}) counter->store(0, std::memory_order_relaxed);
+  }
 };
 
 }  // namespace vgpu

@@ -162,6 +162,7 @@ std::vector<Mapping> AddressSpace::unmapPhysical(uint64_t base, uint64_t bytes) 
   auto [first, last] = physicalIn(base, bytes);
   for (auto each = first; each != last; ++each) unmapped.push_back(std::move(each->second));
   mappings.erase(first, last);
+  notes.erase(notes.lower_bound(base), notes.lower_bound(base + bytes));
   rememberFreed(base, bytes, "cuMemMap");
   currentTable = nullptr;
   return unmapped;

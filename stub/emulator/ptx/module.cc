@@ -44,6 +44,8 @@ class ParsedModule : public Module {
   void place(std::span<const SectionPlace> places) override { image.place(places); }
   uint64_t addressOf(const Variable& variable) const override { return image.addressOf(variable); }
 
+  bool usesHeap() const override { return heapIsUsed; }
+
   const Kernel* findKernel(std::string_view name) override {
     const auto found = declarations.functionIndex.find(name);
     if (found == declarations.functionIndex.end()) return nullptr;
@@ -72,6 +74,7 @@ class ParsedModule : public Module {
   std::string ownText;  // what declarations point into
   int architecture;
   Declarations declarations;
+  bool heapIsUsed = refersTo(declarations, "malloc");
   Image image;
   std::mutex mutex;  // guards kernels
   std::unordered_map<const FunctionDecl*, std::unique_ptr<Kernel>> kernels;

@@ -36,6 +36,9 @@ class Module {
   uint64_t imageBytes() const;
   void placeTogether(uint64_t base, std::byte* host);
 
+  // Whether its kernels take memory from the device's heap.
+  virtual bool usesHeap() const = 0;
+
   // The kernel named `name`, decoded; nullptr if there is none. Throws PtxError where its body cannot be decoded.
   virtual const Kernel* findKernel(std::string_view name) = 0;
 };

@@ -87,9 +87,11 @@ void runKernel(const LaunchRequest& request) {
       .warpsPerSm =
           static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};
   launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
-  Context::Heap heap = context.heap();
-  launch.heapBase = heap.base;
-  launch.heapBytes = heap.bytes;
+  if (function.module->module->usesHeap()) {  // no memory is taken for one that nothing uses
+    Context::Heap heap = context.heap();
+    launch.heapBase = heap.base;
+    launch.heapBytes = heap.bytes;
+  }
   std::string output;
   std::optional<Fault> fault = run(launch, output);
   if (!output.empty()) context.print(output);

@@ -138,10 +138,15 @@ Found find(SessionState& session, const Row& row) {
 }
 
 void drop(Execution& on) {
-  on.handles.removeAll(api::Kind::ARRAY);
-  on.handles.removeAll(api::Kind::MIPMAPPED_ARRAY);
   std::lock_guard lock(on.arrays.mutex);
   on.arrays.live.clear();
+}
+
+// A level ends with its mipmapped array.
+CUresult destroy(Execution& on) {
+  for (auto& [handle, array] : on.arrays.live)
+    if (array.mipmap != 0) on.handles.remove(api::Kind::ARRAY, handle);
+  return CUDA_SUCCESS;
 }
 
 // A row: virtual handle, bytes.
@@ -207,6 +212,7 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
 
 const KindModule arrayKind{.name = "arrays",
                            .drop = drop,
+                           .destroy = destroy,
                            .columns = "nn",
                            .isValid = isValid,
                            .save = save,

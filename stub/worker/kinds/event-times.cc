@@ -7,6 +7,10 @@
 
 namespace vgpu::stub {
 
+EventTimes::~EventTimes() {
+  if (zero != nullptr) driver.cuEventDestroy_v2(zero);
+}
+
 void EventTimes::start() {
   require(driver, driver.cuEventCreate(&zero, CU_EVENT_DEFAULT), "creating the clock's event");
   require(driver, driver.cuEventRecord(zero, nullptr), "recording the clock's event");

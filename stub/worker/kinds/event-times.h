@@ -16,6 +16,9 @@ namespace vgpu::stub {
 class EventTimes {
  public:
   explicit EventTimes(const Driver& driver) : driver(driver) {}
+  ~EventTimes();  // in the GPU's context
+  EventTimes(const EventTimes&) = delete;
+  EventTimes& operator=(const EventTimes&) = delete;
 
   // Marks now as the clock's zero, in the GPU's context. Once.
   void start();

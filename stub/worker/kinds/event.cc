@@ -32,10 +32,7 @@ CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::Event
 
 namespace {
 
-void drop(Execution& on) {
-  on.handles.removeAll(api::Kind::EVENT);
-  on.eventTimes.forgetAll();
-}
+void drop(Execution& on) { on.eventTimes.forgetAll(); }
 
 // A row: virtual handle, time on the clock of its device.
 Rows save(SessionState& session) {

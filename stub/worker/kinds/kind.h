@@ -8,6 +8,8 @@
 // is not trusted: isValid() looks at each first.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,8 +24,11 @@ class SessionState;
 struct KindModule {
   const char* name;  // of its table in a snapshot
 
-  // Forgets the objects of one GPU, which have ended with its context.
+  // What the module keeps of the objects of one GPU, which have ended with its context, besides their handles.
   void (*drop)(Execution& on) = nullptr;
+  // Destroys the objects of one GPU, which is idle, when the session has ended; handles that it leaves are destroyed as the table of
+  // entries says. CUDA's answer.
+  CUresult (*destroy)(Execution& on) = nullptr;
 
   // The columns of a row, a letter each: n a number, t a time in milliseconds, s text. Without columns there is no state.
   const char* columns = "";
@@ -47,8 +52,7 @@ struct KindModule {
   void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
 
-extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, streamKind, eventKind,
-    libraryKind;
+extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind;
 
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();

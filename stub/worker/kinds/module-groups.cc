@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "stub/driver/gap-filler.h"
 #include "stub/worker/execution.h"
@@ -142,6 +143,13 @@ CUresult ModuleGroups::endGroups() {
   return result;
 }
 
+CUresult ModuleGroups::endAll() {
+  for (auto& group : groups)
+    for (auto& member : group.members)
+      if (std::exchange(member.live, false)) on.handles.remove(api::Kind::MODULE, member.module);
+  return endGroups();
+}
+
 bool ModuleGroups::keepsImage(uint64_t blob) {
   if (!images().contains(blob)) return false;
   dropped.insert(blob);
@@ -262,6 +270,7 @@ const KindModule moduleBlockKind{.name = "blocks",
 
 const KindModule moduleGroupKind{.name = "modules",
                                  .drop = [](Execution& on) { on.moduleGroups.forget(); },
+                                 .destroy = [](Execution& on) { return on.moduleGroups.endAll(); },
                                  .columns = "nnnn",
                                  .isValid = isValidModule,
                                  .save = [](SessionState& session) { return saved(session).modules; },

@@ -46,6 +46,8 @@ class ModuleGroups {
   bool unload(uint64_t module);
   // Unloads the groups of which nothing lives. CUDA's answer.
   CUresult endGroups();
+  // Unloads all groups, and forgets their modules' handles. CUDA's answer.
+  CUresult endAll();
   // Whether `blob` is of a module that has to stay, and is dropped when that ends.
   bool keepsImage(uint64_t blob);
   // Their context has ended.

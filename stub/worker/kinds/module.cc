@@ -73,6 +73,8 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
   results.setPrints(prints);
   if (prints) on.session.prints.store(true, std::memory_order_relaxed);
+  if (blob.facts().usesHeap || !blob.facts().unknown.empty())
+    on.session.residue = "its kernels may have taken memory from the device's heap";
   keepImage(on, blob);
   return CUDA_SUCCESS;
 }
@@ -142,7 +144,6 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
 namespace {
 
 void drop(Execution& on) {
-  for (api::Kind kind : {api::Kind::MODULE, api::Kind::FUNCTION, api::Kind::VARIABLE}) on.handles.removeAll(kind);
   on.modules.blobs.clear();
   std::lock_guard lock(on.modules.mutex);
   on.modules.variables.clear();

@@ -1,6 +1,5 @@
 // Streams, and waiting for them: the GPU itself writes that it has come to a place, so the worker is not on the return path.
 #include "cuda-handlers.h"
-#include "stub/worker/kinds/kind.h"
 
 namespace vgpu::stub {
 
@@ -46,8 +45,5 @@ CUresult hostFunction(Execution& on, const api::FrameReader<api::Cuda::HostFunct
   if (CUresult error = on.signal(stream, completion.done, on.sequence())) return error;
   return on.await(stream, completion.answered, on.sequence());
 }
-
-const KindModule streamKind{.name = "streams",
-                            .drop = [](Execution& on) { on.handles.removeAll(api::Kind::STREAM); }};
 
 }  // namespace vgpu::stub

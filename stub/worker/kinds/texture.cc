@@ -93,10 +93,12 @@ TextureHandle objectOf(const Row& row) {
   return {.surface = numberIn(row, 3) != 0, .value = numberIn(row, 2)};
 }
 
-void drop(Execution& on) {
-  on.handles.removeAll(api::Kind::TEXTURE);
-  on.handles.removeAll(api::Kind::SURFACE);
-  on.textures.forgetAll();
+void drop(Execution& on) { on.textures.forgetAll(); }
+
+CUresult destroy(Execution& on) {
+  for (auto& [handle, object] : on.textures.live())
+    if (CUresult error = on.textures.destroyReal(object)) return error;
+  return CUDA_SUCCESS;
 }
 
 Rows save(SessionState& session) {
@@ -140,6 +142,7 @@ void compare(SessionState& session, const Rows& rows) {
 
 const KindModule textureKind{.name = "textures",
                              .drop = drop,
+                             .destroy = destroy,
                              .columns = "nnnn",
                              .isValid = isValid,
                              .save = save,

@@ -1,9 +1,12 @@
-# A program that dies takes its worker and its state along, at any moment.
+# A program that dies gives its worker back and takes its state along, at any moment.
+isFree() { ! ctl a ps --workers --json | python3 -c '
+import json, sys
+sys.exit(not [w for w in json.load(sys.stdin) if w["pid"] == int(sys.argv[1]) and w["session"]])' "$1"; }
 startNode a
 startDouble a one
 worker=$(field a one workerPid) state=$(field a one directory)
 kill -KILL "${double[one]}"
-waitSeconds 2 ended "$worker"
+waitSeconds 2 isFree "$worker"
 waitSeconds 2 isGone "$state"
 waitUntil listsNot a one
 
@@ -14,7 +17,7 @@ suspendAtStandstill a two x
 kill -KILL "${double[two]}"
 wait "$suspend" && fail "a suspend without a program succeeded"
 says suspend "(pid ${double[two]}) has ended" || fail "the caller was not told why"
-waitSeconds 2 ended "$worker"
+waitSeconds 2 isFree "$worker"
 waitSeconds 2 isGone "$state"
 waitUntil isGone "$dir/x"
 
@@ -33,7 +36,7 @@ double[four]=$!
 waitUntil openedOrEnded four
 worker=$(field a four workerPid)
 kill -KILL "${double[four]}"
-waitSeconds 2 ended "$worker"
+waitSeconds 2 isFree "$worker"
 
 # Nor does it pretend to be the program of a snapshot.
 VGPU_NODE=$dir/a DOUBLE_FORKS=1 "$doubleProgram" five >"$dir/five.log" 2>&1 &

@@ -9,7 +9,8 @@ mv "$own/lib/vgpu/vgpu-worker" "$dir/vgpu-worker"
 # It gets the one that waited; no other one can wait in its place.
 startDouble a one
 hasState a one running || fail "the program with a worker is $(field a one state)"
-says a 'no worker: this installation is incomplete' || fail "the daemon does not say that none waits"
+saysThatNoneWaits() { says a 'no worker: this installation is incomplete'; }
+waitUntil saysThatNoneWaits
 
 VGPU_NODE=unix:$dir/a/vgpud.sock "$doubleProgram" two >"$dir/two.log" 2>&1 && fail "a session without a worker"
 says two 'this installation is incomplete' || fail "the program was not told why"

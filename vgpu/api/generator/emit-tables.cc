@@ -80,6 +80,9 @@ std::string emitKinds(const Table& table) {
   out += fmt::format("}};\n\nconstexpr size_t kindCount = {};\n\nconstexpr const char* kindNames[kindCount] = {{\"none\"",
                      table.kinds.back().number + 1);
   for (auto& kind : table.kinds) out += fmt::format(", \"{}\"", wordsOf(kind.name));
+  out += "};\n\n// Those that end with their device's context.\nconstexpr Kind kindsInContext[] = {";
+  for (auto& kind : table.kinds)
+    if (kind.inContext) out += "Kind::" + enumerantOf(kind.name) + ", ";
   return out + "};\n\n}  // namespace vgpu::api\n";
 }
 

@@ -76,7 +76,12 @@ std::string emitDispatch(const Table& table) {
     if (row != nullptr)
       out += fmt::format("    case api::Method::{0}: return {2}{3}(on, api::FrameReader<api::Cuda::{1}Params>(words), reply);\n",
                          row->name, row->typeName(), row->workerGenerated() ? "generated::" : "", row->halfName());
-  return out + "    default: return refuse(method);\n  }\n}\n\n}  // namespace vgpu::stub\n";
+  out += "    default: return refuse(method);\n  }\n}\n\n";
+  out += "CUresult destroyReal(const Driver& driver, api::Kind kind, uint64_t real) {\n  switch (kind) {\n";
+  for (auto& kind : table.kinds)
+    if (!kind.destroyer.empty())
+      out += fmt::format("    case {}: return driver.{}(fromWire<{}>(real));\n", kindOf(kind.name), kind.destroyer, kind.type);
+  return out + "    default: return CUDA_SUCCESS;\n  }\n}\n\n}  // namespace vgpu::stub\n";
 }
 
 std::string emitDriver(const Table& table) {

@@ -81,9 +81,13 @@ class Reader {
     return index < all.size() ? all[index] : "";
   }
 
-  // kind stream 5 CUstream nullable
+  // kind stream 5 CUstream nullable inContext cuStreamDestroy_v2
   void readKind() {
-    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3), word(4) == "nullable"};
+    Kind kind{word(1), static_cast<unsigned>(std::stoul(word(2))), word(3)};
+    size_t next = 4;
+    kind.nullable = word(next) == "nullable" && ++next;
+    kind.inContext = word(next) == "inContext" && ++next;
+    kind.destroyer = word(next);
     if (kind.type == "-") kind.type.clear();
     KJ_REQUIRE(table.findKind(kind.name) == nullptr, "a kind is there twice", kind.name.c_str());
     table.kinds.push_back(kind);

@@ -86,6 +86,8 @@ struct Kind {
   unsigned number = 0;  // the handle's first byte
   std::string type;     // of the program's handle: CUstream; empty where rows name the kind themselves
   bool nullable = false;
+  bool inContext = false;  // ends with its device's context
+  std::string destroyer;   // the entry that destroys one; empty if a module of the worker's does
 };
 
 struct Table {

@@ -6,10 +6,16 @@
 #include <cstdint>
 #include <map>
 
-namespace vgpu::daemon {
+namespace vgpu {
 
 // Proportional resident memory (Pss) in bytes; 0 if the process has ended.
 uint64_t hostMemory(pid_t process);
+
+// Of this machine, in bytes; of the available, no other process loses any.
+struct MachineMemory {
+  uint64_t totalBytes = 0, availableBytes = 0;
+};
+MachineMemory machineMemory();
 
 struct GpuMemory {
   bool known = false;                   // NVML is available and uses our process ids: not in every container
@@ -17,4 +23,4 @@ struct GpuMemory {
 };
 GpuMemory gpuMemory();
 
-}  // namespace vgpu::daemon
+}  // namespace vgpu

@@ -1,0 +1,79 @@
+#include "tools/common/memory-usage.h"
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+namespace {
+
+// The few names of NVML (nvml.h) that are needed here; its header is not part of every toolkit.
+struct NvmlProcess {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+  unsigned gpuInstanceId, computeInstanceId;
+};
+constexpr int nvmlSuccess = 0;
+constexpr unsigned long long nvmlNotAvailable = ~0ull;
+constexpr unsigned mostProcesses = 1024;
+
+// NVML, once initialized, until the process ends: that takes tens of milliseconds.
+struct Nvml {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  int (*begin)() = symbol<int (*)()>("nvmlInit_v2");
+  int (*count)(unsigned*) = symbol<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
+  int (*device)(unsigned, void**) = symbol<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
+  int (*processes)(void*, unsigned*, NvmlProcess*) =
+      symbol<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+  bool works = begin && count && device && processes && begin() == nvmlSuccess;
+
+  template <typename Function>
+  Function symbol(const char* name) const {
+    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+  }
+};
+
+}  // namespace
+
+uint64_t hostMemory(pid_t process) {
+  std::ifstream rollup("/proc/" + std::to_string(process) + "/smaps_rollup");
+  std::string line;
+  while (std::getline(rollup, line))
+    if (line.starts_with("Pss:")) return std::stoull(line.substr(4)) * 1024;
+  return 0;
+}
+
+MachineMemory machineMemory() {
+  std::ifstream info("/proc/meminfo");
+  MachineMemory memory;
+  std::string name, unit;
+  for (uint64_t kilobytes; info >> name >> kilobytes && std::getline(info, unit);) {
+    if (name == "MemTotal:") memory.totalBytes = kilobytes * 1024;
+    if (name == "MemAvailable:") memory.availableBytes = kilobytes * 1024;
+  }
+  return memory;
+}
+
+GpuMemory gpuMemory() {
+  static const Nvml nvml;
+  GpuMemory result;
+  if (!nvml.works) return result;
+  unsigned devices = 0;
+  std::vector<NvmlProcess> found(mostProcesses);
+  bool complete = nvml.count(&devices) == nvmlSuccess;
+  for (unsigned i = 0; i < devices && complete; ++i) {
+    void* handle = nullptr;
+    unsigned size = mostProcesses;
+    complete = nvml.device(i, &handle) == nvmlSuccess && nvml.processes(handle, &size, found.data()) == nvmlSuccess;
+    for (unsigned p = 0; p < size && complete; ++p) {
+      complete = found[p].usedGpuMemory != nvmlNotAvailable;
+      result.byProcess[static_cast<pid_t>(found[p].pid)] += found[p].usedGpuMemory;
+    }
+  }
+  result.known = complete;
+  return result;
+}
+
+}  // namespace vgpu

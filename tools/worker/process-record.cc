@@ -1,0 +1,52 @@
+#include "tools/worker/process-record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "stub/driver/driver-addresses.h"
+#include "tools/common/memory-usage.h"
+
+namespace vgpu::stub {
+
+void ProcessRecord::addCurrent(const Driver& driver) {
+  OfDevice found;
+  size_t total = 0;
+  require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
+  for (size_t i = 0; i < comparedLimits.size(); ++i)
+    if (driver.cuCtxGetLimit(&found.limits[i], comparedLimits[i]) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
+  require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
+  require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
+  devices.push_back(found);
+}
+
+void ProcessRecord::addProcess() {
+  GpuMemory usage = gpuMemory();
+  auto own = usage.byProcess.find(getpid());
+  if (usage.known && own != usage.byProcess.end()) gpuBytes = own->second;
+  mappedBytes = DriverAddresses::ofProcess().takenBytes();
+}
+
+// What the system says of this process alone is better than what a GPU has left for everybody.
+std::string ProcessRecord::memoryLeftSince(const ProcessRecord& fresh) const {
+  auto more = [](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
+  if (gpuBytes && fresh.gpuBytes) {
+    uint64_t left = more(*gpuBytes, *fresh.gpuBytes);
+    return left > 0 ? fmt::format("{} bytes of GPU memory", left) : "";
+  }
+  for (size_t i = 0; i < devices.size(); ++i)
+    if (uint64_t left = more(fresh.devices[i].freeBytes, devices[i].freeBytes); left > 0)
+      return fmt::format("{} bytes of device {} which are not free any more", left, i);
+  return "";
+}
+
+std::string ProcessRecord::leftSince(const ProcessRecord& fresh) const {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].limits != fresh.devices[i].limits) return fmt::format("a limit of device {}", i);
+    if (devices[i].cacheConfig != fresh.devices[i].cacheConfig) return fmt::format("the cache configuration of device {}", i);
+    if (devices[i].flags != fresh.devices[i].flags) return fmt::format("flags of device {}'s context", i);
+  }
+  if (mappedBytes > fresh.mappedBytes) return fmt::format("{} bytes of the driver's mappings", mappedBytes - fresh.mappedBytes);
+  return memoryLeftSince(fresh);
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,50 @@
+// What the driver has for this process: taken when the worker is new, and again when its session has ended and all that it made is
+// destroyed. Only a worker that then looks like a new one serves another program.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stub/driver/driver.h"
+
+namespace vgpu::stub {
+
+struct ProcessRecord {
+  static constexpr std::array<CUlimit, 4> comparedLimits{CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE,
+                                                         CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
+  struct OfDevice {
+    size_t freeBytes = 0;  // of the whole GPU: other processes take it too
+    std::array<size_t, comparedLimits.size()> limits{};
+    CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
+    unsigned flags = 0;
+  };
+  std::vector<OfDevice> devices;
+  std::optional<uint64_t> gpuBytes;  // of this process on all GPUs, if the system tells (memory-usage.h)
+  uint64_t mappedBytes = 0;          // addresses that the driver has taken (driver-addresses.h)
+
+  // In the current thread's contexts, one after the other: `select` makes that of a device current. Throws kj::Exception.
+  template <typename Select>
+  static ProcessRecord take(const Driver& driver, unsigned deviceCount, Select select) {
+    ProcessRecord record;
+    for (unsigned device = 0; device < deviceCount; ++device) {
+      select(device);
+      record.addCurrent(driver);
+    }
+    record.addProcess();
+    return record;
+  }
+
+  // What there is now and was not when the worker was new, for a person; empty if there is nothing.
+  std::string leftSince(const ProcessRecord& fresh) const;
+
+ private:
+  void addCurrent(const Driver& driver);
+  void addProcess();
+  std::string memoryLeftSince(const ProcessRecord& fresh) const;
+};
+
+}  // namespace vgpu::stub
