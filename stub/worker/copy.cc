@@ -89,6 +89,7 @@ CUresult check(Execution& on, const Corner& corner, const Room& own, const Box& 
     case api::PlaceType::CALL: return checkPacked(own, box, end);
     case api::PlaceType::SLAB:
       if (corner.place.value() >= slabCount) return CUDA_ERROR_INVALID_VALUE;
+      if (CUresult error = on.session.registerSlab(static_cast<uint32_t>(corner.place.value()))) return error;
       return checkPacked({toWire(on.shared().slab(corner.place.value())), slabBytes}, box, end);
     default: return CUDA_ERROR_INVALID_VALUE;
   }

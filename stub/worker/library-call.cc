@@ -49,7 +49,7 @@ void LibraryCall::find(uint64_t signature, kj::StringPtr symbol) {
     const api::LibraryEntry* found = api::findLibraryEntry(signature);
     if (found == nullptr)
       fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
-    on.session.foreignLibrary = true;
+    on.session.residue = "it has called a library of the GPU's host, and what that has made of the process is not known";
     known = mine.functions.emplace(signature, LibraryFunction{found, on.session.libraries.find(*found, problem)}).first;
   }
   entry = known->second.entry;

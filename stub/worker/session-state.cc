@@ -8,6 +8,12 @@
 
 namespace vgpu::stub {
 
+namespace {
+
+constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE;
+
+}  // namespace
+
 SessionState::SessionState(const Driver& driver, const Images& images, int outputFile, std::string libraryFolder)
     : driver(driver),
       images(images),
@@ -72,15 +78,25 @@ void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
 void SessionState::detach() {
   if (segment == nullptr) return;
   driver.cuMemHostUnregister(segment->base());
+  for (uint32_t group = 0; group < slabGroups.size(); ++group)
+    if (slabGroups[group].exchange(false)) driver.cuMemHostUnregister(segment->slab(group * slabsOfGroup));
   segment.reset();
   hostArenaMapping = Mapping();
 }
 
 CUresult SessionState::registerSegment(std::byte* base) {
-  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::rings,
-                                                   CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE))
-    return error;
+  if (CUresult error = driver.cuMemHostRegister_v2(base, SegmentLayout::slabs, forAllGpus)) return error;
   return driver.cuMemHostGetDevicePointer_v2(&segmentOnGpu, base, 0);
+}
+
+CUresult SessionState::registerSlabGroup(uint32_t group) {
+  std::lock_guard lock(slabRegistration);
+  auto& isRegistered = slabGroups[group];
+  if (isRegistered.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+  if (CUresult error = driver.cuMemHostRegister_v2(segment->slab(group * slabsOfGroup), slabsOfGroup * slabBytes, forAllGpus))
+    return error;
+  isRegistered.store(true, std::memory_order_release);
+  return CUDA_SUCCESS;
 }
 
 CUdeviceptr SessionState::gpuAddress(const void* inSegment) const {

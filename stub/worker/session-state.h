@@ -12,6 +12,7 @@
 #include <cuda.h>
 #include <kj/array.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -54,8 +55,6 @@ class SessionState {
   FoldMode foldMode = FoldMode::AUTO;        // if the program does not say (folding.h)
   LaunchCounters* launchCounters = nullptr;  // nullptr: nobody asks
   Libraries libraries;
-  // A library of the GPU's host has been loaded, or tried: what it has made of this process is not known.
-  std::atomic<bool> foreignLibrary{false};
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
   // What the session leaves in this process although everything it has made is destroyed, for a person; null if nothing is known.
@@ -88,6 +87,11 @@ class SessionState {
   const MemoryFile& sharedFile() const { return segmentFile; }
   const MemoryFile& hostArenaFile() const { return hostArena; }
   CUdeviceptr gpuAddress(const void* inSegment) const;
+  // Has the driver know the slab's memory, before a GPU is given work with it. Any GPU's thread. CUDA's answer.
+  CUresult registerSlab(uint32_t slab) {
+    if (slabGroups[slab / slabsOfGroup].load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    return registerSlabGroup(slab / slabsOfGroup);
+  }
 
   // Says in the shared memory whether there is any output.
   void tellOutput() { output.tell(shared().header().outputWaits); }
@@ -119,12 +123,17 @@ class SessionState {
   std::string busyKernel(unsigned device);
   void detach();
   CUresult registerSegment(std::byte* base);  // in the current context, for all of them
+  CUresult registerSlabGroup(uint32_t group);
 
   std::vector<std::unique_ptr<Execution>> executions;  // by device
   std::unique_ptr<Segment> segment;
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;
   CUdeviceptr segmentOnGpu = 0;
+  // Slabs are registered a group at a time, when one of it is first used: to make their pages takes longer than a short program.
+  static constexpr uint32_t slabsOfGroup = 8;
+  std::array<std::atomic<bool>, slabCount / slabsOfGroup> slabGroups{};  // registered; stored (release) under the mutex, a leaf
+  std::mutex slabRegistration;
 };
 
 }  // namespace vgpu::stub

@@ -74,6 +74,9 @@ Driver fakeDriver() {
   };
   driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) { return give(stream); };
   driver.cuEventCreate = [](CUevent* event, unsigned) { return give(event); };
+  driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
+  driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
+  driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
   driver.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
   driver.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
   driver.cuStreamQuery = query;

@@ -25,8 +25,8 @@ struct Nvml {
   int (*begin)() = symbol<int (*)()>("nvmlInit_v2");
   int (*count)(unsigned*) = symbol<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
   int (*device)(unsigned, void**) = symbol<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
-  int (*processes)(void*, unsigned*, NvmlProcess*) =
-      symbol<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+  int (*processes)(void*, unsigned*,
+                   NvmlProcess*) = symbol<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
   bool works = begin && count && device && processes && begin() == nvmlSuccess;
 
   template <typename Function>

@@ -16,7 +16,8 @@ namespace {
 constexpr auto startLimit = 60 * kj::SECONDS;
 // A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;
-// After a worker was taken. A program that is short gives it back before; and a driver's start beside it would slow it down.
+// For which no worker has been taken or given back. A short program gives its worker back before, and a driver's start beside short
+// programs slows them down.
 constexpr auto refillDelay = 200 * kj::MILLISECONDS;
 // Destroying what a session has made takes milliseconds; a driver that takes this long is in trouble.
 constexpr auto recycleLimit = 5 * kj::SECONDS;
@@ -30,12 +31,7 @@ constexpr bool isEnough(uint64_t available, uint64_t total) { return available >
 }  // namespace
 
 WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle)
-    : io(io),
-      processes(processes),
-      kind(std::move(kind)),
-      target(warm, mostWaiting, recycle),
-      recycle(recycle),
-      tasks(*this) {}
+    : io(io), processes(processes), kind(std::move(kind)), target(warm, mostWaiting, recycle), recycle(recycle), tasks(*this) {}
 
 // The first one reports the devices, even if none is to be kept waiting; a program takes it then.
 kj::Promise<void> WorkerPool::begin() {
@@ -106,7 +102,8 @@ void WorkerPool::serveTakers() {
 
 // As many as takers wait for, beside those that will be given back.
 void WorkerPool::startForTakers() {
-  auto wantFresh = static_cast<size_t>(std::count_if(takers.begin(), takers.end(), [](auto& t) { return t.want == Want::fresh; }));
+  auto wantFresh =
+      static_cast<size_t>(std::count_if(takers.begin(), takers.end(), [](auto& t) { return t.want == Want::fresh; }));
   startUpTo(std::max<size_t>(wantFresh, takers.size() - std::min<size_t>(takers.size(), returning)));
 }
 
@@ -134,7 +131,8 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::take(Want want) {
   takers.push_back({want, kj::mv(given.fulfiller)});
   serveTakers();
   if (!takers.empty()) {
-    target.missed(now(), hasRoom());
+    // More are wanted only if all that are wanted were there.
+    if (starting == 0 && returning < takers.size()) target.missed(now(), hasRoom());
     startForTakers();
   }
   refillAfter(refillDelay);
@@ -168,6 +166,7 @@ void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
       [this, worker = kj::mv(worker)]() mutable {
         --returning;
         offer(kj::mv(worker), true);
+        refillAfter(refillDelay);
       },
       [this, pid](kj::Exception&& reason) {
         --returning;
@@ -185,7 +184,7 @@ void WorkerPool::refill() {
 }
 
 void WorkerPool::refillAfter(kj::Duration delay) {
-  tasks.add(io.provider->getTimer().afterDelay(delay).then([this] { refill(); }));
+  refilling = io.provider->getTimer().afterDelay(delay).then([this] { refill(); }).eagerlyEvaluate(nullptr);
 }
 
 // Ends workers beyond what is wanted, those that have waited longest first.
@@ -220,9 +219,10 @@ bool WorkerPool::hasRoom() const {
 void WorkerPool::warnOfHostAccess(capnp::List<control::Device>::Reader devices) {
   for (auto device : devices)
     if (device.getReadsHostMemory() && !std::exchange(hasWarned, true))
-      spdlog::warn("{}: kernels on this device can read and write all memory of the worker that runs them "
-                   "(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); do not run programs there that you would not run as yourself",
-                   device.getName().cStr());
+      spdlog::warn(
+          "{}: kernels on this device can read and write all memory of the worker that runs them "
+          "(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); do not run programs there that you would not run as yourself",
+          device.getName().cStr());
 }
 
 void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {

@@ -1,6 +1,6 @@
-// Workers that wait with driver, context and a session's shared memory ready, so that a session attaches in milliseconds. Some are
-// started ahead. Others have served a program that has ended, and are like new (Worker.recycle): programs that come one after the
-// other wait for no driver to start. How many wait follows how fast programs come (warm-target.h).
+// Workers that wait with driver, context and a session's shared memory ready, so that a session attaches in milliseconds. Some
+// are started ahead. Others have served a program that has ended, and are like new (Worker.recycle): programs that come one after
+// the other wait for no driver to start. How many wait follows how fast programs come (warm-target.h).
 #pragma once
 
 #include <kj/async-io.h>
@@ -94,6 +94,7 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
   unsigned starting = 0;             // workers that are not ready yet
   unsigned returning = 0;            // that destroy what their last session has made
   bool closed = false, hasWarned = false;
+  kj::Promise<void> refilling = nullptr;
   kj::TaskSet tasks;
 };
 

@@ -13,7 +13,8 @@ void ProcessRecord::addCurrent(const Driver& driver) {
   size_t total = 0;
   require(driver, driver.cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
   for (size_t i = 0; i < comparedLimits.size(); ++i)
-    if (driver.cuCtxGetLimit(&found.limits[i], comparedLimits[i]) != CUDA_SUCCESS) found.limits[i] = 0;  // not every device has each
+    if (driver.cuCtxGetLimit(&found.limits[i], comparedLimits[i]) != CUDA_SUCCESS)
+      found.limits[i] = 0;  // not every device has each
   require(driver, driver.cuCtxGetCacheConfig(&found.cacheConfig), "cuCtxGetCacheConfig");
   require(driver, driver.cuCtxGetFlags(&found.flags), "cuCtxGetFlags");
   devices.push_back(found);

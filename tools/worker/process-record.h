@@ -1,5 +1,5 @@
-// What the driver has for this process: taken when the worker is new, and again when its session has ended and all that it made is
-// destroyed. Only a worker that then looks like a new one serves another program.
+// What the driver has for this process: taken when the worker is new, and again when its session has ended and all that it made
+// is destroyed. Only a worker that then looks like a new one serves another program.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 namespace vgpu::stub {
 
 struct ProcessRecord {
-  static constexpr std::array<CUlimit, 4> comparedLimits{CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE,
-                                                         CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
+  static constexpr std::array<CUlimit, 4> comparedLimits{CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
+                                                         CU_LIMIT_MALLOC_HEAP_SIZE, CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
   struct OfDevice {
     size_t freeBytes = 0;  // of the whole GPU: other processes take it too
     std::array<size_t, comparedLimits.size()> limits{};

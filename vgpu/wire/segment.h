@@ -102,8 +102,8 @@ struct SegmentLayout {
   static constexpr uint64_t events = replies + replyCount * replyBytes;
   static constexpr uint64_t slabStates = events + completionWordCount * sizeof(CompletionWord);
   static constexpr uint64_t slabs = roundUp(slabStates + slabCount * sizeof(SlabState), 64 * KiB);
-  // What the GPU writes and reads is before the rings: only that is registered with the driver, so a ring that is never used
-  // takes no memory.
+  // What the GPU writes and reads is before the rings: what is before the slabs is registered with the driver at once, slabs when
+  // they are first used, so that neither they nor a ring take memory before.
   static constexpr uint64_t rings = slabs + slabCount * slabBytes;
   static constexpr uint64_t bytes = rings + maxDevices * ringBytes;
 };

@@ -88,10 +88,7 @@ CUresult libraryDestroy(Execution& on, const api::FrameReader<api::Cuda::Library
 
 namespace {
 
-void drop(Execution& on) {
-  on.handles.removeAll(api::Kind::LIBRARY_OBJECT);
-  on.library.objects.clear();
-}
+void drop(Execution& on) { on.library.objects.clear(); }
 
 std::string hexOf(std::span<const std::byte> bytes) {
   std::string text;
