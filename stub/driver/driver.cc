@@ -1,6 +1,6 @@
 #include "stub/driver/driver.h"
 
-#include <kj/debug.h>
+#include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
@@ -12,8 +12,7 @@ std::string nameOf(const Driver& driver, CUresult result) {
 
 void require(const Driver& driver, CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
-  auto name = nameOf(driver, result);
-  KJ_FAIL_REQUIRE(what, name.c_str());
+  fail(std::string(what) + ": " + nameOf(driver, result));
 }
 
 bool isSticky(CUresult result) {
