@@ -14,9 +14,13 @@ mkdir "$dir/left" && touch "$dir/left/manifest.json.new" "$dir/left/bytes"
 succeeds ctl a suspend one --to "$dir/left"
 
 # Nor is it suspended on the way back: the worker that is to have it stands still.
-worker=$(ctl a ps --workers --json | python3 -c '
+oneWaits() {
+  worker=$(ctl a ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] is None])')
+  [ -n "$worker" ]
+}
+waitUntil oneWaits
 kill -STOP $worker
 ctl a resume "$dir/left" >"$dir/resume.log" 2>&1 &
 resume=$!
