@@ -35,6 +35,7 @@ CUresult LibraryCall::run(uint64_t object) {
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (CUresult error = translate(i)) return error;
   replaceHeld();
+  on.moduleGroups.letLibraryLoad();
   uint64_t returned = callByWords(function, words, entry->arguments.size());
   status = entry->returnsStatus ? static_cast<uint32_t>(returned) : returned;
   if (status != 0 && entry->returnsStatus) return CUDA_SUCCESS;

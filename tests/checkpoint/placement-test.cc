@@ -6,6 +6,7 @@
 #include <random>
 
 #include "session-fixture.h"
+#include "stub/worker/execution.h"
 #include "vgpu/api/handle.h"
 
 using namespace vgpu;
@@ -51,7 +52,27 @@ class History {
     pretends = false;
   }
   void run(unsigned steps) {
-    for (unsigned step = 0; step < steps; ++step) live.empty() || below(5) < 3 ? load() : unload();
+    for (unsigned step = 0; step < steps; ++step) {
+      if (worker != nullptr && below(4) == 0) libraryLoads();
+      live.empty() || below(5) < 3 ? load() : unload();
+    }
+  }
+  // From now on a library of the worker's loads modules of its own, too.
+  void withLibrary(stub::Worker& with) { worker = &with; }
+  // What no recipe brings back, and no rule of ours places.
+  void libraryLoads() {
+    auto device = below(devices);
+    std::string image = imageOf(++last);
+    if (pretends) return;
+    session.require(synchronize());
+    worker->quiesce();
+    worker->runQuiesced([&](stub::SessionState& on) {
+      auto& there = on.select(device);
+      there.moduleGroups.letLibraryLoad();
+      CUmodule own = nullptr;
+      REQUIRE(there.driver.cuModuleLoadDataEx(&own, image.c_str(), 0, nullptr, nullptr) == CUDA_SUCCESS);
+    });
+    worker->proceed();
   }
 
  private:
@@ -81,6 +102,7 @@ class History {
   uint64_t last = 0;
   std::vector<std::pair<uint64_t, uint64_t>> live;  // modules and their images
   bool pretends = false;
+  stub::Worker* worker = nullptr;
 };
 
 void saveTo(TestSession& session, stub::Worker& worker, const std::string& path) {
@@ -94,13 +116,15 @@ std::string settingsOf(unsigned devices) { return fmt::format("memory=64GiB,devi
 
 // Suspended after so many steps, and again after as many more in another worker. Empty if the session goes on in a third one,
 // else what was said.
-std::string restored(unsigned seed, unsigned steps, unsigned devices) {
+std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLibrary = false) {
   TestSession session;
   std::string first = session.scratch.path + "/first", second = session.scratch.path + "/second";
   std::string said = session.inWorker(
       [&](stub::Worker& worker) {
         worker.proceed();
-        History(session, seed, devices).run(steps);
+        History history(session, seed, devices);
+        if (hasLibrary) history.withLibrary(worker);
+        history.run(steps);
         saveTo(session, worker, first);
       },
       settingsOf(devices));
@@ -109,6 +133,7 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices) {
       [&](stub::Worker& worker) {
         proceed(worker, restore(worker, first, nullptr));
         History history(session, seed, devices);
+        if (hasLibrary) history.withLibrary(worker);
         history.pretend(steps);
         session.numberFrom(10 * steps);
         history.run(steps);
@@ -170,6 +195,13 @@ TEST_CASE("variables are where they were after any history of loads and unloads,
   for (unsigned seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 1) == "");
+  }
+}
+
+TEST_CASE("variables are where they were although a library has loaded modules of its own in between") {
+  for (unsigned seed = 201; seed <= 206; ++seed) {
+    CAPTURE(seed);
+    CHECK(restored(seed, 30, 1, true) == "");
   }
 }
 

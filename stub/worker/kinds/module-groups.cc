@@ -32,9 +32,16 @@ bool ModuleGroups::Group::isLive() const { return std::ranges::any_of(members, &
 bool ModuleGroups::Group::isWhole() const { return std::ranges::all_of(members, &Member::live); }
 
 ModuleGroups::Group& ModuleGroups::currentGroup() {
-  if (!groups.empty() && groups.back().isWhole() && !groups.back().isFull) return groups.back();
+  if (!groups.empty() && groups.back().isWhole() && !groups.back().isFull && !groups.back().isLibrarys) return groups.back();
   for (auto& group : groups) fill(group);
   return groups.emplace_back();
+}
+
+void ModuleGroups::beginLibrarys() {
+  std::lock_guard lock(on.session.moduleLoading);
+  GapFiller filled(on.driver);
+  for (auto& group : groups) fill(group);
+  groups.push_back({.members = {}, .fillers = {}, .isLibrarys = true});
 }
 
 // Halving sizes: each fits into what the larger ones have left. One that needs a new chunk has found no gap; with every free
@@ -136,7 +143,7 @@ void ModuleGroups::releaseImages(const Group& group) {
 CUresult ModuleGroups::endGroups() {
   CUresult result = CUDA_SUCCESS;
   groups.remove_if([&](Group& group) {
-    if (group.isLive()) return false;
+    if (group.isLive() || group.isLibrarys) return false;
     if (CUresult error = end(group)) result = error;
     return true;
   });

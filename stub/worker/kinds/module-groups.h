@@ -10,6 +10,9 @@
 //   same order, share their chunks in the same way.
 // - Groups share nothing. After a group's first unload the next module begins another one; before, what is left free in the old
 //   one's chunks is filled with modules of one variable.
+// - A library of the GPU's host (stub/worker/libraries.h) loads modules of its own, at moments that a recipe does not bring back, and
+//   their variables are side by side with others too. So before a library is called all gaps are filled, and before the program's
+//   next module those that the library's have left.
 // A program that unloads nothing, or everything, pays for none of this with memory; what stays loaded at the worst are modules
 // that were loaded between two that live.
 //
@@ -48,6 +51,10 @@ class ModuleGroups {
   CUresult endGroups();
   // Unloads all groups, and forgets their modules' handles. CUDA's answer.
   CUresult endAll();
+  // To be called before a library is, which may load modules.
+  void letLibraryLoad() {
+    if (groups.empty() || !groups.back().isLibrarys || groups.back().isFull) beginLibrarys();
+  }
   // Whether `blob` is of a module that has to stay, and is dropped when that ends.
   bool keepsImage(uint64_t blob);
   // Their context has ended.
@@ -74,11 +81,13 @@ class ModuleGroups {
   struct Group {
     std::vector<Member> members;
     std::vector<CUmodule> fillers;
-    bool isFull = false;  // nothing more fits into its chunks
+    bool isFull = false;      // nothing more fits into its chunks
+    bool isLibrarys = false;  // its modules are a library's own, and are not known
     bool isLive() const;
     bool isWhole() const;  // all live
   };
   Group& currentGroup();
+  void beginLibrarys();
   void fill(Group& group);
   bool isInPlace(const Group& group, const Member& member) const;
   std::vector<CUdeviceptr> addressesOf(const Member& member) const;
