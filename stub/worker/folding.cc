@@ -14,7 +14,7 @@ constexpr std::array<size_t, 6> cutLengths{longestRun, 32, 16, 8, 4, 2};
 constexpr size_t leastFolded = 8, leastForced = 2;
 
 // Streams whose work is remembered, 80 KiB each.
-constexpr size_t mostStreams = 64;
+constexpr size_t mostStreams = 256;
 
 // So much work a stream must have had before graphs are made for it: making a node takes as long as a launch.
 constexpr uint64_t leastForGraphs = 64;
@@ -108,7 +108,7 @@ Folding::Runs::iterator Folding::find(uint64_t stream) {
 }
 
 Folding::Runs::iterator Folding::open(uint64_t stream) {
-  if (runs.empty() && lengths.size() > mostStreams) lengths.clear();
+  if (runs.empty() && lengths.size() >= mostStreams && !lengths.contains(stream)) forgetStreams();
   if (spare.empty()) spare.emplace_back();
   runs.splice(runs.end(), spare, spare.begin());
   Run& run = runs.back();
@@ -118,6 +118,13 @@ Folding::Runs::iterator Folding::open(uint64_t stream) {
   run.target = run.lengths->next();
   if (!run.lengths->repeats() && mode != FoldMode::ALWAYS) run.target = std::min(run.target, growing);
   return std::prev(runs.end());
+}
+
+// The work of those that are destroyed; if that makes no room, of all.
+void Folding::forgetStreams() {
+  auto& live = on.handles.of(api::Kind::STREAM);
+  std::erase_if(lengths, [&](auto& each) { return each.first != 0 && !live.contains(each.first); });
+  if (lengths.size() >= mostStreams) lengths.clear();
 }
 
 // Before work of `stream` is kept: the legacy default stream is ordered with the other streams by their calls.

@@ -65,6 +65,7 @@ class Folding {
 
   Runs::iterator find(uint64_t stream);
   Runs::iterator open(uint64_t stream);
+  void forgetStreams();
   void makeOrder(uint64_t stream);
   void issueRecordOf(uint64_t event, uint64_t exceptIn);
   void issueOld();
