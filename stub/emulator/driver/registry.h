@@ -46,13 +46,11 @@ class Registry {
     if (!object) refuse(missing);
     return object;
   }
-  template <class Predicate>
-  bool any(Predicate predicate) const {
+  std::vector<std::shared_ptr<Object>> all() const {
     std::shared_lock lock(mutex);
-    for (const auto& [number, object] : objects) {
-      if (predicate(*object)) return true;
-    }
-    return false;
+    std::vector<std::shared_ptr<Object>> list;
+    for (const auto& [number, object] : objects) list.push_back(object);
+    return list;
   }
   size_t count() const {
     std::shared_lock lock(mutex);

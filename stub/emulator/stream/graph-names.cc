@@ -11,11 +11,10 @@ namespace {
 
 void requireUnnamed(Driver& driver, const std::function<bool(const GraphExec::Step&)>& names) {
   if (!driver.settings.graphNames) return;
-  bool named = driver.graphExecs.any([&](GraphExec& exec) {
-    std::lock_guard lock(exec.mutex);
-    return std::any_of(exec.steps.begin(), exec.steps.end(), names);
-  });
-  if (named) refuse(CUDA_ERROR_ILLEGAL_STATE);
+  for (const std::shared_ptr<GraphExec>& exec : driver.graphExecs.all()) {
+    std::lock_guard lock(exec->mutex);
+    if (std::any_of(exec->steps.begin(), exec->steps.end(), names)) refuse(CUDA_ERROR_ILLEGAL_STATE);
+  }
 }
 
 bool touches(CUdeviceptr address, uint64_t bytes, CUdeviceptr first, uint64_t count) {
