@@ -17,13 +17,14 @@ struct Product {
 
   explicit Product(cublasLtEpilogue_t epilogue) {
     cublasStatus_t status = cublasLtCreate(&handle);
-    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(noLibrary);
+    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(notHere);
     BLAS(status);
     CHECK(cudaStreamCreate(&stream));
     BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     BLAS(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
     const void* address = bias;
-    BLAS(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address));
+    if (epilogue & CUBLASLT_EPILOGUE_BIAS)  // the library refuses one for any other
+      BLAS(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address));
     BLAS(cublasLtMatrixLayoutCreate(&a, CUDA_R_16F, m, k, m));
     BLAS(cublasLtMatrixLayoutCreate(&b, CUDA_R_16F, k, n, k));
     BLAS(cublasLtMatrixLayoutCreate(&c, CUDA_R_16F, m, n, m));

@@ -16,8 +16,6 @@
 
 #define BLAS(call) checkBlas((call), #call, __FILE__, __LINE__)
 
-constexpr int noLibrary = 77;  // a test's exit code for what cannot be tried here
-
 inline void checkBlas(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   std::fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cublasGetStatusName(status));
@@ -28,7 +26,7 @@ class Blas {
  public:
   Blas() {
     cublasStatus_t status = cublasCreate(&handle);
-    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(noLibrary);
+    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(notHere);
     BLAS(status);
   }
   ~Blas() { BLAS(cublasDestroy(handle)); }

@@ -9,7 +9,13 @@ __global__ void count(volatile int* counter, int rounds) {
 
 }  // namespace
 
-int main() {
+int main(int, char** arguments) {
+  // The variable is read before main().
+  if (std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr) {
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    execv("/proc/self/exe", arguments);
+    return 1;
+  }
   cudaStream_t stream;
   int* counter;  // in pinned memory
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

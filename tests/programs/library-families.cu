@@ -31,7 +31,7 @@ struct Families {
 
   Families() : pointers(three(x)), xs(pointers) {
     cublasStatus_t status = cublasCreate(&h);
-    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(noLibrary);
+    if (status == CUBLAS_STATUS_NOT_INITIALIZED) std::exit(notHere);
     BLAS(status);
     CHECK(cudaStreamCreate(&stream));
     BLAS(cublasSetStream(h, stream));

@@ -19,6 +19,9 @@
 #include <string>
 #include <vector>
 
+// What main() returns if what it tries cannot be tried on this machine.
+constexpr int notHere = 77;
+
 // Ends the program where a CUDA call fails, with the call, its place and the error's name.
 #define CHECK(call) checkCall((call), #call, __FILE__, __LINE__)
 

@@ -80,10 +80,11 @@ __global__ void sweep(const float* from, float* to) {
   const bool isInner = x > 0 && x < side - 1 && y > 0 && y < side - 1;
   to[at] = isInner ? 0.25f * (from[at - 1] + from[at + 1] + from[at - side] + from[at + side]) : from[at];
 }
-__global__ void difference(const float* a, const float* b, float* sum) {
-  float mine = 0;
-  for (int at = threadIdx.x; at < side * side; at += blockDim.x) mine += fabsf(a[at] - b[at]);
-  atomicAdd(sum, mine);
+__global__ void difference(const float* a, const float* b, float* sum) {  // a warp's sum is added at once
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  float mine = fabsf(a[at] - b[at]);
+  for (int lanes = 16; lanes > 0; lanes /= 2) mine += __shfl_down_sync(~0u, mine, lanes);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
 }
 
 // Jacobi's method for a plate with a warm edge.
@@ -100,7 +101,7 @@ void measureJacobi(const Bench& bench) {
       sweep<<<grid, block>>>(b, a);
       if (i % 100 != 98) continue;
       CHECK(cudaMemsetAsync(sum, 0, sizeof(float)));
-      difference<<<1, 256>>>(a, b, sum);
+      difference<<<side, side>>>(a, b, sum);
       CHECK(cudaMemcpy(&residual, sum, sizeof residual, cudaMemcpyDeviceToHost));
     }
   });

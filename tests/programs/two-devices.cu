@@ -135,7 +135,7 @@ bool faultIsToldOfEveryDevice(HeldStream& held, HeldStream& other, int current) 
 int main() {
   int devices;
   CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return verdict("two-devices", true);
+  if (devices < 2) return notHere;
   static auto& first = *new HeldStream(0);  // both end by a fault
   static auto& second = *new HeldStream(1);
   bool ok = waitsAreOfTheStreamsDevice(second, 0, 1) & waitsAreOfTheStreamsDevice(first, 1, 0);

@@ -239,7 +239,7 @@ bool everything(Gpu& first, Gpu& second) {
 int main() {
   int devices;
   CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return verdict("two-gpus-at-once", true);
+  if (devices < 2) return notHere;
   Gpu first(0), second(1);
   bool ok = everything(first, second);
   // Suspended with calls in both rings, some of which wait for the other's.
