@@ -29,9 +29,9 @@ api::Member memberNamed(const std::string& name) {
   KJ_FAIL_REQUIRE("the client remembers pointerMode, scaleType and stream", name.c_str());
 }
 
-class Reader {
+class Reader : private TableText {
  public:
-  explicit Reader(std::istream& file) : file(file) {}
+  explicit Reader(std::istream& file) : TableText(file) {}
 
   LibraryTable read() {
     while (next()) {
@@ -47,30 +47,6 @@ class Reader {
   }
 
  private:
-  // A row's first line, and those behind it that begin with spaces: two begin a clause, more continue the line before.
-  bool next() {
-    std::string text;
-    while (pending.empty() && std::getline(file, text)) {
-      ++at;
-      if (!text.empty() && text[0] != '#') pending = text;
-    }
-    if (pending.empty()) return false;
-    number = at;
-    head = std::exchange(pending, "");
-    body.clear();
-    while (std::getline(file, text)) {
-      ++at;
-      if (trimmed(text).empty() || text[0] == '#') continue;
-      if (text[0] != ' ') {
-        pending = text;
-        break;
-      }
-      bool continues = text.starts_with("   ");
-      (continues && body.empty() ? head : body) += (continues ? " " : "; ") + trimmed(text);
-    }
-    return true;
-  }
-
   // What is about the whole table. False: it is a row.
   bool readHeadLine(const Clause& all) {
     const std::string& word = all[0];
@@ -207,9 +183,6 @@ class Reader {
     return index;
   }
 
-  std::istream& file;
-  std::string pending, head, body;
-  unsigned at = 0, number = 0;
   LibraryTable table;
 };
 

@@ -30,9 +30,9 @@ Effect effectNamed(const std::string& word) {
   return Effect::none;
 }
 
-class Reader {
+class Reader : private TableText {
  public:
-  explicit Reader(std::istream& file) : file(file) {}
+  explicit Reader(std::istream& file) : TableText(file) {}
 
   Table read() {
     while (next()) {
@@ -53,29 +53,6 @@ class Reader {
   }
 
  private:
-  // A row's first line, and those behind it that begin with spaces: two begin a clause, more continue the line before.
-  bool next() {
-    std::string text;
-    while (pending.empty() && std::getline(file, text)) {
-      ++at;
-      if (!text.empty() && text[0] != '#') pending = text;
-    }
-    if (pending.empty()) return false;
-    number = at;
-    head = std::exchange(pending, "");
-    body.clear();
-    while (std::getline(file, text)) {
-      ++at;
-      if (trimmed(text).empty() || trimmed(text)[0] == '#') continue;
-      if (text[0] != ' ') {
-        pending = text;
-        break;
-      }
-      bool continues = text.starts_with("   ");
-      (continues && body.empty() ? head : body) += (continues ? " " : "; ") + trimmed(text);
-    }
-    return true;
-  }
   std::string word(size_t index) const {
     auto all = words(head);
     return index < all.size() ? all[index] : "";
@@ -289,9 +266,6 @@ class Reader {
     table.frames[row.number] = &row;
   }
 
-  std::istream& file;
-  std::string pending, head, body;
-  unsigned at = 0, number = 0;
   Table table;
 };
 

@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include <utility>
+
 namespace vgpu::generator {
 
 std::string trimmed(const std::string& text) {
@@ -48,6 +50,29 @@ std::string parenthesised(const std::string& text, size_t open) {
 Parameter readParameter(const std::string& text) {
   auto nameAt = text.find_last_of(" *") + 1;
   return {trimmed(text.substr(0, nameAt)), text.substr(nameAt)};
+}
+
+bool TableText::next() {
+  std::string text;
+  while (pending.empty() && std::getline(file, text)) {
+    ++at;
+    if (!text.empty() && text[0] != '#') pending = text;
+  }
+  if (pending.empty()) return false;
+  number = at;
+  head = std::exchange(pending, "");
+  body.clear();
+  while (std::getline(file, text)) {
+    ++at;
+    if (trimmed(text).empty() || trimmed(text)[0] == '#') continue;
+    if (text[0] != ' ') {
+      pending = text;
+      break;
+    }
+    bool continues = text.starts_with("   ");
+    (continues && body.empty() ? head : body) += (continues ? " " : "; ") + trimmed(text);
+  }
+  return true;
 }
 
 }  // namespace vgpu::generator

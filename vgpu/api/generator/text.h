@@ -1,6 +1,7 @@
 // Pieces of a table's text.
 #pragma once
 
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,22 @@ Clause words(const std::string& text);
 std::string parenthesised(const std::string& text, size_t open);
 // `const char * name`.
 Parameter readParameter(const std::string& text);
+
+// A table's entries, one after the other: a row or a line about the whole table, and the lines behind it that begin with spaces.
+class TableText {
+ public:
+  explicit TableText(std::istream& file) : file(file) {}
+
+  // Reads the next one. False at the end.
+  bool next();
+
+  std::string head, body;  // its first line; its clauses, between semicolons. Two spaces begin a clause, more continue the line before
+  unsigned number = 0;     // of its first line
+
+ private:
+  std::istream& file;
+  std::string pending;
+  unsigned at = 0;
+};
 
 }  // namespace vgpu::generator
