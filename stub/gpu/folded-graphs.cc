@@ -1,6 +1,7 @@
 #include "stub/gpu/folded-graphs.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vgpu::stub {
 
@@ -28,7 +29,10 @@ bool FoldedGraphs::launch(uint64_t stream, CUstream real, FoldedRun run, FoldedR
   allNodes -= graph->size();
   retire(std::move(pool.graphs.back()));
   pool.graphs.pop_back();
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) dropAll();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    restsUntil = runs + restAfterLack;
+    dropAll();
+  }
   return false;
 }
 

@@ -14,6 +14,7 @@ using api::Method;
 
 // What takes long is not held up by its launch.
 constexpr uint64_t mostBytes = 64 * MiB;
+constexpr unsigned hostLeaseDevice = 0;  // in whose ring the program leases host memory and ends that
 
 bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, FoldedWork& work) {
   auto found = on.functions.find(p.getFunction());
@@ -26,12 +27,13 @@ bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelPar
   return true;
 }
 
-// Whether memory that a node may name is the host's. Nothing where the session does not have all of it in one such place, or it
-// is another GPU's, or a variable's.
+// Whether memory that a node may name is the host's. Nothing if the session does not have all of it in one such place, or it is
+// another GPU's, or a variable's; or if it is the host's on another GPU than the one whose ring ends its lease, and whose graphs
+// forget it then.
 std::optional<bool> isOnHost(Execution& on, uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes > mostBytes) return std::nullopt;
   if (on.gpu.leases.owns(address, bytes)) return false;
-  if (on.session.hostLeases.owns(address, bytes)) return true;
+  if (on.device() == hostLeaseDevice && on.session.hostLeases.owns(address, bytes)) return true;
   return std::nullopt;
 }
 

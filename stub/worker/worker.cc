@@ -238,7 +238,7 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
       if (result != CUDA_SUCCESS) on.noteFault(result);
       on.dropGraphs();
       more = !on.continueLater();
-      require(on.driver, result, "the program's GPU work has failed and cannot be suspended");
+      require(on.driver, result, "the program's GPU work has failed");
     } while (more);
     on.output.collect();
     position = on.of(0).gpu.executed;

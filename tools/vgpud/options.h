@@ -17,7 +17,7 @@ struct DaemonOptions {
   std::string imageCache;  // a folder, or "none"; empty: the user's own
   std::string libraries;  // a folder; empty: where the dynamic linker looks
   uint64_t imageCacheBytes = 4ull << 30;
-  unsigned warm = 1;             // fresh workers that wait ready
+  unsigned warm = 1;             // workers that wait ready
   unsigned recycleSeconds = 30;  // for which one waits whose program has ended
   std::string fold = "auto";     // whether launches are folded into graphs
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it

@@ -47,7 +47,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   void refuse(kj::Own<ProgramLink> link, const std::string& reason);
   void refuse(kj::Own<Session> session, const std::string& reason);
 
-  // What workers have launched that are no session's any more.
+  // What sessions have launched whose workers are no longer theirs.
   struct Launches {
     uint64_t all = 0, folded = 0;
   };
@@ -55,7 +55,6 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
 
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
-  void giveWorkerBack(Session& session);
 
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);
@@ -80,6 +79,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork files;  // work for which a caller waits
 
  private:
+  void giveWorkerBack(Session& session);  // its program has ended
   void noteLaunches(const Session& session);
 
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);

@@ -31,7 +31,7 @@ constexpr bool isEnough(uint64_t available, uint64_t total) { return available >
 }  // namespace
 
 WorkerPool::WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle)
-    : io(io), processes(processes), kind(std::move(kind)), target(warm, mostWaiting, recycle), recycle(recycle), tasks(*this) {}
+    : io(io), processes(processes), kind(std::move(kind)), target(warm, recycle == 0 * kj::SECONDS ? warm : mostWaiting, recycle), recycle(recycle), tasks(*this) {}
 
 // The first one reports the devices, even if none is to be kept waiting; a program takes it then.
 kj::Promise<void> WorkerPool::begin() {
@@ -70,6 +70,7 @@ void WorkerPool::offer(kj::Own<WorkerProcess> worker, bool wasUsed) {
   }));
   ready.add(kj::mv(owned));
   serveTakers();
+  startForTakers();  // one that was started for a taker may have gone to an older one
 }
 
 // One that was used is the better one: the fresh ones are for those who need them.
@@ -157,7 +158,11 @@ kj::Promise<kj::Own<WorkerProcess>> WorkerPool::greetAgain(kj::Own<WorkerProcess
 }
 
 void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
-  if (closed || recycle == 0 * kj::SECONDS || !hasRoom()) return;
+  if (closed || recycle == 0 * kj::SECONDS) return;
+  if (ready.size() + returning >= mostWaiting || !hasRoom()) {
+    spdlog::info("worker {} serves no other program: enough wait, or memory is short", worker->pid());
+    return;
+  }
   auto late = io.provider->getTimer().afterDelay(recycleLimit).then([] { fail("it has not ended its session in 5 s"); });
   auto done = worker->remote().recycleRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
   pid_t pid = worker->pid();
@@ -187,11 +192,16 @@ void WorkerPool::refillAfter(kj::Duration delay) {
   refilling = io.provider->getTimer().afterDelay(delay).then([this] { refill(); }).eagerlyEvaluate(nullptr);
 }
 
-// Ends workers beyond what is wanted, those that have waited longest first.
+// Ends workers beyond what is wanted: used ones before fresh ones, those that have waited longest first.
 kj::Promise<void> WorkerPool::shrink() {
   return io.provider->getTimer().afterDelay(shrinkInterval).then([this] {
     target.pass(now());
-    while (ready.size() > target.count() && now() - ready.front()->since >= recycle) remove(ready.front().get());
+    while (ready.size() > target.count()) {
+      auto used = std::find_if(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
+      Ready* next = (used != ready.end() ? *used : ready.front()).get();
+      if (now() - next->since < recycle) break;
+      remove(next);
+    }
     return shrink();
   });
 }

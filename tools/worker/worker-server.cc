@@ -112,6 +112,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
         on.select(device);
         stub::require(*driver, driver->cuMemGetInfo_v2(&result.devices[device].freeBytes, &total), "cuMemGetInfo");
       }
+      on.select(0);
     });
     return result;
   });
