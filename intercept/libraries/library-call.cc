@@ -56,10 +56,7 @@ bool LibraryCall::resolveObjects() {
     auto& type = api::objectTypes[argument.objectType];
     uint64_t handle = libraryHandleOf(type, words[i]);
     objects[i] = handle == 0 ? nullptr : findLibraryObject(thread, handle);
-    // Handles of two libraries may stand for each other (cublasLt.h: a cublasHandle_t is a cublasLtHandle_t), structures do not.
-    bool isOne = objects[i] != nullptr && (objects[i]->type == argument.objectType ||
-                                           (type.inPlaceBytes == 0 && api::objectTypes[objects[i]->type].inPlaceBytes == 0));
-    if (!isOne) {
+    if (objects[i] == nullptr || !api::mayStandFor(objects[i]->type, argument.objectType)) {
       answer = static_cast<uint64_t>(type.inPlaceBytes == 0 ? libraryStatus.absent : libraryStatus.invalid);
       return false;
     }
@@ -160,6 +157,11 @@ uint64_t LibraryCall::bytesIn(size_t argument) const {
   return api::pointedBytes(entry, argument, std::span(words, count()), scaleType);
 }
 
+// What fill() puts into a frame besides its numbers.
+uint64_t LibraryCall::frameWords() const {
+  return dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1);
+}
+
 template <typename Frame>
 void LibraryCall::fill(Frame& frame) {
   frame->setEntry(entry.signature);
@@ -200,7 +202,7 @@ void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
 }
 
 CUresult LibraryCall::send() {
-  const uint64_t words = dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1);
+  const uint64_t words = frameWords();
   const Target target = thread.on(device);
   const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);
   CUresult error = CUDA_SUCCESS;
@@ -266,14 +268,12 @@ void LibraryCall::recall() {
 }
 
 CUresult LibraryCall::create() {
-  auto made = std::find_if(entry.arguments.begin(), entry.arguments.end(), [](auto& argument) {
-    return argument.what == Argument::made || argument.what == Argument::place;
-  });
-  const auto at = static_cast<size_t>(made - entry.arguments.begin());
+  const size_t at = api::madeArgument(entry);
+  auto& made = entry.arguments[at];
   if (words[at] == 0) return answer = static_cast<uint64_t>(libraryStatus.invalid), CUDA_SUCCESS;
-  auto& type = api::objectTypes[made->objectType];
+  auto& type = api::objectTypes[made.objectType];
   void* place = nullptr;
-  if (made->what == Argument::place) {
+  if (made.what == Argument::place) {
     place = fromWire<void*>(words[at]);
     // The same memory again: what was in it is no more.
     uint64_t before = libraryHandleOf(type, words[at]);
@@ -282,14 +282,12 @@ CUresult LibraryCall::create() {
   } else if (type.inPlaceBytes != 0 && (place = std::calloc(1, type.inPlaceBytes)) == nullptr) {
     return answer = static_cast<uint64_t>(libraryStatus.memory), CUDA_SUCCESS;
   }
-  auto object = std::make_unique<LibraryObject>(made->objectType, digest, place, made->what == Argument::made);
+  auto object = std::make_unique<LibraryObject>(made.objectType, digest, place, made.what == Argument::made);
 
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;
   {
-    Call<api::Cuda::LibraryCreateParams> frame(
-        thread, api::Method::libraryCreate,
-        dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1));
+    Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords());
     frame->setObject(handle.get());
     fill(frame);
     // Recorded only if the library has made it.

@@ -38,6 +38,7 @@ class LibraryCall {
   CUresult create();
   CUresult destroy();
   void recall();
+  uint64_t frameWords() const;
   template <typename Frame>
   void fill(Frame& frame);
   template <typename Results, typename Frame>

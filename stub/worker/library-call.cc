@@ -56,7 +56,7 @@ void LibraryCall::find(uint64_t signature, kj::StringPtr symbol) {
   entry = known->second.entry;
   function = known->second.function;
   if (function != nullptr) return;
-  on.session.libraries.find(*entry, problem);
+  if (problem.empty()) on.session.libraries.find(*entry, problem);  // why it is not there
   status = api::libraryAbsent;
 }
 
@@ -100,10 +100,7 @@ uint64_t LibraryCall::realOf(uint64_t handle, uint8_t type) {
   unsigned device = handleDevice(handle);
   if (device != on.device()) return real;
   auto known = mine.objects.find(handle);
-  bool isOne = known != mine.objects.end() &&
-               (known->second.type == type ||
-                (api::objectTypes[known->second.type].inPlaceBytes == 0 && api::objectTypes[type].inPlaceBytes == 0));
-  if (!isOne) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
+  if (known == mine.objects.end() || !api::mayStandFor(known->second.type, type)) throw BadHandle{api::Kind::LIBRARY_OBJECT, handle};
   return real;
 }
 
@@ -142,11 +139,8 @@ void LibraryCall::replaceHeld() {
 }
 
 void LibraryCall::keepObject(uint64_t object) {
-  auto made = std::find_if(entry->arguments.begin(), entry->arguments.end(), [](auto& argument) {
-    return argument.what == Argument::made || argument.what == Argument::place;
-  });
-  on.handles.add(api::Kind::LIBRARY_OBJECT, object, this->made);
-  mine.objects[object] = {made->objectType, nullptr, std::move(place), {}};
+  on.handles.add(api::Kind::LIBRARY_OBJECT, object, made);
+  mine.objects[object] = {entry->arguments[api::madeArgument(*entry)].objectType, nullptr, std::move(place), {}};
 }
 
 // The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.

@@ -15,6 +15,17 @@ const LibraryEntry* findLibraryEntry(uint64_t signature) {
   return found == bySignature.end() ? nullptr : found->second;
 }
 
+size_t madeArgument(const LibraryEntry& entry) {
+  auto made = std::ranges::find_if(entry.arguments, [](auto& argument) {
+    return argument.what == Argument::made || argument.what == Argument::place;
+  });
+  return static_cast<size_t>(made - entry.arguments.begin());
+}
+
+bool mayStandFor(uint8_t given, uint8_t wanted) {
+  return given == wanted || (objectTypes[given].inPlaceBytes == 0 && objectTypes[wanted].inPlaceBytes == 0);
+}
+
 // library_types.h (CUDA 13.0): even and odd numbers are no rule, so each is named. What is smaller than a byte is packed.
 uint32_t bytesOfDataType(uint64_t type) {
   constexpr uint8_t bytes[] = {

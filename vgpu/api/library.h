@@ -117,6 +117,12 @@ constexpr uint64_t libraryAbsent = ~uint64_t{0};
 constexpr size_t maxLibraryArguments = 32;
 constexpr uint64_t libraryResultAlignment = 16;
 
+// Which argument of an entry that creates an object is the object.
+size_t madeArgument(const LibraryEntry& entry);
+// Whether an object of type `given` will do where one of type `wanted` is expected: handles of two libraries may stand for each other
+// (cublasLt.h: a cublasHandle_t is a cublasLtHandle_t), structures do not.
+bool mayStandFor(uint8_t given, uint8_t wanted);
+
 // nullptr if this build has none of that signature.
 const LibraryEntry* findLibraryEntry(uint64_t signature);
 
