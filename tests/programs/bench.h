@@ -78,3 +78,24 @@ class Bench {
  private:
   bool asked, full = false;
 };
+
+// A program whose cases are run one at a time: `PROGRAM --bench full|quick NAME`.
+struct Group {
+  const char* name;
+  void (*run)(const Bench& bench);
+};
+
+// What main returns: 0, once the group that the command line names has run, else 2.
+template <size_t count>
+int runGroup(int argc, char** argv, const char* program, const Group (&groups)[count]) {
+  const Bench bench{argc, argv};
+  for (const Group& group : groups) {
+    if (!bench || argc != 4 || std::strcmp(group.name, argv[3]) != 0) continue;
+    group.run(bench);
+    return 0;
+  }
+  std::fprintf(stderr, "usage: %s --bench full|quick GROUP, where GROUP is one of", program);
+  for (const Group& group : groups) std::fprintf(stderr, " %s", group.name);
+  std::fprintf(stderr, "\n");
+  return 2;
+}

@@ -335,11 +335,6 @@ void measureLibraries(const Bench& bench) {
   measure("GEMM of 64 x 64 + wait", bench.size(50, 2), 20, [&] { product(), wait(); }, none);
 }
 
-struct Group {
-  const char* name;
-  void (*run)(const Bench& bench);
-};
-
 constexpr Group groups[] = {{"start", measureStart},
                             {"launches", measureLaunches},
                             {"allocation", measureAllocation},
@@ -351,15 +346,4 @@ constexpr Group groups[] = {{"start", measureStart},
                             {"many-calls", measureManyCalls},
                             {"much-data", measureMuchData}};
 
-int main(int argc, char** argv) {
-  const Bench bench{argc, argv};
-  for (const Group& group : groups) {
-    if (!bench || argc != 4 || std::strcmp(group.name, argv[3]) != 0) continue;
-    group.run(bench);
-    return 0;
-  }
-  std::fprintf(stderr, "usage: calls --bench full|quick GROUP, where GROUP is one of");
-  for (const Group& group : groups) std::fprintf(stderr, " %s", group.name);
-  std::fprintf(stderr, "\n");
-  return 2;
-}
+int main(int argc, char** argv) { return runGroup(argc, argv, "calls", groups); }

@@ -161,11 +161,6 @@ void measureLong(const Bench& bench) {
   });
 }
 
-struct Group {
-  const char* name;
-  void (*run)(const Bench& bench);
-};
-
 constexpr Group groups[] = {
     {"repeating", [](const Bench& bench) { measureInOneStream(bench, "parameters repeating every 50", 50); }},
     {"changing", [](const Bench& bench) { measureInOneStream(bench, "parameters changing every time", 0); }},
@@ -177,15 +172,4 @@ constexpr Group groups[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const Bench bench{argc, argv};
-  for (const Group& group : groups) {
-    if (!bench || argc != 4 || std::strcmp(group.name, argv[3]) != 0) continue;
-    group.run(bench);
-    return 0;
-  }
-  std::fprintf(stderr, "usage: small-launches --bench full|quick GROUP, where GROUP is one of");
-  for (const Group& group : groups) std::fprintf(stderr, " %s", group.name);
-  std::fprintf(stderr, "\n");
-  return 2;
-}
+int main(int argc, char** argv) { return runGroup(argc, argv, "small-launches", groups); }
