@@ -7,28 +7,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <limits>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "stub/gpu/ranges.h"
 #include "vgpu/api/wire-value.h"
+#include "vgpu/base/machine-memory.h"
 
 namespace vgpu::stub {
 
 namespace {
-
-// What the system says it can give without taking it from others; as much as you like where it says nothing.
-uint64_t availableMemory() {
-  std::ifstream info("/proc/meminfo");
-  std::string name, unit;
-  for (uint64_t kib; info >> name >> kib >> unit;)
-    if (name == "MemAvailable:") return kib * KiB;
-  return std::numeric_limits<uint64_t>::max();
-}
 
 // Has the system make the pages that are not there. A thread gets 1.3 GB/s of them in a virtual machine (docs/facts.md), and
 // the driver would do it with one. A failure is the driver's to find.
@@ -75,7 +64,7 @@ constexpr auto itself = [](uint64_t bytes) { return bytes; };
 
 HostLimits HostLimits::ofThisMachine() {
   auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)), pageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = availableMemory};
+  return {.bytes = pages / 8 * 7 * pageBytes, .pieces = 64 * 1024, .available = [] { return machineMemory().availableBytes; }};
 }
 
 HostLeases::~HostLeases() { endAll(); }

@@ -45,17 +45,6 @@ uint64_t hostMemory(pid_t process) {
   return 0;
 }
 
-MachineMemory machineMemory() {
-  std::ifstream info("/proc/meminfo");
-  MachineMemory memory;
-  std::string name, unit;
-  for (uint64_t kilobytes; info >> name >> kilobytes && std::getline(info, unit);) {
-    if (name == "MemTotal:") memory.totalBytes = kilobytes * 1024;
-    if (name == "MemAvailable:") memory.availableBytes = kilobytes * 1024;
-  }
-  return memory;
-}
-
 GpuMemory gpuMemory() {
   static const Nvml nvml;
   GpuMemory result;

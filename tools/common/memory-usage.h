@@ -11,12 +11,6 @@ namespace vgpu {
 // Proportional resident memory (Pss) in bytes; 0 if the process has ended.
 uint64_t hostMemory(pid_t process);
 
-// Of this machine, in bytes; of the available, no other process loses any.
-struct MachineMemory {
-  uint64_t totalBytes = 0, availableBytes = 0;
-};
-MachineMemory machineMemory();
-
 struct GpuMemory {
   bool known = false;                   // NVML is available and uses our process ids: not in every container
   std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs

@@ -26,7 +26,6 @@
 namespace vgpu::daemon {
 namespace {
 
-constexpr unsigned mostWarm = 64;
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
@@ -149,7 +148,7 @@ int run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
       ->capture_default_str()
-      ->check(CLI::Range(0u, mostWarm));
+      ->check(CLI::Range(0u, WorkerPool::mostWaiting));
   app.add_option("--fold", options.fold,
                  "whether launches that wait are folded into graphs: auto, off or always;\n"
                  "VGPU_FOLD in a program's environment is for that program")

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tools/common/descriptor.h"
@@ -182,24 +183,22 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
   drop(kj::mv(left));
 }
 
-void Sessions::giveWorkerBack(Session& session) {
+kj::Maybe<kj::Own<WorkerProcess>> Sessions::takeWorker(Session& session) {
   session.workerWatch = nullptr;
   noteLaunches(session);
-  KJ_IF_MAYBE (worker, session.worker) {
-    kj::Own<WorkerProcess> taken = kj::mv(*worker);
-    session.worker = nullptr;
-    pool.giveBack(kj::mv(taken));
-  }
+  return std::exchange(session.worker, nullptr);
+}
+
+void Sessions::giveWorkerBack(Session& session) {
+  auto taken = takeWorker(session);
+  KJ_IF_MAYBE (worker, taken) pool.giveBack(kj::mv(*worker));
 }
 
 kj::Promise<void> Sessions::releaseWorker(Session& session) {
-  session.workerWatch = nullptr;
-  noteLaunches(session);
-  KJ_IF_MAYBE (worker, session.worker) {
-    kj::Own<WorkerProcess> taken = kj::mv(*worker);
-    session.worker = nullptr;
-    auto stopped = taken->stop();
-    return stopped.attach(kj::mv(taken));
+  auto taken = takeWorker(session);
+  KJ_IF_MAYBE (worker, taken) {
+    auto stopped = (*worker)->stop();
+    return stopped.attach(kj::mv(*worker));
   }
   return kj::READY_NOW;
 }

@@ -79,6 +79,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork files;  // work for which a caller waits
 
  private:
+  kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
   void giveWorkerBack(Session& session);  // its program has ended
   void noteLaunches(const Session& session);
 

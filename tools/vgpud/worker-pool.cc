@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "tools/common/memory-usage.h"
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/machine-memory.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -22,7 +22,6 @@ constexpr auto refillDelay = 200 * kj::MILLISECONDS;
 // Destroying what a session has made takes milliseconds; a driver that takes this long is in trouble.
 constexpr auto recycleLimit = 5 * kj::SECONDS;
 constexpr auto shrinkInterval = 1 * kj::SECONDS;
-constexpr unsigned mostWaiting = 64;
 
 // What must be left of a machine's memory, and of each GPU's, for programs: workers beyond the number that the daemon was told to
 // keep take none of it.

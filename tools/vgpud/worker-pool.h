@@ -22,8 +22,10 @@ struct DeviceInfo {
 
 class WorkerPool final : private kj::TaskSet::ErrorHandler {
  public:
-  // Keeps at least `warm` workers waiting; with 0 a session waits for a worker's start, unless a used one waits. Workers beyond
-  // that wait for `recycle`; with 0 there are none, and none is used again.
+  static constexpr unsigned mostWaiting = 64;
+
+  // Keeps at least `warm` workers waiting, at most mostWaiting; with 0 a session waits for a worker's start, unless a used one
+  // waits. Workers beyond that wait for `recycle`; with 0 there are none, and none is used again.
   WorkerPool(kj::AsyncIoContext& io, Processes& processes, WorkerKind kind, unsigned warm, kj::Duration recycle);
 
   // Starts the first worker; resolves when it is ready and the node's devices are known. Rejects if the driver or
