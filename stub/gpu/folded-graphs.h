@@ -28,11 +28,9 @@ struct FoldedRunHints {
 
 class FoldedGraphs {
  public:
-  FoldedGraphs(const Driver& driver, DeviceProgress& progress, Continuations& later)
-      : driver(driver), progress(progress), later(later) {}
-
-  // The GPU's context, before the first launch().
-  void setContext(CUcontext own) { context = own; }
+  // `context`: the GPU's.
+  FoldedGraphs(const Driver& driver, CUcontext context, DeviceProgress& progress, Continuations& later)
+      : driver(driver), context(context), progress(progress), later(later) {}
 
   // Launches `run` into `stream`, a virtual handle and `real`, as one graph. False if it is not: nothing has been launched then.
   bool launch(uint64_t stream, CUstream real, FoldedRun run, FoldedRunHints hints);
@@ -71,9 +69,9 @@ class FoldedGraphs {
   static constexpr uint64_t restAfterLack = 1024;  // runs that are not folded after the driver had no memory for a graph
 
   const Driver& driver;
+  const CUcontext context;
   DeviceProgress& progress;
   Continuations& later;
-  CUcontext context = nullptr;
   Pools pools;
   size_t allNodes = 0;
   uint64_t runs = 0, restsUntil = 0;

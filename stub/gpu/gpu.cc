@@ -10,9 +10,7 @@ Gpu::Gpu(const Driver& driver, unsigned device)
       context(driver, device),
       leases(driver, device),
       progress(driver, handles),
-      folded(driver, progress, later) {
-  folded.setContext(context.get());
-}
+      folded(driver, context.get(), progress, later) {}
 
 CUresult Gpu::query() {
   CUresult state = driver.cuStreamQuery(nullptr);

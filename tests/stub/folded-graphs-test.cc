@@ -95,7 +95,7 @@ struct Made {
   HandleMap handles;
   DeviceProgress progress{driver, handles};
   Continuations later;
-  FoldedGraphs graphs{driver, progress, later};
+  FoldedGraphs graphs{driver, nullptr, progress, later};
   std::list<std::vector<capnp::word>> contents;
 
   // Kernels of one function with these parameters.
