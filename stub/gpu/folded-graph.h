@@ -17,7 +17,7 @@ class FoldedGraph {
  public:
   // CUDA's answer. Without success `made` stays empty.
   static CUresult make(const Driver& driver, CUcontext context, FoldedRun run, std::unique_ptr<FoldedGraph>& made);
-  // No launch may be under way.
+  // A launch that is under way goes on; the driver frees what it needs behind it (cuda.h, cuGraphExecDestroy).
   ~FoldedGraph();
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;

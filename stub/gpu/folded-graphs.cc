@@ -27,7 +27,6 @@ bool FoldedGraphs::launch(uint64_t stream, CUstream real, FoldedRun run, FoldedR
   if (result == CUDA_SUCCESS) return true;
   ++pool.refusals;
   allNodes -= graph->size();
-  retire(std::move(pool.graphs.back()));
   pool.graphs.pop_back();
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     restsUntil = runs + restAfterLack;
@@ -82,12 +81,11 @@ void FoldedGraphs::forget(api::Kind kind, uint64_t handle) {
       pool = end(pool);
       continue;
     }
-    auto named = std::stable_partition(graphs.begin(), graphs.end(), [&](auto& graph) { return !graph->names(kind, handle); });
-    for (auto graph = named; graph != graphs.end(); ++graph) {
-      allNodes -= (*graph)->size();
-      retire(std::move(*graph));
-    }
-    graphs.erase(named, graphs.end());
+    std::erase_if(graphs, [&](auto& graph) {
+      if (!graph->names(kind, handle)) return false;
+      allNodes -= graph->size();
+      return true;
+    });
     ++pool;
   }
 }
@@ -100,23 +98,8 @@ bool FoldedGraphs::dropAll() {
 }
 
 FoldedGraphs::Pools::iterator FoldedGraphs::end(Pools::iterator pool) {
-  for (auto& graph : pool->second.graphs) {
-    allNodes -= graph->size();
-    retire(std::move(graph));
-  }
+  for (auto& graph : pool->second.graphs) allNodes -= graph->size();
   return pools.erase(pool);
-}
-
-// It may be in flight. In a context that a fault has ended nothing is.
-void FoldedGraphs::retire(std::unique_ptr<FoldedGraph> graph) {
-  uint64_t mark;
-  if ((later.isEmpty() && progress.isDone()) || progress.mark(mark) != CUDA_SUCCESS) return;
-  ++*retired;
-  auto destroy = [graph = std::shared_ptr<FoldedGraph>(std::move(graph)), retired = retired](CUresult) mutable {
-    graph.reset();
-    --*retired;
-  };
-  later.add(mark, std::move(destroy));
 }
 
 // Ends the graphs that have not been used for longest.

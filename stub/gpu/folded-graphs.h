@@ -2,9 +2,8 @@
 //
 // Owned by the GPU, and the thread's of that GPU. A graph in flight is ordered behind itself, so at least two serve a run that
 // comes again and again; and a graph serves one stream only, because otherwise a stream would wait for another. A graph ends
-// before the objects that it names: whoever destroys or changes one calls forget() first. It is destroyed when all work of the
-// GPU is done, until then it is retired. A suspend, a fault, and lack of memory drop them all; they are made again as they are
-// needed.
+// before the objects that it names: whoever destroys or changes one calls forget() first. A suspend, a fault, and lack of memory
+// drop them all; they are made again as they are needed.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "stub/gpu/continuations.h"
-#include "stub/gpu/device-progress.h"
 #include "stub/gpu/folded-graph.h"
 
 namespace vgpu::stub {
@@ -29,8 +26,7 @@ struct FoldedRunHints {
 class FoldedGraphs {
  public:
   // `context`: the GPU's.
-  FoldedGraphs(const Driver& driver, CUcontext context, DeviceProgress& progress, Continuations& later)
-      : driver(driver), context(context), progress(progress), later(later) {}
+  FoldedGraphs(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
 
   // Launches `run` into `stream`, a virtual handle and `real`, as one graph. False if it is not: nothing has been launched then.
   bool launch(uint64_t stream, CUstream real, FoldedRun run, FoldedRunHints hints);
@@ -39,9 +35,6 @@ class FoldedGraphs {
   void forget(api::Kind kind, uint64_t handle);
   // Ends all graphs; also when the session's objects are dropped. True if there was one.
   bool dropAll();
-  // Some graphs that were ended are not destroyed yet: what they name must not be destroyed before them
-  // (Execution::afterAllWork).
-  bool hasRetired() const { return *retired > 0; }
   bool isEmpty() const { return pools.empty(); }
 
  private:
@@ -58,7 +51,6 @@ class FoldedGraphs {
   FoldedGraph* find(Pool& pool, FoldedRun run, FoldedRunHints hints);
   bool make(Pool& pool, FoldedRun run);
   void use(Pool& pool, size_t index);
-  void retire(std::unique_ptr<FoldedGraph> graph);
   Pools::iterator end(Pools::iterator pool);
   void makeRoom(size_t more, const Pool& except);
   bool isKnown(uint64_t shape);
@@ -70,14 +62,10 @@ class FoldedGraphs {
 
   const Driver& driver;
   const CUcontext context;
-  DeviceProgress& progress;
-  Continuations& later;
   Pools pools;
   size_t allNodes = 0;
   uint64_t runs = 0, restsUntil = 0;
   std::vector<uint64_t> shapesSeen = std::vector<uint64_t>(256);  // by their hash
-  // Shared with those that are still to be destroyed, which may outlive this.
-  std::shared_ptr<uint64_t> retired = std::make_shared<uint64_t>(0);
 };
 
 }  // namespace vgpu::stub

@@ -10,7 +10,7 @@ Gpu::Gpu(const Driver& driver, unsigned device)
       context(driver, device),
       leases(driver, device),
       progress(driver, handles),
-      folded(driver, context.get(), progress, later) {}
+      folded(driver, context.get()) {}
 
 CUresult Gpu::query() {
   CUresult state = driver.cuStreamQuery(nullptr);

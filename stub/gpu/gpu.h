@@ -16,6 +16,7 @@
 #include "stub/gpu/folded-graphs.h"
 #include "stub/gpu/handle-map.h"
 #include "stub/gpu/primary-context.h"
+#include "vgpu/wire/launch-counters.h"
 
 namespace vgpu::stub {
 
@@ -55,15 +56,13 @@ class Gpu {
   // Notes that `function` has been launched into `stream`, both virtual handles.
   void launched(uint64_t stream, uint64_t function) {
     launches[stream % launchPlaces] = {stream, function};
-    ++counts.all;
+    counts->countLaunch();
   }
   // The last function that was launched into a stream which has work; 0 if that is not known.
   uint64_t busyFunction();
 
-  struct LaunchCounts {
-    uint64_t all = 0, folded = 0;
-  };
-  LaunchCounts counts;  // of kernels
+  // Where kernels are counted: memory that somebody else reads, if anybody does.
+  LaunchCounters::OfGpu* counts = &unread;
 
  private:
   // The last launch of a stream; of two streams with one place, the later one's.
@@ -73,6 +72,7 @@ class Gpu {
   static constexpr uint64_t launchPlaces = 64;
 
   bool ended = false;
+  LaunchCounters::OfGpu unread;
   std::array<Launch, launchPlaces> launches;
 };
 

@@ -67,14 +67,6 @@ void Execution::collectOutput() {
   session.output.collect();
 }
 
-void Execution::publishCounts() {
-  LaunchCounters* counters = session.launchCounters;
-  if (counters == nullptr || gpu.counts.all == published.all) return;
-  counters->all.fetch_add(gpu.counts.all - published.all, std::memory_order_relaxed);
-  counters->folded.fetch_add(gpu.counts.folded - published.folded, std::memory_order_relaxed);
-  published = gpu.counts;
-}
-
 void Execution::end() {
   gpu.folded.dropAll();
   for (api::Kind kind : api::kindsInContext) handles.removeAll(kind);

@@ -85,9 +85,6 @@ class Execution {
     session.tellOutput();
   }
 
-  // Adds what has been counted since the last time to the session's counters.
-  void publishCounts();
-
   // While a frame is executed: whose it is.
   uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
@@ -120,7 +117,6 @@ class Execution {
  private:
   static constexpr uint32_t launchesPerCollect = 16;
   uint32_t launchesSinceCollect = 0;
-  Gpu::LaunchCounts published;
   uint64_t frameSequence = 0;
   uint32_t frameSlot = 0;
   api::Route frameRoute = api::Route::POST;

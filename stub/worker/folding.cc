@@ -204,7 +204,7 @@ void Folding::noteLaunched(const Run& run, FoldedRun work) {
   for (const FoldedWork& each : work) {
     if (auto* kernel = std::get_if<KernelWork>(&each.what)) {
       on.gpu.launched(run.stream, kernel->function);
-      on.gpu.counts.folded += 1;
+      on.gpu.counts->countFolded();
       if (on.session.prints) on.noteLaunch();
     } else if (auto* record = std::get_if<RecordWork>(&each.what)) {
       on.eventTimes.recorded(record->event);

@@ -75,7 +75,6 @@ void RingConsumer::issue(const std::atomic<bool>& stop) {
     end += frame->bytes;
   } else {
     isBusy = true;
-    on.publishCounts();
   }
   frame.reset();
   reader.release(end);
@@ -92,7 +91,6 @@ bool RingConsumer::mustWait() const {
 }
 
 void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
-  on.publishCounts();
   uint64_t nanoseconds = backoff.sleepNanoseconds();
   if (frame) {  // nothing wakes us when another ring has come far enough
     std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
@@ -102,18 +100,14 @@ void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
   if (isBusy) watch();
 }
 
-void RingConsumer::run(const Frame& executed) {
+void RingConsumer::run(const Frame& executed, bool isAgain) {
   reply.reset();
   auto& info = api::infoOf(executed.method);
   if (info.replay == api::Replay::BUILD && !on.gpu.folded.isEmpty()) forgetNamed(executed);
   CUresult result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && on.gpu.folded.dropAll() && on.gpu.later.isEmpty()) {
-    reply.reset();
-    result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
-  }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !isAgain && runAgain(executed)) return;
   if (isSticky(result)) on.session.noteFault(result);
   if (!info.noWork) isBusy = true;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && info.route == api::Route::CALL && !on.gpu.later.isEmpty()) return postpone(executed);
   if (info.route == api::Route::POST) {
     if (result != CUDA_SUCCESS) on.session.noteDeferred(on.device(), result);
   } else if (!reply.isLeftToGpu() || result != CUDA_SUCCESS) {
@@ -130,13 +124,25 @@ void RingConsumer::forgetNamed(const Frame& executed) {
   });
 }
 
-// Executes the frame once more when the GPU has passed its last mark: it lacked memory that is being given back.
-void RingConsumer::postpone(const Frame& executed) {
+// It lacked memory. What the program has destroyed gives its memory back when the GPU has passed the last mark, and graphs, which
+// end for it, when the GPU has passed all work so far: then it is executed once more. False if no memory is coming back, or only
+// later and nobody waits for a reply.
+bool RingConsumer::runAgain(const Frame& executed) {
+  bool hadGraphs = on.gpu.folded.dropAll();
+  if (!hadGraphs && on.gpu.later.isEmpty()) return false;
+  if (on.gpu.later.isEmpty() && on.gpu.progress.isDone()) {
+    run(executed, true);
+    return true;
+  }
+  if (api::infoOf(executed.method).route != api::Route::CALL) return false;
+  uint64_t mark = on.gpu.progress.lastMark();
+  if (hadGraphs && on.gpu.progress.mark(mark) != CUDA_SUCCESS) return false;
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(executed.words));
-  on.gpu.later.add(on.gpu.progress.lastMark(), [this, again = executed, words](CUresult) mutable {
+  on.gpu.later.add(mark, [this, again = executed, words](CUresult) mutable {
     again.words = words->asPtr();
-    run(again);
+    run(again, true);
   });
+  return true;
 }
 
 // A context that a fault has ended will never write its completions, so its error is put where every waiter looks.

@@ -32,9 +32,9 @@ class RingConsumer {
   bool mustWait() const;
   void rest(Backoff& backoff, const std::atomic<bool>& stop);
   void issue(const std::atomic<bool>& stop);
-  void run(const Frame& frame);
+  void run(const Frame& frame, bool isAgain = false);
   void forgetNamed(const Frame& frame);
-  void postpone(const Frame& frame);
+  bool runAgain(const Frame& frame);
   void watch();
 
   Execution& on;

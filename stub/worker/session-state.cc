@@ -38,6 +38,10 @@ SessionState::~SessionState() {
   detach();
 }
 
+void SessionState::countIn(LaunchCounters& counters) {
+  for (unsigned device = 0; device < deviceCount(); ++device) of(device).gpu.counts = &counters.gpus[device];
+}
+
 void SessionState::destroyAll() {
   for (unsigned device = 0; device < deviceCount(); ++device) select(device).destroyAll();
   require(driver, hostLeases.endAll(), "pinned memory");

@@ -52,8 +52,7 @@ class SessionState {
   HostLeases hostLeases;
   BlobUsage blobUsage;
   DeviceOutput output;
-  FoldMode foldMode = FoldMode::AUTO;        // if the program does not say (folding.h)
-  LaunchCounters* launchCounters = nullptr;  // nullptr: nobody asks
+  FoldMode foldMode = FoldMode::AUTO;  // if the program does not say (folding.h)
   Libraries libraries;
   std::atomic<bool> prints{false};  // a module that may print has been loaded: see ImageFacts
 
@@ -92,6 +91,9 @@ class SessionState {
     if (slabGroups[slab / slabsOfGroup].load(std::memory_order_acquire)) return CUDA_SUCCESS;
     return registerSlabGroup(slab / slabsOfGroup);
   }
+
+  // Counts launches there from now on.
+  void countIn(LaunchCounters& counters);
 
   // Says in the shared memory whether there is any output.
   void tellOutput() { output.tell(shared().header().outputWaits); }

@@ -180,7 +180,7 @@ Worker::Worker(const Driver& driver, const Images& images, int outputFile, FoldM
     : impl(std::make_unique<Impl>(driver, [=, &driver] {
         auto session = std::make_unique<SessionState>(driver, images, outputFile, libraryFolder);
         session->foldMode = fold;
-        session->launchCounters = launches;
+        if (launches != nullptr) session->countIn(*launches);
         return session;
       })) {
   impl->runTask([&] { impl->begin(); });

@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <deque>
 #include <list>
-#include <set>
 
 #include "vgpu/api/wire-value.h"
 
@@ -14,13 +12,11 @@ namespace api = vgpu::api;
 
 namespace {
 
-// A driver that keeps graphs as names and counts; a GPU that is idle or busy as it is told.
+// A driver that keeps graphs as names and counts.
 struct Fake {
   unsigned made = 0, set = 0, launched = 0, alive = 0;
   CUresult instantiate = CUDA_SUCCESS, update = CUDA_SUCCESS, launch = CUDA_SUCCESS;
   std::vector<uint64_t> launches;  // executables, in order
-  std::deque<std::pair<uint64_t, uint64_t>> writes;  // address, value
-  bool isBusy = false;
   uint64_t next = 100;
 } fake;
 
@@ -50,11 +46,6 @@ CUresult CUDAAPI destroyExecutable(CUgraphExec) {
   --fake.alive;
   return CUDA_SUCCESS;
 }
-CUresult CUDAAPI query(CUstream) { return fake.isBusy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; }
-CUresult CUDAAPI write(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
-  fake.writes.push_back({address, value});
-  return CUDA_SUCCESS;
-}
 
 Driver fakeDriver() {
   Driver driver;
@@ -67,35 +58,13 @@ Driver fakeDriver() {
   driver.cuGraphInstantiateWithFlags = instantiate;
   driver.cuGraphLaunch = launch;
   driver.cuGraphExecDestroy = destroyExecutable;
-  driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
-  driver.cuMemHostGetDevicePointer_v2 = [](CUdeviceptr* address, void* host, unsigned) {
-    *address = vgpu::toWire(host);
-    return CUDA_SUCCESS;
-  };
-  driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) { return give(stream); };
-  driver.cuEventCreate = [](CUevent* event, unsigned) { return give(event); };
-  driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
-  driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
-  driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
-  driver.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
-  driver.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
-  driver.cuStreamQuery = query;
-  driver.cuStreamWriteValue64_v2 = write;
   return driver;
 }
 
 struct Made {
-  Made() {
-    fake = {};
-    REQUIRE(progress.start() == CUDA_SUCCESS);
-    handles.add(api::Kind::STREAM, 1, 11);
-    handles.add(api::Kind::STREAM, 2, 12);
-  }
+  Made() { fake = {}; }
   const Driver driver = fakeDriver();
-  HandleMap handles;
-  DeviceProgress progress{driver, handles};
-  Continuations later;
-  FoldedGraphs graphs{driver, nullptr, progress, later};
+  FoldedGraphs graphs{driver, nullptr};
   std::list<std::vector<capnp::word>> contents;
 
   // Kernels of one function with these parameters.
@@ -114,16 +83,7 @@ struct Made {
     return made;
   }
   bool launch(const std::vector<FoldedWork>& work, uint64_t stream = 1, FoldedRunHints hints = {}) {
-    progress.used(stream);
     return graphs.launch(stream, vgpu::fromWire<CUstream>(stream + 10), work, hints);
-  }
-  void pass() {
-    while (!fake.writes.empty()) {
-      auto [address, value] = fake.writes.front();
-      fake.writes.pop_front();
-      vgpu::fromWire<std::atomic<uint64_t>*>(address)->store(value);
-    }
-    later.poll(progress);
   }
 };
 
@@ -193,22 +153,6 @@ TEST_CASE("a graph ends before a module, a function or a stream that it names, o
     CHECK(made.launch(made.run({1}, 8, 80)));
     CHECK(fake.alive == 1);
   }
-}
-
-TEST_CASE("a graph that may be in flight is destroyed when the GPU is done, before what waits behind it") {
-  Made made;
-  fake.isBusy = true;
-  made.launch(made.run({1}));
-  made.graphs.forget(api::Kind::MODULE, 70);
-  CHECK(fake.alive == 1);
-  CHECK(made.graphs.hasRetired());
-  unsigned aliveAtUnload = 1;
-  uint64_t mark;
-  REQUIRE(made.progress.mark(mark) == CUDA_SUCCESS);
-  made.later.add(mark, [&](CUresult) { aliveAtUnload = fake.alive; });
-  made.pass();
-  CHECK(aliveAtUnload == 0);
-  CHECK(!made.graphs.hasRetired());
 }
 
 TEST_CASE("a run whose update the driver refuses is not launched, and its graph is used no more") {

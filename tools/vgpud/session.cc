@@ -134,8 +134,8 @@ void Session::describe(control::SessionInfo::Builder info) const {
     images.setFound(counted.images.found);
     images.setFoundBytes(counted.images.foundBytes);
     auto launches = info.initLaunches();
-    launches.setAll(counted.launches.all);
-    launches.setFolded(counted.launches.folded);
+    launches.setAll(counted.launches.sum(&LaunchCounters::OfGpu::all));
+    launches.setFolded(counted.launches.sum(&LaunchCounters::OfGpu::folded));
   }
   if (state == control::State::SUSPENDED) info.setSnapshot(reader(snapshot));
 }

@@ -129,7 +129,7 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
 void Sessions::noteLaunches(const Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     auto& counted = (*worker)->counted().launches;
-    uint64_t all = counted.all, folded = counted.folded;
+    uint64_t all = counted.sum(&LaunchCounters::OfGpu::all), folded = counted.sum(&LaunchCounters::OfGpu::folded);
     before.all += all;
     before.folded += folded;
     spdlog::info("session {} has launched {} kernels, {} of them in graphs", session.id, all, folded);

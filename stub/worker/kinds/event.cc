@@ -17,8 +17,7 @@ CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDest
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
   on.handles.remove(api::Kind::EVENT, p.getHEvent());
   on.eventTimes.forget(p.getHEvent());
-  if (!on.gpu.folded.hasRetired()) return on.driver.cuEventDestroy_v2(event);
-  return on.afterAllWork([&driver = on.driver, event] { return driver.cuEventDestroy_v2(event); });
+  return on.driver.cuEventDestroy_v2(event);
 }
 
 CUresult eventElapsedTime(Execution& on, const api::FrameReader<api::Cuda::EventElapsedTimeParams>& p, Reply& reply) {
