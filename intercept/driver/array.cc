@@ -27,23 +27,23 @@ std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 }
 
 // Sends `frame`, which makes the reserved `handle`.
-template <typename Frame>
+template <api::Kind kind, typename Frame>
 CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   frame->setShape(shape);
   if (CUresult error = frame.call()) {
     thread.session.handles.abandon(handle);
     return error;
   }
-  thread.session.handles.publish(handle, thread.context(), [&](ObjectEntry& entry) { entry.array = layoutOf(shape); });
+  thread.session.handles.publish<kind>(handle, thread.context(), [&](ArrayState& array) { array.layout = layoutOf(shape); });
   return CUDA_SUCCESS;
 }
 
 template <typename Body>
 CUresult withArray(CUarray array, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::ARRAY, toWire(array));
+    auto* entry = thread.session.handles.find<api::Kind::ARRAY>(toWire(array));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return body(thread, *entry->array);
+    return body(thread, *entry->layout);
   });
 }
 
@@ -59,9 +59,9 @@ CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& ha
     return error;
   }
   CUDA_ARRAY3D_DESCRIPTOR shape = frame.results<api::Cuda::MipmapLevelResults>().getShape<CUDA_ARRAY3D_DESCRIPTOR>();
-  session.handles.publish(handle, 0, [&](ObjectEntry& entry) {
-    entry.array = layoutOf(shape);
-    entry.array->mipmap = mipmap;
+  session.handles.publish<api::Kind::ARRAY>(handle, 0, [&](ArrayState& array) {
+    array.layout = layoutOf(shape);
+    array.layout->mipmap = mipmap;
   });
   uint64_t known = session.levels.add(mipmap, level, handle);
   if (known != handle) session.handles.destroy(handle);
@@ -80,7 +80,7 @@ VGPU_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARR
     uint64_t handle = thread.session.handles.reserve(api::Kind::ARRAY, thread.device());
     Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
     frame->setArray(handle);
-    if (CUresult error = make(thread, frame, handle, *pAllocateArray)) return error;
+    if (CUresult error = make<api::Kind::ARRAY>(thread, frame, handle, *pAllocateArray)) return error;
     *pHandle = fromWire<CUarray>(handle);
     return CUDA_SUCCESS;
   });
@@ -115,7 +115,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
     Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
     frame->setMipmap(handle);
     frame->setLevels(numMipmapLevels);
-    if (CUresult error = make(thread, frame, handle, *pMipmappedArrayDesc)) return error;
+    if (CUresult error = make<api::Kind::MIPMAPPED_ARRAY>(thread, frame, handle, *pMipmappedArrayDesc)) return error;
     *pHandle = fromWire<CUmipmappedArray>(handle);
     return CUDA_SUCCESS;
   });

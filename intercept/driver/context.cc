@@ -18,7 +18,7 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
-    thread.session.handles.find(api::Kind::CONTEXT, handle)->flags = flags;
+    thread.session.handles.find<api::Kind::CONTEXT>(handle)->flags = flags;
     thread.makeCurrent(handle);
     *context = fromWire<CUcontext>(handle);
     return CUDA_SUCCESS;

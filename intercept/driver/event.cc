@@ -8,7 +8,7 @@ using namespace vgpu::client;
 namespace {
 
 // The checks that cuEventElapsedTime makes of each end before it computes the time.
-CUresult checkTimed(Thread& thread, const ObjectEntry& event) {
+CUresult checkTimed(Thread& thread, const EventState& event) {
   if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0 || event.record.get().sequence == 0) return CUDA_ERROR_INVALID_HANDLE;
   return queryEvent(thread, event);
 }
@@ -20,7 +20,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (handleDevice(toWire(start)) != handleDevice(toWire(end))) return CUDA_ERROR_INVALID_HANDLE;
     for (int i = 0; i < 2; ++i) {
       uint64_t event = toWire(i == 0 ? start : end);
-      ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, event);
+      auto* entry = thread.session.handles.find<api::Kind::EVENT>(event);
       if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
       records[i] = {event, entry->record.get().sequence};
       if (CUresult bad = checkTimed(thread, *entry)) return bad;
@@ -42,7 +42,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
-  return onEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+  return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -64,7 +64,7 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
 // The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When
 // the frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
 VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-  return onEvent(hEvent, [&](Thread& thread, ObjectEntry& event) -> CUresult {
+  return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     const unsigned device = thread.deviceOf(stream);

@@ -77,8 +77,8 @@ CUresult lookUp(Thread& thread, uint64_t module, const char* name, uint64_t& han
     handles.abandon(made);
     return error;
   }
-  handles.publish(made, 0, [&](ObjectEntry& entry) {
-    entry.function = layoutOf(thread, module, name, frame.results<api::Cuda::ModuleFunctionResults>());
+  handles.publish<api::Kind::FUNCTION>(made, 0, [&](FunctionState& state) {
+    state.layout = layoutOf(thread, module, name, frame.results<api::Cuda::ModuleFunctionResults>());
   });
   handle = thread.session.functions.add(module, name, made);
   if (handle != made) handles.destroy(made);
@@ -89,9 +89,9 @@ CUresult lookUp(Thread& thread, uint64_t module, const char* name, uint64_t& han
 template <typename Body>
 CUresult withFunction(CUfunction function, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
+    auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(toWire(function));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return body(thread, *entry->function);
+    return body(thread, *entry->layout);
   });
 }
 
@@ -116,9 +116,9 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmo
 VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   return enter([&](Thread& thread) -> CUresult {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(hfunc));
+    auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(toWire(hfunc));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    KnownReplies& replies = entry->function->replies;
+    KnownReplies& replies = entry->replies();
     if (!replies.find(allAttributes))
       if (CUresult error = askAttributes(thread, hfunc, replies)) return error;
     auto known = replies.find(attributeQuestion(attrib));

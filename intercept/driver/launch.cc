@@ -109,9 +109,9 @@ bool readAttributes(const CUlaunchConfig& config, LaunchShape& shape) {
 
 CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
   Session& session = thread.session;
-  ObjectEntry* entry = session.handles.find(api::Kind::FUNCTION, toWire(f));
+  auto* entry = session.handles.find<api::Kind::FUNCTION>(toWire(f));
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const FunctionLayout& function = *entry->function;
+  const FunctionLayout& function = *entry->layout;
   uint64_t stream = toWire(hStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
   if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device

@@ -16,7 +16,7 @@ struct PointerInfo {
 };
 
 uint64_t contextOfModule(Session& session, uint64_t module) {
-  ObjectEntry* entry = session.handles.find(api::Kind::MODULE, module);
+  auto* entry = session.handles.find<api::Kind::MODULE>(module);
   return entry == nullptr ? 0 : entry->context.load();
 }
 

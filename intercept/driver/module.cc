@@ -69,7 +69,7 @@ CUresult load(Thread& thread, CUmodule* module, const void* image, JitLog log) {
     session.handles.destroy(handle);
     return result;
   }
-  session.handles.find(api::Kind::MODULE, handle)->blob = blob;
+  session.handles.find<api::Kind::MODULE>(handle)->blob = blob;
   if (session.output.isExpected()) session.output.deliver(thread, thread.device());
   *module = fromWire<CUmodule>(handle);
   return CUDA_SUCCESS;
@@ -104,7 +104,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
     uint64_t handle = toWire(hmod);
     if (CUresult bad = thread.resolve(api::Kind::MODULE, false, handle)) return bad;
     if (CUresult error = synchronizeDevice(thread, handleDevice(handle))) return error;
-    uint64_t blob = session.handles.find(api::Kind::MODULE, handle)->blob;
+    uint64_t blob = session.handles.find<api::Kind::MODULE>(handle)->blob;
     {
       Call<api::Cuda::ModuleUnloadParams> frame(thread.of(handle), api::Method::moduleUnload);
       frame->setHmod(handle);

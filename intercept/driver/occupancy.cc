@@ -61,8 +61,8 @@ const DeviceInfo& deviceOf(Thread& thread, CUfunction function) {
 }
 
 FunctionLayout* findLayout(Thread& thread, CUfunction function) {
-  ObjectEntry* entry = thread.session.handles.find(api::Kind::FUNCTION, toWire(function));
-  return entry == nullptr ? nullptr : entry->function.get();
+  auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(toWire(function));
+  return entry == nullptr ? nullptr : entry->layout.get();
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ CUresult runInStream(CUstream stream, Function function) {
 template <typename Body>
 CUresult onEvent(CUevent event, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
-    ObjectEntry* entry = thread.session.handles.find(api::Kind::EVENT, toWire(event));
+    auto* entry = thread.session.handles.find<api::Kind::EVENT>(toWire(event));
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry);
   });
 }

@@ -297,7 +297,7 @@ CUresult LibraryCall::create() {
     frame.record();
   }
   note(*object);
-  thread.session.handles.find(api::Kind::LIBRARY_OBJECT, handle.get())->library = std::move(object);
+  thread.session.handles.find<api::Kind::LIBRARY_OBJECT>(handle.get())->object = std::move(object);
   giveLibraryHandle(type, words[at], handle.keep(), place);
   return CUDA_SUCCESS;
 }

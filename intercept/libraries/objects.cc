@@ -26,7 +26,7 @@ CUresult endLibraryObject(Thread& thread, uint64_t handle, const api::LibraryEnt
   frame->setEntry(entry == nullptr ? 0 : entry->signature);
   frame->setSymbol(symbol);
   CUresult result = frame.post();
-  thread.session.handles.destroy(handle, [](ObjectEntry& ended) { ended.library.reset(); });
+  thread.session.handles.destroy<api::Kind::LIBRARY_OBJECT>(handle, [](LibraryObjectState& ended) { ended.reset(); });
   return result;
 }
 

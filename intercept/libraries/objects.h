@@ -11,8 +11,8 @@ uint64_t libraryHandleOf(const api::ObjectType& type, uint64_t word);
 
 // The live object of a virtual handle; nullptr if there is none.
 inline LibraryObject* findLibraryObject(Thread& thread, uint64_t handle) {
-  ObjectEntry* entry = thread.session.handles.find(api::Kind::LIBRARY_OBJECT, handle);
-  return entry == nullptr ? nullptr : entry->library.get();
+  auto* entry = thread.session.handles.find<api::Kind::LIBRARY_OBJECT>(handle);
+  return entry == nullptr ? nullptr : entry->object.get();
 }
 
 // Writes the handle of an object where the program finds it: *word, or, for one in the program's memory, there.

@@ -68,7 +68,7 @@ kj::ArrayPtr<const capnp::word> CallBase::replyWords() const {
 void CallBase::inStream(uint64_t stream) {
   KJ_REQUIRE(thread.deviceOf(stream) == executingDevice, "a frame of another device than its stream's");
   workStream = stream;
-  if (ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream)) {
+  if (auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream)) {
     raise(entry->lastWork, sequenceOf);
     depth = &entry->depth;
   } else if (stream == 0) {

@@ -16,7 +16,7 @@ bool Contexts::release(unsigned device, bool& last) {
 
 bool Contexts::isLive(uint64_t context) const {
   if (isPrimary(context)) return isActive(handleDevice(context));
-  return handles.find(api::Kind::CONTEXT, context) != nullptr;
+  return handles.find<api::Kind::CONTEXT>(context) != nullptr;
 }
 
 bool Contexts::end(uint64_t context) {
@@ -31,12 +31,12 @@ bool Contexts::end(uint64_t context) {
 }
 
 unsigned Contexts::flagsOf(uint64_t context) const {
-  ObjectEntry* entry = handles.find(api::Kind::CONTEXT, context);
+  auto* entry = handles.find<api::Kind::CONTEXT>(context);
   return entry == nullptr ? 0 : entry->flags.load(std::memory_order_relaxed);
 }
 
 CUresult Contexts::setFlags(uint64_t context, unsigned flags) {
-  ObjectEntry* entry = handles.find(api::Kind::CONTEXT, context);
+  auto* entry = handles.find<api::Kind::CONTEXT>(context);
   if (entry == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   entry->flags.store(flags, std::memory_order_relaxed);
   return CUDA_SUCCESS;

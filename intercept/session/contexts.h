@@ -1,5 +1,5 @@
 // The program's contexts. The worker has one context for each device; the program's contexts are handles for it and own objects:
-// each object records the context that it was made in (ObjectEntry, Arena, HostAllocation, KnownTexture) and ends with it
+// each object records the context that it was made in (ObjectHead, Arena, HostAllocation, KnownTexture) and ends with it
 // (driver/context-reset.h).
 //
 // A primary context keeps one handle and is live between the first retain and the last release or a reset; any other context is

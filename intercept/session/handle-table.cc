@@ -4,53 +4,65 @@
 
 namespace vgpu::client {
 
-uint64_t HandleTable::reserve(api::Kind kind, unsigned device) {
+HandleTable::HandleTable()
+    : byKind(std::apply([](auto&... each) { return std::array<Handles*, api::kindCount>{&each...}; }, tables)) {}
+
+uint64_t Handles::reserve(api::Kind kind, unsigned device) {
   std::lock_guard lock(mutex);
-  if (firstFree == none) addChunk();
+  if (firstFree == none) addPlaces();
   uint32_t index = firstFree;
-  ObjectEntry& entry = entryAt(index);
-  firstFree = entry.nextFree;
-  return makeHandle(kind, device, ++entry.generation, index);
+  ObjectHead& head = headAt(index);
+  firstFree = head.nextFree;
+  resetAt(index);
+  return makeHandle(kind, device, ++head.generation, index);
 }
 
-void HandleTable::addChunk() {
-  KJ_REQUIRE(owned.size() < chunkCount, "a session has at most a million objects", chunkCount * chunkEntries);
-  auto base = static_cast<uint32_t>(owned.size()) * chunkEntries;
-  owned.push_back(std::make_unique<Chunk>());
-  chunks[owned.size() - 1].store(owned.back().get(), std::memory_order_release);
-  for (uint32_t i = 0; i < chunkEntries; ++i) putLast(base + i);
+void Handles::publish(uint64_t handle, uint64_t context) {
+  ObjectHead& head = headAt(handleIndex(handle));
+  head.context.store(context, std::memory_order_relaxed);
+  head.handle.store(handle, std::memory_order_release);
+}
+
+void Handles::addPlaces() {
+  const uint32_t first = places.load(std::memory_order_relaxed);
+  KJ_REQUIRE(first < chunkCount * chunkPlaces, "a session has at most a million objects of a kind", first);
+  addChunk(first / chunkPlaces);
+  places.store(first + chunkPlaces, std::memory_order_release);
+  for (uint32_t i = 0; i < chunkPlaces; ++i) putLast(first + i);
 }
 
 // The handle freed first is reused first, so that a stale handle stays invalid for long.
-void HandleTable::putLast(uint32_t index) {
-  entryAt(index).nextFree = none;
-  (firstFree == none ? firstFree : entryAt(lastFree).nextFree) = index;
+void Handles::putLast(uint32_t index) {
+  headAt(index).nextFree = none;
+  (firstFree == none ? firstFree : headAt(lastFree).nextFree) = index;
   lastFree = index;
 }
 
-void HandleTable::abandon(uint64_t handle) {
+void Handles::abandon(uint64_t handle) {
   std::lock_guard lock(mutex);
   putLast(handleIndex(handle));
 }
 
-ObjectEntry* HandleTable::end(uint64_t handle) {
-  uint32_t index = handleIndex(handle);
-  if (index / chunkEntries >= owned.size()) return nullptr;
-  ObjectEntry& entry = entryAt(index);
-  if (entry.handle.load(std::memory_order_relaxed) != handle) return nullptr;
-  entry.handle.store(0, std::memory_order_release);
-  return &entry;
+bool Handles::isLive(uint64_t handle) const {
+  const uint32_t index = handleIndex(handle);
+  return index < places.load(std::memory_order_acquire) && headAt(index).handle.load(std::memory_order_acquire) == handle;
 }
 
-std::vector<uint64_t> HandleTable::live(api::Kind kind, unsigned device, uint64_t context) const {
+bool Handles::end(uint64_t handle) {
+  if (!isLive(handle)) return false;
+  headAt(handleIndex(handle)).handle.store(0, std::memory_order_release);
+  return true;
+}
+
+std::vector<uint64_t> Handles::live(unsigned device, uint64_t context) const {
   std::lock_guard lock(mutex);
   std::vector<uint64_t> found;
-  for (auto& chunk : owned)
-    for (auto& entry : *chunk) {
-      uint64_t handle = entry.handle.load(std::memory_order_acquire);
-      if (handle == 0 || handleKind(handle) != static_cast<unsigned>(kind) || handleDevice(handle) != device) continue;
-      if (context == 0 || entry.context.load(std::memory_order_relaxed) == context) found.push_back(handle);
-    }
+  for (uint32_t i = 0; i < places.load(std::memory_order_relaxed); ++i) {
+    const ObjectHead& head = headAt(i);
+    const uint64_t handle = head.handle.load(std::memory_order_acquire);
+    if (handle == 0 || handleDevice(handle) != device) continue;
+    if (context == 0 || head.context.load(std::memory_order_relaxed) == context) found.push_back(handle);
+  }
   return found;
 }
 

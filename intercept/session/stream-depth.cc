@@ -29,7 +29,7 @@ CUresult StreamDepth::await(Thread& thread, uint64_t stream, uint64_t frames) {
       return CUDA_SUCCESS;
     } else if (!passMark(thread, device)) {
       if (session.lost.load(std::memory_order_relaxed)) return session.lossResult();
-      if (stream != 0 && session.handles.find(api::Kind::STREAM, stream) == nullptr) return CUDA_SUCCESS;  // destroyed
+      if (stream != 0 && session.handles.find<api::Kind::STREAM>(stream) == nullptr) return CUDA_SUCCESS;  // destroyed
       if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
     }
   }

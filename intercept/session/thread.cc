@@ -57,28 +57,29 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
   if (kind == api::Kind::STREAM) {
     if (handle == toWire(CU_STREAM_PER_THREAD) || (handle == 0 && ownDefaultStream)) return perThreadStream(handle);
     if (handle == toWire(CU_STREAM_LEGACY)) handle = 0;
+    if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // inline: each launch asks
   }
   if (handle == 0) return nullable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-  if (session.handles.find(kind, handle) != nullptr) return CUDA_SUCCESS;
+  if (session.handles.isLive(kind, handle)) return CUDA_SUCCESS;
   return kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult Thread::destroyStream(uint64_t handle) {
-  auto last = [&](ObjectEntry& entry) { entry.depth.completion.end(session.completionWords, handleDevice(handle)); };
-  if (!session.handles.destroy(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
+  auto last = [&](StreamState& stream) { stream.depth.completion.end(session.completionWords, handleDevice(handle)); };
+  if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
   Call<api::Cuda::StreamDestroyParams> frame(of(handle), api::Method::streamDestroy);
   frame->setHStream(handle);
   return frame.post();
 }
 
 void Thread::changed(api::Kind kind, uint64_t handle) {
-  ObjectEntry* entry = session.handles.find(kind, handle);
-  if (entry != nullptr && kind == api::Kind::FUNCTION) entry->function->replies.forget();
+  auto* function = kind == api::Kind::FUNCTION ? session.handles.find<api::Kind::FUNCTION>(handle) : nullptr;
+  if (function != nullptr) function->replies().forget();
 }
 
 CUresult Thread::perThreadStream(uint64_t& handle) {
   uint64_t& own = ownStreams[device()];
-  if (own == 0 || session.handles.find(api::Kind::STREAM, own) == nullptr) {
+  if (own == 0 || session.handles.find<api::Kind::STREAM>(own) == nullptr) {
     NewHandle made(*this, api::Kind::STREAM);
     Call<api::Cuda::StreamCreateParams> frame(*this, api::Method::streamCreate);
     frame->setPhStream(made.get());

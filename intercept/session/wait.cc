@@ -44,7 +44,7 @@ CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
 
 bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
-  ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
+  auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
   return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
 }
 
@@ -56,7 +56,7 @@ CUresult awaitStream(Thread& thread, uint64_t stream) {
   uint64_t sequence = frame.sequence();
   frame->setStream(stream);
   CUresult result = frame.signal();
-  ObjectEntry* entry = thread.session.handles.find(api::Kind::STREAM, stream);
+  auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
   if (result == CUDA_SUCCESS && entry != nullptr) raise(entry->knownDone, sequence);
   return result;
 }
@@ -70,12 +70,12 @@ CUresult synchronizeStream(Thread& thread, uint64_t stream) {
 namespace {
 
 // Whether that record of the event has happened.
-CUresult queryRecord(Thread& thread, const ObjectEntry& event, EventRecord::Value wanted) {
+CUresult queryRecord(Thread& thread, const EventState& event, EventRecord::Value wanted) {
   Session& session = thread.session;
   // The GPU writes the completion word after all work before the event: its stream has passed that point.
   if (session.segment.completionWord(wanted.completion).done.load(std::memory_order_acquire) >= wanted.sequence) {
     // Another thread may be recording the event in another stream.
-    ObjectEntry* stream = session.handles.find(api::Kind::STREAM, event.stream.load(std::memory_order_relaxed));
+    auto* stream = session.handles.find<api::Kind::STREAM>(event.stream.load(std::memory_order_relaxed));
     if (stream != nullptr && stream->depth.completion.find() == wanted.completion) raise(stream->knownDone, wanted.sequence);
     return CUDA_SUCCESS;
   }
@@ -86,11 +86,11 @@ CUresult queryRecord(Thread& thread, const ObjectEntry& event, EventRecord::Valu
 
 }  // namespace
 
-CUresult queryEvent(Thread& thread, const ObjectEntry& event) {
+CUresult queryEvent(Thread& thread, const EventState& event) {
   return queryRecord(thread, event, event.record.get());
 }
 
-CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event) {
+CUresult synchronizeEvent(Thread& thread, const EventState& event) {
   Backoff backoff;
   CUresult state;
   EventRecord::Value wanted = event.record.get();

@@ -22,8 +22,8 @@ inline CUresult finishLaunch(Thread& thread, uint64_t stream, CUresult result) {
 // Whether the client knows, without asking, that nothing is outstanding in a stream (a resolved handle).
 bool isKnownIdle(Thread& thread, uint64_t stream);
 // Until the event's last record has happened. `event` is the entry of a live handle.
-CUresult synchronizeEvent(Thread& thread, const ObjectEntry& event);
+CUresult synchronizeEvent(Thread& thread, const EventState& event);
 // CUDA_ERROR_NOT_READY if it has not.
-CUresult queryEvent(Thread& thread, const ObjectEntry& event);
+CUresult queryEvent(Thread& thread, const EventState& event);
 
 }  // namespace vgpu::client

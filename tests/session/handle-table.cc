@@ -11,11 +11,11 @@ using namespace vgpu::client;
 TEST_CASE("a handle is found while it lives, by its own kind only") {
   HandleTable table;
   uint64_t stream = table.create(api::Kind::STREAM, 2);
-  CHECK(table.find(api::Kind::STREAM, stream) != nullptr);
-  CHECK(table.find(api::Kind::EVENT, stream) == nullptr);
+  CHECK(table.find<api::Kind::STREAM>(stream) != nullptr);
+  CHECK(table.find<api::Kind::EVENT>(stream) == nullptr);
   CHECK(handleDevice(stream) == 2);
   table.destroy(stream);
-  CHECK(table.find(api::Kind::STREAM, stream) == nullptr);
+  CHECK(table.find<api::Kind::STREAM>(stream) == nullptr);
 }
 
 TEST_CASE("a destroyed handle's value does not come back with its place") {
@@ -32,15 +32,38 @@ TEST_CASE("numbers that are no handles are not found") {
   HandleTable table;
   table.create(api::Kind::STREAM, 0);
   for (uint64_t number : {0ull, 1ull, 2ull, ~0ull, 0x5600000000ull, 0xffffffffull})
-    CHECK(table.find(api::Kind::STREAM, number) == nullptr);
+    CHECK(table.find<api::Kind::STREAM>(number) == nullptr);
 }
 
 TEST_CASE("an object is nobody's before it is published") {
   HandleTable table;
-  uint64_t handle = table.reserve(api::Kind::FUNCTION, 0);
-  CHECK(table.live(api::Kind::FUNCTION, 0).empty());
-  table.publish(handle, 0, [](ObjectEntry& entry) { entry.flags = 5; });
-  CHECK(table.find(api::Kind::FUNCTION, handle)->flags == 5);
+  uint64_t handle = table.reserve(api::Kind::EVENT, 0);
+  CHECK(table.live(api::Kind::EVENT, 0).empty());
+  table.publish<api::Kind::EVENT>(handle, 0, [](EventState& event) { event.flags = 5; });
+  CHECK(table.find<api::Kind::EVENT>(handle)->flags == 5);
+}
+
+TEST_CASE("an object finds nothing of the one that had its place before") {
+  HandleTable table;
+  uint64_t first = table.create(api::Kind::STREAM, 0);
+  table.find<api::Kind::STREAM>(first)->lastWork = 7;
+  table.destroy(first);
+  uint64_t next = 0;
+  do {
+    next = table.create(api::Kind::STREAM, 0);
+    CHECK(table.find<api::Kind::STREAM>(next)->lastWork == 0);
+  } while (handleIndex(next) != handleIndex(first));
+  CHECK(table.find<api::Kind::STREAM>(first) == nullptr);
+}
+
+TEST_CASE("each kind has places of its own") {
+  HandleTable table;
+  uint64_t stream = table.create(api::Kind::STREAM, 0), event = table.create(api::Kind::EVENT, 0);
+  CHECK(handleIndex(stream) == handleIndex(event));
+  CHECK(table.destroy(stream));
+  CHECK(table.isLive(api::Kind::EVENT, event));
+  CHECK_FALSE(table.isLive(api::Kind::STREAM, event));
+  CHECK(table.live(api::Kind::STREAM, 0).empty());
 }
 
 TEST_CASE("threads make and drop handles at once") {
@@ -52,7 +75,7 @@ TEST_CASE("threads make and drop handles at once") {
       for (int i = 0; i < 3'000; ++i) {
         mine.push_back(table.create(api::Kind::EVENT, 0));
         if (mine.size() > 10) {
-          CHECK(table.find(api::Kind::EVENT, mine.front()) != nullptr);
+          CHECK(table.find<api::Kind::EVENT>(mine.front()) != nullptr);
           table.destroy(mine.front());
           mine.erase(mine.begin());
         }

@@ -37,9 +37,9 @@ struct Checked {
 
 // What CUDA refuses at once of an array's end.
 CUresult checkArray(Session& session, const CopyEnd& end, const BoxSize& size, Checked& checked) {
-  ObjectEntry* entry = session.handles.find(api::Kind::ARRAY, end.place.number());
+  auto* entry = session.handles.find<api::Kind::ARRAY>(end.place.number());
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const ArrayLayout& array = *entry->array;
+  const ArrayLayout& array = *entry->layout;
   auto fits = [](uint64_t at, uint64_t count, uint64_t all) { return at <= all && count <= all - at; };
   checked.unit = array.elementBytes;
   bool inside = fits(end.x, size.width, array.rowBytes()) && fits(end.row, size.height, array.rows()) &&

@@ -139,7 +139,7 @@ bool StreamPools::isPast(const Freed& freed) const {
 void StreamPools::dropLines(const HandleTable& handles) {
   std::erase_if(marksByStream, [&](auto& entry) {
     auto [device, stream] = entry.first;
-    if (stream == 0 || handles.find(api::Kind::STREAM, stream) != nullptr) return false;
+    if (stream == 0 || handles.find<api::Kind::STREAM>(stream) != nullptr) return false;
     for (auto& [address, freed] : pendingFrees)
       if (freed.device == device && freed.stream == stream) return false;
     completions.give(entry.second.completion, device, entry.second.lastSequence);

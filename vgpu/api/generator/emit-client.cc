@@ -81,7 +81,7 @@ class ClientHalf {
     for (auto& clause : row.find("remember"))
       for (size_t i = 1; i < clause.size(); ++i)
         if (clause[i] != "as" && clause[i - 1] != "as")
-          remembers += fmt::format("    thread.session.handles.find({}, {}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
+          remembers += fmt::format("    thread.session.handles.find<{}>({}Made.get())->{} = {};\n", kindOf(field.kind), p.name,
                                    i + 2 < clause.size() && clause[i + 1] == "as" ? clause[i + 2] : clause[i], clause[i]);
     sets += fmt::format("    frame->set{}({}Made.get());\n", field.accessor, p.name);
     returns += fmt::format("    *{0} = fromWire<{1}>({0}Made.keep());\n", p.name, p.pointee());
@@ -98,7 +98,7 @@ class ClientHalf {
         kindOf(kind.name), nullable);
     if (uses(p.name + ".") || isNamed("cached", p.name))
       checks +=
-          fmt::format("    ObjectEntry* {0}Entry = thread.session.handles.find({1}, {0}Handle);\n", p.name, kindOf(kind.name)) +
+          fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
           (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
     sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
@@ -206,7 +206,7 @@ class ClientHalf {
     auto& result = row.results.fields.front();
     KJ_REQUIRE(row.results.fields.size() == 1, "a reply that is remembered is one number", row.symbol.c_str());
     return fmt::format(
-        "    KnownReplies& replies = {}Entry->function->replies;\n"
+        "    KnownReplies& replies = {}Entry->replies();\n"
         "    const KnownReplies::Question question{{api::Method::{}, {{{}}}}};\n"
         "    if (auto known = replies.find(question)) return answer({}, *known), CUDA_SUCCESS;\n"
         "    uint64_t generation = replies.generation();\n",

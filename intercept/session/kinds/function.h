@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "intercept/session/kinds/head.h"
+#include "intercept/session/known-replies.h"
+
+namespace vgpu::client {
+
+struct FunctionLayout {
+  explicit FunctionLayout(const std::atomic<uint64_t>& deviceChanges) : replies(deviceChanges) {}
+
+  struct Parameter {
+    uint32_t offset, bytes;
+  };
+  uint64_t module = 0;
+  std::string name;
+  std::vector<Parameter> parameters;
+  uint32_t parameterBytes = 0;
+  uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
+  std::atomic<uint32_t> maxDynamicSharedBytes{0};
+  KnownReplies replies;  // to queries about the function
+};
+
+struct FunctionState : ObjectHead {
+  std::unique_ptr<FunctionLayout> layout;  // of a live one never null
+
+  KnownReplies& replies() const { return layout->replies; }
+  void reset() { layout.reset(); }
+};
+
+}  // namespace vgpu::client
