@@ -17,6 +17,7 @@ void Blobs::give(uint64_t bytes) {
 }
 
 CUresult Blobs::reserve(uint64_t number, Blob::Origin origin, uint64_t bytes) {
+  std::lock_guard lock(mutex);
   if (bytes == 0 || blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > limits.eachBytes || !take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto blob = Blob::reserve(origin, bytes);
@@ -29,6 +30,7 @@ CUresult Blobs::reserve(uint64_t number, Blob::Origin origin, uint64_t bytes) {
 }
 
 CUresult Blobs::add(uint64_t number, std::shared_ptr<const StoredImage> image) {
+  std::lock_guard lock(mutex);
   if (blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
   if (!take(0)) return CUDA_ERROR_OUT_OF_MEMORY;
   blobs.emplace(number, Blob(std::move(image)));
@@ -36,6 +38,7 @@ CUresult Blobs::add(uint64_t number, std::shared_ptr<const StoredImage> image) {
 }
 
 void Blobs::drop(uint64_t number) {
+  std::lock_guard lock(mutex);
   auto found = blobs.find(number);
   if (found == blobs.end()) return;
   give(found->second.isOwn() ? found->second.bytes().size() : 0);
@@ -43,11 +46,13 @@ void Blobs::drop(uint64_t number) {
 }
 
 Blob* Blobs::find(uint64_t number) {
+  std::lock_guard lock(mutex);
   auto found = blobs.find(number);
   return found == blobs.end() ? nullptr : &found->second;
 }
 
 const Blob* Blobs::find(uint64_t number) const {
+  std::lock_guard lock(mutex);
   auto found = blobs.find(number);
   return found == blobs.end() ? nullptr : &found->second;
 }

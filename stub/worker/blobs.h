@@ -1,13 +1,16 @@
 // The images of one GPU's modules, by the numbers that the program gives them, within limits of the session: what a program sends
 // is the memory of its worker.
 //
-// The thread's of that GPU; what all GPUs have together is counted in `BlobUsage`. A suspend keeps those that modules were made
+// Of one GPU: its thread's, and that of its slow calls, which find and drop images too; `mutex`, a leaf, guards the table. What is
+// found stays until it is dropped, and one that a slow call reads is dropped behind it (SlowCalls::afterAll). What all GPUs have
+// together is counted in `BlobUsage`. A suspend keeps those that modules were made
 // of.
 #pragma once
 
 #include <cuda.h>
 
 #include <atomic>
+#include <mutex>
 #include <unordered_map>
 
 #include "stub/worker/blob.h"
@@ -47,6 +50,7 @@ class Blobs {
 
   BlobUsage& usage;
   BlobLimits limits;
+  mutable std::mutex mutex;
   std::unordered_map<uint64_t, Blob> blobs;
 };
 

@@ -28,7 +28,8 @@ Execution::Execution(SessionState& session, unsigned device)
       moduleGroups(*this),
       textures(driver),
       eventTimes(driver),
-      blobs(session.blobUsage) {}
+      blobs(session.blobUsage),
+      slow([this] { gpu.select(); }) {}
 
 void Execution::start() {
   gpu.leases.reserveArena();
@@ -47,6 +48,23 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   return dispatch(*this, method, words, reply);
 } catch (const BadHandle& bad) {
   return codeOf(bad);
+}
+
+CUresult Execution::end(const SlowCall& call, CUresult result, Reply& reply) try {
+  return call.end(result, reply);
+} catch (const BadHandle& bad) {
+  return codeOf(bad);
+}
+
+CUresult Execution::afterSlowCalls(std::function<CUresult()> work) {
+  if (slow.isEmpty())
+    if (std::unique_lock free(session.moduleLoading, std::try_to_lock); free) return work();
+  auto locked = [this, work = std::move(work)] {
+    std::lock_guard lock(session.moduleLoading);
+    return work();
+  };
+  slow.add(locked, [this](CUresult result) { session.noteDeferred(device(), result); });
+  return CUDA_SUCCESS;
 }
 
 CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {

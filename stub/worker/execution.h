@@ -24,6 +24,7 @@
 #include "stub/worker/kinds/texture-handles.h"
 #include "stub/worker/reply.h"
 #include "stub/worker/session-state.h"
+#include "stub/worker/slow-calls.h"
 #include "vgpu/api/effects.h"
 #include "vgpu/api/handle.h"
 #include "vgpu/api/wire-value.h"
@@ -58,12 +59,17 @@ class Execution {
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
 
+  SlowCalls slow;  // last: its thread uses all of the above
+
   unsigned device() const { return gpu.device; }
 
   // Executes one message, `words`, as the frame of `slot` at `position`. CUDA's answer; what the client may not do, as with a bad
   // handle, is a reply too. Throws kj::Exception on a message that is none, which no honest program sends. Driver calls that only
   // this session can break.
   CUresult execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot, Reply& reply);
+
+  // Runs the end of a call that has been put off, as execute() runs a handler.
+  CUresult end(const SlowCall& call, CUresult result, Reply& reply);
 
   // Lets go of everything on this GPU, whose context a fault has ended.
   void end();
@@ -73,6 +79,10 @@ class Execution {
   // Runs `destroy` once all work that the GPU has been given is done: at once, if that is known. CUDA's answer, as far as it is
   // known by then.
   CUresult afterAllWork(std::function<CUresult()> destroy);
+
+  // Runs `work`, which is quick but comes behind the slow calls that are under way and needs `moduleLoading`: at once if there are
+  // none. CUDA's answer, as far as it is known by then.
+  CUresult afterSlowCalls(std::function<CUresult()> work);
 
   // Has the driver write what kernels of this GPU have printed by now, and takes it over.
   void collectOutput();

@@ -53,7 +53,9 @@ CUresult blobWrite(Execution& on, const api::FrameReader<api::Cuda::BlobWritePar
 }
 
 CUresult blobDrop(Execution& on, const api::FrameReader<api::Cuda::BlobDropParams>& p, Reply&) {
-  if (!on.moduleGroups.keepsImage(p.getBlob())) on.blobs.drop(p.getBlob());
+  on.slow.afterAll([&on, blob = p.getBlob()] {
+    if (!on.moduleGroups.keepsImage(blob)) on.blobs.drop(blob);
+  });
   return CUDA_SUCCESS;
 }
 

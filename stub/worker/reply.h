@@ -3,13 +3,27 @@
 
 #include <capnp/common.h>
 
+#include <cuda.h>
+
+#include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "vgpu/api/flat-frame.h"
 #include "vgpu/wire/segment.h"
 
 namespace vgpu::stub {
+
+class Reply;
+
+// The rest of a call that is slow by nature (slow-calls.h): `work` on the helper thread, then `end` on the GPU's, which is told the
+// work's result and gives the reply. Neither may look at the frame.
+struct SlowCall {
+  std::function<CUresult()> work;
+  std::function<CUresult(CUresult, Reply&)> end;
+};
 
 class Reply {
  public:
@@ -22,6 +36,11 @@ class Reply {
   void leaveToGpu() { byGpu = true; }
 
   bool isLeftToGpu() const { return byGpu; }
+
+  // The frame is executed later, by these; the handler returns success, and has not begun the results.
+  void putOff(SlowCall call) { slow = std::move(call); }
+  std::optional<SlowCall> takeSlowCall() { return std::exchange(slow, std::nullopt); }
+
   // The message, valid until reset(); empty if no results were begun. Throws kj::Exception if it is larger than maxReplyBytes.
   std::span<const capnp::word> words();
   void reset();
@@ -29,6 +48,7 @@ class Reply {
  private:
   std::vector<capnp::word> message;  // keeps its memory over reset()
   bool byGpu = false;
+  std::optional<SlowCall> slow;
 };
 
 }  // namespace vgpu::stub

@@ -21,6 +21,21 @@ namespace {
 // processor time after it.
 constexpr uint64_t idleSpin = 2'000'000;  // nanoseconds
 
+// Frames that others' slow calls could be about, whoever waits for their reply: the end of all that the GPU has; and calls of a
+// library, which may load modules, as some slow calls do (kinds/module-groups.h).
+bool comesBehindSlowCalls(api::Method method) {
+  switch (method) {
+    case api::Method::contextReset:
+    case api::Method::libraryCreate:
+    case api::Method::libraryCall:
+    case api::Method::libraryAsk:
+    case api::Method::libraryPost:
+    case api::Method::librarySet:
+    case api::Method::libraryDestroy: return true;
+    default: return false;
+  }
+}
+
 // Tells the caller's thread that its frame is complete. The order matters: result and answer before `done` (release).
 void complete(Execution& on, const Frame& frame, CUresult result, std::span<const capnp::word> reply) {
   Slot& slot = on.shared().slot(frame.slot);
@@ -43,7 +58,11 @@ void complete(Execution& on, const Frame& frame, CUresult result, std::span<cons
 RingConsumer::RingConsumer(Execution& on)
     : on(on),
       reader(on.shared(), on.gpu.executed.load(), on.device()),
-      folding(on, reader, [this](const Frame& frame) { run(frame); }) {}
+      folding(on, reader, [this](const Frame& frame) { run(frame); }) {
+  on.slow.setWake([this] { wake(); });
+}
+
+RingConsumer::~RingConsumer() { on.slow.setWake(nullptr); }
 
 void RingConsumer::consume(const std::atomic<bool>& stop) {
   Backoff backoff(idleSpin);
@@ -54,6 +73,7 @@ void RingConsumer::consume(const std::atomic<bool>& stop) {
 // Executes one frame, or several at once; false if there is none to execute.
 bool RingConsumer::step(Backoff& backoff, const std::atomic<bool>& stop) {
   if (!on.gpu.later.isEmpty()) [[unlikely]] on.gpu.later.poll(on.gpu.progress);
+  if (!on.slow.isEmpty()) [[unlikely]] on.slow.poll();
   if (!frame) frame = reader.next();
   if (!frame || mustWait()) {
     isBehind = false;
@@ -78,26 +98,41 @@ void RingConsumer::issue(const std::atomic<bool>& stop) {
   }
   frame.reset();
   reader.release(end);
-  on.gpu.executed.store(end, std::memory_order_release);
+  on.gpu.executed.store(end);  // seq_cst: must not sink below the load of `awaiting`
+  if (on.session.awaiting.load() != 0) [[unlikely]] on.session.wakeThreads();
 }
 
-// Whether frames of another ring must be executed first. Of a ring that has no thread none ever are: that program waits for
-// itself.
+// Whether frames of another ring must be executed first, or the slow calls that are under way. Of a ring that has no thread none
+// ever are: that program waits for itself.
 bool RingConsumer::mustWait() const {
+  if (!on.slow.isEmpty() && comesBehindSlowCalls(frame->method)) [[unlikely]] return true;
   if (frame->method != api::Method::awaitRing) [[likely]] return false;
   api::FrameReader<api::Cuda::AwaitRingParams> params(frame->words);
   if (params.getDevice() >= on.session.deviceCount() || params.getDevice() == on.device()) return false;
-  return on.session.of(params.getDevice()).gpu.executed.load(std::memory_order_acquire) < params.getPosition();
+  return on.session.of(params.getDevice()).gpu.executed.load() < params.getPosition();
 }
 
 void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
   uint64_t nanoseconds = backoff.sleepNanoseconds();
-  if (frame) {  // nothing wakes us when another ring has come far enough
-    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+  if (!on.gpu.later.isEmpty()) {
+    nanoseconds = std::min<uint64_t>(nanoseconds, 1'000'000);
   } else {
-    reader.sleep(!on.gpu.later.isEmpty() ? nanoseconds : isBusy ? 1'000'000 : 1'000'000'000, stop);
+    nanoseconds = isBusy ? 1'000'000 : 1'000'000'000;
+  }
+  if (frame) {
+    awaitOthers(nanoseconds, stop);
+  } else {
+    reader.sleep(nanoseconds, stop);
   }
   if (isBusy) watch();
+}
+
+// Sleeps until a frame of another ring has been executed, or a slow call is done.
+void RingConsumer::awaitOthers(uint64_t nanoseconds, const std::atomic<bool>& stop) {
+  const uint32_t bell = reader.bell();
+  on.session.awaiting.fetch_add(1);  // seq_cst, as its load: see issue()
+  if (!stop.load() && mustWait()) reader.awaitBell(bell, nanoseconds);
+  on.session.awaiting.fetch_sub(1);
 }
 
 void RingConsumer::run(const Frame& executed, bool isAgain) {
@@ -105,6 +140,23 @@ void RingConsumer::run(const Frame& executed, bool isAgain) {
   auto& info = api::infoOf(executed.method);
   if (info.replay == api::Replay::BUILD && !on.gpu.folded.isEmpty()) forgetNamed(executed);
   CUresult result = on.execute(executed.method, executed.words, executed.position, executed.slot, reply);
+  if (auto call = reply.takeSlowCall()) return putOff(executed, std::move(*call), isAgain);
+  settle(executed, result, isAgain);
+}
+
+// What follows in the ring is executed meanwhile: nobody knows of what this frame makes before it has its reply.
+void RingConsumer::putOff(const Frame& frame, SlowCall call, bool isAgain) {
+  auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
+  auto work = call.work;
+  on.slow.add(work, [this, late = frame, words, call = std::move(call), isAgain](CUresult result) mutable {
+    late.words = words->asPtr();
+    reply.reset();
+    settle(late, on.end(call, result, reply), isAgain);
+  });
+}
+
+void RingConsumer::settle(const Frame& executed, CUresult result, bool isAgain) {
+  auto& info = api::infoOf(executed.method);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !isAgain && runAgain(executed)) return;
   if (isSticky(result)) on.session.noteFault(result);
   if (!info.noWork) isBusy = true;

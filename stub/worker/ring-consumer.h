@@ -20,6 +20,9 @@ class RingConsumer {
  public:
   // Begins where the GPU's executed frames end.
   explicit RingConsumer(Execution& on);
+  ~RingConsumer();
+  RingConsumer(const RingConsumer&) = delete;
+  RingConsumer& operator=(const RingConsumer&) = delete;
 
   // Executes frames until `stop`, between two of them. In the GPU's context. Throws kj::Exception on what an honest program never
   // sends.
@@ -30,9 +33,12 @@ class RingConsumer {
  private:
   bool step(Backoff& backoff, const std::atomic<bool>& stop);
   bool mustWait() const;
+  void awaitOthers(uint64_t nanoseconds, const std::atomic<bool>& stop);
   void rest(Backoff& backoff, const std::atomic<bool>& stop);
   void issue(const std::atomic<bool>& stop);
   void run(const Frame& frame, bool isAgain = false);
+  void putOff(const Frame& frame, SlowCall call, bool isAgain);
+  void settle(const Frame& frame, CUresult result, bool isAgain);
   void forgetNamed(const Frame& frame);
   bool runAgain(const Frame& frame);
   void watch();

@@ -63,7 +63,10 @@ bool SessionState::isEnded(unsigned device) const { return of(device).gpu.isEnde
 CUresult SessionState::execute(api::Method method, unsigned device, kj::ArrayPtr<const capnp::word> words, uint64_t position,
                                uint32_t slot, Reply& reply) {
   if (device >= deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
-  return select(device).execute(method, words, position, slot, reply);
+  Execution& on = select(device);
+  CUresult result = on.execute(method, words, position, slot, reply);
+  if (auto call = reply.takeSlowCall()) return on.end(*call, call->work(), reply);
+  return result;
 }
 
 void SessionState::attach(MemoryFile segmentFileIn, MemoryFile hostArenaFile) {
@@ -133,12 +136,16 @@ void SessionState::dropGraphs() {
   for (unsigned device = 0; device < deviceCount(); ++device) select(device).gpu.folded.dropAll();
 }
 
+bool SessionState::finishSlowCalls(std::chrono::milliseconds limit) {
+  return std::ranges::all_of(executions, [&](auto& on) { return on->slow.isEmpty() || select(on->device()).slow.finish(limit); });
+}
+
 bool SessionState::continueLater() {
   bool isEmpty = true;
   for (unsigned device = 0; device < deviceCount(); ++device) {
     Gpu& gpu = select(device).gpu;
     gpu.later.poll(gpu.progress);
-    isEmpty &= gpu.later.isEmpty();
+    isEmpty &= gpu.later.isEmpty() && of(device).slow.isEmpty();
   }
   return isEmpty;
 }

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,12 +61,18 @@ class SessionState {
   // Such a process serves no other session (Worker::recycle).
   std::atomic<const char*> residue{nullptr};
 
-  // Held while a GPU's thread loads or unloads modules with variables: where the driver puts them must not depend on what another
-  // GPU's thread loads meanwhile (kinds/module-groups.h). Before any other mutex.
+  // Held while modules with variables are loaded or unloaded for a GPU: where the driver puts them must not depend on what is loaded
+  // for another GPU meanwhile (kinds/module-groups.h). Before any other mutex. Whoever holds it may compile for long, so a GPU's
+  // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a library's first call.
   std::mutex moduleLoading;
 
   // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.
   std::function<void(unsigned device)> startThread;
+
+  // How many of the GPUs' threads sleep until another ring has come far enough. Whoever executes a frame wakes them: any thread;
+  // set by the worker.
+  std::atomic<unsigned> awaiting{0};
+  std::function<void()> wakeThreads;
 
   unsigned deviceCount() const { return static_cast<unsigned>(executions.size()); }
   // Of one of them. Throws BadHandle if there is no such device.
@@ -110,9 +117,11 @@ class SessionState {
   // that throws comes out here.
   using Waiting = std::function<void(const std::string& kernel)>;
   CUresult awaitIdle(const Waiting& waiting);
+  // Waits for the slow calls of all devices, for each so long at most. False if some are left.
+  bool finishSlowCalls(std::chrono::milliseconds limit);
   // Ends the graphs into which launches have been folded, of all devices. They are made again when they are needed.
   void dropGraphs();
-  // Runs the continuations of all devices whose marks have passed. False if some are left.
+  // Runs the continuations of all devices whose marks have passed. False if some are left, or have added slow calls.
   bool continueLater();
 
   // Destroys all that the session has made, while the GPUs are idle. Throws kj::Exception if the driver refuses.

@@ -55,6 +55,7 @@ struct Worker::Impl {
   void closeRings();
   void runTask(const std::function<void()>& task);
   void stop();
+  void wakeConsumers();
 };
 
 // The first GPU's thread: executes its calls, or, while no calls are executed, tasks.
@@ -111,6 +112,10 @@ void Worker::Impl::consume(unsigned device, std::unique_lock<std::mutex>& lock) 
 void Worker::Impl::begin() {
   session = makeSession();
   session->startThread = [this](unsigned device) { openRing(device); };
+  session->wakeThreads = [this] {
+    std::lock_guard lock(mutex);
+    wakeConsumers();
+  };
 }
 
 void Worker::Impl::recycle() {
@@ -152,6 +157,11 @@ void Worker::Impl::stop() {
   running = false;
   stopRequested = true;
   changed.notify_all();
+  wakeConsumers();
+}
+
+// Under the lock.
+void Worker::Impl::wakeConsumers() {
   for (auto& consumer : consumers)
     if (consumer) consumer->wake();
 }
@@ -234,6 +244,8 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
     // What continues now may give the GPU work again.
     bool more;
     do {
+      while (!on.finishSlowCalls(std::chrono::milliseconds(100)))
+        if (waiting) waiting("");
       CUresult result = on.awaitIdle(waiting);
       if (result != CUDA_SUCCESS) on.noteFault(result);
       on.dropGraphs();

@@ -161,7 +161,7 @@ TestSession::TestSession()
   std::filesystem::create_directory(scratch.path + "/list");
 }
 
-std::string TestSession::inWorker(const Body& body, const std::string& settings) {
+std::string TestSession::inWorker(const Body& body, const std::string& settings, const Adapt& adapt) {
   int pipes[2];
   KJ_SYSCALL(pipe(pipes));
   fflush(stdout);
@@ -170,6 +170,7 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings)
     setenv("VGPU_EMULATED", settings.c_str(), 1);
     auto caught = kj::runCatchingExceptions([&] {
       static stub::Driver driver = stub::Driver::load(VGPU_EMULATOR);
+      if (adapt) adapt(driver);
       auto store = openStore(imageStore);
       stub::Worker worker(driver, {store ? &*store : nullptr, new (counters) ImageCounters{}});
       worker.attach(share(segmentFile), share(arenaFile));

@@ -26,8 +26,10 @@ class TestSession {
 
   // Runs `body` with a worker that has this session's memory, in a child process. What the exception said that ended
   // it; empty where none did. `settings` are VGPU_EMULATED's.
+  // `adapt` may replace functions of the worker's driver.
   using Body = std::function<void(stub::Worker&)>;
-  std::string inWorker(const Body& body, const std::string& settings = "");
+  using Adapt = std::function<void(stub::Driver&)>;
+  std::string inWorker(const Body& body, const std::string& settings = "", const Adapt& adapt = nullptr);
 
   // Posts a frame; the list takes it where it builds an object. Its position.
   uint64_t post(RecordedFrame frame);

@@ -116,6 +116,8 @@ void RingReader::sleep(uint64_t nanoseconds, const std::atomic<bool>& stop) {
   header.consumerSleeping.store(0);
 }
 
+void RingReader::awaitBell(uint32_t bell, uint64_t nanoseconds) { futexWait(header.doorbell, bell, nanoseconds); }
+
 void RingReader::wake() {
   header.doorbell.fetch_add(1);
   futexWake(header.doorbell, INT_MAX);

@@ -109,6 +109,10 @@ class RingReader {
   // millisecond at most: that frame may come without a wake-up. Not at all if `stop`, which is set before wake() is called.
   void sleep(uint64_t nanoseconds, const std::atomic<bool>& stop);
   void wake();
+  // Whoever waits for something else than a frame reads bell(), looks at what it waits for, and then sleeps until a wake() since, or
+  // for so long at most.
+  uint32_t bell() const { return header.doorbell.load(); }
+  void awaitBell(uint32_t bell, uint64_t nanoseconds);
 
   uint64_t position() const { return tail; }
 

@@ -16,7 +16,7 @@
 // A program that unloads nothing, or everything, pays for none of this with memory; what stays loaded at the worst are modules
 // that were loaded between two that live.
 //
-// Of one GPU, used by its thread. A snapshot keeps the groups, with the images of modules that are no more the program's.
+// Of one GPU, used by its slow calls and by what comes behind them (slow-calls.h). A snapshot keeps the groups, with the images of modules that are no more the program's.
 #pragma once
 
 #include <cuda.h>
@@ -45,7 +45,7 @@ class ModuleGroups {
   // Loads a module with variables by `call`, in the place that is its turn. CUDA's answer.
   using Call = std::function<CUresult(CUmodule& real)>;
   CUresult load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real);
-  // The program has unloaded it: false if it is of no group. endGroups() is to be called when the device has done its work.
+  // The program has unloaded it, and the device has done its work: false if it is of no group. endGroups() is to be called then.
   bool unload(uint64_t module);
   // Unloads the groups of which nothing lives. CUDA's answer.
   CUresult endGroups();

@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "cuda-handlers.h"
@@ -31,8 +32,7 @@ void keepImage(Execution& on, Blob& blob) {
 }
 
 // One without variables can be anywhere. `log` is what the JIT says.
-CUresult loadReal(Execution& on, const Blob& blob, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, std::string& log,
-                  CUmodule& module) {
+CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, const Blob& blob, std::string& log, CUmodule& module) {
   log.assign(maxLogBytes, 0);
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
@@ -43,39 +43,54 @@ CUresult loadReal(Execution& on, const Blob& blob, const api::FrameReader<api::C
   bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
   if (!hasVariables) return call(module);
   std::lock_guard lock(on.session.moduleLoading);
-  return on.moduleGroups.load(p.getModule(), p.getBlob(), call, module);
+  return on.moduleGroups.load(handle, number, call, module);
 }
+
+// A module on its way. The image stays while it is loaded: it is dropped behind the slow calls that are under way.
+struct Loading {
+  const uint64_t handle, number;  // of the image
+  Blob& blob;
+  CUmodule real = nullptr;
+  std::string log;
+
+  CUresult load(Execution& on) {
+    log = blob.facts().problem;
+    if (!log.empty()) return CUDA_ERROR_INVALID_IMAGE;
+    real = on.moduleGroups.claim(handle, number);
+    if (real != nullptr) return CUDA_SUCCESS;
+    CUresult result = loadReal(on, handle, number, blob, log, real);
+    if (result == CUDA_SUCCESS) keepImage(on, blob);
+    return result;
+  }
+
+  CUresult note(Execution& on, CUresult loaded, Reply& reply) {
+    auto results = reply.init<api::Cuda::ModuleLoadResults>();
+    results.setLog(log.c_str());
+    if (loaded != CUDA_SUCCESS) return loaded;
+    on.handles.add(api::Kind::MODULE, handle, toWire(real));
+    on.modules.blobs[handle] = number;
+    auto& facts = blob.facts();
+    bool prints = facts.prints || !facts.unknown.empty();  // to wait for output that never comes costs time only
+    results.setPrints(prints);
+    if (prints) on.session.prints.store(true, std::memory_order_relaxed);
+    if (facts.usesHeap || !facts.unknown.empty())
+      on.session.residue = "its kernels may have taken memory from the device's heap";
+    return CUDA_SUCCESS;
+  }
+};
 
 }  // namespace
 
 CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Reply& reply) {
-  auto results = reply.init<api::Cuda::ModuleLoadResults>();
-  Blob* found = on.blobs.find(p.getBlob());
-  if (found == nullptr || !found->isWhole()) {
-    results.setMissing(true);
-    return CUDA_ERROR_INVALID_IMAGE;
-  }
-  Blob& blob = *found;
-  if (auto& problem = blob.facts().problem; !problem.empty()) {
-    results.setLog(problem.c_str());
+  Blob* blob = on.blobs.find(p.getBlob());
+  if (blob == nullptr || !blob->isWhole()) {
+    reply.init<api::Cuda::ModuleLoadResults>().setMissing(true);
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (on.modules.blobs.contains(p.getModule())) throw BadHandle{api::Kind::MODULE, p.getModule()};
-  CUmodule module = on.moduleGroups.claim(p.getModule(), p.getBlob());
-  if (module == nullptr) {
-    std::string log;
-    CUresult result = loadReal(on, blob, p, log, module);
-    results.setLog(log.c_str());
-    if (result != CUDA_SUCCESS) return result;
-  }
-  on.handles.add(api::Kind::MODULE, p.getModule(), toWire(module));
-  on.modules.blobs[p.getModule()] = p.getBlob();
-  bool prints = blob.facts().prints || !blob.facts().unknown.empty();  // to wait for output that never comes costs time only
-  results.setPrints(prints);
-  if (prints) on.session.prints.store(true, std::memory_order_relaxed);
-  if (blob.facts().usesHeap || !blob.facts().unknown.empty())
-    on.session.residue = "its kernels may have taken memory from the device's heap";
-  keepImage(on, blob);
+  auto loading = std::make_shared<Loading>(Loading{.handle = p.getModule(), .number = p.getBlob(), .blob = *blob, .real = nullptr, .log = {}});
+  reply.putOff({[&on, loading] { return loading->load(on); },
+                [&on, loading](CUresult loaded, Reply& to) { return loading->note(on, loaded, to); }});
   return CUDA_SUCCESS;
 }
 
@@ -96,13 +111,10 @@ CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnl
     dropChildren(on.modules.variables, api::Kind::VARIABLE);
   }
   on.modules.blobs.erase(handle);
-  if (on.moduleGroups.unload(handle)) {
-    return on.afterAllWork([&on] {
-      std::lock_guard lock(on.session.moduleLoading);
-      return on.moduleGroups.endGroups();
-    });
-  }
-  return on.afterAllWork([&driver = on.driver, module] { return driver.cuModuleUnload(module); });  // it would wait
+  auto unload = [&on, handle, module] {
+    return on.moduleGroups.unload(handle) ? on.moduleGroups.endGroups() : on.driver.cuModuleUnload(module);
+  };
+  return on.afterAllWork([&on, unload] { return on.afterSlowCalls(unload); });  // the driver would wait for the work
 }
 
 CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionParams>& p, Reply& reply) {

@@ -1,0 +1,93 @@
+#include "stub/worker/slow-calls.h"
+
+#include <utility>
+
+namespace vgpu::stub {
+
+SlowCalls::~SlowCalls() {
+  {
+    std::lock_guard lock(mutex);
+    ending = true;
+  }
+  changed.notify_all();
+  if (thread.joinable()) thread.join();
+}
+
+void SlowCalls::add(Work work, End end) {
+  calls.push_back({std::move(work), std::move(end)});
+  if (calls.size() == 1) beginFirst();
+}
+
+void SlowCalls::afterAll(std::function<void()> rest) {
+  if (calls.empty()) return rest();
+  calls.push_back({nullptr, [rest = std::move(rest)](CUresult) { rest(); }});
+}
+
+void SlowCalls::beginFirst() {
+  if (calls.front().work == nullptr || std::exchange(started, true)) return;
+  std::lock_guard lock(mutex);
+  given = &calls.front().work;
+  changed.notify_all();
+  if (!thread.joinable()) thread = std::thread([this] { run(); });
+}
+
+void SlowCalls::poll() {
+  while (!calls.empty()) {
+    beginFirst();
+    CUresult ofWork = CUDA_SUCCESS;
+    if (started && !takeResult(ofWork)) return;
+    started = false;
+    // Taken out before it runs: it may add others.
+    Call ended = std::move(calls.front());
+    calls.pop_front();
+    ended.end(ofWork);
+  }
+}
+
+// False if the work is not done yet.
+bool SlowCalls::takeResult(CUresult& taken) {
+  std::lock_guard lock(mutex);
+  if (!std::exchange(done, false)) return false;
+  KJ_IF_MAYBE (exception, std::exchange(failure, nullptr)) kj::throwFatalException(kj::mv(*exception));
+  taken = result;
+  return true;
+}
+
+bool SlowCalls::finish(std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (poll(); !calls.empty(); poll()) {
+    std::unique_lock lock(mutex);
+    if (!changed.wait_until(lock, until, [&] { return done; })) return false;
+  }
+  return true;
+}
+
+void SlowCalls::setWake(std::function<void()> to) {
+  std::lock_guard lock(mutex);
+  wake = std::move(to);
+}
+
+// Our own failures come out where the GPU's thread takes the result.
+void SlowCalls::run() {
+  std::unique_lock lock(mutex);
+  bool begun = false;
+  for (;;) {
+    changed.wait(lock, [&] { return ending || given != nullptr; });
+    if (ending) return;
+    const Work& work = *std::exchange(given, nullptr);
+    lock.unlock();
+    CUresult ofWork = CUDA_SUCCESS;
+    auto caught = kj::runCatchingExceptions([&] {
+      if (!std::exchange(begun, true)) begin();
+      ofWork = work();
+    });
+    lock.lock();
+    result = ofWork;
+    failure = kj::mv(caught);
+    done = true;
+    changed.notify_all();
+    if (wake) wake();
+  }
+}
+
+}  // namespace vgpu::stub
