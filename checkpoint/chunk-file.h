@@ -1,17 +1,20 @@
-// Files of chunks: `bytes` and `blobs`. What is kept — ranges of memory, images — is cut into chunks of at most 2 MiB,
-// each with a header that says its form and the checksum of its bytes (docs/snapshot.md). Chunks of zeros take a header
-// only.
+// Chunks on their way between device memory and packs. What is kept — ranges of memory, images — is cut into chunks of at most
+// 2 MiB; the calling thread, which has the devices' contexts, copies them through a ring of pinned memory while several threads
+// digest, compress and write, or read, decompress and verify. So link, processors and disk work at the same time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "checkpoint/pipeline.h"
+#include "checkpoint/staging-ring.h"
+#include "checkpoint/transfers.h"
+#include "vgpu/snapshot/chunk-sink.h"
+#include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-reader.h"
-#include "vgpu/snapshot/snapshot-writer.h"
 
 namespace vgpu::checkpoint {
 
@@ -29,6 +32,9 @@ class ChunkPlan {
   };
   // The next one, in order; nothing behind the last.
   std::optional<Piece> next();
+  // How many there are in all, and of how many bytes.
+  size_t count() const;
+  uint64_t bytes() const;
 
  private:
   std::vector<uint64_t> sizes;
@@ -38,14 +44,42 @@ class ChunkPlan {
 
 using Piece = ChunkPlan::Piece;
 
-// Writes every piece of `plan` to `file`. `fill` is called in order on the calling thread.
-void writeChunks(Pipeline& pipeline, FileWriter& file, ChunkPlan plan,
-                 const std::function<void(const Piece&, std::byte* out)>& fill);
+ChunkPlan planOf(const std::vector<SavedBlob>& blobs);
 
-// Reads all of `file`, which must hold every piece of `plan` and no more. `take` is called in order on the calling
-// thread; `bytes` is nullptr for a piece of zeros. Throws kj::Exception that names the file, the chunk and the check;
-// the checksum of the whole file is the last one.
-void readChunks(Pipeline& pipeline, FileReader& file, ChunkPlan plan,
-                const std::function<void(const Piece&, const std::byte* bytes)>& take);
+// The device of whose copies the last ones are a piece's; nothing if its bytes are where they should be.
+using OnItsWay = std::optional<unsigned>;
+
+// Adds every piece of `plan` to `sink`. `fill` is called in order on the calling thread. `transfers`: for copies on their way; nullptr
+// if there never are any.
+void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, Transfers* transfers,
+                 const std::function<OnItsWay(const Piece&, std::byte* out)>& fill);
+// Waits until the disk has all that was written.
+void finishChunks(ChunkSink& sink);
+
+// What is in the packs of a snapshot.
+struct SavedChunks {
+  SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, std::span<const uint64_t> packs, const DigestKey& key)
+      : places(std::move(places)), packs(directory.openPacks(packs)), digester(key) {}
+  const std::vector<ChunkPlace> places;
+  const std::vector<PackReader> packs;
+  const Digester digester;
+};
+
+// Reads the chunks of `plan`, the first of which is number `first`. Threads begin to read at once, as far as the ring's slots go.
+class ChunkReading {
+ public:
+  ChunkReading(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan);
+  ~ChunkReading();
+  ChunkReading(const ChunkReading&) = delete;
+  ChunkReading& operator=(const ChunkReading&) = delete;
+
+  // Once. `take` is called in order on the calling thread; `bytes` is nullptr for a piece of zeros, and may be read until the copies
+  // that `take` has begun are done. Throws kj::Exception that names the file, the chunk and the check.
+  void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte* bytes)>& take);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 }  // namespace vgpu::checkpoint

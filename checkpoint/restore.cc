@@ -58,26 +58,39 @@ std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records, const Stat
   return images;
 }
 
-void loadBlobs(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const std::vector<SavedBlob>& blobs,
-               const std::set<uint64_t>& wanted, const Progress& progress) {
-  std::vector<uint64_t> sizes;
-  uint64_t total = 0;
+std::vector<ChunkPlace> loadChunks(const SnapshotReader& directory, const Manifest& manifest) {
+  auto bytes = directory.readWhole(chunksFile, manifest.files.at(chunksFile), maxChunkListBytes);
+  auto places = decoded(directory, chunksFile, [&] { return decodeChunks(bytes, manifest.packs); });
+  size_t expected = planOf(manifest.blobs).count() + planOf(manifest.state).count();
+  if (places.size() != expected)
+    directory.refuse(chunksFile, fmt::format("count: {} chunks are expected, {} are found", expected, places.size()));
+  return places;
+}
+
+// Takes no memory: the manifest alone may not make us take any, nor do zeros.
+void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const std::vector<SavedBlob>& blobs,
+                  const std::set<uint64_t>& wanted) {
+  auto refuse = [&](const std::string& check) { directory.refuse(manifestFile, "blobs: " + check); };
   for (auto& blob : blobs) {
-    sizes.push_back(blob.bytes);
-    total += blob.bytes;
-    if (!wanted.contains(blob.blob) || handleDevice(blob.blob) >= on.deviceCount()) file.refuse(fmt::format("no module is made of image {}", blob.blob));
-    // Takes memory with what is there, and none for zeros: the manifest alone may not make us take any.
+    if (!wanted.contains(blob.blob) || handleDevice(blob.blob) >= on.deviceCount())
+      refuse(fmt::format("no module is made of image {}", blob.blob));
     if (CUresult error = on.of(handleDevice(blob.blob)).blobs.reserve(blob.blob, stub::Blob::Origin::snapshot, blob.bytes))
-      file.refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob,
-                              stub::nameOf(on.driver, error)));
+      refuse(fmt::format("image {} is there twice or empty, or all are too large: {}", blob.blob, stub::nameOf(on.driver, error)));
   }
-  Phase phase(progress, "images", total);
-  readChunks(pipeline, file, ChunkPlan(sizes), [&](const Piece& piece, const std::byte* bytes) {
+}
+
+void loadBlobs(stub::SessionState& on, StagingRing& ring, const SavedChunks& saved, const std::vector<SavedBlob>& blobs,
+               const Progress& progress) {
+  auto plan = planOf(blobs);
+  Phase phase(progress, "images", plan.bytes());
+  ChunkReading reading(ring, saved, 0, plan);
+  reading.run(nullptr, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
     uint64_t blob = blobs[piece.item].blob;
     auto& image = *on.of(handleDevice(blob)).blobs.find(blob);
     if (bytes == nullptr) image.appendZeros(piece.bytes);
     else image.append({bytes, piece.bytes});
     phase.advance(piece.bytes);
+    return std::nullopt;
   });
 }
 
@@ -100,15 +113,16 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   requireKnownLibraryCalls(directory, manifest.libraryCalls);
   requireValid(directory, manifest);
   requireSameDevices(manifest.devices, devicesOf(on));
-  FileReader blobs = directory.open(blobsFile, manifest.files.at(blobsFile));
-  FileReader bytes = directory.open(bytesFile, manifest.files.at(bytesFile));
   auto records = loadRecords(directory, manifest);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   requireSamePlace(pending, on.shared());
 
-  Pipeline pipeline(&on.driver);
-  loadBlobs(on, pipeline, blobs, manifest.blobs, imagesOf(records, manifest.state), progress);
+  reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
+  SavedChunks saved(directory, loadChunks(directory, manifest), manifest.packs, manifest.digestKey);
+  StagingRing ring(&on.driver, packsHere());
+  loadBlobs(on, ring, saved, manifest.blobs, progress);
+  ChunkReading reading(ring, saved, planOf(manifest.blobs).count(), planOf(manifest.state));  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
@@ -118,7 +132,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   if (deviceBytes != manifest.deviceBytes)
     directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
   Phase memory(progress, "memory", deviceBytes);
-  restoreBytes(on, pipeline, bytes, manifest.state, [&](size_t count) { memory.advance(count); });
+  restoreBytes(on, ring, reading, manifest.state, [&](size_t count) { memory.advance(count); });
   setClocks(on, manifest);
   runStep(on, manifest.state, &stub::KindModule::restore);
   faultPoint("resume.bytes-restored");
@@ -127,8 +141,10 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   std::string printed(output.size(), 0);
   std::ranges::transform(output, printed.begin(), [](std::byte byte) { return std::to_integer<char>(byte); });
   on.output.load(std::move(printed));
-  Report report{.deviceBytes = deviceBytes, .objects = records.size(), .pendingCalls = pending.frameCount};
-  for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
+  Report report{.deviceBytes = deviceBytes,
+                .storedBytes = storedBytes(manifest),
+                .objects = records.size(),
+                .pendingCalls = pending.frameCount};
   return {report, std::move(pending)};
 }
 

@@ -61,23 +61,17 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   return manifest;
 }
 
-FileSum saveBlobs(const stub::SessionState& on, Pipeline& pipeline, SnapshotWriter& directory,
-                  const std::vector<SavedBlob>& blobs, const Progress& progress) {
-  std::vector<uint64_t> sizes;
-  uint64_t total = 0;
-  for (auto& blob : blobs) {
-    sizes.push_back(blob.bytes);
-    total += blob.bytes;
-  }
-  Phase phase(progress, "images", total);
-  FileWriter file = directory.create(blobsFile);
-  writeChunks(pipeline, file, ChunkPlan(std::move(sizes)), [&](const Piece& piece, std::byte* out) {
+void saveBlobs(const stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const std::vector<SavedBlob>& blobs,
+               const Progress& progress) {
+  auto plan = planOf(blobs);
+  Phase phase(progress, "images", plan.bytes());
+  writeChunks(ring, sink, plan, nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
     uint64_t blob = blobs[piece.item].blob;
     auto bytes = on.of(handleDevice(blob)).blobs.find(blob)->bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
+    return std::nullopt;
   });
-  return file.finish();
 }
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
@@ -90,26 +84,28 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   Manifest manifest = describe(on, identity, pending, records.size());
   addMethods(manifest.methods, records);
   addLibraryCalls(manifest.libraryCalls, records);
-  Pipeline pipeline(&on.driver);
+  manifest.digestKey = DigestKey::random();
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
-  manifest.files[blobsFile] = saveBlobs(on, pipeline, directory, manifest.blobs, progress);
+  ChunkSink sink(directory.openPacks(), manifest.digestKey);
+  StagingRing ring(&on.driver, sink.writers());
+  saveBlobs(on, ring, sink, manifest.blobs, progress);
   Phase phase(progress, "memory", manifest.deviceBytes);
-  FileWriter file = directory.create(bytesFile);
-  saveBytes(on, pipeline, file, manifest.state, [&](size_t bytes) {
+  saveBytes(on, ring, sink, manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });
-  manifest.files[bytesFile] = file.finish();
+  finishChunks(sink);
+  manifest.packs = sink.packs();
+  manifest.files[chunksFile] = directory.write(chunksFile, encodeChunks(sink.places()));
   manifest.files[pendingCallsFile] = directory.write(pendingCallsFile, encodePendingCalls(pending));
   manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(on.output.rest())));
   std::string text = encodeManifest(manifest);
   directory.publish(text);
 
   Report report{.deviceBytes = manifest.deviceBytes,
-                .storedBytes = text.size(),
+                .storedBytes = storedBytes(manifest) + text.size(),
                 .objects = records.size(),
                 .pendingCalls = pending.frameCount};
-  for (auto& [name, sum] : manifest.files) report.storedBytes += sum.bytes;
   return report;
 }
 

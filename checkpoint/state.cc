@@ -34,10 +34,11 @@ std::vector<Item> itemsOf(const StateTables& state) {
   return items;
 }
 
-ChunkPlan planOf(const std::vector<Item>& items) {
-  std::vector<uint64_t> sizes;
-  for (auto& item : items) sizes.push_back(item.kind->bytes(*item.row));
-  return ChunkPlan(std::move(sizes));
+// Once a piece's copies have begun.
+OnItsWay deviceOf(stub::SessionState& on, const Item& item) {
+  if (item.kind->device != nullptr) return item.kind->device(*item.row);
+  stub::require(on.driver, on.synchronize(), "copying the device's memory");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -75,21 +76,32 @@ uint64_t bytesOf(const StateTables& state) {
   return bytes;
 }
 
-void saveBytes(stub::SessionState& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved) {
+ChunkPlan planOf(const StateTables& state) {
+  std::vector<uint64_t> sizes;
+  for (auto& item : itemsOf(state)) sizes.push_back(item.kind->bytes(*item.row));
+  return ChunkPlan(std::move(sizes));
+}
+
+void saveBytes(stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
-  writeChunks(pipeline, file, planOf(items), [&](const Piece& piece, std::byte* out) {
-    auto [kind, row] = items[piece.item];
-    kind->read(on, *row, piece.offset, out, piece.bytes);
+  Transfers transfers(on, ring.all().size());
+  writeChunks(ring, sink, planOf(state), &transfers, [&](const Piece& piece, std::byte* out) {
+    auto& item = items[piece.item];
+    item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
     moved(piece.bytes);
+    return deviceOf(on, item);
   });
 }
 
-void restoreBytes(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved) {
+void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
-  readChunks(pipeline, file, planOf(items), [&](const Piece& piece, const std::byte* bytes) {
-    auto [kind, row] = items[piece.item];
-    kind->write(on, *row, piece.offset, bytes, piece.bytes);
+  Transfers transfers(on, ring.all().size());
+  reading.run(&transfers, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
+    auto& item = items[piece.item];
+    item.kind->write(on, *item.row, piece.offset, bytes, piece.bytes);
     moved(piece.bytes);
+    if (bytes == nullptr) return std::nullopt;
+    return deviceOf(on, item);
   });
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");
 }

@@ -1,5 +1,5 @@
 // What a session's objects keep besides their recipes, over the table of kinds (stub/worker/kinds/): rows in the manifest, and
-// the bytes behind them in the file `bytes`, kind after kind, row after row. Used on the working thread, quiesced.
+// the chunks of the bytes behind them, kind after kind, row after row. Used on the working thread, quiesced.
 #pragma once
 
 #include <functional>
@@ -28,10 +28,13 @@ void runStep(stub::SessionState& on, const StateTables& state, RestoreStep step)
 // Behind all rows.
 uint64_t bytesOf(const StateTables& state);
 
-// Called with each piece's bytes once they are where they should be.
+// How those are cut into chunks.
+ChunkPlan planOf(const StateTables& state);
+
+// Called with each piece's bytes when they are on their way.
 using Moved = std::function<void(size_t bytes)>;
-void saveBytes(stub::SessionState& on, Pipeline& pipeline, FileWriter& file, const StateTables& state, const Moved& moved);
-// After the step compare. Throws kj::Exception as readChunks() does.
-void restoreBytes(stub::SessionState& on, Pipeline& pipeline, FileReader& file, const StateTables& state, const Moved& moved);
+void saveBytes(stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const StateTables& state, const Moved& moved);
+// After the step compare. `reading` is of planOf(state). Throws kj::Exception as ChunkReading does.
+void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved);
 
 }  // namespace vgpu::checkpoint

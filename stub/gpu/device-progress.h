@@ -46,6 +46,9 @@ class DeviceProgress {
   // Lets the GPU write `value` at `line` behind all work so far.
   CUresult signal(CUdeviceptr line, uint64_t value);
 
+  // For copies of a save or restore, while the GPU has no other work.
+  CUstream ownStream() const { return own; }
+
   // Synchronizes with a stream that never has any work. That returns at once, and is an occasion on which the driver writes
   // what kernels of the context have printed.
   void flushOutput() { driver.cuStreamSynchronize(idle); }

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "../objects/frames.h"
@@ -28,21 +29,30 @@ std::vector<std::byte> content(int64_t kind) {
   return bytes;
 }
 
-FileSum write(Pipeline& pipeline, SnapshotWriter& directory, const std::vector<std::byte>& bytes) {
-  FileWriter file = directory.create(bytesFile);
-  writeChunks(pipeline, file, ChunkPlan({bytes.size()}),
-              [&](const Piece& piece, std::byte* out) { std::memcpy(out, bytes.data() + piece.offset, piece.bytes); });
-  return file.finish();
+struct Written {
+  std::vector<ChunkPlace> places;
+  std::vector<uint64_t> packs;
+};
+
+Written write(StagingRing& ring, SnapshotWriter& directory, const std::vector<std::byte>& bytes) {
+  ChunkSink sink(directory.openPacks(), DigestKey{});
+  writeChunks(ring, sink, ChunkPlan({bytes.size()}), nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
+    std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
+    return std::nullopt;
+  });
+  finishChunks(sink);
+  return {sink.places(), sink.packs()};
 }
 
 void save(benchmark::State& state) {
   auto bytes = content(state.range(0));
   ScratchDirectory scratch;
-  Pipeline pipeline(nullptr);
+  StagingRing ring(nullptr, packsHere());
   uint64_t stored = 0;
   for (auto _ : state) {
     SnapshotWriter directory(scratch.path + "/s");  // removes what it holds
-    stored = write(pipeline, directory, bytes).bytes;
+    auto packs = write(ring, directory, bytes).packs;
+    stored = std::accumulate(packs.begin(), packs.end(), uint64_t{0});
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
   state.counters["stored"] = static_cast<double>(stored) / totalBytes;
@@ -52,17 +62,18 @@ BENCHMARK(save)->DenseRange(0, 2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
 void restore(benchmark::State& state) {
   auto bytes = content(state.range(0));
   ScratchDirectory scratch;
-  Pipeline pipeline(nullptr);
-  FileSum sum;
+  StagingRing ring(nullptr, packsHere());
+  Written written;
   {
     SnapshotWriter directory(scratch.path + "/s");
-    sum = write(pipeline, directory, bytes);
+    written = write(ring, directory, bytes);
     directory.publish("");
   }
   for (auto _ : state) {
-    FileReader file = SnapshotReader(scratch.path + "/s").open(bytesFile, sum);
-    readChunks(pipeline, file, ChunkPlan({bytes.size()}), [&](const Piece& piece, const std::byte* in) {
+    SavedChunks saved(SnapshotReader(scratch.path + "/s"), written.places, written.packs, DigestKey{});
+    ChunkReading(ring, saved, 0, ChunkPlan({bytes.size()})).run(nullptr, [&](const Piece& piece, const std::byte* in) -> OnItsWay {
       if (in != nullptr) std::memcpy(bytes.data() + piece.offset, in, piece.bytes);
+      return std::nullopt;
     });
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));

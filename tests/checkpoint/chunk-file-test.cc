@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "../files.h"
 
@@ -24,38 +25,54 @@ ChunkPlan planOf(const Items& items) {
   return ChunkPlan(sizes);
 }
 
-// One for all cases: its buffers take longer to make than most files here to read.
-Pipeline& pipeline() {
-  static Pipeline shared(nullptr);
+constexpr unsigned writers = 3;
+
+// One for all cases: it takes longer to make than most files here to read.
+StagingRing& ring() {
+  static StagingRing shared(nullptr, writers);
   return shared;
 }
 
-// Writes `items` as the file `bytes` of a directory without a manifest.
-FileSum write(const std::string& path, const Items& items) {
+const DigestKey key = *DigestKey::parse("000102030405060708090a0b0c0d0e0f");
+
+struct Written {
+  std::vector<ChunkPlace> places;
+  std::vector<uint64_t> packs;
+  uint64_t bytes() const { return std::accumulate(packs.begin(), packs.end(), uint64_t{0}); }
+};
+
+// Writes `items` into the packs of a directory without a manifest.
+Written write(const std::string& path, const Items& items) {
   SnapshotWriter directory(path);
-  FileWriter file = directory.create(bytesFile);
-  writeChunks(pipeline(), file, planOf(items), [&](const Piece& piece, std::byte* out) {
+  ChunkSink sink(directory.openPacks(), key);
+  writeChunks(ring(), sink, planOf(items), nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
+    return std::nullopt;
   });
-  FileSum sum = file.finish();
+  finishChunks(sink);
   directory.publish("");
-  return sum;
+  return {sink.places(), sink.packs()};
 }
 
-Items read(const std::string& path, const FileSum& sum, const Items& like) {
-  FileReader file = SnapshotReader(path).open(bytesFile, sum);
+Items read(const std::string& path, const Written& written, const Items& like) {
+  SavedChunks saved(SnapshotReader(path), written.places, written.packs, key);
+  ChunkReading reading(ring(), saved, 0, planOf(like));
   Items items;
   for (auto& item : like) items.emplace_back(item.size(), std::byte{0x55});
-  readChunks(pipeline(), file, planOf(like), [&](const Piece& piece, const std::byte* bytes) {
+  reading.run(nullptr, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
     std::byte* out = items[piece.item].data() + piece.offset;
     if (bytes == nullptr) {
       std::memset(out, 0, piece.bytes);
     } else {
       std::memcpy(out, bytes, piece.bytes);
     }
+    return std::nullopt;
   });
   return items;
 }
+
+// The pack that has a chunk.
+std::string packOf(const std::string& path, const ChunkPlace& place) { return path + "/" + packFile(place.pack); }
 
 // Threads get such large stacks, and the process so little more address space, that a second one finds no room.
 class RoomForOneThread {
@@ -105,105 +122,144 @@ TEST_CASE("things of all sizes come back, whatever they hold") {
               std::vector<std::byte>(5 * chunkBytes + 3),
               randomBytes(4097, 5)};
   for (int i = 0; i < 40; i++) items.push_back(compressible(700'000, 10 + i));
-  FileSum sum = write(scratch.path + "/s", items);
-  CHECK(read(scratch.path + "/s", sum, items) == items);
+  Written written = write(scratch.path + "/s", items);
+  CHECK(read(scratch.path + "/s", written, items) == items);
 }
 
 TEST_CASE("nothing comes back as nothing") {
   ScratchDirectory scratch;
-  FileSum sum = write(scratch.path + "/s", {});
-  CHECK(sum.bytes == 0);
-  CHECK(read(scratch.path + "/s", sum, {}).empty());
+  Written written = write(scratch.path + "/s", {});
+  CHECK(written.bytes() == 0);
+  CHECK(read(scratch.path + "/s", written, {}).empty());
 }
 
-TEST_CASE("zeros take no room, and bytes without order take little more than themselves") {
+TEST_CASE("zeros and what was there before take no room, what repeats itself little, and bytes without order no more than themselves") {
   ScratchDirectory scratch;
-  CHECK(write(scratch.path + "/zeros", {std::vector<std::byte>(16 * chunkBytes)}).bytes == 16 * 32);
-  CHECK(write(scratch.path + "/random", {randomBytes(2 * chunkBytes, 1)}).bytes == 2 * (chunkBytes + 32));
+  CHECK(write(scratch.path + "/zeros", {std::vector<std::byte>(16 * chunkBytes)}).bytes() == 0);
+  CHECK(write(scratch.path + "/same", {std::vector<std::byte>(chunkBytes, std::byte{7})}).bytes() < 4096);
+  auto random = randomBytes(2 * chunkBytes, 1);
+  CHECK(write(scratch.path + "/random", {random}).bytes() == random.size());
+  Items twice{random, random};
+  Written written = write(scratch.path + "/twice", twice);
+  CHECK(written.bytes() == random.size());
+  CHECK(read(scratch.path + "/twice", written, twice) == twice);
 }
 
-TEST_CASE("a file with any byte changed is refused by name, and by chunk where one chunk is wrong") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  Items items{compressible(3000, 1), randomBytes(500, 2), std::vector<std::byte>(100)};
-  FileSum sum = write(path, items);
-  std::string good = readFile(path + "/bytes");
-  REQUIRE(good.size() == sum.bytes);
-  for (size_t at = 0; at < good.size(); at += 3) {
-    CAPTURE(at);
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
-    writeFile(path + "/bytes", bad);
-    CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: c"),
-                         kj::Exception);  // chunk or checksum
-  }
-  std::string bad = good;
-  bad[good.size() - 32 - 250] ^= 1;  // in the second chunk's payload
-  writeFile(path + "/bytes", bad);
-  CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: chunk 1: its checksum differs"),
-                       kj::Exception);
-}
-
-TEST_CASE("a file cut off anywhere is refused, also where the manifest was made to agree") {
+TEST_CASE("any byte of a pack that is changed is found, and the chunk named") {
   ScratchDirectory scratch;
   std::string path = scratch.path + "/s";
-  Items items{compressible(3000, 1), randomBytes(500, 2)};
-  FileSum sum = write(path, items);
-  std::string good = readFile(path + "/bytes");
-  for (size_t size = 0; size < good.size(); size += 7) {
-    std::string cut = good.substr(0, size);
-    writeFile(path + "/bytes", cut);
-    CHECK_THROWS_WITH_AS(read(path, sum, items), doctest::Contains("file bytes: length"), kj::Exception);
-    FileSum agreed{cut.size(), checksumOf(bytesOf(cut))};
-    CHECK_THROWS_WITH_AS(read(path, agreed, items), doctest::Contains("file bytes: length"), kj::Exception);
-  }
-}
-
-TEST_CASE("a file of other chunks than planned is refused") {
-  ScratchDirectory scratch;
-  std::string path = scratch.path + "/s";
-  FileSum sum = write(path, {randomBytes(500, 2)});
-  CHECK_THROWS_WITH_AS(read(path, sum, {randomBytes(501, 2)}), doctest::Contains("file bytes: chunk 0"), kj::Exception);
-  CHECK_THROWS_WITH_AS(read(path, sum, {}), doctest::Contains("file bytes: length: 532 bytes lie behind"),
-                       kj::Exception);
-}
-
-TEST_CASE("a stage that fails ends the others, and its error comes out") {
-  ScratchDirectory scratch;
-  for (int stage = 0; stage < 3; stage++) {
-    for (auto here : {Pipeline::Here::produce, Pipeline::Here::consume}) {
-      auto failIn = [&](int which, const Chunk& chunk) {
-        KJ_REQUIRE(stage != which || chunk.index != 20, "stage gives up");
-      };
-      Pipeline::Stages stages{[&](Chunk& chunk) {
-                                failIn(0, chunk);
-                                return chunk.index < 1000;
-                              },
-                              [&](Chunk& chunk) { failIn(1, chunk); }, [&](Chunk& chunk) { failIn(2, chunk); }};
-      CHECK_THROWS_WITH_AS(pipeline().run(stages, here), doctest::Contains("stage gives up"), kj::Exception);
+  Items items{compressible(3000, 1), randomBytes(20'000, 2), std::vector<std::byte>(100)};
+  Written written = write(path, items);
+  for (size_t chunk = 0; chunk < 2; ++chunk) {
+    std::string pack = packOf(path, written.places[chunk]), good = readFile(pack);
+    for (size_t at = 0; at < written.places[chunk].bytes; at += 7) {
+      CAPTURE(at);
+      std::string bad = good;
+      size_t where = written.places[chunk].offset + at;
+      bad[where] = static_cast<char>(bad[where] ^ (1 << at % 8));
+      writeFile(pack, bad);
+      std::string expected = "file " + packFile(written.places[chunk].pack) + ": chunk " + std::to_string(chunk) + ": ";
+      CHECK_THROWS_WITH_AS(read(path, written, items), doctest::Contains(expected.c_str()), kj::Exception);
     }
+    writeFile(pack, good);
   }
-  // And the buffers serve again.
-  uint64_t seen = 0;
-  pipeline().run({[&](Chunk& chunk) { return chunk.index < 100; }, [](Chunk&) {},
-                  [&](Chunk& chunk) { CHECK(chunk.index == seen++); }},
-                 Pipeline::Here::produce);
-  CHECK(seen == 100);
+  CHECK(read(path, written, items) == items);
+}
+
+TEST_CASE("a pack of another size is refused, and one that became shorter") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  Items items{randomBytes(20'000, 2)};
+  Written written = write(path, items);
+  std::string pack = packOf(path, written.places[0]), good = readFile(pack);
+  for (std::string bad : {good.substr(1), good + "x", std::string()}) {
+    writeFile(pack, bad);
+    CHECK_THROWS_WITH_AS(read(path, written, items), doctest::Contains(": length"), kj::Exception);
+  }
+  writeFile(pack, good);
+  SavedChunks saved(SnapshotReader(path), written.places, written.packs, key);
+  writeFile(pack, good.substr(1));
+  CHECK_THROWS_WITH_AS(ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, [](auto&, auto*) { return std::nullopt; }),
+                       doctest::Contains(": length: it became shorter"), kj::Exception);
+}
+
+TEST_CASE("chunks that have each other's place, are of another size, or were digested with another key are refused") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/s";
+  Items items{randomBytes(20'000, 2), randomBytes(20'000, 3)};
+  Written written = write(path, items), swapped = written;
+  std::swap(swapped.places[0].offset, swapped.places[1].offset);
+  std::swap(swapped.places[0].pack, swapped.places[1].pack);
+  CHECK_THROWS_WITH_AS(read(path, swapped, items), doctest::Contains("its digest differs"), kj::Exception);
+  CHECK_THROWS_WITH_AS(read(path, written, {randomBytes(20'001, 2), items[1]}), doctest::Contains("chunk 0: its size differs"),
+                       kj::Exception);
+  SavedChunks saved(SnapshotReader(path), written.places, written.packs, DigestKey{});
+  CHECK_THROWS_WITH_AS(ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, [](auto&, auto*) { return std::nullopt; }),
+                       doctest::Contains("its digest differs"), kj::Exception);
+}
+
+TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is refused") {
+  std::vector<uint64_t> packs{100, 4 << 20};
+  std::vector<ChunkPlace> places{{{1, 2}, 0, 0, 0, Form::zero}, {{3, 4}, 60, 40, 0, Form::plain}, {{5, 6}, 1 << 20, 1 << 20, 1, Form::zstd}};
+  auto good = encodeChunks(places);
+  CHECK(decodeChunks(good, packs) == places);
+  CHECK(decodeChunks(encodeChunks({}), packs).empty());
+  auto refused = [&](auto change) {
+    auto bad = places;
+    change(bad);
+    CHECK_THROWS_WITH_AS(decodeChunks(encodeChunks(bad), packs), doctest::Contains("its place makes no sense"), kj::Exception);
+  };
+  refused([](auto& bad) { bad[0].bytes = 1; });
+  refused([](auto& bad) { bad[1].offset = 61; });
+  refused([](auto& bad) { bad[1].offset = ~uint64_t{0}; });
+  refused([](auto& bad) { bad[1].bytes = 0; });
+  refused([](auto& bad) { bad[2].pack = 2; });
+  refused([](auto& bad) { bad[2].form = static_cast<Form>(3); });
+  for (size_t size = 0; size < good.size(); ++size)
+    CHECK_THROWS_AS(decodeChunks(std::span(good).first(size), packs), kj::Exception);
+}
+
+TEST_CASE("a thread that fails ends the others, and its error comes out") {
+  ScratchDirectory scratch;
+  Items items{randomBytes(100 * 4096, 1)};
+  std::vector<uint64_t> sizes(200, 4096);
+  SnapshotWriter directory(scratch.path + "/s");
+  {
+    ChunkSink sink(directory.openPacks(), key);
+    size_t filled = 0;
+    auto fill = [&](const Piece&, std::byte*) -> OnItsWay {
+      KJ_REQUIRE(++filled < 100, "the source gives up");
+      return std::nullopt;
+    };
+    CHECK_THROWS_WITH_AS(writeChunks(ring(), sink, ChunkPlan(sizes), nullptr, fill), doctest::Contains("gives up"), kj::Exception);
+  }
+  Written written = write(scratch.path + "/t", items);
+  SavedChunks saved(SnapshotReader(scratch.path + "/t"), written.places, written.packs, key);
+  auto take = [&](const Piece&, const std::byte*) -> OnItsWay { KJ_FAIL_REQUIRE("the target gives up"); };
+  CHECK_THROWS_WITH_AS(ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, take), doctest::Contains("gives up"), kj::Exception);
+  { ChunkReading abandoned(ring(), saved, 0, planOf(items)); }
+  CHECK(read(scratch.path + "/t", written, items) == items);  // the ring serves again
+}
+
+TEST_CASE("a disk that is full is an error of the writing thread, and comes out") {
+  SmallDisk disk("size=1m");
+  if (!disk.mounted) return;
+  CHECK_THROWS_WITH_AS(write(disk.scratch.path + "/s", {randomBytes(4 * chunkBytes, 1)}), doctest::Contains("No space left on device"),
+                       kj::Exception);
+  CHECK(namesIn(disk.scratch.path).empty());
 }
 
 TEST_CASE("where there is room for one thread only, writing chunks is an error and not the end of the process") {
   ScratchDirectory scratch;
   SnapshotWriter directory(scratch.path + "/snapshot");
-  FileWriter file = directory.create(bytesFile);
-  Items items = {randomBytes(1000, 1)};
-  pipeline();
+  ChunkSink sink(directory.openPacks(), key);
+  ring();
   std::string text;
   {
     RoomForOneThread room;
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
-                   writeChunks(pipeline(), file, planOf(items), [&](const Piece& piece, std::byte* out) {
-                     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
-                   });
+                   writeChunks(ring(), sink, ChunkPlan({1000}), nullptr, [](auto&, auto*) { return std::nullopt; });
+                   finishChunks(sink);
                  }))
       text = exception->getDescription().cStr();
   }

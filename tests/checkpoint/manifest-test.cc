@@ -38,6 +38,8 @@ Manifest sample() {
   m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
+  m.packs = {0, 12, 7};
+  m.digestKey = *DigestKey::parse("00112233445566778899aabbccddeeff");
   return m;
 }
 
@@ -78,6 +80,8 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.state == m.state);
   CHECK(read.libraryCalls == m.libraryCalls);
   CHECK(read.files == m.files);
+  CHECK(read.packs == m.packs);
+  CHECK(read.digestKey == m.digestKey);
 }
 
 TEST_CASE("state that no kind keeps is refused by the table's name") {
@@ -129,7 +133,7 @@ TEST_CASE("the header is read without the tables, whatever is behind it") {
   CHECK(read.identity.owner == 1000);
   CHECK(read.deviceBytes == 4413);
   CHECK(read.devices.size() == 2);
-  CHECK(read.files.at("bytes").bytes == 10);
+  CHECK(read.files.at("chunks").bytes == 10);
   CHECK_THROWS_WITH_AS(readText(scratch, text.substr(0, end) + std::string(1000, 'x')), doctest::Contains("checksum"), kj::Exception);
   CHECK_THROWS_WITH_AS(header(text.substr(0, end - 1)), doctest::Contains("checksum"), kj::Exception);
   CHECK_THROWS_WITH_AS(header(std::string(1 << 20, ' ') + text), doctest::Contains("checksum"), kj::Exception);

@@ -55,17 +55,19 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE(
     "every file of a snapshot that was changed, cut off or taken away is refused by name, and the good one resumes") {
   Saved saved;
-  for (std::string name : {"manifest.json", "objects", "blobs", "bytes", "pending-calls", "output"}) {
+  for (std::string name : namesIn(saved.path)) {
     CAPTURE(name);
     std::string file = saved.path + "/" + name, good = readFile(file);
-    REQUIRE(good.size() > 40);
+    REQUIRE((good.size() > 30 || isPackFile(name)));  // a machine has as many packs as processors, and there are few chunks
     for (size_t at : {size_t{0}, good.size() / 3, good.size() / 2, good.size() - 1}) {
+      if (good.empty()) continue;
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 0x10);
       writeFile(file, bad);
       contains(saved.refusal(), "file " + name + ": c");  // checksum, or chunk
     }
     for (size_t size : {size_t{0}, good.size() / 2, good.size() - 1}) {
+      if (good.empty()) continue;
       writeFile(file, good.substr(0, size));
       contains(saved.refusal(), "file " + name + ": ");
     }
@@ -152,9 +154,9 @@ TEST_CASE("images that no module is made of, that are there twice, or that are m
     contains(saved.refusal(), why);
     writeFile(saved.path + "/manifest.json", good);
   };
-  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file blobs: no module is made of image 77");
-  refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file blobs: image 1 is there twice");
-  refused([](auto& blobs) { blobs[0][1] = 0; }, "file blobs: image 1 is there twice or empty");
+  refused([](auto& blobs) { blobs.push_back({77, 3ull << 30}); }, "file manifest.json: blobs: no module is made of image 77");
+  refused([](auto& blobs) { blobs.push_back(blobs[0]); }, "file manifest.json: blobs: image 1 is there twice");
+  refused([](auto& blobs) { blobs[0][1] = 0; }, "file manifest.json: blobs: image 1 is there twice or empty");
   refused([](auto& blobs) { blobs[0][1] = 5ull << 30; }, "file manifest.json: field blobs");
   saved.finish();
 }

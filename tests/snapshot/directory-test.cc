@@ -35,7 +35,9 @@ TEST_CASE("a published snapshot is there, private to its owner") {
     CHECK_FALSE(std::filesystem::exists(path + "/" + manifestFile));
     directory.publish("the manifest");
   }
-  CHECK(namesIn(path) == std::set<std::string>{"objects", "blobs", "bytes", "pending-calls", "output", "manifest.json"});
+  std::set<std::string> names{"objects", "chunks", "pending-calls", "output", "manifest.json"};
+  for (unsigned pack = 0; pack < packsHere(); ++pack) names.insert(packFile(pack));
+  CHECK(namesIn(path) == names);
   CHECK(readFile(path + "/manifest.json") == "the manifest");
   CHECK(modeOf(path) == 0700);
   CHECK(modeOf(path + "/objects") == 0600);
@@ -64,21 +66,21 @@ TEST_CASE("what a killed save left is replaced; beside it, anything foreign is n
   ScratchDirectory scratch;
   auto leave = [&] {
     writeFile(scratch.path + "/manifest.json.new", "");
-    writeFile(scratch.path + "/bytes", "half of th");
+    writeFile(scratch.path + "/chunks", "half of th");
   };
   leave();
-  SnapshotWriter(scratch.path).write(bytesFile, bytesOf("the whole"));
+  SnapshotWriter(scratch.path).write(chunksFile, bytesOf("the whole"));
   CHECK(namesIn(scratch.path).empty());
   leave();
   writeFile(scratch.path + "/thesis.tex", "x");
   CHECK_THROWS_WITH_AS(SnapshotWriter directory(scratch.path), doctest::Contains("it holds thesis.tex"), kj::Exception);
-  CHECK(readFile(scratch.path + "/bytes") == "half of th");
+  CHECK(readFile(scratch.path + "/chunks") == "half of th");
 }
 
 TEST_CASE("a directory that cannot be taken keeps its mode, and one that was made for it goes") {
   ScratchDirectory scratch;
   std::string old = scratch.path + "/old";
-  std::filesystem::create_directories(old + "/bytes");  // under a name of ours, and no file that could be removed
+  std::filesystem::create_directories(old + "/chunks");  // under a name of ours, and no file that could be removed
   writeFile(old + "/manifest.json.new", "");
   chmod(old.c_str(), 0755);
   CHECK_THROWS_WITH_AS(SnapshotWriter directory(old), doctest::Contains("Is a directory"), kj::Exception);
@@ -123,11 +125,11 @@ TEST_CASE("what others put beside a snapshot, or in the place of its files, stay
   {
     SnapshotTarget target(path);
     writeFile(path + "/thesis.tex", "x");
-    std::filesystem::remove(path + "/bytes");
-    writeFile(path + "/bytes", "somebody else's");
+    std::filesystem::remove(path + "/chunks");
+    writeFile(path + "/chunks", "somebody else's");
   }
-  CHECK(namesIn(path) == std::set<std::string>{"thesis.tex", "bytes"});
-  CHECK(readFile(path + "/bytes") == "somebody else's");
+  CHECK(namesIn(path) == std::set<std::string>{"thesis.tex", "chunks"});
+  CHECK(readFile(path + "/chunks") == "somebody else's");
 }
 
 TEST_CASE("a published snapshot is removed too where its target is not kept") {
@@ -182,8 +184,8 @@ TEST_CASE("a disk that becomes full is an error that names the file, and nothing
   {
     SnapshotWriter directory(path);
     directory.write(objectsFile, bytesOf("hello"));
-    CHECK_THROWS_WITH_AS(directory.write(bytesFile, much),
-                         doctest::Contains("/snapshot/bytes: No space left on device"), kj::Exception);
+    CHECK_THROWS_WITH_AS(directory.write(chunksFile, much),
+                         doctest::Contains("/snapshot/chunks: No space left on device"), kj::Exception);
   }
   CHECK(namesIn(disk.scratch.path).empty());
 }

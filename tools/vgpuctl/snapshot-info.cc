@@ -15,18 +15,13 @@ namespace vgpu::ctl {
 namespace {
 
 using snapshot::Manifest;
+using snapshot::storedBytes;
 using nlohmann::json;
 
 const Rows& rowsOf(const Manifest& manifest, const char* kind) {
   static const Rows none;
   auto table = manifest.state.find(kind);
   return table == manifest.state.end() ? none : table->second;
-}
-
-uint64_t storedBytes(const Manifest& manifest) {
-  uint64_t total = 0;
-  for (const auto& [name, sum] : manifest.files) total += sum.bytes;
-  return total;
 }
 
 json toJson(const Manifest& manifest, const std::string& path) {
@@ -38,6 +33,8 @@ json toJson(const Manifest& manifest, const std::string& path) {
     variables.push_back(
         {{"symbol", textIn(row, 1)}, {"address", fmt::format("{:#x}", numberIn(row, 2))}, {"bytes", numberIn(row, 3)}});
   for (const auto& [name, sum] : manifest.files) files[name] = {{"bytes", sum.bytes}, {"checksum", sum.checksum}};
+  for (unsigned pack = 0; pack < manifest.packs.size(); ++pack)
+    files[snapshot::packFile(pack)] = {{"bytes", manifest.packs[pack]}};
   nlohmann::json rings = nlohmann::json::array();
   for (auto& ring : manifest.rings)
     rings.push_back({{"device", ring.device}, {"barrier", ring.barrier}, {"head", ring.head}});

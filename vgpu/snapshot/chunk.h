@@ -1,40 +1,39 @@
-// A chunk of the files `bytes` and `blobs`: at most 2 MiB, with a header that says its form and the checksum of its bytes
-// (docs/snapshot.md). A chunk of zeros takes a header only. Any thread may pack and unpack.
+// A chunk: at most 2 MiB of a range of memory or of an image, and how it is kept. A pack holds the bytes of chunks, one behind the
+// other; the file `chunks` says of each chunk where it is and what its digest is (docs/snapshot.md).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "vgpu/snapshot/snapshot-reader.h"
-#include "vgpu/snapshot/snapshot-writer.h"
+#include "vgpu/store/chunk-digest.h"
 
 namespace vgpu::snapshot {
 
 constexpr size_t chunkBytes = size_t{2} << 20;
 
-enum class Form : uint32_t { zero, plain, zstd };
+enum class Form : uint16_t { zero, plain, zstd };
 
-struct Chunk {
-  uint64_t index = 0;
-  std::byte* raw = nullptr;  // chunkBytes
-  size_t rawBytes = 0;
-  std::span<std::byte> packed;  // as much as a chunk can take on disk
-  size_t packedBytes = 0;
-  Form form = Form::plain;
-  uint64_t checksum = 0;  // of the raw bytes
+struct ChunkPlace {
+  Digest digest;
+  uint64_t offset = 0;  // in its pack
+  uint32_t bytes = 0;   // there; a chunk of zeros has none
+  uint16_t pack = 0;
+  Form form = Form::zero;
+  bool operator==(const ChunkPlace&) const = default;
 };
+static_assert(sizeof(ChunkPlace) == 32);
 
-// How many bytes a chunk can take on disk, besides its header.
+// How many bytes a chunk can take in a pack.
 size_t packedMost();
 
-// Finds form, checksum and packed bytes of the raw ones.
-void pack(Chunk& chunk);
-void writeChunk(FileWriter& file, const Chunk& chunk);
+bool isZero(std::span<const std::byte> bytes);
 
-// Reads a chunk of `bytes` raw bytes, whose index is `chunk.index`, and makes its raw bytes of the packed ones. Throw
-// kj::Exception that names the file, the chunk and the check.
-void readChunk(FileReader& file, size_t bytes, Chunk& chunk);
-void unpack(const FileReader& file, Chunk& chunk);
+// The file `chunks`: "vgpuchnk" (8) · count (8) · places, in the order in which images and rows of state are cut.
+constexpr uint64_t maxChunkListBytes = uint64_t{256} << 20;
+std::vector<std::byte> encodeChunks(std::span<const ChunkPlace> places);
+// Throws kj::Exception that says which place makes no sense: a form that is none, or bytes that are not in a pack of these sizes.
+std::vector<ChunkPlace> decodeChunks(std::span<const std::byte> bytes, std::span<const uint64_t> packs);
 
 }  // namespace vgpu::snapshot

@@ -147,6 +147,14 @@ void readFiles(const Fields& fields, const Json& json, Header& manifest) {
   }
 }
 
+void readPacks(const Fields& fields, const Json& json, Header& manifest) {
+  for (auto& bytes : fields.list(json, "packs")) manifest.packs.push_back(fields.number(bytes, "packs"));
+  fields.require(!manifest.packs.empty() && manifest.packs.size() <= mostPacks, "packs");
+  auto key = DigestKey::parse(fields.textIn(json, "digestKey"));
+  fields.require(key.has_value(), "digestKey");
+  manifest.digestKey = *key;
+}
+
 // Of a format and version that we read.
 Header parseHeader(const Fields& fields, std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
@@ -171,6 +179,7 @@ Header parseHeader(const Fields& fields, std::string_view line) {
   header.objectCount = fields.numberIn(json, "objectCount");
   header.deviceBytes = fields.numberIn(json, "deviceBytes");
   readFiles(fields, json, header);
+  readPacks(fields, json, header);
   return header;
 }
 

@@ -59,6 +59,13 @@ RingCut barrierOf(const Header& header) {
   return cut;
 }
 
+uint64_t storedBytes(const Header& header) {
+  uint64_t bytes = 0;
+  for (auto& [name, sum] : header.files) bytes += sum.bytes;
+  for (uint64_t pack : header.packs) bytes += pack;
+  return bytes;
+}
+
 std::string encodeManifest(const Manifest& manifest) {
   auto& identity = manifest.identity;
   Json json{{"format", "vgpu-snapshot"},
@@ -81,6 +88,8 @@ std::string encodeManifest(const Manifest& manifest) {
   json["objectCount"] = manifest.objectCount;
   json["deviceBytes"] = manifest.deviceBytes;
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
+  json["packs"] = manifest.packs;
+  json["digestKey"] = manifest.digestKey.hex();
   Json tables;
   tables["blobs"] = Json::array();
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});

@@ -11,10 +11,11 @@
 #include "vgpu/snapshot/snapshot-reader.h"
 #include "vgpu/objects/state-table.h"
 #include "vgpu/snapshot/pending-calls.h"
+#include "vgpu/store/chunk-digest.h"
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 9;
+constexpr uint64_t snapshotVersion = 10;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -54,11 +55,16 @@ struct Header {
   std::vector<RingState> rings;  // those that have been used, by device
   uint64_t objectCount = 0, deviceBytes = 0;
   std::map<std::string, FileSum> files;  // by name, all of dataFiles
+  std::vector<uint64_t> packs;           // bytes of each
+  DigestKey digestKey;                   // of the chunks
 };
 
+// Of all its files but the manifest.
+uint64_t storedBytes(const Header& header);
+
 struct Manifest : Header {
-  std::vector<SavedBlob> blobs;  // in the order of the file `blobs`
-  StateTables state;             // by kind; each row's bytes are in the file `bytes` (checkpoint/state.h)
+  std::vector<SavedBlob> blobs;  // in the order of their chunks, which come first
+  StateTables state;             // by kind; the chunks of each row's bytes come next (checkpoint/state.h)
   std::map<uint16_t, std::string> methods;  // that its frames use, by number (methods.h)
   std::map<uint64_t, std::string> libraryCalls;  // of libraries, by signature: the symbol (library-calls.h)
 };

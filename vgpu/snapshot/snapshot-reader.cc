@@ -57,6 +57,21 @@ void FileReader::finish() {
     refuse(fmt::format("checksum: {} is expected, {} is found; the file was altered or damaged", sum.checksum, found));
 }
 
+void PackReader::refuse(const std::string& check) const {
+  fail(fmt::format("snapshot {}: file {}: {}", directory, name, check));
+}
+
+void PackReader::read(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    ssize_t count = pread(file, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse(fmt::format("cannot be read: {}", strerror(errno)));
+    if (count == 0) refuse("length: it became shorter while it was read");
+    offset += static_cast<uint64_t>(count);
+    out = out.subspan(static_cast<size_t>(count));
+  }
+}
+
 SnapshotReader::SnapshotReader(const std::string& path) : path(path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(fmt::format("cannot open the snapshot {}: {}", path, strerror(errno)));
@@ -99,12 +114,24 @@ std::string SnapshotReader::textOf(kj::AutoCloseFd file, uint64_t bytes) const {
   return text;
 }
 
-FileReader SnapshotReader::open(const char* name, const FileSum& expected) const {
+kj::AutoCloseFd SnapshotReader::openSized(const char* name, uint64_t expected) const {
   uint64_t bytes;
   kj::AutoCloseFd file = openPlain(name, bytes);
-  if (bytes != expected.bytes)
-    refuse(name, fmt::format("length: {} bytes are expected, {} are found", expected.bytes, bytes));
-  return FileReader(kj::mv(file), path, name, expected);
+  if (bytes != expected) refuse(name, fmt::format("length: {} bytes are expected, {} are found", expected, bytes));
+  return file;
+}
+
+FileReader SnapshotReader::open(const char* name, const FileSum& expected) const {
+  return FileReader(openSized(name, expected.bytes), path, name, expected);
+}
+
+std::vector<PackReader> SnapshotReader::openPacks(std::span<const uint64_t> sizes) const {
+  std::vector<PackReader> packs;
+  for (unsigned pack = 0; pack < sizes.size(); ++pack) {
+    std::string name = packFile(pack);
+    packs.push_back(PackReader(openSized(name.c_str(), sizes[pack]), path, name));
+  }
+  return packs;
 }
 
 std::vector<std::byte> SnapshotReader::readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const {

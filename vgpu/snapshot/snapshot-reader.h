@@ -35,6 +35,22 @@ class FileReader {
   Checksum checksum;
 };
 
+// A pack of a snapshot. Any number of threads.
+class PackReader {
+ public:
+  // Fills `out` whole from there. Throws kj::Exception that names the file if it cannot.
+  void read(uint64_t offset, std::span<std::byte> out) const;
+  // As FileReader::refuse().
+  [[noreturn]] void refuse(const std::string& check) const;
+
+ private:
+  friend class SnapshotReader;
+  PackReader(kj::AutoCloseFd file, std::string directory, std::string name)
+      : file(kj::mv(file)), directory(std::move(directory)), name(std::move(name)) {}
+  kj::AutoCloseFd file;
+  std::string directory, name;
+};
+
 // A snapshot that is there.
 class SnapshotReader {
  public:
@@ -47,6 +63,8 @@ class SnapshotReader {
   std::string readManifestHead(uint64_t bytes) const;
   // Throws kj::Exception, naming the file, unless it is a plain file of the size expected.
   FileReader open(const char* name, const FileSum& expected) const;
+  // The packs, of which each must be a plain file of its size.
+  std::vector<PackReader> openPacks(std::span<const uint64_t> sizes) const;
   // All of a file, after its checksum was compared.
   std::vector<std::byte> readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const;
 
@@ -55,6 +73,7 @@ class SnapshotReader {
  private:
   std::string textOf(kj::AutoCloseFd file, uint64_t bytes) const;
   kj::AutoCloseFd openPlain(const char* name, uint64_t& bytes) const;
+  kj::AutoCloseFd openSized(const char* name, uint64_t expected) const;
   std::string path;
   kj::AutoCloseFd directory;
 };

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/base/fail.h"
@@ -27,7 +28,7 @@ std::vector<std::string> leftIn(const std::string& path) {
     found.push_back(entry->path().filename());
   if (error) cannotSave("look into the snapshot's directory", path, error.value());
   auto isOurs = [](const std::string& name) {
-    return name == unfinishedManifest || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
+    return name == unfinishedManifest || isPackFile(name) || std::count(std::begin(dataFiles), std::end(dataFiles), name) > 0;
   };
   bool unfinished = std::count(found.begin(), found.end(), unfinishedManifest) > 0;
   auto foreign = unfinished ? std::find_if_not(found.begin(), found.end(), isOurs) : found.begin();
@@ -42,6 +43,16 @@ std::vector<std::string> leftIn(const std::string& path) {
 bool isSame(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
+
+unsigned packsHere() { return std::clamp(std::thread::hardware_concurrency(), 1u, mostPacks); }
+
+std::string packFile(unsigned number) { return fmt::format("pack-{:02}", number); }
+
+bool isPackFile(const std::string& name) {
+  for (unsigned pack = 0; pack < mostPacks; ++pack)
+    if (name == packFile(pack)) return true;
+  return false;
+}
 
 void cannotSave(const char* doing, const std::string& path, int error) {
   fail(fmt::format("cannot {} {}: {}. Nothing of the snapshot is left, and the program goes on", doing, path,
@@ -63,6 +74,7 @@ SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
   takeEmpty();
   create(unfinishedManifest);  // first: it says of the others that nobody ever finished them
   for (const char* name : dataFiles) create(name);
+  for (unsigned pack = 0; pack < packsHere(); ++pack) create(packFile(pack));
 }
 
 SnapshotTarget::~SnapshotTarget() noexcept {
@@ -92,8 +104,8 @@ void SnapshotTarget::takeEmpty() {
       cannotSave("remove an unfinished snapshot's file", folder + "/" + name, errno);
 }
 
-void SnapshotTarget::create(const char* name) {
-  int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+void SnapshotTarget::create(const std::string& name) {
+  int fd = openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) cannotSave("make the snapshot's file", folder + "/" + name, errno);
   files.push_back({name, kj::AutoCloseFd(fd)});
 }
@@ -104,7 +116,7 @@ void SnapshotTarget::discard() {
   for (auto& file : files) {
     struct stat own, named;
     if (fstat(file.open, &own) != 0) continue;
-    for (const char* name : {file.name, manifestFile})
+    for (const char* name : {file.name.c_str(), manifestFile})
       if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named))
         unlinkat(directory, name, 0);
   }

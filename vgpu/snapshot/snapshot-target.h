@@ -29,12 +29,12 @@ class SnapshotTarget {
 
  private:
   struct File {
-    const char* name;
+    std::string name;
     kj::AutoCloseFd open;
   };
   void lock();
   void takeEmpty();
-  void create(const char* name);
+  void create(const std::string& name);
   void discard();
 
   const std::string folder;

@@ -17,17 +17,24 @@ kj::AutoCloseFd copyOf(int fd) {
   return kj::AutoCloseFd(copy);
 }
 
-}  // namespace
+// Asking the disk earlier costs more calls; asking later leaves it idle.
+constexpr uint64_t writeBehindBytes = uint64_t{16} << 20;
 
-void FileWriter::write(std::span<const std::byte> bytes) {
-  checksum.add(bytes);
-  written += bytes.size();
+void writeAll(int file, const std::string& path, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t count = ::write(file, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) cannotSave("write the snapshot's file", path, errno);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
+}
+
+}  // namespace
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  checksum.add(bytes);
+  written += bytes.size();
+  writeAll(file, path, bytes);
 }
 
 FileSum FileWriter::finish() {
@@ -48,11 +55,44 @@ SnapshotWriter::SnapshotWriter(std::unique_ptr<SnapshotTarget> owned)
 
 SnapshotWriter::SnapshotWriter(const std::string& path) : SnapshotWriter(std::make_unique<SnapshotTarget>(path)) {}
 
+uint64_t PackWriter::append(std::span<const std::byte> bytes) {
+  uint64_t start = written;
+  writeAll(file, path, bytes);
+  written += bytes.size();
+  // So that the disk works while memory is still being read; what it makes of this is its own affair.
+  if (written - begun >= writeBehindBytes) {
+    sync_file_range(file, static_cast<off_t>(begun), static_cast<off_t>(written - begun), SYNC_FILE_RANGE_WRITE);
+    begun = written;
+  }
+  return start;
+}
+
+uint64_t PackWriter::finish() {
+  if (fsync(file) != 0) cannotSave("write the snapshot's file", path, errno);
+  file = nullptr;
+  return written;
+}
+
+int SnapshotWriter::openFile(const std::string& name) {
+  return openat(directory, name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 FileWriter SnapshotWriter::create(const char* name) {
   std::string whole = path + "/" + name;
-  int fd = openat(directory, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) cannotSave("open the snapshot's file", whole, errno);
-  return FileWriter(kj::AutoCloseFd(fd), whole);
+  kj::AutoCloseFd file(openFile(name));
+  if (file.get() < 0) cannotSave("open the snapshot's file", whole, errno);
+  return FileWriter(kj::mv(file), whole);
+}
+
+std::vector<PackWriter> SnapshotWriter::openPacks() {
+  std::vector<PackWriter> packs;
+  for (unsigned pack = 0; pack < mostPacks; ++pack) {
+    kj::AutoCloseFd file(openFile(packFile(pack)));
+    if (file.get() < 0 && errno == ENOENT && pack > 0) break;
+    if (file.get() < 0) cannotSave("open the snapshot's file", path + "/" + packFile(pack), errno);
+    packs.push_back(PackWriter(kj::mv(file), path + "/" + packFile(pack)));
+  }
+  return packs;
 }
 
 FileSum SnapshotWriter::write(const char* name, std::span<const std::byte> bytes) {

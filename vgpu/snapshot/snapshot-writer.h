@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "vgpu/snapshot/checksum.h"
 #include "vgpu/snapshot/snapshot-files.h"
@@ -30,6 +31,22 @@ class FileWriter {
   Checksum checksum;
 };
 
+// A pack of a new snapshot: bytes of chunks, one behind the other. One thread at a time.
+class PackWriter {
+ public:
+  // Where they begin.
+  uint64_t append(std::span<const std::byte> bytes);
+  // Waits until the disk has them. How many there are.
+  uint64_t finish();
+
+ private:
+  friend class SnapshotWriter;
+  PackWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
+  kj::AutoCloseFd file;
+  std::string path;
+  uint64_t written = 0, begun = 0;  // to be written, of which the disk was asked to write so many
+};
+
 // Writes a snapshot into the files of a target. The manifest comes last.
 class SnapshotWriter {
  public:
@@ -41,6 +58,8 @@ class SnapshotWriter {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   FileWriter create(const char* name);
+  // Those that the target has.
+  std::vector<PackWriter> openPacks();
   FileSum write(const char* name, std::span<const std::byte> bytes);
 
   // The manifest: from here on there is a snapshot.
@@ -48,6 +67,7 @@ class SnapshotWriter {
 
  private:
   explicit SnapshotWriter(std::unique_ptr<SnapshotTarget> target);
+  int openFile(const std::string& name);
 
   std::unique_ptr<SnapshotTarget> target;
   const std::string path;

@@ -121,8 +121,8 @@ CUDA_MEMCPY3D boxOf(const Part& part) {
   return copy;
 }
 
-void run(Execution& on, const CUDA_MEMCPY3D& copy) {
-  require(on.driver, on.driver.cuMemcpy3D_v2(&copy), "copying an array");
+void begin(Execution& on, const CUDA_MEMCPY3D& copy) {
+  require(on.driver, on.driver.cuMemcpy3DAsync_v2(&copy, on.gpu.progress.ownStream()), "copying an array");
 }
 
 // An array of a row that was compared, and what it is on.
@@ -174,6 +174,7 @@ void compare(SessionState& session, const Rows& rows) {
 }
 
 uint64_t bytes(const Row& row) { return numberIn(row, 1); }
+unsigned device(const Row& row) { return handleDevice(numberIn(row, 0)); }
 
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
   auto [on, info, array] = find(session, row);
@@ -187,7 +188,7 @@ void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out
     copy.dstMemoryType = CU_MEMORYTYPE_HOST;
     copy.dstHost = out + part.done;
     copy.dstPitch = part.width;
-    run(on, copy);
+    begin(on, copy);
   });
 }
 
@@ -204,8 +205,9 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
     copy.dstXInBytes = part.x;
     copy.dstY = part.row;
     copy.dstZ = part.slice;
-    run(on, copy);
+    begin(on, copy);
   });
+  if (in == nullptr) require(on.driver, on.driver.cuStreamSynchronize(on.gpu.progress.ownStream()), "copying an array");
 }
 
 }  // namespace
@@ -218,6 +220,7 @@ const KindModule arrayKind{.name = "arrays",
                            .save = save,
                            .compare = compare,
                            .bytes = bytes,
+                           .device = device,
                            .read = read,
                            .write = write};
 

@@ -46,8 +46,10 @@ struct KindModule {
 
   // The bytes behind a row; without this function there are none.
   uint64_t (*bytes)(const Row& row) = nullptr;
-  // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. Writes may be on
-  // their way when the function returns.
+  // The device that has them; without this function whoever wants to have them waits for all.
+  unsigned (*device)(const Row& row) = nullptr;
+  // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. The copies may be on
+  // their way when the function returns, in that device's DeviceProgress::ownStream().
   void (*read)(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;
   void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
@@ -57,7 +59,7 @@ extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();
 
-// Copies bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
+// Begins to copy bytes of device memory, for a kind whose bytes are there. Throws kj::Exception.
 void readDevice(SessionState& session, unsigned device, uint64_t address, std::byte* out, size_t bytes);
 void writeDevice(SessionState& session, unsigned device, uint64_t address, const std::byte* in, size_t bytes);
 

@@ -87,13 +87,14 @@ void compare(SessionState& session, const Rows& rows) {
 }
 
 uint64_t bytes(const Row& row) { return rangeOf(row).bytes; }
+unsigned device(const Row& row) { return static_cast<unsigned>(numberIn(row, 0)); }
 
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  readDevice(session, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, out, bytes);
+  readDevice(session, device(row), numberIn(row, 1) + offset, out, bytes);
 }
 
 void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
-  writeDevice(session, static_cast<unsigned>(numberIn(row, 0)), numberIn(row, 1) + offset, in, bytes);
+  writeDevice(session, device(row), numberIn(row, 1) + offset, in, bytes);
 }
 
 }  // namespace
@@ -105,6 +106,7 @@ const KindModule memoryKind{.name = "memory",
                             .save = save,
                             .compare = compare,
                             .bytes = bytes,
+                            .device = device,
                             .read = read,
                             .write = write};
 

@@ -226,13 +226,14 @@ void compare(SessionState& session, const Rows& rows) {
 }
 
 uint64_t bytes(const Row& row) { return numberIn(row, 3); }
+unsigned device(const Row& row) { return handleDevice(numberIn(row, 0)); }
 
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  readDevice(session, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, out, bytes);
+  readDevice(session, device(row), numberIn(row, 2) + offset, out, bytes);
 }
 
 void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
-  writeDevice(session, handleDevice(numberIn(row, 0)), numberIn(row, 2) + offset, in, bytes);
+  writeDevice(session, device(row), numberIn(row, 2) + offset, in, bytes);
 }
 
 }  // namespace
@@ -264,6 +265,7 @@ const KindModule moduleKind{.name = "variables",
                             .save = save,
                             .compare = compare,
                             .bytes = bytes,
+                            .device = device,
                             .read = read,
                             .write = write};
 

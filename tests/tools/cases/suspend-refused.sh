@@ -10,7 +10,7 @@ says one 'gate closed' && fail "the program was stopped for nothing"
 stillWorks a one
 
 # What a save left that was killed makes room for the next one.
-mkdir "$dir/left" && touch "$dir/left/manifest.json.new" "$dir/left/bytes"
+mkdir "$dir/left" && touch "$dir/left/manifest.json.new" "$dir/left/chunks" "$dir/left/pack-00"
 succeeds ctl a suspend one --to "$dir/left"
 
 # Nor is it suspended on the way back: the worker that is to have it stands still.

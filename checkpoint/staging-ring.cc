@@ -1,0 +1,40 @@
+#include "checkpoint/staging-ring.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
+#include "vgpu/snapshot/chunk.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// A thread works on one while its next ones arrive; the GPU is never without one to copy.
+constexpr size_t slotsOfThread = 4, slotsOfGpu = 8;
+
+}  // namespace
+
+StagingRing::StagingRing(const stub::Driver* driver, unsigned threads)
+    : driver(driver), bytes((slotsOfThread * threads + slotsOfGpu) * snapshot::chunkBytes) {
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    fail(fmt::format("the worker was refused {} MiB of memory for its buffers: {}. Free memory on its host, or raise its limit",
+                     bytes / MiB, std::strerror(errno)));
+  memory = static_cast<std::byte*>(mapped);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  // Without pinning, the driver copies once more: slower, not wrong.
+  pinned = driver != nullptr && driver->cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+  for (size_t at = 0; at < bytes; at += snapshot::chunkBytes) slots.push_back({.number = slots.size(), .memory = memory + at});
+}
+
+StagingRing::~StagingRing() {
+  if (pinned) driver->cuMemHostUnregister(memory);
+  munmap(memory, bytes);
+}
+
+}  // namespace vgpu::checkpoint

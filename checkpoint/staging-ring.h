@@ -1,0 +1,41 @@
+// Chunks of host memory through which device memory goes to files and back, pinned so that a GPU copies there by itself.
+//
+// Owns the memory; a slot belongs to whoever has it. Made for one save or restore, and small: pinned memory is fast where it is used
+// again, and to make it takes 50 ms a GiB and more. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "stub/driver/driver.h"
+
+namespace vgpu::checkpoint {
+
+struct Slot {
+  size_t number = 0;  // in the ring
+  std::byte* memory = nullptr;
+  // What is in it, for the next who gets it.
+  size_t chunk = 0;
+  size_t bytes = 0;
+};
+
+class StagingRing {
+ public:
+  // For as many `threads` between the GPU and files. `driver` pins it, nullptr if no device is involved. Throws kj::Exception if there
+  // is no memory for it.
+  StagingRing(const stub::Driver* driver, unsigned threads);
+  ~StagingRing();
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
+
+  std::vector<Slot>& all() { return slots; }
+
+ private:
+  const stub::Driver* driver;
+  size_t bytes;
+  std::byte* memory = nullptr;
+  bool pinned = false;
+  std::vector<Slot> slots;
+};
+
+}  // namespace vgpu::checkpoint
