@@ -8,6 +8,8 @@
 #include <string>
 #include <type_traits>
 
+#include <kj/array.h>
+
 #include "vgpu/api/wire-value.h"
 
 namespace vgpu::client {
@@ -43,6 +45,24 @@ inline void answerText(char* out, int bytes, const std::string& text) {
   size_t kept = std::min(text.size(), static_cast<size_t>(bytes) - 1);
   std::memcpy(out, text.data(), kept);
   out[kept] = 0;
+}
+
+// Elements of a reply, of which the program has room for so many.
+inline void answerList(void* out, uint64_t room, size_t elementBytes, kj::ArrayPtr<const kj::byte> elements) {
+  size_t count = std::min<uint64_t>(room, elements.size() / elementBytes);
+  if (out != nullptr && count != 0) std::memcpy(out, elements.begin(), count * elementBytes);
+}
+// How many there are; if the program gave room for some, how many it got.
+template <typename Count>
+void answerCount(Count* out, bool hasRoom, uint64_t count) {
+  *out = static_cast<Count>(hasRoom ? std::min<uint64_t>(*out, count) : count);
+}
+
+// Whether an enumeration has the value, of those from `first` to `last`.
+template <typename Enumeration>
+constexpr bool isWithin(Enumeration value, int64_t first, int64_t last) {
+  auto number = static_cast<int64_t>(static_cast<std::underlying_type_t<Enumeration>>(value));
+  return number >= first && number <= last;
 }
 
 }  // namespace vgpu::client

@@ -1,7 +1,6 @@
 // Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
-#include <cstring>
-
 #include "intercept/driver/shared.h"
+#include "intercept/session/kernel-parameters.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -52,44 +51,6 @@ CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout
   return shape.cooperative ? checkCooperative(device, handle, shape, threads) : CUDA_SUCCESS;
 }
 
-// The program's parameters as one block: from an array of pointers, one a parameter, or from the block it already has.
-struct Parameters {
-  void** pointers = nullptr;
-  const void* block = nullptr;
-  size_t blockBytes = 0;
-
-  // `extra` is CUDA's list of (key, value) pairs. False if it makes no sense.
-  bool readExtra(void** extra) {
-    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-      if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-        block = extra[1];
-      } else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-        blockBytes = *static_cast<size_t*>(extra[1]);
-      } else {
-        return false;
-      }
-    }
-    return block != nullptr || blockBytes == 0;
-  }
-
-  CUresult check(const FunctionLayout& function, void** kernelParams, void** extra) {
-    pointers = kernelParams;
-    if (extra != nullptr && (kernelParams != nullptr || !readExtra(extra))) return CUDA_ERROR_INVALID_VALUE;
-    if (block != nullptr) return blockBytes > function.parameterBytes ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
-    return pointers == nullptr && !function.parameters.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  }
-
-  void gather(const FunctionLayout& function, kj::byte* into) const {
-    if (block != nullptr) {
-      std::memcpy(into, block, blockBytes);
-      std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // missing parameters are zero
-      return;
-    }
-    for (size_t i = 0; i < function.parameters.size(); ++i)
-      std::memcpy(into + function.parameters[i].offset, pointers[i], function.parameters[i].bytes);
-  }
-};
-
 // Attributes of a launch that we know. False if one is asked for that we do not have.
 bool readAttributes(const CUlaunchConfig& config, LaunchShape& shape) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
@@ -116,7 +77,7 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
   if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
   if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
-  Parameters parameters;
+  KernelParameters parameters;
   if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);

@@ -94,6 +94,8 @@ class CallBase {
 
 // Words that a Data list of `bytes` adds to a frame; a text has a byte more than it has characters.
 constexpr uint64_t dataWords(uint64_t bytes) { return (bytes + 7) / 8; }
+// Of a frame's Data lists together, at most.
+constexpr uint64_t mostDataWords = maxMessageWords - 64;
 
 // `Builder`: of the whole frame, or of a part of it.
 template <typename Params, typename Builder = api::FrameBuilder<Params>>

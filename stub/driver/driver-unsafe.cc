@@ -25,13 +25,13 @@ struct Missing<CUresult(CUDAAPI*)(Arguments...)> {
   static CUresult CUDAAPI call(Arguments...) { return CUDA_ERROR_NOT_SUPPORTED; }
 };
 
-// One entry, null if the driver is too old for it. A function, not a part of the macro: there are hundreds of entries.
-void* find(decltype(&::cuGetProcAddress_v2) getProcAddress, std::string_view name, int since) {
+// One entry, null if the driver does not have it. A function, not a part of the macro: there are hundreds of entries.
+void* find(decltype(&::cuGetProcAddress_v2) getProcAddress, std::string_view name, int since, bool isNeeded) {
   void* function = nullptr;
   CUdriverProcAddressQueryResult found;
   CUresult result = getProcAddress(std::string(name).c_str(), &function, since, 0, &found);
   if (result == CUDA_SUCCESS && function != nullptr) return function;
-  KJ_REQUIRE(static_cast<unsigned>(since) > oldestDriver, "the driver lacks an entry", std::string(name).c_str(), since);
+  KJ_REQUIRE(!isNeeded || static_cast<unsigned>(since) > oldestDriver, "the driver lacks an entry", std::string(name).c_str(), since);
   return nullptr;
 }
 
@@ -43,14 +43,18 @@ Driver Driver::load(const std::string& library) {
   auto getProcAddress = reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(handle, "cuGetProcAddress_v2"));
   KJ_REQUIRE(getProcAddress != nullptr, "this driver is older than CUDA 12", library.c_str());
   Driver driver;
-#define DRIVER(name)                                                                                    \
+#define DRIVER(name, isNeeded)                                                                             \
   {                                                                                                     \
     constexpr auto& row = api::entryOf(#name);                                                          \
-    void* function = find(getProcAddress, api::baseNameOf(row.symbol), row.since);                      \
+    void* function = find(getProcAddress, api::baseNameOf(row.symbol), row.since, isNeeded);            \
     using Function = decltype(&::name);                                                                 \
     driver.name = function == nullptr ? &Missing<Function>::call : reinterpret_cast<Function>(function); \
   }
-#include "stub/driver/driver-entries.inc"
+// The deprecated ones are entries like any other.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "cuda-driver-entries.inc"
+#pragma GCC diagnostic pop
 #undef DRIVER
   driver.noteAllocation = reinterpret_cast<decltype(driver.noteAllocation)>(dlsym(handle, "vgpuEmulatorNote"));
   driver.forgetAllocation = reinterpret_cast<decltype(driver.forgetAllocation)>(dlsym(handle, "vgpuEmulatorForget"));

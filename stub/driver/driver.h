@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 #include <cstdint>
 #include <string>
@@ -12,14 +13,18 @@
 namespace vgpu::stub {
 
 struct Driver {
-  // Loads `library` (a name for dlopen) and resolves every function of the table through its cuGetProcAddress.
-  // A function newer than CUDA 12.0 that it lacks
-  // returns CUDA_ERROR_NOT_SUPPORTED. Throws kj::Exception naming another one that is missing.
+  // Loads `library` (a name for dlopen) and resolves the newest version of every entry through its cuGetProcAddress. One that it
+  // lacks returns CUDA_ERROR_NOT_SUPPORTED. Throws kj::Exception naming one that it lacks although it is not newer than CUDA 12.0
+  // and a frame needs it.
   static Driver load(const std::string& library);
 
-#define DRIVER(name) decltype(&::name) name = nullptr;
-#include "stub/driver/driver-entries.inc"
+// The deprecated ones are entries like any other.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define DRIVER(name, isNeeded) decltype(&::name) name = nullptr;
+#include "cuda-driver-entries.inc"
 #undef DRIVER
+#pragma GCC diagnostic pop
 
   // The emulated device's own: tell it where the program's allocations lie, so that it can say which one was overrun.
   // nullptr on a real driver.

@@ -78,6 +78,14 @@ CUresult Execution::afterAllWork(std::function<CUresult()> destroy) {
   return CUDA_SUCCESS;
 }
 
+// A context is its device's only one, and in no map.
+uint64_t Execution::real(api::Kind kind, uint64_t handle, bool nullable) const {
+  if (handle == 0 && nullable) return 0;
+  if (kind != api::Kind::CONTEXT) return handles.get(kind, handle);
+  if (handleKind(handle) != static_cast<unsigned>(kind)) throw BadHandle{kind, handle};
+  return toWire(session.of(handleDevice(handle)).gpu.context.get());
+}
+
 // Also where the context has ended: the driver may have written something before.
 void Execution::collectOutput() {
   if (!session.prints) return;

@@ -116,6 +116,9 @@ class Execution {
     return real;
   }
 
+  // The driver's handle of an object, also of another GPU; 0 for 0, if that is nullable. Throws BadHandle.
+  uint64_t real(api::Kind kind, uint64_t handle, bool nullable) const;
+
   // Every variable of every loaded module, those that the program never asked for included: they are found by the names
   // in the images.
   std::vector<ModuleVariable> allVariables();

@@ -127,7 +127,7 @@ CUresult SessionState::synchronize() {
   for (unsigned device = 0; device < deviceCount(); ++device) {
     if (isEnded(device)) continue;
     select(device);
-    if (CUresult error = driver.cuCtxSynchronize()) return error;
+    if (CUresult error = driver.cuCtxSynchronize_v2(nullptr)) return error;
   }
   return CUDA_SUCCESS;
 }

@@ -13,14 +13,27 @@ namespace {
 class NumberReader : public FlatReader {
  public:
   using FlatReader::FlatReader;
+  kj::ArrayPtr<const kj::byte> list(uint32_t pointer) const { return readData(pointer); }
   uint64_t read(NumberField field) const { return field.bytes == 8 ? get<uint64_t>(field.offset) : get<uint32_t>(field.offset); }
 };
+
+void visitList(const EffectField& list, kj::ArrayPtr<const kj::byte> data, const EffectVisitor& visit) {
+  walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure, kj::ArrayPtr<const kj::byte>) {
+    if (field.what != FieldClass::handle) return;
+    auto effect = field.kind == list.kind ? list.effect : Effect::uses;
+    visit({effect, field.kind, numberAt<uint64_t>(structure, field.offset), list.parent, field.nullable});
+  });
+}
 
 }  // namespace
 
 void visitEffects(Method method, kj::ArrayPtr<const capnp::word> frame, const EffectVisitor& visit) {
   NumberReader numbers(frame);
   for (auto& field : infoOf(method).effects) {
+    if (field.elements != nullptr) {
+      visitList(field, numbers.list(field.offset), visit);
+      continue;
+    }
     uint64_t handle = numbers.read({field.offset, 8});
     if (!field.place || handleKind(handle) == static_cast<unsigned>(field.kind))
       visit({field.effect, field.kind, handle, field.parent, field.nullable});

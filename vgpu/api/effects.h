@@ -10,6 +10,7 @@
 
 #include "cuda-kinds.h"
 #include "cuda-methods.h"
+#include "vgpu/api/described.h"
 
 namespace vgpu::api {
 
@@ -40,6 +41,9 @@ struct EffectField {
   bool parent;      // the created object lives in this one
   bool nullable;    // 0 names no object
   bool place;       // names one only if it is the place of an object of that kind (place.h)
+  // Of a Data list (`offset`: which of the frame's): its elements, every handle of which is a virtual one. One of another kind than
+  // `kind` is used. nullptr: the field is one handle.
+  const Described* elements;
 };
 
 // A staging slab that a frame names, if it is a number; a place may name one (place.h).

@@ -27,6 +27,11 @@ CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64
 // Where [address, address + bytes) lies; `nowhere` if it begins in an allocation and does not end in it.
 enum class Where { device, arena, pageable, nowhere };
 Where locate(Session& session, uint64_t address, uint64_t bytes);
+// Whether they are the session's: a device can use them.
+inline bool ownsMemory(Session& session, uint64_t address, uint64_t bytes) {
+  Where where = locate(session, address, bytes);
+  return where == Where::device || where == Where::arena;
+}
 
 // `height` rows of `width` elements of 1, 2 or 4 bytes; `pitch` in bytes, of no meaning for one row.
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,

@@ -153,6 +153,18 @@ CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t* elements, CUarray_fo
   });
 }
 
+CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
+                                                   CUdevice device) {
+  return enterDriver([&](Driver& driver) {
+    require(count != 0 && capabilities != nullptr && operations != nullptr);
+    for (unsigned i = 0; i < count; ++i) {
+      require(operations[i] >= CU_ATOMIC_OPERATION_INTEGER_ADD && operations[i] <= CU_ATOMIC_OPERATION_FLOAT_MAX);
+      capabilities[i] = 0;  // as HOST_NATIVE_ATOMIC_SUPPORTED says
+    }
+    driver.device(device);
+  });
+}
+
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
   return enterDriver([&](Driver& driver) {
     require(supported != nullptr && type == CU_EXEC_AFFINITY_TYPE_SM_COUNT);

@@ -70,6 +70,7 @@ struct Stream {
   TaskRef tail;  // this and what follows: guarded by StreamSet::mutex
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode*> captureTail;  // what the next node comes behind
+  std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes;  // those that were set
 };
 
 // For calls that CUDA forbids while a stream of the process is being captured; it spoils those captures.

@@ -4,6 +4,8 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "table.h"
 
@@ -32,7 +34,7 @@ class ClientHalf {
     out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
     if (row.onWire()) out += send();
     auto result = row.find("returns");
-    return out + fmt::format("{}    return {};\n  }});\n}}\n\n", returns, result.empty() ? "CUDA_SUCCESS" : joined(result[0]));
+    return out + fmt::format("{}{}    return {};\n  }});\n}}\n\n", returns, counts, result.empty() ? "CUDA_SUCCESS" : joined(result[0]));
   }
 
  private:
@@ -51,8 +53,9 @@ class ClientHalf {
 
   void readParameter(const Parameter& p) {
     const Field* field = row.frame.find(p.name);
+    const Field* result = row.results.find(p.name);
     const Kind* kind = table.findKindOfType(p.type);
-    if (field != nullptr && field->effect == Effect::creates) {
+    if (field != nullptr && field->isNumber() && field->effect == Effect::creates) {
       create(p, *field);
     } else if (kind != nullptr) {
       resolve(p, *kind, field);
@@ -62,13 +65,82 @@ class ClientHalf {
           "    [[maybe_unused]] auto& {0}Info = thread.session.devices[static_cast<size_t>({0})];\n",
           p.name);
       if (field != nullptr) set(*field, p.name);
-    } else if (p.isPointer() && !isNamed("optional", p.name)) {
+      if (field != nullptr && target == "thread") target = fmt::format("thread.on(static_cast<unsigned>({}))", p.name);
+    } else if (field != nullptr && !field->isNumber()) {
+      pack(p, *field);
+    } else if (result != nullptr && !result->count.empty()) {
+      return takeList(p, *result);
+    } else if (p.isPointer() && !isNamed("optional", p.name) && !isNamed("address", p.name)) {
       checks += fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
     }
+    checkEnumeration(p);
     for (auto& clause : row.find(p.name)) checkValue(p, clause);
-    if (const Field* result = row.results.find(p.name))
-      give(p, fmt::format("frame.results<api::Cuda::{}Results>().get{}()", row.typeName(), result->accessor));
-    if (field != nullptr && field->effect == Effect::none && p.type != "CUdevice") set(*field, fmt::format("toWire({})", p.name));
+    if (result != nullptr && field != nullptr) return takeRoom(p, *field);
+    if (result != nullptr) give(p, resultOf(*result, p.pointee()));
+    if (field != nullptr && field->isNumber() && field->effect == Effect::none && p.type != "CUdevice")
+      set(*field, fmt::format("toWire({})", p.name));
+  }
+
+  std::string resultOf(const Field& field, const std::string& type) const {
+    return fmt::format("frame.results<api::Cuda::{}Results>().get{}{}()", row.typeName(), field.accessor,
+                       field.type == Type::structure ? "<" + type + ">" : "");
+  }
+
+  // Text, a structure or an array that the frame carries.
+  void pack(const Parameter& p, const Field& field) {
+    if (field.type == Type::text) {
+      checks += field.optional ? fmt::format("    if ({0} == nullptr) {0} = \"\";\n", p.name)
+                               : fmt::format("    if ({} == nullptr) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      checks += fmt::format("    if (std::strlen({}) > maxNameBytes) return CUDA_ERROR_INVALID_VALUE;\n", p.name);
+      sets += fmt::format("    frame->set{}({});\n", field.accessor, p.name);
+      dataWords += fmt::format(" + dataWords(std::strlen({}) + 1)", p.name);
+      return;
+    }
+    checks += fmt::format("    Packed {0}Data;\n    if (CUresult bad = {0}Data.add(thread, {1}, {2}{0}{3}, {4})) return bad;\n", p.name,
+                          describedOf(table, field), p.isPointer() ? "" : "&",
+                          field.count.empty() ? "" : fmt::format(", static_cast<uint64_t>({})", field.count), field.optional);
+    sets += fmt::format("    frame->set{}({}Data.get());\n", field.accessor, p.name);
+    dataWords += fmt::format(" + dataWords({}Data.size())", p.name);
+  }
+
+  // An array that the entry writes, with room for as many elements as another parameter says.
+  void takeList(const Parameter& p, const Field& result) {
+    const bool isRoomKnown = row.findParameter(result.count)->isPointer();
+    if (!isRoomKnown && !isNamed("optional", p.name))
+      checks += fmt::format("    if ({} == nullptr && {} != 0) return CUDA_ERROR_INVALID_VALUE;\n", p.name, result.count);
+    returns += fmt::format("    answerList({}, {}{}, {}, {});\n", p.name, isRoomKnown ? "*" : "", result.count,
+                           result.elementType == "void" ? 1 : table.types.bytesOf(result.elementType), resultOf(result, ""));
+  }
+
+  // How many elements arrays have room for, and then how many there are: of an array only if one is given.
+  void takeRoom(const Parameter& p, const Field& field) {
+    std::string lists;
+    for (auto& result : row.results.fields)
+      if (result.count == p.name) lists += fmt::format("{}{} != nullptr", lists.empty() ? "" : " || ", result.name);
+    sets += fmt::format("    frame->set{0}({1} ? *{2} : 0);\n", field.accessor, lists, p.name);
+    counts += fmt::format("    answerCount({}, {}, {});\n", p.name, lists, resultOf(*row.results.find(p.name), ""));
+  }
+
+  // A value that the header has, unless a clause says which.
+  void checkEnumeration(const Parameter& p) {
+    const VendorType* type = table.types.find(p.type);
+    if (type == nullptr || type->what != VendorType::enumeration) return;
+    std::string error = "CUDA_ERROR_INVALID_VALUE";
+    for (auto& clause : row.find(p.name)) {
+      if (clause.at(1) != "=" && clause[1] != "valid") return;
+      if (clause[1] == "valid" && clause.size() > 3) error = clause[3];
+      if (clause[1] == "valid" && clause.size() == 3) return;  // `valid anything`: the driver looks
+    }
+    std::set<int64_t> values;
+    for (auto& [name, value] : type->values) values.insert(value);
+    std::string ranges;
+    for (auto first = values.begin(); first != values.end();) {
+      auto last = first;
+      while (std::next(last) != values.end() && *std::next(last) == *last + 1) ++last;
+      ranges += fmt::format("{}isWithin({}, {}, {})", ranges.empty() ? "" : " || ", p.name, *first, *last);
+      first = std::next(last);
+    }
+    checks += fmt::format("    if (!({})) return {};\n", ranges, error);
   }
 
   void set(const Field& field, const std::string& value) {
@@ -88,7 +160,7 @@ class ClientHalf {
   }
 
   void resolve(const Parameter& p, const Kind& kind, const Field* field) {
-    bool nullable = kind.nullable && (field == nullptr || field->effect == Effect::uses);
+    bool nullable = field == nullptr ? kind.nullable : field->nullable;
     checks += fmt::format(
         "    uint64_t {0}Handle = {1};\n"
         "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n",
@@ -102,7 +174,8 @@ class ClientHalf {
           (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
     sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
-    if (target == "thread") target = fmt::format("thread.of({}Handle)", p.name);
+    if (!isOfObject) target = fmt::format("thread.of({}Handle)", p.name);
+    isOfObject = true;
     if (kind.name == "stream" && !row.noWork) sets += fmt::format("    frame.inStream({}Handle);\n", p.name);
     if (field->effect == Effect::destroys)
       returns += fmt::format("    thread.destroy({}, {}Handle);\n", kindOf(kind.name), p.name);
@@ -119,7 +192,7 @@ class ClientHalf {
   // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.
   void checkValue(const Parameter& p, const Clause& clause) {
     std::string error = clause.size() > 4 && clause[3] == "else" ? clause[4] : "CUDA_ERROR_INVALID_VALUE", condition;
-    if (clause[1] == "=") return;
+    if (clause[1] == "=" || clause[1] == "valid") return;
     KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
     if (clause[1] == "clamp") {
       checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
@@ -131,13 +204,17 @@ class ClientHalf {
     } else if (clause[1] == "in" && dots != std::string::npos) {
       condition =
           fmt::format("{0} < {1} || {0} > {2}", p.name, clause[2].substr(0, dots), translated(clause[2].substr(dots + 2)));
+    } else if (clause[1] == "among") {
+      for (size_t i = 2; i < clause.size() && clause[i] != "else"; ++i)
+        condition += fmt::format("{}{} != {}", condition.empty() ? "" : " && ", p.name, clause[i]);
+      error = clause[clause.size() - 2] == "else" ? clause.back() : error;
     } else if (clause[1] == "below") {
       condition = fmt::format("{} >= {}", p.name, translated(clause[2]));
     } else if (clause[1] == "owns") {
-      condition = fmt::format("locate(thread.session, {}, {}) == Where::nowhere", p.name, clause[2]);
+      condition = fmt::format("!ownsMemory(thread.session, {}, {})", p.name, clause[2]);
     } else {
       KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs",
-                 "a parameter's clause is mask, in, below, is, differs, owns, clamp or =", clause[1].c_str());
+                 "a parameter's clause is valid, mask, in, among, below, is, differs, owns, clamp or =", clause[1].c_str());
       condition = fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
@@ -186,7 +263,12 @@ class ClientHalf {
     std::string out = remembers;
     auto cached = row.find("cached");
     if (!cached.empty()) out += lookUp(cached[0][1]);
-    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{});\n{}", row.typeName(), target, row.name, sets);
+    std::string words;
+    if (!dataWords.empty()) {
+      out += fmt::format("    const uint64_t words = 0{};\n    if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;\n", dataWords);
+      words = ", words";
+    }
+    out += fmt::format("    Call<api::Cuda::{}Params> frame({}, api::Method::{}{});\n{}", row.typeName(), target, row.name, words, sets);
     out += fmt::format("    if (CUresult error = frame.{}()) return error;\n", row.route == Route::post ? "post" : "call");
     if (!cached.empty()) {
       auto& result = row.results.fields.front();
@@ -215,8 +297,10 @@ class ClientHalf {
 
   const Table& table;
   const Row& row;
-  std::string checks, remembers, sets, returns;
-  std::string target = "thread";  // the device of the first object executes the frame
+  std::string checks, remembers, sets, returns, counts;
+  std::string dataWords;           // of the frame's lists: terms of a sum
+  std::string target = "thread";  // the device of the first object executes the frame, or the one that is asked about
+  bool isOfObject = false;
 };
 
 }  // namespace
@@ -224,8 +308,9 @@ class ClientHalf {
 std::string emitClient(const Table& table) {
   std::string out = fmt::format(
       "{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
-      "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n\n#include \"intercept/driver/answer.h\"\n#include "
-      "\"intercept/driver/shared.h\"\n#include \"intercept/session/entry.h\"\n\n"
+      "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include "
+      "\"intercept/driver/answer.h\"\n#include \"intercept/driver/names.h\"\n#include \"intercept/driver/shared.h\"\n"
+      "#include \"intercept/session/entry.h\"\n#include \"intercept/session/packed.h\"\n\n"
       "using namespace vgpu;\nusing namespace vgpu::client;\n\n",
       banner);
   for (auto& row : table.rows) {

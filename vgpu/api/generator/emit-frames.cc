@@ -22,6 +22,7 @@ std::string setter(const Field& f) {
     case Type::boolean:
       return fmt::format("    void set{}(bool value) {{ this->template setBit<{}>(value); }}\n", n, f.place);
     case Type::bytes:
+    case Type::described:
       return fmt::format(
           "    kj::ArrayPtr<kj::byte> init{0}(size_t size) {{ return this->template placeData<{1}>(size); }}\n"
           "    void set{0}(kj::ArrayPtr<const kj::byte> data) {{ this->template copyData<{1}>(data.begin(), data.size()); }}\n",
@@ -52,6 +53,7 @@ std::string getter(const Field& f) {
     case Type::boolean:
       return fmt::format("    bool get{}() const {{ return getBit({}); }}\n", n, f.place);
     case Type::bytes:
+    case Type::described:
       return fmt::format("    kj::ArrayPtr<const kj::byte> get{}() const {{ return readData({}); }}\n", n, f.place);
     case Type::text:
       return fmt::format("    kj::StringPtr get{}() const {{ return readText({}); }}\n", n, f.place);

@@ -58,12 +58,15 @@ std::string slabsOf(const Row& row, std::string& sizes) {
   return out;
 }
 
-std::string effectsOf(const Row& row) {
+std::string effectsOf(const Table& table, const Row& row) {
   std::string out;
-  for (auto& f : row.frame.fields)
-    if (f.effect != Effect::none)
-      out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}, {}}}, ", nameOf(f.effect), enumerantOf(f.kind), f.place, f.parent,
-                         f.nullable, f.type == Type::place);
+  for (auto& f : row.frame.fields) {
+    if (f.isNumber() ? f.effect == Effect::none : !f.isHandles() && !(f.type == Type::described && hasHandles(table, f.elementType)))
+      continue;
+    std::string elements = f.isNumber() ? "nullptr" : fmt::format("&{}", describedOf(table, f));
+    out += fmt::format("{{Effect::{}, Kind::{}, {}, {}, {}, {}, {}}}, ", nameOf(f.effect == Effect::none ? Effect::uses : f.effect),
+                       f.kind.empty() ? "NONE" : enumerantOf(f.kind), f.place, f.parent, f.nullable, f.type == Type::place, elements);
+  }
   return out;
 }
 
@@ -96,13 +99,13 @@ std::string emitMethodsHeader(const Table& table) {
 }
 
 std::string emitMethodsSource(const Table& table) {
-  std::string out = fmt::format("{}#include \"vgpu/api/effects.h\"\n\nnamespace vgpu::api {{\n\nnamespace {{\n\n", banner), rows;
+  std::string out = fmt::format("{}#include \"cuda-described.h\"\n#include \"vgpu/api/effects.h\"\n\nnamespace vgpu {{\n\nnamespace api {{\n\nnamespace {{\n\n", banner), rows;
   for (auto* row : table.frames) {
     if (row == nullptr) {
       rows += "  {},\n";
       continue;
     }
-    std::string effects = effectsOf(*row), keys = keysOf(*row), slabs = slabsOf(*row, out);
+    std::string effects = effectsOf(table, *row), keys = keysOf(*row), slabs = slabsOf(*row, out);
     if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
     if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
     if (!slabs.empty()) out += fmt::format("constexpr SlabField {}Slabs[] = {{{}}};\n", row->name, slabs);
@@ -111,13 +114,20 @@ std::string emitMethodsSource(const Table& table) {
                         effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(),
                         keys.empty() ? "{}" : row->name + "Keys", slabs.empty() ? "{}" : row->name + "Slabs");
   }
-  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace vgpu::api\n";
+  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace api\n\n}  // namespace vgpu\n";
 }
 
 std::string emitEntries(const Table& table) {
   std::string out = fmt::format("{}// ENTRY(symbol): what a session has.\n", banner);
   for (auto& row : table.rows)
     if (!row.symbol.empty() && row.route) out += fmt::format("ENTRY({})\n", row.symbol);
+  return out;
+}
+
+std::string emitAllEntries(const Table& table) {
+  std::string out = fmt::format("{}// ENTRY(symbol): what the driver exports, in every version.\n", banner);
+  for (auto& row : table.rows)
+    if (!row.symbol.empty()) out += fmt::format("ENTRY({})\n", row.symbol);
   return out;
 }
 

@@ -1,11 +1,19 @@
 // The worker's half of a row: virtual handles become real ones, the driver is called, what it made is kept.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "table.h"
 
 namespace vgpu::generator {
 
 namespace {
+
+// cuMemAlloc of cuMemAlloc_v2.
+std::string baseNameOf(const std::string& symbol) {
+  size_t suffix = symbol.rfind("_v");
+  return suffix != std::string::npos && suffix + 3 == symbol.size() ? symbol.substr(0, suffix) : symbol;
+}
 
 std::string declarationOf(const Row& row) {
   return fmt::format(
@@ -14,40 +22,82 @@ std::string declarationOf(const Row& row) {
       row.name, row.typeName());
 }
 
-std::string workerHalf(const Row& row) {
-  std::string before, arguments, after, results;
-  for (auto& p : row.parameters) {
+class WorkerHalf {
+ public:
+  WorkerHalf(const Table& table, const Row& row) : table(table), row(row) {}
+
+  std::string emit() {
+    for (auto& p : row.parameters) {
+      arguments += arguments.empty() ? "" : ", ";
+      arguments += argumentOf(p);
+      for (auto& clause : row.find(p.name))
+        if (clause[1] == "owns")
+          before += fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n",
+                                row.frame.find(p.name)->accessor, clause[2]);
+    }
+    if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
+    return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n",
+                       declarationOf(row), before, row.symbol, arguments, after);
+  }
+
+ private:
+  // The driver's argument, with what must happen before and after the call.
+  std::string argumentOf(const Parameter& p) {
     const Field* field = row.frame.find(p.name);
     const Field* result = row.results.find(p.name);
-    std::string argument;
-    if (result != nullptr || field->effect == Effect::creates) {
+    if (result != nullptr) return resultOf(p, *result, field);
+    if (field->type == Type::text) return textOf(*field);
+    if (!field->isNumber()) return listOf(p, *field);
+    if (field->effect == Effect::creates) {
       before += fmt::format("  {} {}{{}};\n", p.pointee(), p.name);
-      argument = "&" + p.name;
-      if (result != nullptr) {
-        results += fmt::format("  results.set{}(toWire({}));\n", result->accessor, p.name);
-      } else {
-        after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor, p.name);
-      }
-    } else if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork) {
-      argument = fmt::format("on.stream(p.get{}())", field->accessor);
-    } else if (field->effect != Effect::none) {
-      argument = fmt::format("fromWire<{}>(on.handles.{}({}, p.get{}()))", p.type, field->nullable ? "getOrNull" : "get",
-                             kindOf(field->kind), field->accessor);
-      if (field->effect == Effect::destroys)
-        after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor);
-    } else {
-      argument = fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor);
+      after += fmt::format("  on.handles.add({}, p.get{}(), toWire({}));\n", kindOf(field->kind), field->accessor, p.name);
+      return fmt::format("&{}", p.name);
     }
-    arguments += (arguments.empty() ? "" : ", ") + argument;
-    for (auto& clause : row.find(p.name))
-      if (clause[1] == "owns")
-        before +=
-            fmt::format("  if (!on.ownsMemory(p.get{}(), {})) return CUDA_ERROR_INVALID_VALUE;\n", field->accessor, clause[2]);
+    if (field->kind == "stream" && field->effect == Effect::uses && !row.noWork)
+      return fmt::format("on.stream(p.get{}())", field->accessor);
+    if (field->effect == Effect::none) return fmt::format("fromWire<{}>(p.get{}())", p.type, field->accessor);
+    if (field->effect == Effect::destroys)
+      after += fmt::format("  on.handles.remove({}, p.get{}());\n", kindOf(field->kind), field->accessor);
+    return fmt::format("fromWire<{}>(on.real({}, p.get{}(), {}))", p.type, kindOf(field->kind), field->accessor, field->nullable);
   }
-  if (!results.empty()) after += fmt::format("  auto results = reply.init<api::Cuda::{}Results>();\n", row.typeName()) + results;
-  return fmt::format("{} {{\n{}  if (CUresult error = on.driver.{}({})) return error;\n{}  return CUDA_SUCCESS;\n}}\n\n",
-                     declarationOf(row), before, row.symbol, arguments, after);
-}
+
+  std::string textOf(const Field& field) const {
+    std::string text = fmt::format("p.get{}().cStr()", field.accessor);
+    return field.optional ? fmt::format("(p.get{}().size() == 0 ? nullptr : {})", field.accessor, text) : text;
+  }
+
+  // A structure or an array that the entry reads.
+  std::string listOf(const Parameter& p, const Field& field) {
+    std::string count = field.count.empty() ? "1" : fmt::format("p.get{}()", row.frame.find(field.count)->accessor);
+    before += fmt::format("  Unpacked {0}(on, {1}, p.get{2}());\n  if (CUresult bad = {0}.check({3}, {4})) return bad;\n", p.name,
+                          describedOf(table, field), field.accessor, count, field.optional);
+    if (field.effect == Effect::destroys)
+      after += fmt::format("  for (size_t i = 0; i < {0}.count(); ++i) on.handles.remove({1}, api::ElementsReader<uint64_t>(p.get{2}())[i]);\n",
+                           p.name, kindOf(field.kind), field.accessor);
+    return fmt::format("{}{}.get<{}>()", p.isPointer() ? "" : "*", p.name, field.elementType);
+  }
+
+  // `room`: the field in which the program says how many elements its arrays take; null for other results.
+  std::string resultOf(const Parameter& p, const Field& result, const Field* room) {
+    if (result.count.empty()) {
+      before += fmt::format("  {} {}{};\n", p.pointee(), p.name, room == nullptr ? "{}" : fmt::format(" = p.get{}()", room->accessor));
+      results += fmt::format("  results.set{}({});\n", result.accessor,
+                             result.type == Type::structure ? p.name : fmt::format("toWire({})", p.name));
+      return fmt::format("&{}", p.name);
+    }
+    const Parameter& count = *row.findParameter(result.count);
+    std::string element = result.elementType == "void" ? "kj::byte" : result.elementType;
+    before += fmt::format("  Room<{}> {}(p.get{}());\n  if (CUresult bad = {}.check()) return bad;\n", element, p.name,
+                          row.frame.find(result.count)->accessor, p.name);
+    results += fmt::format("  results.set{}({}.filled({}));\n", result.accessor, p.name,
+                           count.isPointer() ? result.count : fmt::format("p.get{}()", row.frame.find(result.count)->accessor));
+    return p.name + ".get()";
+  }
+
+  const Table& table;
+  const Row& row;
+  std::string before, arguments, after, results;
+};
 
 }  // namespace
 
@@ -63,11 +113,12 @@ std::string emitHandlers(const Table& table) {
 
 std::string emitDispatch(const Table& table) {
   std::string out = fmt::format(
-      "{}#include \"stub/worker/dispatch.h\"\n\n#include \"cuda-handlers.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated "
+      "{}#include \"stub/worker/dispatch.h\"\n\n#include \"cuda-described.h\"\n#include \"cuda-handlers.h\"\n"
+      "#include \"stub/worker/room.h\"\n#include \"stub/worker/unpacked.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated "
       "{{\n\n",
       banner);
   for (auto& row : table.rows)
-    if (row.workerGenerated()) out += workerHalf(row);
+    if (row.workerGenerated()) out += WorkerHalf(table, row).emit();
   out += "}  // namespace generated\n\n";
   out +=
       "CUresult dispatch(Execution& on, api::Method method, kj::ArrayPtr<const capnp::word> words, Reply& reply) {\n  switch "
@@ -84,10 +135,19 @@ std::string emitDispatch(const Table& table) {
   return out + "    default: return CUDA_SUCCESS;\n  }\n}\n\n}  // namespace vgpu::stub\n";
 }
 
+// The newest version of each entry, and those that halves of rows call. Entries that a session refuses are nobody's to call, and
+// one is another's name in cuda.h.
 std::string emitDriver(const Table& table) {
-  std::string out = fmt::format("{}// DRIVER(symbol): what the generated dispatch calls.\n", banner);
+  std::string out = fmt::format("{}// DRIVER(symbol, whether every frame of some method calls it)\n", banner);
+  std::map<std::string, const Row*> newest;
+  for (auto& row : table.rows) {
+    if (row.symbol.empty() || row.route == Route::forbid || baseNameOf(row.symbol) == "cuGraphInstantiate") continue;
+    const Row*& known = newest[baseNameOf(row.symbol)];
+    if (known == nullptr || row.symbol.size() > known->symbol.size() || row.symbol > known->symbol) known = &row;
+  }
   for (auto& row : table.rows)
-    if (row.workerGenerated()) out += fmt::format("DRIVER({})\n", row.symbol);
+    if (!row.symbol.empty() && (row.workerGenerated() || newest[baseNameOf(row.symbol)] == &row))
+      out += fmt::format("DRIVER({}, {})\n", row.symbol, row.onWire());
   return out;
 }
 

@@ -25,15 +25,22 @@ void write(const std::string& path, const std::string& text) {
   KJ_REQUIRE(file.good(), "cannot write", path.c_str());
 }
 
+// The vendor's types are beside the table: cuda.types.
+std::string typesOf(const std::string& path) { return path.substr(0, path.rfind('.')) + ".types"; }
+
 void generate(const std::string& path, const std::string& folder) {
   constexpr std::pair<const char*, std::string (*)(const Table&)> outputs[] = {
       {"cuda-kinds.h", emitKinds},
+      {"cuda-described.h", emitDescribedHeader},
+      {"cuda-described.cc", emitDescribedSource},
+      {"cuda-parity.cc", emitParity},
       {"cuda-methods.h", emitMethodsHeader},
       {"cuda-methods.cc", emitMethodsSource},
       {"cuda-frames.h", emitFrames},
       {"cuda-frames.capnp", emitSchema},
       {"cuda-client.cc", emitClient},
       {"cuda-entries.inc", emitEntries},
+      {"cuda-all-entries.inc", emitAllEntries},
       {"cuda-handlers.h", emitHandlers},
       {"cuda-dispatch.cc", emitDispatch},
       {"cuda-driver-entries.inc", emitDriver},
@@ -42,7 +49,7 @@ void generate(const std::string& path, const std::string& folder) {
       {"cuda-per-thread.inc", emitPerThread},
       {"coverage.md", emitCoverage},
   };
-  Table table = readTable(path);
+  Table table = readTable(path, typesOf(path));
   for (auto& [name, emit] : outputs) write(folder + "/" + name, emit(table));
 }
 

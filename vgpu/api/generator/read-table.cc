@@ -19,20 +19,9 @@ Type typeNamed(const std::string& name) {
   KJ_FAIL_REQUIRE("a field's type is a number, bytes, text, struct or a list of numbers", name.c_str());
 }
 
-void setName(Field& field, const std::string& name) {
-  field.name = field.accessor = name;
-  field.accessor[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-}
-
-Effect effectNamed(const std::string& word) {
-  for (auto effect : {Effect::creates, Effect::uses, Effect::changes, Effect::destroys})
-    if (word == nameOf(effect)) return effect;
-  return Effect::none;
-}
-
 class Reader : private TableText {
  public:
-  explicit Reader(std::istream& file) : TableText(file) {}
+  Reader(std::istream& file, const std::string& types) : TableText(file), table{.types = VendorTypes(types)} {}
 
   Table read() {
     while (next()) {
@@ -41,6 +30,8 @@ class Reader : private TableText {
         readKind();
       } else if (word(0) == "retired") {
         readRetired();
+      } else if (word(0) == "struct") {
+        readDescriptor();
       } else {
         readRow();
       }
@@ -79,6 +70,17 @@ class Reader : private TableText {
     }
   }
 
+  // struct CUDA_BATCH_MEM_OP_NODE_PARAMS
+  //   optional ctx; reads paramArray[count]
+  void readDescriptor() {
+    const VendorType* type = table.types.find(word(1));
+    KJ_REQUIRE(type != nullptr && type->what == VendorType::structure, "the headers have no such structure", word(1).c_str());
+    auto& clauses = table.descriptors[type->name];
+    KJ_REQUIRE(clauses.empty(), "a structure is there twice", word(1).c_str());
+    for (auto& clause : split(body, ';'))
+      if (!clause.empty()) clauses.push_back(words(clause));
+  }
+
   void readRow() {
     Row row;
     row.line = number;
@@ -92,6 +94,7 @@ class Reader : private TableText {
     table.rows.push_back(row);
   }
 
+  static bool isLevel(const std::string& word) { return word == "process" || word == "any" || word == "context"; }
   static bool isRoute(const std::string& word) { return word == "post" || word == "call" || word == "signal"; }
 
   // cuStreamQuery 2000 ptsz:7000 (CUstream hStream)
@@ -128,7 +131,13 @@ class Reader : private TableText {
     row.number = static_cast<unsigned>(std::stoul(all[1].substr(1)));
     row.replay = all[2] == "build" ? Replay::build : all[2] == "work" ? Replay::work : Replay::query;
     size_t nextWord = 3;
-    if (all.size() > 3 && all[3] == "noWork") row.noWork = true, nextWord = 4;
+    for (; nextWord < all.size() && (all[nextWord] == "noWork" || isLevel(all[nextWord])); ++nextWord) {
+      if (all[nextWord] == "noWork") {
+        row.noWork = true;
+      } else {
+        row.level = all[nextWord];
+      }
+    }
     if (all.size() == nextWord) return;
     if (all.size() == nextWord + 3 && all[nextWord + 1] == "as") return takeFrame(row, all[nextWord], all[nextWord + 2]);
     std::string frame = all[nextWord];
@@ -158,10 +167,12 @@ class Reader : private TableText {
       auto part = words(each);
       KJ_REQUIRE(part.size() >= 2, "a field has a name and a type", each.c_str());
       Field field;
-      setName(field, part[0]);
+      field.setName(part[0]);
       if (part[1].ends_with("[]")) {
-        field.type = Type::list;
-        field.element = typeNamed(part[1].substr(0, part[1].size() - 2));
+        readListType(field, part[1].substr(0, part[1].size() - 2));
+        field.count = "[]";
+      } else if (table.types.find(part[1]) != nullptr) {
+        readListType(field, part[1]);
       } else {
         field.type = typeNamed(part[1]);
       }
@@ -175,6 +186,14 @@ class Reader : private TableText {
       }
       structure.fields.push_back(field);
     }
+  }
+
+  // u64, or CUmemAccessDesc: elements that are described.
+  void readListType(Field& field, const std::string& type) {
+    const VendorType* structure = table.types.find(type);
+    field.type = structure != nullptr ? Type::described : Type::list;
+    if (structure == nullptr) field.element = typeNamed(type);
+    if (structure != nullptr) field.elementType = type;
   }
 
   void readClause(Row& row, const std::string& text) {
@@ -199,10 +218,14 @@ class Reader : private TableText {
   // Clauses that name parameters.
   static void checkNames(const Row& row, const Clause& clause) {
     bool names = effectNamed(clause[0]) != Effect::none || clause[0] == "optional" || clause[0] == "remember" ||
-                 clause[0] == "cached" || clause[0] == "current";
-    for (size_t i = 1; names && i < clause.size(); ++i)
-      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(clause[i]) != nullptr,
+                 clause[0] == "cached" || clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" ||
+                 clause[0] == "address";
+    for (size_t i = 1; names && i < clause.size(); ++i) {
+      std::string name = clause[i].substr(0, clause[i].find('[')), count = bracketed(clause[i]);
+      KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(name) != nullptr,
                  "the entry has no such parameter", clause[i].c_str());
+      KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
+    }
   }
 
   void finish(Row& row) {
@@ -211,51 +234,13 @@ class Reader : private TableText {
     if (row.name.empty()) {
       KJ_REQUIRE(row.clientByHand.empty() && row.workerByHand.empty(), "a half by hand needs a frame that it can fill");
       row.name = nameOfSymbol(row.symbol);
-      for (auto& parameter : row.parameters) addField(row, parameter);
+      for (auto& parameter : row.parameters) addField(table, row, parameter);
     }
     if (!row.sameAs.empty()) return;
     KJ_REQUIRE(!row.symbol.empty() || !row.workerByHand.empty(), "a frame without an entry is the worker's by hand",
                row.name.c_str());
     placeFields(row.frame);
     placeFields(row.results);
-  }
-
-  // The field of a parameter of which the table says no more than what happens to its object.
-  void addField(Row& row, const Parameter& parameter) {
-    Field field;
-    setName(field, parameter.name);
-    Effect effect = Effect::none;
-    for (auto& clause : row.clauses)
-      if (std::find(clause.begin() + 1, clause.end(), parameter.name) != clause.end() && effectNamed(clause[0]) != Effect::none)
-        effect = effectNamed(clause[0]);
-    std::string type = parameter.isPointer() ? parameter.pointee() : parameter.type;
-    const Kind* kind = table.findKindOfType(type);
-    if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {
-      field.effect = effect == Effect::none ? Effect::uses : effect;
-      field.kind = kind->name;
-      field.nullable = kind->nullable && field.effect == Effect::uses;
-      row.frame.fields.push_back(field);
-      return;
-    }
-    KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());
-    KJ_REQUIRE(!parameter.isConstPointer() && type != "void" && !type.ends_with("*"),
-               "such a parameter needs a half by hand, or a class that the generator does not have yet", parameter.name.c_str(),
-               parameter.type.c_str());
-    field.type = numberOf(type);
-    (parameter.isPointer() ? row.results : row.frame).fields.push_back(field);
-  }
-
-  static Type numberOf(const std::string& type) {
-    constexpr std::pair<const char*, Type> types[] = {
-        {"int", Type::i32},         {"CUdevice", Type::i32},    {"unsigned int", Type::u32},
-        {"cuuint32_t", Type::u32},  {"size_t", Type::u64},      {"unsigned long long", Type::u64},
-        {"cuuint64_t", Type::u64},  {"CUdeviceptr", Type::u64}, {"float", Type::f32},
-        {"double", Type::f64},      {"long long", Type::i64},   {"CUtexObject", Type::u64},
-        {"CUsurfObject", Type::u64}};
-    for (auto& [known, number] : types)
-      if (type == known) return number;
-    KJ_REQUIRE(type.starts_with("CU"), "a type that the generator does not know", type.c_str());
-    return Type::i32;  // an enum
   }
 
   void index(const Row& row) {
@@ -271,10 +256,10 @@ class Reader : private TableText {
 
 }  // namespace
 
-Table readTable(const std::string& path) {
+Table readTable(const std::string& path, const std::string& types) {
   std::ifstream file(path);
   KJ_REQUIRE(file.good(), "cannot read the table", path.c_str());
-  return Reader(file).read();
+  return Reader(file, types).read();
 }
 
 }  // namespace vgpu::generator

@@ -41,6 +41,11 @@ uint32_t bitsOf(Type type) {
 
 }  // namespace
 
+void Field::setName(const std::string& of) {
+  name = of;
+  accessor = capitalised(of);
+}
+
 const Field* Structure::find(const std::string& wanted) const {
   for (auto& field : fields)
     if (field.name == wanted) return &field;
@@ -115,9 +120,14 @@ const char* cppTypeOf(Type number) {
 std::string signatureOf(const Row& row) {
   std::string fields;
   for (auto& field : row.frame.fields) {
-    bool isList = field.type == Type::list;
-    fields += fields.empty() ? "" : ", ";
-    fields += field.name + " " + typeNames[static_cast<size_t>(isList ? field.element : field.type)] + (isList ? "[]" : "");
+    fields += (fields.empty() ? "" : ", ") + field.name + " ";
+    if (field.type == Type::described) {
+      fields += field.elementType + (field.count.empty() ? "" : "[]");
+    } else if (field.type == Type::list) {
+      fields += std::string(typeNames[static_cast<size_t>(field.element)]) + "[]";
+    } else {
+      fields += typeNames[static_cast<size_t>(field.type)];
+    }
   }
   return row.name + "(" + fields + ")";
 }
@@ -135,6 +145,12 @@ const char* nameOf(Replay replay) {
 const char* nameOf(Effect effect) {
   constexpr const char* names[] = {"none", "creates", "uses", "changes", "destroys"};
   return names[static_cast<size_t>(effect)];
+}
+
+Effect effectNamed(const std::string& word) {
+  for (auto effect : {Effect::creates, Effect::uses, Effect::changes, Effect::destroys})
+    if (word == nameOf(effect)) return effect;
+  return Effect::none;
 }
 
 }  // namespace vgpu::generator

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "types.h"
+
 namespace vgpu::generator {
 
 enum class Route { post, call, signal, recall, alias, local, forbid };
@@ -16,7 +18,7 @@ enum class Replay { query, build, work };
 enum class Effect { none, creates, uses, changes, destroys };
 
 // What a field is in a frame: a number, or one of the Data lists.
-enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, place, bytes, text, structure, list };
+enum class Type { boolean, u8, u16, u32, u64, i32, i64, f32, f64, place, bytes, text, structure, list, described };
 
 struct Field {
   std::string name, accessor;  // destination; Destination, as in getDestination
@@ -26,8 +28,15 @@ struct Field {
   Effect effect = Effect::none;
   std::string kind;  // of the object, where there is an effect
   bool parent = false, nullable = false;
+  // Of a Data list that is a parameter, or of described elements (vgpu/api/described.h).
+  std::string elementType;  // as the header spells it: CUmemAccessDesc
+  std::string count;        // the parameter that says how many there are; empty: one, or as an explicit frame has it
+  bool optional = false;    // the program may give none
 
+  void setName(const std::string& name);
   bool isNumber() const { return type <= Type::place; }
+  // Whether it is a list of handles.
+  bool isHandles() const { return (type == Type::list || type == Type::described) && effect != Effect::none; }
 };
 
 struct Structure {
@@ -91,6 +100,8 @@ struct Kind {
 };
 
 struct Table {
+  VendorTypes types;
+  std::map<std::string, std::vector<Clause>> descriptors;  // of structures, by their first names
   std::vector<Kind> kinds;         // by number
   std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
   std::vector<const Row*> frames;  // by number; nullptr: retired
@@ -101,7 +112,31 @@ struct Table {
 };
 
 // Throws kj::Exception naming the line that makes no sense.
-Table readTable(const std::string& path);
+Table readTable(const std::string& path, const std::string& types);
+
+// The field of a parameter for whose row no frame is spelled, in the row's frame or results (classify-parameters.cc).
+void addField(const Table& table, Row& row, const Parameter& parameter);
+
+// A field of a structure as the wire has it (vgpu/api/described.h).
+struct DescribedField {
+  std::string what;  // of api::FieldClass
+  Member member;
+  std::string kind;                    // of a handle
+  bool nullable = false;
+  std::string elementType;             // of a list
+  Member count, function, extra;       // members of the same structure; of none if they are 0 bytes long
+  uint32_t memoryBytes = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> conditions;  // offset of a number, its values as bits
+};
+// The fields that are more than numbers, from the layout and the table's `struct` lines. Throws kj::Exception on a pointer that
+// nothing describes, and on what may not be there and says not when.
+std::vector<DescribedField> describe(const Table& table, const VendorType& structure);
+// The C++ expression of the description of a list's elements: api::described::CUmemAccessDesc_v1. Empty if a frame's list is of none.
+std::string describedOf(const Table& table, const Field& field);
+// The same, of a list in a structure.
+std::string describedElement(const Table& table, const DescribedField& list);
+// Whether such elements hold handles, here or in what they point to.
+bool hasHandles(const Table& table, const std::string& elementType);
 
 // Gives every field its place: numbers by size, largest first, so that a schema whose ordinals are in that order has the same
 // layout (capnproto.org/encoding.html).
@@ -110,7 +145,7 @@ std::vector<Field> byPlace(const Structure& structure);
 
 // As the table spells a type, by Type; its C++ type, of a number.
 constexpr const char* typeNames[] = {"bool", "u8", "u16", "u32", "u64", "i32", "i64", "f32",
-                                     "f64",  "place", "bytes", "text", "struct"};
+                                     "f64",  "place", "bytes", "text", "struct"};  // and lists, and the vendor's structures
 const char* cppTypeOf(Type number);
 
 // hostMemory -> HOST_MEMORY; `host memory`; api::Kind::HOST_MEMORY.
@@ -122,15 +157,20 @@ std::string signatureOf(const Row& row);
 const char* nameOf(Route route);
 const char* nameOf(Replay replay);
 const char* nameOf(Effect effect);
+Effect effectNamed(const std::string& word);  // Effect::none if it is none
 
 // The emitters: each returns the text of one file.
 std::string emitKinds(const Table& table);
+std::string emitDescribedHeader(const Table& table);
+std::string emitDescribedSource(const Table& table);
+std::string emitParity(const Table& table);
 std::string emitMethodsHeader(const Table& table);
 std::string emitMethodsSource(const Table& table);
 std::string emitFrames(const Table& table);
 std::string emitSchema(const Table& table);
 std::string emitClient(const Table& table);
 std::string emitEntries(const Table& table);
+std::string emitAllEntries(const Table& table);
 std::string emitHandlers(const Table& table);
 std::string emitDispatch(const Table& table);
 std::string emitDriver(const Table& table);

@@ -46,6 +46,11 @@ std::string parenthesised(const std::string& text, size_t open) {
   KJ_FAIL_REQUIRE("a parenthesis is not closed", text.c_str());
 }
 
+std::string bracketed(const std::string& text) {
+  size_t open = text.find('[');
+  return open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2);
+}
+
 // `const char * name`.
 Parameter readParameter(const std::string& text) {
   auto nameAt = text.find_last_of(" *") + 1;

@@ -15,6 +15,8 @@ std::vector<std::string> split(const std::string& text, char separator);
 Clause words(const std::string& text);
 // What is between the parenthesis at `open` and the one that closes it. Throws kj::Exception if none does.
 std::string parenthesised(const std::string& text, size_t open);
+// COUNT of `name[COUNT]`; empty if there is none.
+std::string bracketed(const std::string& text);
 // `const char * name`.
 Parameter readParameter(const std::string& text);
 

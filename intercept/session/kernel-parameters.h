@@ -1,0 +1,56 @@
+// A kernel's parameters as the program gives them, made one block: from an array of pointers, one a parameter, or from the block
+// that it already has.
+#pragma once
+
+#include <cuda.h>
+#include <kj/common.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "intercept/session/kinds/function.h"
+
+namespace vgpu::client {
+
+class KernelParameters {
+ public:
+  // Takes what the program gives; nothing is copied yet. CUDA's error for what makes no sense.
+  CUresult check(const FunctionLayout& function, void** kernelParams, void** extra) {
+    pointers = kernelParams;
+    if (extra != nullptr && (kernelParams != nullptr || !readExtra(extra))) return CUDA_ERROR_INVALID_VALUE;
+    if (block != nullptr) return blockBytes > function.parameterBytes ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    return pointers == nullptr && !function.parameters.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+
+  // Writes function.parameterBytes bytes.
+  void gather(const FunctionLayout& function, kj::byte* into) const {
+    if (block != nullptr) {
+      std::memcpy(into, block, blockBytes);
+      std::memset(into + blockBytes, 0, function.parameterBytes - blockBytes);  // missing parameters are zero
+      return;
+    }
+    for (size_t i = 0; i < function.parameters.size(); ++i)
+      std::memcpy(into + function.parameters[i].offset, pointers[i], function.parameters[i].bytes);
+  }
+
+ private:
+  // `extra` is CUDA's list of (key, value) pairs. False if it makes no sense.
+  bool readExtra(void** extra) {
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+      if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+        block = extra[1];
+      } else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+        blockBytes = *static_cast<size_t*>(extra[1]);
+      } else {
+        return false;
+      }
+    }
+    return block != nullptr || blockBytes == 0;
+  }
+
+  void** pointers = nullptr;
+  const void* block = nullptr;
+  size_t blockBytes = 0;
+};
+
+}  // namespace vgpu::client

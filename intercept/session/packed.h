@@ -1,0 +1,41 @@
+// A parameter that is a Data list of described elements (vgpu/api/described.h): copied from the program's memory, checked as CUDA
+// checks, and with handles as frames have them. A call's own; the program may change its memory as soon as add() has returned.
+#pragma once
+
+#include <cuda.h>
+#include <kj/array.h>
+
+#include <vector>
+
+#include "intercept/session/thread.h"
+#include "vgpu/api/described.h"
+
+namespace vgpu::client {
+
+class Packed {
+ public:
+  // The `count` elements at `source`. CUDA_ERROR_INVALID_VALUE if there is nothing at all (`source` is null and `optional` not set),
+  // for a reserved field that is set and memory that is not the session's; the error of a handle that is not live;
+  // CUDA_ERROR_OUT_OF_MEMORY for more than a frame takes.
+  CUresult add(Thread& thread, const api::Described& element, const void* source, uint64_t count, bool optional);
+  // A structure that is there.
+  CUresult add(Thread& thread, const api::Described& element, const void* source, bool optional = false) {
+    return source == nullptr && !optional ? CUDA_ERROR_INVALID_VALUE : add(thread, element, source, source != nullptr, optional);
+  }
+
+  kj::ArrayPtr<const kj::byte> get() const { return kj::arrayPtr(bytes.data(), bytes.size()); }
+  size_t size() const { return bytes.size(); }
+
+ private:
+  CUresult append(const api::Described& element, const void* source, uint64_t count);
+  CUresult convert(const api::DescribedField& field, size_t structure);
+  CUresult convertPointer(const api::DescribedField& field, size_t structure);
+  CUresult appendParameters(const api::DescribedField& field, size_t structure);
+  // Zero bytes at the next multiple of 8, at `at`. CUDA's error for too many.
+  CUresult extend(uint64_t count, uint64_t elementBytes, size_t& at);
+
+  Thread* thread = nullptr;
+  std::vector<kj::byte> bytes;
+};
+
+}  // namespace vgpu::client

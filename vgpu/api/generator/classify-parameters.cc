@@ -1,0 +1,127 @@
+// What each parameter of the driver's entries is in the row's frame: by its type, and by the row's clauses.
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "text.h"
+
+namespace vgpu::generator {
+
+namespace {
+
+// Whether a clause that begins with `word` names the parameter, and its COUNT.
+struct Naming {
+  bool is = false;
+  std::string count;
+};
+
+Naming namingOf(const Row& row, const char* word, const std::string& name) {
+  for (auto& clause : row.find(word))
+    for (size_t i = 1; i < clause.size(); ++i)
+      if (clause[i].substr(0, clause[i].find('[')) == name) return {true, bracketed(clause[i])};
+  return {};
+}
+
+Type numberOf(const Table& table, const std::string& type) {
+  constexpr std::pair<const char*, Type> types[] = {
+      {"int", Type::i32},   {"CUdevice", Type::i32}, {"unsigned int", Type::u32}, {"size_t", Type::u64}, {"unsigned long long", Type::u64},
+      {"float", Type::f32}, {"double", Type::f64},   {"long long", Type::i64},    {"char", Type::u8},    {"unsigned char", Type::u8},
+      {"unsigned short", Type::u16}};
+  for (auto& [known, number] : types)
+    if (type == known) return number;
+  const VendorType* vendor = table.types.find(type);
+  KJ_REQUIRE(vendor != nullptr, "a type that the generator does not know", type.c_str());
+  if (vendor->what == VendorType::enumeration) return Type::i32;
+  KJ_REQUIRE(vendor->what == VendorType::number, "such a parameter needs a half by hand, or a clause that says what it is", type.c_str());
+  return vendor->bytes == 4 ? Type::u32 : Type::u64;
+}
+
+bool isStructure(const Table& table, const std::string& type) {
+  const VendorType* vendor = table.types.find(type);
+  return vendor != nullptr && vendor->what == VendorType::structure;
+}
+
+Effect effectOn(const Row& row, const std::string& name) {
+  for (auto& clause : row.clauses)
+    if (effectNamed(clause[0]) != Effect::none && namingOf(row, clause[0].c_str(), name).is) return effectNamed(clause[0]);
+  return Effect::none;
+}
+
+void setObject(Field& field, const Kind& kind, Effect effect) {
+  field.effect = effect == Effect::none ? Effect::uses : effect;
+  field.kind = kind.name;
+  field.nullable = kind.nullable && (field.effect == Effect::uses || field.effect == Effect::changes);
+}
+
+// A structure, an array or text that the entry reads.
+void addInput(const Table& table, Row& row, Field field, const std::string& element, const std::string& count) {
+  field.optional = namingOf(row, "optional", field.name).is;
+  if (element == "char" && count.empty()) {
+    field.type = Type::text;
+  } else {
+    field.type = Type::described;
+    field.elementType = element;
+    field.count = count;
+    Effect effect = effectOn(row, field.name);
+    if (auto* kind = table.findKindOfType(element)) setObject(field, *kind, effect);
+    KJ_REQUIRE(effect == Effect::none || field.effect == effect, "what is changed or destroyed is an object of a kind", field.name.c_str());
+    describedOf(table, field);
+  }
+  row.frame.fields.push_back(field);
+}
+
+// What the entry writes.
+void addOutput(const Table& table, Row& row, Field field, const std::string& element, const std::string& count) {
+  KJ_REQUIRE(table.findKindOfType(element) == nullptr && (!isStructure(table, element) || !hasHandles(table, element)),
+             "an object that is not created needs a half by hand", field.name.c_str());
+  field.elementType = element;
+  field.count = count;
+  field.type = !count.empty() ? Type::described : isStructure(table, element) ? Type::structure : numberOf(table, element);
+  row.results.fields.push_back(field);
+}
+
+void addPointer(const Table& table, Row& row, const Field& field, const Parameter& parameter) {
+  Naming reads = namingOf(row, "reads", field.name), writes = namingOf(row, "writes", field.name);
+  std::string element = parameter.pointee();
+  if (element.starts_with("const ")) element = element.substr(6);
+  KJ_REQUIRE(element.back() != '*' && (element != "void" || !reads.count.empty() || !writes.count.empty()),
+             "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(), parameter.type.c_str());
+  if (reads.is || (parameter.isConstPointer() && !writes.is)) return addInput(table, row, field, element, reads.count);
+  addOutput(table, row, field, element, writes.count);
+}
+
+}  // namespace
+
+void addField(const Table& table, Row& row, const Parameter& parameter) {
+  Field field;
+  field.setName(parameter.name);
+  Effect effect = effectOn(row, parameter.name);
+  const Kind* kind = table.findKindOfType(parameter.isPointer() ? parameter.pointee() : parameter.type);
+  if (kind != nullptr && (!parameter.isPointer() || effect == Effect::creates)) {
+    setObject(field, *kind, effect);
+    if (namingOf(row, "optional", parameter.name).is && field.effect == Effect::uses) field.nullable = true;
+    row.frame.fields.push_back(field);
+  } else if (namingOf(row, "address", parameter.name).is) {
+    row.frame.fields.push_back(field);  // as the number that it is
+  } else if (parameter.isPointer()) {
+    // In and out: the room that the program has, then how many there are.
+    auto writes = row.find("writes");
+    bool isRoom = std::ranges::any_of(writes, [&](const Clause& clause) {
+      return std::any_of(clause.begin() + 1, clause.end(), [&](auto& each) { return bracketed(each) == parameter.name; });
+    });
+    if (isRoom) {
+      field.type = numberOf(table, parameter.pointee());
+      row.frame.fields.push_back(field);
+    }
+    addPointer(table, row, field, parameter);
+  } else if (isStructure(table, parameter.type)) {
+    addInput(table, row, field, parameter.type, "");
+  } else {
+    KJ_REQUIRE(effect == Effect::none, "what is created or destroyed is an object of a kind", parameter.name.c_str());
+    field.type = numberOf(table, parameter.type);
+    row.frame.fields.push_back(field);
+  }
+}
+
+}  // namespace vgpu::generator
