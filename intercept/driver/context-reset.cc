@@ -2,6 +2,7 @@
 
 #include "intercept/libraries/objects.h"
 #include "intercept/session/entry.h"
+#include "intercept/session/graph/executable.h"
 
 namespace vgpu::client {
 
@@ -33,6 +34,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   auto each = [&](api::Kind kind, auto&& destroy) {
     for (uint64_t handle : session.handles.live(kind, device, context)) keep(destroy(handle));
   };
+  each(api::Kind::GRAPH_EXEC, [&](uint64_t handle) { return Executable::end(thread, handle); });
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
   each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });

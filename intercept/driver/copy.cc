@@ -58,6 +58,11 @@ CUDA_MEMCPY3D common(const Description& copy) {
   return deep;
 }
 
+// Rows that would lie in each other.
+bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end) {
+  return (copy.Height > 1 || copy.Depth > 1) && !end.isArray() && end.pitch < copy.WidthInBytes;
+}
+
 CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
   CUDA_MEMCPY3D deep = common(copy);
   deep.Depth = 1;
@@ -87,15 +92,21 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     CopyEnd destination = destinationOf(*copy), source = sourceOf(*copy);
-    bool pitched = copy->Height > 1 || copy->Depth > 1;
-    for (const CopyEnd* end : {&destination, &source})
-      if (pitched && !end->isArray() && end->pitch < copy->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (isTooNarrow(*copy, destination) || isTooNarrow(*copy, source)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result =
         copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
     return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
   });
+}
+
+CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& work) {
+  BoxSize size{copy.WidthInBytes, copy.Height, copy.Depth};
+  if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  work = {copy, destinationOf(copy), sourceOf(copy), size};
+  if (isTooNarrow(copy, work.to) || isTooNarrow(copy, work.from)) return CUDA_ERROR_INVALID_VALUE;
+  return checkCopy(session, work.to, work.from, size, {}, work.toWhere, work.fromWhere);
 }
 
 // One address space holds every device, so it does not matter whose memory each end is.

@@ -98,6 +98,21 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
 
 }  // namespace
 
+CUresult vgpu::client::describeKernel(Thread& thread, CUfunction f, const LaunchShape& shape, void** kernelParams, void** extra,
+                                      KernelWork& work) {
+  auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(toWire(f));
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const FunctionLayout& function = *entry->layout;
+  if (CUresult refused = check(thread.session.devices[entry->device()], f, function, shape)) return refused;
+  KernelParameters parameters;
+  if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
+  work = {.function = toWire(f), .shape = shape};
+  work.parameters.resize(function.parameterBytes);
+  parameters.gather(function, static_cast<kj::byte*>(static_cast<void*>(work.parameters.data())));
+  work.blockBytes = parameters.givenBlock();
+  return CUDA_SUCCESS;
+}
+
 CUresult vgpu::client::launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra) {
   return enter([&](Thread& thread) { return post(thread, function, shape, stream, kernelParams, extra); });
 }

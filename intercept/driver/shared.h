@@ -4,9 +4,11 @@
 #include <cuda.h>
 
 #include "intercept/driver/context-reset.h"
+#include "intercept/driver/graph.h"
 #include "intercept/driver/occupancy.h"
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
+#include "intercept/session/launch-shape.h"
 
 namespace vgpu::client {
 
@@ -18,10 +20,6 @@ inline CUresult giveText(const char** out, const char* text) {
 }
 
 // ---- launches (launch.cc)
-struct LaunchShape {
-  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
-  bool cooperative = false;
-};
 CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
 
 // ---- copies and fills (copy.cc)

@@ -12,11 +12,15 @@ namespace {
 constexpr uint64_t spinTime = 200'000;  // nanoseconds; short, because the program does not expect this thread
 }
 
-void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function) {
+void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function, Word word) {
   std::lock_guard lock(mutex);
   if (!thread.joinable()) thread = startBackgroundThread("vgpu-callbacks", [this] { serve(); });
-  waiting.push_back({completion, device, sequence, std::move(function)});
+  waiting.push_back({completion, device, sequence, std::move(function), word});
   changed.notify_all();
+}
+
+void HostFunctions::giveBack(const Waiting& one) {
+  if (one.word == Word::givenBack) completions.give(one.completion, one.device);
 }
 
 void HostFunctions::drop(unsigned device, uint64_t sequence) {
@@ -24,7 +28,7 @@ void HostFunctions::drop(unsigned device, uint64_t sequence) {
   std::erase_if(waiting, [&](const Waiting& w) {
     bool due = segment.completionWord(w.completion).done.load(std::memory_order_acquire) >= w.sequence;
     if (w.device != device || w.sequence >= sequence || due) return false;
-    completions.give(w.completion, device);
+    giveBack(w);
     return true;
   });
 }
@@ -56,7 +60,7 @@ void HostFunctions::serve() {
     for (auto& one : due) {
       one.function();
       segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
-      completions.give(one.completion, one.device);
+      giveBack(one);
     }
     if (!due.empty())
       backoff = Backoff(spinTime);

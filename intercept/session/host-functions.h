@@ -20,8 +20,10 @@ class HostFunctions {
   HostFunctions(const Segment& segment, CompletionWords& completions, const std::atomic<bool>& lost)
       : segment(segment), completions(completions), lost(lost) {}
 
-  // `function` runs once the GPU of `device` has written `sequence` into `completion`; the completion word is given back then.
-  void add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function);
+  // Whether the completion word is given back when the function has run.
+  enum class Word { givenBack, kept };
+  // `function` runs once the GPU of `device` has written `sequence` into `completion`.
+  void add(uint32_t completion, unsigned device, uint64_t sequence, std::function<void()> function, Word word = Word::givenBack);
   // Drops those of frames before `sequence`, which the GPU will not reach because its context has ended.
   void drop(unsigned device, uint64_t sequence);
 
@@ -31,8 +33,10 @@ class HostFunctions {
     unsigned device;
     uint64_t sequence;
     std::function<void()> function;
+    Word word;
   };
   void serve();
+  void giveBack(const Waiting& one);
   // Those that a GPU has reached, those of one GPU in the order of their frames.
   std::vector<Waiting> takeDue();
 

@@ -33,6 +33,9 @@ class KernelParameters {
       std::memcpy(into + function.parameters[i].offset, pointers[i], function.parameters[i].bytes);
   }
 
+  // The size of the block that the program gave; 0 if it gave pointers.
+  size_t givenBlock() const { return block != nullptr ? blockBytes : 0; }
+
  private:
   // `extra` is CUDA's list of (key, value) pairs. False if it makes no sense.
   bool readExtra(void** extra) {

@@ -25,6 +25,7 @@
 #include "intercept/session/device-output.h"
 #include "intercept/session/elapsed-times.h"
 #include "intercept/session/gate.h"
+#include "intercept/session/graph/graphs.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/memory/memory.h"
@@ -73,6 +74,7 @@ class Session final : public SessionControl {
   Memory memory;
   Variables variables;
   Textures textures;
+  Graphs graphs;
   ElapsedTimes elapsedTimes;
   Slabs slabs;
   CompletionWords completionWords{segment};

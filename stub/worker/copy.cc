@@ -32,7 +32,8 @@ struct End {
   uint64_t x = 0, row = 0, z = 0, pitch = 0, height = 0;  // height: rows from slice to slice
 };
 
-CUresult readBox(const CopyFrame& p, uint64_t inFrame, Box& box) {
+template <typename Frame>
+CUresult readBox(const Frame& p, uint64_t inFrame, Box& box) {
   box = {p.getWidth(), std::max<uint64_t>(p.getHeight(), 1), std::max<uint64_t>(p.getDepth(), 1)};
   if (box.width == 0 && box.isRow()) box.width = inFrame;
   auto isUsual = [](uint64_t side) { return side != 0 && side <= deviceArenaBytes; };
@@ -110,7 +111,7 @@ CUresult copyRow(const Driver& driver, const End& to, const End& from, uint64_t 
 }
 
 // Of each end's members the driver reads those of its type.
-CUresult copyBox(const Driver& driver, const End& to, const End& from, const Box& box, CUstream stream) {
+CUDA_MEMCPY3D describe(const End& to, const End& from, const Box& box) {
   CUDA_MEMCPY3D copy{};
   copy.srcXInBytes = from.x;
   copy.srcY = from.row;
@@ -133,21 +134,49 @@ CUresult copyBox(const Driver& driver, const End& to, const End& from, const Box
   copy.WidthInBytes = box.width;
   copy.Height = box.height;
   copy.Depth = box.depth;
+  return copy;
+}
+
+CUresult copyBox(const Driver& driver, const End& to, const End& from, const Box& box, CUstream stream) {
+  CUDA_MEMCPY3D copy = describe(to, from, box);
   return driver.cuMemcpy3DAsync_v2(&copy, stream);
+}
+
+// The two ends of a frame, checked. `data`: bytes in the frame itself.
+template <typename Frame>
+CUresult readEnds(Execution& on, const Frame& p, kj::ArrayPtr<const kj::byte> data, Box& box, End& to, End& from) {
+  Corner target{api::Place(p.getTo()), p.getToPitch(), p.getToSlice(), p.getToX(), p.getToRow(), p.getToZ()};
+  Corner source{api::Place(p.getFrom()), p.getFromPitch(), p.getFromSlice(), p.getFromX(), p.getFromRow(), p.getFromZ()};
+  if (CUresult bad = readBox(p, data.size(), box)) return bad;
+  if (CUresult bad = check(on, target, replyOf(on), box, to)) return bad;
+  if (CUresult bad = check(on, source, {toWire(data.begin()), data.size()}, box, from)) return bad;
+  return to.type == CU_MEMORYTYPE_HOST && from.type == CU_MEMORYTYPE_HOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 }  // namespace
 
-CUresult issueCopy(Execution& on, const CopyFrame& p, CUstream stream) {
-  auto data = p.getData();
-  Corner target{api::Place(p.getTo()), p.getToPitch(), p.getToSlice(), p.getToX(), p.getToRow(), p.getToZ()};
-  Corner source{api::Place(p.getFrom()), p.getFromPitch(), p.getFromSlice(), p.getFromX(), p.getFromRow(), p.getFromZ()};
+// A slab or the call's own bytes are gone when the graph is launched.
+CUresult describeCopy(Execution& on, const CopyNodeFrame& p, CUDA_MEMCPY3D& copy) {
   Box box;
   End to, from;
-  if (CUresult bad = readBox(p, data.size(), box)) return bad;
-  if (CUresult bad = check(on, target, replyOf(on), box, to)) return bad;
-  if (CUresult bad = check(on, source, {toWire(data.begin()), data.size()}, box, from)) return bad;
-  if (to.type == CU_MEMORYTYPE_HOST && from.type == CU_MEMORYTYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = readEnds(on, p, nullptr, box, to, from)) return bad;
+  if (to.type == CU_MEMORYTYPE_HOST || from.type == CU_MEMORYTYPE_HOST) return CUDA_ERROR_INVALID_VALUE;
+  copy = describe(to, from, box);
+  return CUDA_SUCCESS;
+}
+
+CUresult checkFill(Execution& on, uint64_t destination, uint64_t pitch, uint64_t elementBytes, uint64_t width, uint64_t height) {
+  if (width > deviceArenaBytes || height > deviceArenaBytes || pitch > deviceArenaBytes || height == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  Wide bytes = Wide{height - 1} * pitch + Wide{width} * elementBytes;
+  return bytes <= deviceArenaBytes && on.ownsMemory(destination, static_cast<uint64_t>(bytes)) ? CUDA_SUCCESS
+                                                                                               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult issueCopy(Execution& on, const CopyFrame& p, CUstream stream) {
+  Box box;
+  End to, from;
+  if (CUresult bad = readEnds(on, p, p.getData(), box, to, from)) return bad;
   bool hasArray = to.array != nullptr || from.array != nullptr;
   if (box.isRow() && !hasArray) return copyRow(on.driver, to, from, box.width, stream);
   return copyBox(on.driver, to, from, box, stream);

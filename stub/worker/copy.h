@@ -15,6 +15,15 @@ namespace vgpu::stub {
 
 using CopyFrame = api::FrameReader<api::Cuda::Copy3dParams>;
 
+// A node of a graph: the same fields, of ends in memory and arrays.
+using CopyNodeFrame = api::FrameReader<api::Cuda::GraphCopyParams>;
+
+// The copy as the driver describes one. CUDA's answer as issueCopy() gives it.
+CUresult describeCopy(Execution& on, const CopyNodeFrame& frame, CUDA_MEMCPY3D& copy);
+
+// Whether a fill is within what the session owns: CUDA's answer.
+CUresult checkFill(Execution& on, uint64_t destination, uint64_t pitch, uint64_t elementBytes, uint64_t width, uint64_t height);
+
 // Issues one copy of the driver's. CUDA's answer; CUDA_ERROR_INVALID_VALUE for what is not the session's, a box that is empty or
 // none, and two ends in the worker's own memory. Throws BadHandle for an array that is none.
 CUresult issueCopy(Execution& on, const CopyFrame& frame, CUstream stream);

@@ -42,6 +42,8 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   frameSequence = position + 1;
   frameSlot = slot;
   frameRoute = api::infoOf(method).route;
+  frameMethod = method;
+  frameWords = words;
   if (gpu.isEnded() && !isOfRings(method)) return gpu.progress.fault();
   if (session.hostLeases.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = session.hostLeases.registerAll()) return error;

@@ -18,6 +18,7 @@
 #include "stub/gpu/gpu.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/kinds/event-times.h"
+#include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/library-objects.h"
 #include "stub/worker/kinds/module-groups.h"
 #include "stub/worker/kinds/objects.h"
@@ -55,6 +56,7 @@ class Execution {
   TextureHandles textures;
   EventTimes eventTimes;
   LibraryObjects library;
+  KnownGraphs graphs;  // by virtual handle
 
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
@@ -98,6 +100,8 @@ class Execution {
   // While a frame is executed: whose it is.
   uint64_t sequence() const { return frameSequence; }
   uint32_t slotIndex() const { return frameSlot; }
+  api::Method method() const { return frameMethod; }
+  kj::ArrayPtr<const capnp::word> words() const { return frameWords; }
   // Whether a call waits on that slot until the GPU has come to this place of the stream.
   bool isSignalled() const { return frameRoute == api::Route::SIGNAL; }
   const Segment& shared() const { return session.shared(); }
@@ -133,6 +137,8 @@ class Execution {
   uint64_t frameSequence = 0;
   uint32_t frameSlot = 0;
   api::Route frameRoute = api::Route::POST;
+  api::Method frameMethod{};
+  kj::ArrayPtr<const capnp::word> frameWords;
 };
 
 }  // namespace vgpu::stub

@@ -48,11 +48,7 @@ CUresult copy3d(Execution& on, const CopyFrame& p, Reply& reply) {
 
 CUresult fill(Execution& on, const api::FrameReader<api::Cuda::FillParams>& p, Reply&) {
   uint64_t element = p.getElementBytes(), width = p.getWidth(), height = p.getHeight(), pitch = p.getPitch();
-  if (width > deviceArenaBytes || height > deviceArenaBytes || pitch > deviceArenaBytes || height == 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  unsigned __int128 bytes = static_cast<unsigned __int128>(height - 1) * pitch + width * element;
-  if (bytes > deviceArenaBytes || !on.ownsMemory(p.getDestination(), static_cast<uint64_t>(bytes)))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = checkFill(on, p.getDestination(), pitch, element, width, height)) return bad;
   auto& driver = on.driver;
   CUdeviceptr to = p.getDestination();
   CUstream stream = on.stream(p.getStream());

@@ -76,9 +76,10 @@ void RecordTable::create(const api::EffectOn& effect, const RecordedFrame& frame
 
 void RecordTable::change(uint64_t key, const RecordedFrame& frame, const Named& named) {
   ObjectRecord& record = records.at(key);
-  std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
-    return supersedes(frame, earlier) && !usedSince(key, earlier.number);
-  });
+  if (isSetting(frame.method))
+    std::erase_if(record.recipe, [&](const RecordedFrame& earlier) {
+      return supersedes(frame, earlier) && !usedSince(key, earlier.number);
+    });
   append(record.recipe, frame);
   need(record, named.all);
   written.insert(key);

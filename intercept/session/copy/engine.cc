@@ -166,12 +166,27 @@ CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& sour
   return copyBetween(thread, destination, source, size, stream, completion, {});
 }
 
+CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, Ends ends, Where& to,
+                   Where& from) {
+  Checked checked;
+  if (CUresult bad = check(session, destination, size, ends.destinationOnGpu, checked)) return bad;
+  to = checked.where;
+  checked = {};
+  if (CUresult bad = check(session, source, size, ends.sourceOnGpu, checked)) return bad;
+  from = checked.where;
+  return CUDA_SUCCESS;
+}
+
+CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
+  if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
+  Where to = locate(session, destination, (height - 1) * pitch + width * elementBytes);
+  return to == Where::device || to == Where::arena ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes,
                   uint64_t width, uint64_t height, uint64_t stream) {
   if (width == 0 || height == 0) return CUDA_SUCCESS;
-  if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
-  Where to = locate(thread.session, destination, (height - 1) * pitch + width * elementBytes);
-  if (to != Where::device && to != Where::arena) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) return bad;
   return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination), [&] {
     Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
     frame->setDestination(destination);

@@ -33,8 +33,14 @@ inline bool ownsMemory(Session& session, uint64_t address, uint64_t bytes) {
   return where == Where::device || where == Where::arena;
 }
 
+// What copyBox() would refuse at once of these ends, else where each lies.
+CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, Ends ends, Where& to,
+                   Where& from);
+
 // `height` rows of `width` elements of 1, 2 or 4 bytes; `pitch` in bytes, of no meaning for one row.
 CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
                   uint64_t height, uint64_t stream);
+// What it would refuse at once.
+CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height);
 
 }  // namespace vgpu::client

@@ -10,6 +10,7 @@
 #include "intercept/session/kinds/context.h"
 #include "intercept/session/kinds/event.h"
 #include "intercept/session/kinds/function.h"
+#include "intercept/session/kinds/graph-exec.h"
 #include "intercept/session/kinds/library-object.h"
 #include "intercept/session/kinds/module.h"
 #include "intercept/session/kinds/stream.h"
@@ -29,6 +30,7 @@ template <> struct KindState<api::Kind::EVENT> { using Type = EventState; };
 template <> struct KindState<api::Kind::ARRAY> { using Type = ArrayState; };
 template <> struct KindState<api::Kind::MIPMAPPED_ARRAY> { using Type = ArrayState; };
 template <> struct KindState<api::Kind::LIBRARY_OBJECT> { using Type = LibraryObjectState; };
+template <> struct KindState<api::Kind::GRAPH_EXEC> { using Type = GraphExecState; };
 
 // Of an object of `kind`.
 template <api::Kind kind>

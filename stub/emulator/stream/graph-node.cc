@@ -175,6 +175,22 @@ CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERN
   return changeNode(node, [&](Context& context) { return makeKernel(context, *given); });
 }
 
+// Of the attributes only those that the interpreter knows make a difference.
+CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+                                               const CUkernelNodeAttrValue* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return enterDriver([&](Driver& driver) {
+    std::lock_guard lock(driver.graphMutex);
+    std::shared_ptr<GraphNode> node = driver.graphNodes.get(handle);
+    LaunchRequest request = describedAs<LaunchRequest>(node->operation, CU_GRAPH_NODE_TYPE_KERNEL);
+    if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) return;
+    if (attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE) refuse(CUDA_ERROR_NOT_SUPPORTED);
+    request.cooperative = value->cooperative != 0;
+    checkLaunch(request);
+    node->operation = launchOperation(std::move(request));
+  });
+}
+
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                                    const CUDA_KERNEL_NODE_PARAMS* given) {
   if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -7,8 +7,9 @@
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 8> all{&memoryKind, &moduleBlockKind, &moduleGroupKind, &moduleKind,
-                                                        &arrayKind,  &textureKind,     &eventKind,       &libraryKind};
+  static constexpr std::array<const KindModule*, 9> all{&memoryKind, &moduleBlockKind, &moduleGroupKind, &moduleKind,
+                                                        &arrayKind,  &textureKind,     &eventKind,       &libraryKind,
+                                                        &graphKind};
   return all;
 }
 

@@ -54,7 +54,8 @@ struct KindModule {
   void (*write)(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) = nullptr;
 };
 
-extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind;
+extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind,
+    graphKind;
 
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();

@@ -9,6 +9,7 @@
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
+#include "vgpu/base/hex.h"
 #include "stub/worker/libraries.h"
 #include "stub/worker/library-call.h"
 #include "vgpu/base/fail.h"
@@ -90,19 +91,6 @@ namespace {
 
 void drop(Execution& on) { on.library.objects.clear(); }
 
-std::string hexOf(std::span<const std::byte> bytes) {
-  std::string text;
-  for (std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return text;
-}
-
-std::vector<std::byte> bytesOf(const std::string& hex) {
-  std::vector<std::byte> bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 // A row: virtual handle, its place among the object's settings, symbol and signature of the entry, mask, argument block.
 Rows save(SessionState& session) {
   Rows rows;
@@ -121,9 +109,7 @@ Rows save(SessionState& session) {
 }
 
 bool isValid(const Row& row, uint64_t devices) {
-  auto& block = textIn(row, 5);
-  bool isHex = block.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return handleDevice(numberIn(row, 0)) < devices && block.size() % 2 == 0 && isHex && numberIn(row, 4) <= UINT32_MAX;
+  return handleDevice(numberIn(row, 0)) < devices && isHex(textIn(row, 5)) && numberIn(row, 4) <= UINT32_MAX;
 }
 
 // False if what it names, a stream or memory, has ended since: the object is of no use with it either.

@@ -1,0 +1,59 @@
+// cuGraphDebugDotPrint: a graph in the language of Graphviz, a node a box and a dependency an arrow.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+const char* nameOf(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: return "KERNEL";
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return "MEMCPY";
+    case CU_GRAPH_NODE_TYPE_MEMSET: return "MEMSET";
+    case CU_GRAPH_NODE_TYPE_HOST: return "HOST";
+    case CU_GRAPH_NODE_TYPE_GRAPH: return "GRAPH";
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "EVENT_WAIT";
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "EVENT_RECORD";
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "BATCH_MEM_OP";
+    default: return "EMPTY";
+  }
+}
+
+// A node's number is its place in its graph, so that two programs that build the same graph print the same.
+void print(FILE* file, Session& session, const Graph& graph, const std::string& prefix) {
+  std::unordered_map<const GraphNode*, size_t> places;
+  for (auto& node : graph.all()) {
+    size_t place = places.size();
+    places[node.get()] = place;
+    std::string label = nameOf(typeOf(node->work));
+    if (auto* kernel = std::get_if<KernelWork>(&node->work))
+      if (auto* function = session.handles.find<api::Kind::FUNCTION>(kernel->function)) label += "\\n" + function->layout->name;
+    fprintf(file, "  \"%s%zu\" [shape=\"rectangle\", label=\"%zu\\n%s\"];\n", prefix.c_str(), place, place, label.c_str());
+    if (auto* child = std::get_if<ChildWork>(&node->work))
+      print(file, session, *child->graph, prefix + std::to_string(place) + "_");
+  }
+  for (auto& node : graph.all())
+    for (auto& edge : node->before)
+      fprintf(file, "  \"%s%zu\" -> \"%s%zu\";\n", prefix.c_str(), places[edge.from], prefix.c_str(), places[node.get()]);
+}
+
+}  // namespace
+
+CUresult printGraph(CUgraph graph, const char* path, unsigned) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    if (path == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "w"), fclose);
+    if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    fprintf(file.get(), "digraph dot {\n");
+    print(file.get(), thread.session, *found, "graph_");
+    fprintf(file.get(), "}\n");
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client

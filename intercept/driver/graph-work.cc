@@ -1,0 +1,152 @@
+// What nodes of graphs do: from CUDA's parameters of each type to those of all types, and from these to what is kept.
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// The parameters of a type that the structure for all types has too, its context apart.
+template <typename Params, typename Fill>
+NodeRequest request(CUgraphNodeType type, const Params* params, Fill&& fill) {
+  NodeRequest made;
+  made.params.type = type;
+  made.given = params != nullptr;
+  if (made.given) fill(made.params, *params);
+  return made;
+}
+
+}  // namespace
+
+NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  return request(CU_GRAPH_NODE_TYPE_KERNEL, params, [](CUgraphNodeParams& to, auto& p) {
+    to.kernel = {p.func,      p.gridDimX,  p.gridDimY,       p.gridDimZ,     p.blockDimX, p.blockDimY,
+                 p.blockDimZ, p.sharedMemBytes, p.kernelParams, p.extra, nullptr,      nullptr};
+  });
+}
+NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS* params) {
+  return request(CU_GRAPH_NODE_TYPE_KERNEL, params, [](CUgraphNodeParams& to, auto& p) {
+    to.kernel = {p.func,      p.gridDimX,  p.gridDimY,       p.gridDimZ,     p.blockDimX, p.blockDimY,
+                 p.blockDimZ, p.sharedMemBytes, p.kernelParams, p.extra, p.kern,      p.ctx};
+  });
+}
+NodeRequest requestOf(const CUDA_MEMCPY3D* params) {
+  return request(CU_GRAPH_NODE_TYPE_MEMCPY, params, [](CUgraphNodeParams& to, auto& p) { to.memcpy.copyParams = p; });
+}
+NodeRequest requestOf(const CUDA_MEMSET_NODE_PARAMS* params) {
+  return request(CU_GRAPH_NODE_TYPE_MEMSET, params, [](CUgraphNodeParams& to, auto& p) {
+    to.memset = {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height, nullptr};
+  });
+}
+NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params) {
+  return request(CU_GRAPH_NODE_TYPE_HOST, params, [](CUgraphNodeParams& to, auto& p) {
+    to.host.fn = p.fn;
+    to.host.userData = p.userData;
+  });
+}
+NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return request(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, params, [](CUgraphNodeParams& to, auto& p) {
+    to.memOp = {p.ctx, p.count, p.paramArray, p.flags};
+  });
+}
+NodeRequest requestOf(const CUgraphNodeParams* params) {
+  if (params == nullptr) return {.given = false};
+  return {*params};
+}
+NodeRequest requestOf(CUgraphNodeType type, CUevent event) {
+  NodeRequest made;
+  made.params.type = type;
+  if (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) made.params.eventWait.event = event;
+  else made.params.eventRecord.event = event;
+  return made;
+}
+NodeRequest requestOf(CUgraph child) {
+  NodeRequest made;
+  made.params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  made.params.graph.graph = child;
+  return made;
+}
+NodeRequest emptyNode() {
+  NodeRequest made;
+  made.params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  return made;
+}
+
+namespace {
+
+CUresult describe(Thread& thread, const CUDA_KERNEL_NODE_PARAMS_v3& p, NodeWork& work) {
+  CUfunction function = p.func;
+  if (function == nullptr && p.kern != nullptr)
+    if (CUresult error = cuKernelGetFunction(&function, p.kern)) return error;
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  LaunchShape shape{p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ, p.sharedMemBytes};
+  return describeKernel(thread, function, shape, p.kernelParams, p.extra, work.emplace<KernelWork>());
+}
+
+CUresult describe(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& p, NodeWork& work) {
+  bool isElement = p.elementSize == 1 || p.elementSize == 2 || p.elementSize == 4;
+  if (!isElement || p.width == 0 || p.height == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = checkFill(session, p.dst, p.pitch, p.elementSize, p.width, p.height)) return bad;
+  work = FillWork{{p.dst, p.pitch, p.value, p.elementSize, p.width, p.height}};
+  return CUDA_SUCCESS;
+}
+
+// Each word is the session's, and each operation one that cuStreamWriteValue… or cuStreamWaitValue… would take.
+CUresult describe(Session& session, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& p, NodeWork& work) {
+  constexpr unsigned most = 256;  // cuda.h, cuStreamBatchMemOp
+  if (p.count > most || (p.count != 0 && p.paramArray == nullptr) || p.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  MemOpsWork made{p.flags, {p.paramArray, p.paramArray + p.count}};
+  for (auto& operation : made.operations) {
+    uint64_t bytes = 4;
+    switch (operation.operation) {
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64: bytes = 8; break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32: break;
+      default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (locate(session, operation.writeValue.address, bytes) == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
+  }
+  work = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult describe(Session& session, CUevent event, bool waits, NodeWork& work) {
+  if (session.handles.find<api::Kind::EVENT>(toWire(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  work = EventWork{toWire(event), waits};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work) {
+  auto& params = request.params;
+  Session& session = thread.session;
+  if (!request.given) return CUDA_ERROR_INVALID_VALUE;
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: work = EmptyWork{}; return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_KERNEL: return describe(thread, params.kernel, work);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return describeCopy(session, params.memcpy.copyParams, work.emplace<CopyWork>());
+    case CU_GRAPH_NODE_TYPE_MEMSET: return describe(session, params.memset, work);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return describe(session, params.memOp, work);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return describe(session, params.eventWait.event, true, work);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return describe(session, params.eventRecord.event, false, work);
+    case CU_GRAPH_NODE_TYPE_HOST:
+      if (params.host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      work = HostWork{{params.host.fn, params.host.userData}};
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_GRAPH: {
+      auto child = session.graphs.find(toWire(params.graph.graph));
+      if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      work = ChildWork{child->clone()};
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,303 @@
+// Graphs and their nodes: data of the program's process (intercept/session/graph/graph.h).
+#include <algorithm>
+
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// Runs `body` with a live graph, or a live node. CUDA_ERROR_INVALID_VALUE if there is none.
+template <typename Body>
+CUresult onGraph(CUgraph graph, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    return found == nullptr ? CUDA_ERROR_INVALID_VALUE : body(thread.session.graphs, *found);
+  });
+}
+template <typename Body>
+CUresult onNode(CUgraphNode node, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    GraphNode* found = thread.session.graphs.findNode(toWire(node));
+    return found == nullptr ? CUDA_ERROR_INVALID_VALUE : body(*found);
+  });
+}
+// With what a node of that type does.
+template <typename Work, typename Body>
+CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
+  return onNode(node, [&](GraphNode& found) -> CUresult {
+    auto* work = std::get_if<Work>(&found.work);
+    if (out == nullptr || work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    body(*work);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUgraphNode programs(const GraphNode& node) { return fromWire<CUgraphNode>(node.handle); }
+
+CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
+  if (room.count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const size_t size = room.nodes == nullptr && room.edges == nullptr ? 0 : *room.count;
+  for (size_t i = 0; i < size; ++i) {
+    if (room.nodes != nullptr) room.nodes[i] = i < all.size() ? programs(*all[i].from) : nullptr;
+    if (room.edges != nullptr) room.edges[i] = i < all.size() ? all[i].data : CUgraphEdgeData{};
+  }
+  if (size == 0 || *room.count > all.size()) *room.count = all.size();
+  return CUDA_SUCCESS;
+}
+
+// What the node has of its parameters, as the program reads them: valid until the node is changed.
+void placeParameters(Thread& thread, KernelWork& work) {
+  auto* function = thread.session.handles.find<api::Kind::FUNCTION>(work.function);
+  work.pointers.clear();
+  work.extra.clear();
+  if (work.blockBytes != 0) {
+    work.extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &work.blockBytes,
+                  CU_LAUNCH_PARAM_END};
+  } else if (function != nullptr) {
+    for (auto& parameter : function->layout->parameters) work.pointers.push_back(work.parameters.data() + parameter.offset);
+  }
+}
+
+template <typename Params>
+CUresult getKernel(CUgraphNode node, Params* params) {
+  return enterAny([&](Thread& thread) {
+    return onWork<KernelWork>(node, params, [&](KernelWork& work) {
+      placeParameters(thread, work);
+      *params = {};
+      params->func = fromWire<CUfunction>(work.function);
+      params->gridDimX = work.shape.gridX, params->gridDimY = work.shape.gridY, params->gridDimZ = work.shape.gridZ;
+      params->blockDimX = work.shape.blockX, params->blockDimY = work.shape.blockY, params->blockDimZ = work.shape.blockZ;
+      params->sharedMemBytes = work.shape.sharedBytes;
+      params->kernelParams = work.pointers.empty() ? nullptr : work.pointers.data();
+      params->extra = work.extra.empty() ? nullptr : work.extra.data();
+    });
+  });
+}
+
+}  // namespace
+
+CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, std::vector<GraphEdge>& edges) {
+  if (before.count != 0 && before.nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < before.count; ++i) {
+    GraphNode* node = graphs.findNode(toWire(before.nodes[i]));
+    if (node == nullptr || node->graph != &graph) return CUDA_ERROR_INVALID_VALUE;
+    if (std::ranges::any_of(edges, [&](auto& edge) { return edge.from == node; })) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphEdgeData data = before.edges != nullptr ? before.edges[i] : CUgraphEdgeData{};
+    if (data.from_port != 0 || data.to_port != 0 || data.type != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    edges.push_back({node, data});
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult graphCreate(CUgraph* graph, unsigned flags) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (graph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *graph = fromWire<CUgraph>(thread.session.graphs.give(thread.session.graphs.make()));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult graphDestroy(CUgraph graph) {
+  return enterAny([&](Thread& thread) {
+    return thread.session.graphs.remove(toWire(graph)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult graphClone(CUgraph* clone, CUgraph graph) {
+  return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
+    if (clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *clone = fromWire<CUgraph>(graphs.give(found.clone()));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
+  return onGraph(clone, [&](Graphs&, Graph& graph) -> CUresult {
+    if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto isCopy = [&](auto& one) { return one->origin != 0 && one->origin == toWire(original); };
+    auto found = std::ranges::find_if(graph.all(), isCopy);
+    if (found == graph.all().end()) return CUDA_ERROR_INVALID_VALUE;
+    *node = programs(**found);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, const NodeRequest& request) {
+  return enter([&](Thread& thread) -> CUresult {
+    Graphs& graphs = thread.session.graphs;
+    auto found = graphs.find(toWire(graph));
+    if (node == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<GraphEdge> edges;
+    if (CUresult bad = edgesOf(graphs, *found, before, edges)) return bad;
+    NodeWork work;
+    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    *node = programs(found->add(std::move(work), std::move(edges)));
+    return CUDA_SUCCESS;
+  });
+}
+
+// An attribute of a kernel's node stays as it is.
+CUresult setNode(CUgraphNode node, const NodeRequest& request) {
+  return enter([&](Thread& thread) -> CUresult {
+    GraphNode* found = thread.session.graphs.findNode(toWire(node));
+    NodeWork work;
+    if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    if (auto* kernel = std::get_if<KernelWork>(&work)) {
+      auto& now = std::get<KernelWork>(found->work);
+      kernel->priority = now.priority;
+      kernel->shape.cooperative = now.shape.cooperative;
+    }
+    found->work = std::move(work);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult destroyNode(CUgraphNode node) {
+  return onNode(node, [](GraphNode& found) {
+    found.graph->remove(found);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params) { return getKernel(node, params); }
+CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) { return getKernel(node, params); }
+CUresult getNode(CUgraphNode node, CUDA_MEMCPY3D* params) {
+  return onWork<CopyWork>(node, params, [&](auto& work) { *params = work.given; });
+}
+CUresult getNode(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
+  return onWork<FillWork>(node, params, [&](auto& work) { *params = work.given; });
+}
+CUresult getNode(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
+  return onWork<HostWork>(node, params, [&](auto& work) { *params = work.given; });
+}
+CUresult getNode(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return onWork<MemOpsWork>(node, params, [&](auto& work) {
+    *params = {nullptr, static_cast<unsigned>(work.operations.size()), work.operations.data(), work.flags};
+  });
+}
+
+CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
+  return onNode(node, [&](GraphNode& found) -> CUresult {
+    if (event == nullptr || typeOf(found.work) != type) return CUDA_ERROR_INVALID_VALUE;
+    *event = fromWire<CUevent>(std::get<EventWork>(found.work).event);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult getChild(CUgraphNode node, CUgraph* graph) {
+  return enterAny([&](Thread& thread) {
+    return onWork<ChildWork>(node, graph,
+                             [&](auto& work) { *graph = fromWire<CUgraph>(thread.session.graphs.lend(*work.graph)); });
+  });
+}
+
+CUresult getType(CUgraphNode node, CUgraphNodeType* type) {
+  return onNode(node, [&](GraphNode& found) -> CUresult {
+    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *type = typeOf(found.work);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult listNodes(CUgraph graph, const NodeRoom& room) {
+  return onGraph(graph, [&](Graphs&, Graph& found) {
+    std::vector<GraphEdge> all;
+    for (auto& node : found.all()) all.push_back({node.get()});
+    return answerList(all, room);
+  });
+}
+
+CUresult listRoots(CUgraph graph, const NodeRoom& room) {
+  return onGraph(graph, [&](Graphs&, Graph& found) {
+    std::vector<GraphEdge> roots;
+    for (auto& node : found.all())
+      if (node->before.empty()) roots.push_back({node.get()});
+    return answerList(roots, room);
+  });
+}
+
+CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges, size_t* count) {
+  return onGraph(graph, [&](Graphs&, Graph& found) -> CUresult {
+    if (count == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<GraphEdge> sources, targets;
+    for (auto& node : found.all())
+      for (auto& edge : node->before) {
+        sources.push_back(edge);
+        targets.push_back({node.get()});
+      }
+    size_t room = *count;
+    if (to != nullptr)
+      if (CUresult bad = answerList(targets, {to, &room})) return bad;
+    return answerList(sources, {from, count, edges});
+  });
+}
+
+CUresult listDependencies(CUgraphNode node, const NodeRoom& room) {
+  return onNode(node, [&](GraphNode& found) { return answerList(found.before, room); });
+}
+
+CUresult listDependents(CUgraphNode node, const NodeRoom& room) {
+  return onNode(node, [&](GraphNode& found) {
+    std::vector<GraphEdge> after;
+    for (auto& other : found.graph->all())
+      for (auto& edge : other->before)
+        if (edge.from == &found) after.push_back({other.get(), edge.data});
+    return answerList(after, room);
+  });
+}
+
+CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count,
+                     bool add) {
+  return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
+    if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<GraphEdge> source, target;
+      if (CUresult bad = edgesOf(graphs, found, {from + i, data == nullptr ? nullptr : data + i, 1}, source)) return bad;
+      if (CUresult bad = edgesOf(graphs, found, {to + i, nullptr, 1}, target)) return bad;
+      GraphNode &first = *source[0].from, &second = *target[0].from;
+      CUresult changed = add ? found.addEdge(first, second, source[0].data) : found.removeEdge(first, second, nullptr);
+      if (changed != CUDA_SUCCESS) return changed;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
+  CUresult known = CUDA_SUCCESS;
+  CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
+    *value = {};
+    switch (attribute) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value->cooperative = work.shape.cooperative; break;
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = work.priority; break;
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: break;  // none
+      default: known = CUDA_ERROR_NOT_SUPPORTED;
+    }
+  });
+  return found != CUDA_SUCCESS ? found : known;
+}
+
+CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
+  CUresult known = CUDA_SUCCESS;
+  CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
+    switch (attribute) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: work.shape.cooperative = value->cooperative != 0; break;
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY: work.priority = value->priority; break;
+      default: known = CUDA_ERROR_NOT_SUPPORTED;
+    }
+  });
+  return found != CUDA_SUCCESS ? found : known;
+}
+
+CUresult copyAttributes(CUgraphNode to, CUgraphNode from) {
+  return onWork<KernelWork>(from, &to, [&](auto& source) {
+    onWork<KernelWork>(to, &to, [&](auto& work) {
+      work.priority = source.priority;
+      work.shape.cooperative = source.shape.cooperative;
+    });
+  });
+}
+
+}  // namespace vgpu::client

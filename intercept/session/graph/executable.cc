@@ -1,0 +1,423 @@
+#include "intercept/session/graph/executable.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+#include "intercept/session/call.h"
+#include "intercept/session/graph/step-frames.h"
+#include "intercept/session/ring-order.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// As many frames as a recipe may have (vgpu/objects/record-format.h), less what is not a node.
+constexpr size_t mostWorkerNodes = 65000;
+
+bool isPageable(const CopyWork& copy) { return copy.toWhere == Where::pageable || copy.fromWhere == Where::pageable; }
+
+// Whether the program's process does a part of it at each launch.
+bool runsOnHost(const NodeWork& work) {
+  auto* copy = std::get_if<CopyWork>(&work);
+  return std::holds_alternative<HostWork>(work) || (copy != nullptr && isPageable(*copy));
+}
+bool isRecord(const NodeWork& work) {
+  auto* event = std::get_if<EventWork>(&work);
+  return event != nullptr && !event->waits;
+}
+
+// Whether the worker has it so already.
+bool isSame(const NodeWork& a, const NodeWork& b) {
+  auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
+  if (kernel == nullptr || other == nullptr) return false;
+  return kernel->function == other->function && kernel->shape == other->shape &&
+         kernel->parameters == other->parameters;
+}
+
+void copyRuns(const CopyEnd& memory, const BoxSize& size, std::byte* packed, bool toMemory) {
+  forRuns(memory, size, [&](std::byte* at, uint64_t offset, uint64_t bytes) {
+    toMemory ? std::memcpy(at, packed + offset, bytes) : std::memcpy(packed + offset, at, bytes);
+  });
+}
+
+// As one copies between the program's own places: row by row.
+void copyOnHost(const CopyWork& work) {
+  for (uint64_t slice = 0; slice < work.size.depth; ++slice)
+    for (uint64_t row = 0; row < work.size.height; ++row)
+      std::memmove(fromWire<void*>(work.to.addressOf(0, row, slice)), fromWire<void*>(work.from.addressOf(0, row, slice)),
+                   work.size.width);
+}
+
+}  // namespace
+
+// One for each copy: a launch begins when the one before it has ended, so two launches never use it at one time.
+class Executable::Staging {
+ public:
+  static CUresult make(Thread& thread, uint64_t bytes, std::shared_ptr<Staging>& made) {
+    uint64_t address = 0;
+    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, 0, HostKind::pinned, address)) return error;
+    made = std::make_shared<Staging>(address, bytes);
+    return CUDA_SUCCESS;
+  }
+  Staging(uint64_t address, uint64_t bytes) : address(address), bytes(bytes) {}
+  const uint64_t address, bytes;
+};
+
+// Sends the frames of one step.
+class Executable::Sender {
+ public:
+  Sender(Thread& thread, uint64_t graph, const Step& step, std::vector<uint32_t> before, bool isSet)
+      : thread(thread), graph(graph), step(step), before(std::move(before)), isSet(isSet), next(step.first) {}
+
+  CUresult operator()(const EmptyWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const KernelWork& work) { return sendKernel(thread, node(), work); }
+  CUresult operator()(const FillWork& work) { return sendFill(thread, node(), work); }
+  CUresult operator()(const MemOpsWork& work) { return sendMemOps(thread, node(), work); }
+  CUresult operator()(const HostWork&) { return sendHost(); }
+  CUresult operator()(const EventWork& work) {
+    CUresult result = sendEvent(thread, node(), work);
+    if (result != CUDA_SUCCESS || work.waits || isSet) return result;
+    return sendWords(thread, node(), OwnWords::signals, *step.word);
+  }
+  CUresult operator()(const CopyWork& work) {
+    if (!isPageable(work)) return sendCopy(thread, node(), work.to, work.from, work.size);
+    bool in = work.fromWhere == Where::pageable, out = work.toWhere == Where::pageable;
+    if (in && out) return sendHost();
+    const CopyEnd staging = CopyEnd::memory(step.staging->address, work.size.width, work.size.width * work.size.height);
+    if (in)
+      if (CUresult error = sendHost()) return error;
+    if (CUresult error = sendCopy(thread, node(), out ? staging : work.to, in ? staging : work.from, work.size)) return error;
+    return out ? sendHost() : CUDA_SUCCESS;
+  }
+  CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // its steps are the executable graph's own
+
+  // How many of the worker's nodes there were.
+  uint32_t sent() const { return next; }
+
+ private:
+  // Its word is the same as long as the graph lives.
+  CUresult sendHost() {
+    if (isSet) return node(), CUDA_SUCCESS;
+    return sendWords(thread, node(), OwnWords::signalsAndWaits, *step.word);
+  }
+  // The first comes behind what the step does, each other one behind that.
+  WorkerNode node() {
+    WorkerNode made{graph, next++, isSet ? std::vector<uint32_t>{} : std::move(before), isSet};
+    before = {made.number};
+    return made;
+  }
+
+  Thread& thread;
+  const uint64_t graph;
+  const Step& step;
+  std::vector<uint32_t> before;
+  const bool isSet;
+  uint32_t next;
+};
+
+// Appends a graph's steps, those without dependencies behind `entry`. `last`: those that nothing of the graph comes behind. False
+// if there is a cycle.
+bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, Shape& shape, std::vector<uint32_t>& last) {
+  auto ordered = graph.ordered();
+  if (ordered.size() != graph.all().size()) return false;
+  std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that finish a node
+  std::unordered_map<const GraphNode*, bool> isAwaited;
+  for (GraphNode* node : ordered) {
+    std::vector<uint32_t> before = node->before.empty() ? entry : std::vector<uint32_t>{};
+    for (auto& edge : node->before) {
+      isAwaited[edge.from] = true;
+      before.insert(before.end(), ends[edge.from].begin(), ends[edge.from].end());
+    }
+    std::ranges::sort(before);
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    if (auto* child = std::get_if<ChildWork>(&node->work)) {
+      size_t begin = shape.steps.size();
+      if (!flatten(*child->graph, before, shape, ends[node])) return false;
+      if (ends[node].empty()) ends[node] = before;
+      shape.children[node->handle] = {begin, shape.steps.size()};
+      continue;
+    }
+    shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr});
+    ends[node] = {static_cast<uint32_t>(shape.steps.size() - 1)};
+  }
+  for (auto& node : graph.all())
+    if (!isAwaited[node.get()]) last.insert(last.end(), ends[node.get()].begin(), ends[node.get()].end());
+  return true;
+}
+
+namespace {
+
+uint32_t devicesNamed(Session& session, const NodeWork& work) {
+  auto ofEnd = [&](const CopyEnd& end) {
+    return end.isArray() ? 1u << handleDevice(end.place.number()) : devicesOf(session, end.address());
+  };
+  if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);
+  if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);
+  if (auto* fill = std::get_if<FillWork>(&work)) return devicesOf(session, fill->given.dst);
+  if (auto* copy = std::get_if<CopyWork>(&work)) return ofEnd(copy->to) | ofEnd(copy->from);
+  return 0;
+}
+
+}  // namespace
+
+// All of a graph is executed in the order of one ring.
+CUresult Executable::deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem) {
+  uint32_t devices = 0;
+  for (auto& step : shape.steps) {
+    devices |= devicesNamed(thread.session, step.work);
+    if ((devices & (devices - 1)) == 0) continue;
+    problem.node = step.node;
+    fprintf(stderr, "vgpu: a graph with work on several devices is not supported yet; it is not instantiated\n");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  device = devices == 0 ? thread.device() : static_cast<unsigned>(std::countr_zero(devices));
+  return CUDA_SUCCESS;
+}
+
+// What a step needs besides the worker's nodes.
+CUresult Executable::prepare(Thread& thread, Step& step) {
+  if (!step.word && (runsOnHost(step.work) || isRecord(step.work))) {
+    step.word = session.completionWords.take(device);
+    if (!step.word) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  auto* copy = std::get_if<CopyWork>(&step.work);
+  if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
+  if (step.staging && step.staging->bytes >= copy->size.bytes()) return CUDA_SUCCESS;
+  if (step.staging) replaced.push_back(step.staging);
+  return Staging::make(thread, copy->size.bytes(), step.staging);
+}
+
+CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t flags, uint64_t& handle, Problem& problem) {
+  Shape shape;
+  std::vector<uint32_t> last;
+  unsigned device = 0;
+  if (!flatten(graph, {}, shape, last)) {
+    problem.instantiate = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (CUresult error = deviceOf(thread, shape, device, problem)) return error;
+  if (shape.steps.size() > mostWorkerNodes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
+
+  Session& session = thread.session;
+  uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.context());
+  std::shared_ptr<Executable> executable(new Executable(thread, device));
+  executable->handle = made;
+  executable->wantedFlags = flags;
+  executable->shape = std::move(shape);
+  session.handles.find<api::Kind::GRAPH_EXEC>(made)->executable = executable;
+
+  auto send = [&]() -> CUresult {
+    {
+      Call<api::Cuda::GraphBeginParams> frame(thread.on(device), api::Method::graphBegin);
+      frame->setGraph(made);
+      if (CUresult error = frame.post()) return error;
+    }
+    auto& steps = executable->shape.steps;
+    uint32_t sent = 0;
+    for (uint32_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
+      step.first = sent;
+      if (CUresult error = executable->prepare(thread, step)) return problem.node = step.node, error;
+      std::vector<uint32_t> before;
+      for (uint32_t other : step.before) before.push_back(steps[other].last);
+      Sender sender(thread, made, step, std::move(before), false);
+      if (CUresult error = std::visit(sender, step.work)) return error;
+      sent = sender.sent();
+      step.last = sent - 1;
+      executable->byNode[step.node] = i;
+      if (runsOnHost(step.work)) executable->hosts.push_back(i);
+      if (isRecord(step.work)) executable->records.push_back(i);
+    }
+    Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
+    frame->setGraph(made);
+    frame->setFlags(flags);
+    if (CUresult error = frame.call()) return error;
+    return static_cast<CUresult>(frame.results<api::Cuda::GraphInstantiateResults>().getResult());
+  };
+  if (CUresult error = send()) {
+    end(thread, made);
+    return error;
+  }
+  handle = made;
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Executable> Executable::find(Thread& thread, uint64_t handle) {
+  auto* state = thread.session.handles.find<api::Kind::GRAPH_EXEC>(handle);
+  return state == nullptr ? nullptr : state->executable;
+}
+
+CUresult Executable::end(Thread& thread, uint64_t handle) {
+  std::shared_ptr<Executable> executable;
+  auto last = [&](GraphExecState& state) { executable = std::move(state.executable); };
+  if (!thread.session.handles.destroy<api::Kind::GRAPH_EXEC>(handle, last)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result;
+  {
+    Call<api::Cuda::GraphEndParams> frame(thread.of(handle), api::Method::graphEnd);
+    frame->setGraph(handle);
+    result = frame.post();
+  }
+  executable->giveWords();
+  for (auto& step : executable->shape.steps)
+    if (step.staging) executable->replaced.push_back(step.staging);
+  for (auto& staging : executable->replaced) thread.session.memory.freeHost(thread, staging->address);
+  return result;
+}
+
+// The GPU writes the number of the last launch into each, and then the program answers, before the word is used again.
+void Executable::giveWords() {
+  for (auto& step : shape.steps)
+    if (step.word) session.completionWords.give(*step.word, device, lastSequence);
+}
+
+CUresult Executable::launch(Thread& thread, uint64_t stream) {
+  if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
+  if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
+  Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
+  frame->setGraph(handle);
+  frame.setStream(stream);
+  lastSequence = frame.sequence();
+  for (uint32_t i : hosts) {
+    const Step& step = shape.steps[i];
+    std::function<void()> run;
+    if (auto* host = std::get_if<HostWork>(&step.work)) {
+      run = [given = host->given] { given.fn(given.userData); };
+    } else if (auto& copy = std::get<CopyWork>(step.work); step.staging == nullptr || copy.toWhere == copy.fromWhere) {
+      run = [copy] { copyOnHost(copy); };
+    } else {
+      bool out = copy.toWhere == Where::pageable;
+      run = [memory = out ? copy.to : copy.from, size = copy.size, packed = fromWire<std::byte*>(step.staging->address), out] {
+        copyRuns(memory, size, packed, out);
+      };
+    }
+    session.hostFunctions.add(*step.word, device, lastSequence, std::move(run), HostFunctions::Word::kept);
+  }
+  for (uint32_t i : records) {
+    const Step& step = shape.steps[i];
+    auto* event = session.handles.find<api::Kind::EVENT>(std::get<EventWork>(step.work).event);
+    if (event == nullptr) continue;
+    event->stream.store(stream, std::memory_order_relaxed);
+    event->record.set({lastSequence, *step.word});
+  }
+  return frame.post();
+}
+
+CUresult Executable::upload(Thread& thread, uint64_t stream) {
+  if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
+  Call<api::Cuda::GraphUploadParams> frame(thread.of(stream), api::Method::graphUpload);
+  frame->setGraph(handle);
+  frame.setStream(stream);
+  return frame.post();
+}
+
+Executable::Step* Executable::findStep(uint64_t node) {
+  auto found = byNode.find(node);
+  return found == byNode.end() ? nullptr : &shape.steps[found->second];
+}
+
+// What cuda.h says of each cuGraphExec…SetParams.
+CUresult Executable::check(const Step& step, const NodeWork& work) const {
+  if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
+  uint32_t devices = devicesNamed(session, work);
+  if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
+  bool may = true;
+  if (auto* kernel = std::get_if<KernelWork>(&work)) {
+    may = kernel->shape.cooperative == std::get<KernelWork>(step.work).shape.cooperative;
+  } else if (auto* copy = std::get_if<CopyWork>(&work)) {
+    auto& now = std::get<CopyWork>(step.work);
+    auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };
+    may = isRow(now) && isRow(*copy) && now.toWhere == copy->toWhere && now.fromWhere == copy->fromWhere;
+  } else if (auto* fill = std::get_if<FillWork>(&work)) {
+    may = fill->given.height == 1 && std::get<FillWork>(step.work).given.height == 1;
+  } else if (auto* words = std::get_if<MemOpsWork>(&work)) {
+    auto& now = std::get<MemOpsWork>(step.work).operations;
+    may = std::ranges::equal(now, words->operations, [](auto& a, auto& b) { return a.operation == b.operation; });
+  }
+  return may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult Executable::apply(Thread& thread, Step& step, const NodeWork& work) {
+  step.work = work;
+  if (CUresult error = prepare(thread, step)) return error;
+  return std::visit(Sender(thread, handle, step, {}, true), step.work);
+}
+
+CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
+  Step* step = findStep(node);
+  if (step == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = check(*step, work)) return bad;
+  return apply(thread, *step, work);
+}
+
+// All is checked before anything is changed.
+CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem) {
+  auto refuse = [&](CUgraphExecUpdateResult why, size_t at) {
+    problem.update = why;
+    if (at < with.steps.size()) problem.node = with.steps[at].node;
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  };
+  for (size_t i = 0; i < std::max(with.steps.size(), end - begin); ++i) {
+    if (i >= with.steps.size() || begin + i >= end) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
+    Step &now = shape.steps[begin + i], &wanted = with.steps[i];
+    if (typeOf(now.work) != typeOf(wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, i);
+    // What comes before the whole of a child graph is not its own.
+    std::vector<uint32_t> own;
+    for (uint32_t before : now.before)
+      if (before >= begin) own.push_back(static_cast<uint32_t>(before - begin));
+    if (own != wanted.before) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
+    if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);
+  }
+  for (size_t i = 0; i < with.steps.size(); ++i)
+    if (!isSame(shape.steps[begin + i].work, with.steps[i].work))
+      if (CUresult error = apply(thread, shape.steps[begin + i], with.steps[i].work)) return error;
+  problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
+  Shape fresh;
+  std::vector<uint32_t> last;
+  if (!flatten(graph, {}, fresh, last)) return CUDA_ERROR_INVALID_VALUE;
+  return replace(thread, 0, shape.steps.size(), fresh, problem);
+}
+
+CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child) {
+  auto found = shape.children.find(node);
+  Shape fresh;
+  std::vector<uint32_t> last;
+  Problem problem;
+  if (found == shape.children.end() || !flatten(child, {}, fresh, last)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = replace(thread, found->second.begin, found->second.end, fresh, problem);
+  return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
+  if (findEnabled(node) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Step& step = *findStep(node);
+  if (step.enabled == enabled) return CUDA_SUCCESS;
+  // Its host functions would still run.
+  auto* copy = std::get_if<CopyWork>(&step.work);
+  if (copy != nullptr && isPageable(*copy)) return CUDA_ERROR_NOT_SUPPORTED;
+  step.enabled = enabled;
+  Call<api::Cuda::GraphEnableParams> frame(thread.of(handle), api::Method::graphEnable);
+  frame->setGraph(handle);
+  frame->setNode(step.first);
+  frame->setEnabled(enabled);
+  return frame.post();
+}
+
+const bool* Executable::findEnabled(uint64_t node) const {
+  auto found = byNode.find(node);
+  if (found == byNode.end()) return nullptr;
+  const Step& step = shape.steps[found->second];
+  switch (typeOf(step.work)) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET: return &step.enabled;
+    default: return nullptr;
+  }
+}
+
+}  // namespace vgpu::client

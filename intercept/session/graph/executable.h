@@ -1,0 +1,100 @@
+// An executable graph: what was instantiated of a graph, as steps in an order that keeps every dependency, nodes of child graphs
+// among them. The worker has it as the driver's graph, of one or two of its own nodes a step (docs/graphs.md):
+//
+//   record of an event    the driver's record, and a write of the launch's sequence number into the step's completion word
+//   host function         that write, and a wait until the program has answered it
+//   copy of pageable      a host function that copies between the program's memory and pinned memory, before or behind a copy
+//
+// As CUDA says, an executable graph is not to be used by two threads at a time. All of it stays in the program over a suspend; the
+// worker's part comes back by its recipe, and what has been set since by rows of the snapshot.
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "intercept/session/graph/graph.h"
+#include "intercept/session/thread.h"
+
+namespace vgpu::client {
+
+class Executable {
+ public:
+  // Why a graph cannot be made executable, or become another one's.
+  struct Problem {
+    CUresult result = CUDA_SUCCESS;
+    CUgraphInstantiateResult instantiate = CUDA_GRAPH_INSTANTIATE_ERROR;
+    CUgraphExecUpdateResult update = CU_GRAPH_EXEC_UPDATE_ERROR;
+    uint64_t node = 0;  // of the graph, at which it was found
+  };
+
+  // The handle is a new one of kind graphExec, whose entry holds the graph.
+  static CUresult instantiate(Thread& thread, const Graph& graph, uint64_t flags, uint64_t& handle, Problem& problem);
+  // Of a live handle; nullptr if there is none.
+  static std::shared_ptr<Executable> find(Thread& thread, uint64_t handle);
+  // Ends it: launches that have been posted run.
+  static CUresult end(Thread& thread, uint64_t handle);
+
+  uint64_t flags() const { return wantedFlags; }
+
+  CUresult launch(Thread& thread, uint64_t stream);
+  CUresult upload(Thread& thread, uint64_t stream);
+  // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
+  // cannot be changed so.
+  CUresult set(Thread& thread, uint64_t node, const NodeWork& work);
+  // The same for all nodes, of a graph of the same shape.
+  CUresult update(Thread& thread, const Graph& graph, Problem& problem);
+  CUresult setChild(Thread& thread, uint64_t node, const Graph& child);
+  CUresult setEnabled(Thread& thread, uint64_t node, bool enabled);
+  // nullptr if there is no such node, or it cannot be disabled.
+  const bool* findEnabled(uint64_t node) const;
+
+ private:
+  // Pinned memory between the program's and the device's.
+  class Staging;
+
+  struct Step {
+    uint64_t node = 0;             // of the graph, by the program's handle
+    NodeWork work;
+    std::vector<uint32_t> before;  // earlier steps
+    bool enabled = true;
+    uint32_t first = 0, last = 0;  // of the worker's nodes
+    std::optional<uint32_t> word;  // its completion word
+    std::shared_ptr<Staging> staging;
+  };
+  // The steps of a child node are those of its graph: [begin, end).
+  struct Child {
+    size_t begin, end;
+  };
+  struct Shape {
+    std::vector<Step> steps;
+    std::unordered_map<uint64_t, Child> children;  // by the node's handle
+  };
+  class Sender;
+
+  Executable(Thread& thread, unsigned device) : session(thread.session), device(device) {}
+
+  static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, Shape& shape, std::vector<uint32_t>& last);
+  static CUresult deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem);
+  CUresult prepare(Thread& thread, Step& step);
+  CUresult check(const Step& step, const NodeWork& work) const;
+  CUresult apply(Thread& thread, Step& step, const NodeWork& work);
+  CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
+  Step* findStep(uint64_t node);
+  void giveWords();
+
+  Session& session;
+  const unsigned device;
+  uint64_t handle = 0;
+  uint64_t wantedFlags = 0;
+  Shape shape;
+  std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
+  std::vector<uint32_t> hosts, records;           // steps that a launch does something for
+  std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
+  uint64_t lastSequence = 0;                      // of the last launch
+};
+
+}  // namespace vgpu::client

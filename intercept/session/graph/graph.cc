@@ -1,0 +1,85 @@
+#include "intercept/session/graph/graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+namespace vgpu::client {
+
+Graph::~Graph() {
+  for (auto& node : nodes) table.leave(*node);
+  if (handle != 0) table.leave(*this);
+}
+
+GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
+  auto node = std::make_unique<GraphNode>();
+  node->graph = this;
+  node->work = std::move(work);
+  node->before = std::move(before);
+  node->handle = table.enter(*node);
+  return *nodes.emplace_back(std::move(node));
+}
+
+void Graph::remove(GraphNode& node) {
+  for (auto& other : nodes) std::erase_if(other->before, [&](const GraphEdge& edge) { return edge.from == &node; });
+  table.leave(node);
+  std::erase_if(nodes, [&](auto& other) { return other.get() == &node; });
+}
+
+CUresult Graph::addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
+  bool isThere = std::ranges::any_of(to.before, [&](auto& edge) { return edge.from == &from; });
+  if (&from == &to || isThere) return CUDA_ERROR_INVALID_VALUE;
+  to.before.push_back({&from, data});
+  return CUDA_SUCCESS;
+}
+
+CUresult Graph::removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data) {
+  auto isMeant = [&](auto& edge) {
+    return edge.from == &from && (data == nullptr || std::memcmp(data, &edge.data, sizeof edge.data) == 0);
+  };
+  return std::erase_if(to.before, isMeant) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::shared_ptr<Graph> Graph::clone() const {
+  auto copy = table.make();
+  std::unordered_map<const GraphNode*, GraphNode*> copies;
+  for (auto& node : nodes) {
+    NodeWork work = node->work;
+    if (auto* child = std::get_if<ChildWork>(&work)) child->graph = child->graph->clone();
+    GraphNode& made = copy->add(std::move(work), {});
+    made.origin = node->handle;
+    copies[node.get()] = &made;
+  }
+  for (auto& node : nodes)
+    for (auto& edge : node->before) copies[node.get()]->before.push_back({copies[edge.from], edge.data});
+  return copy;
+}
+
+std::vector<GraphNode*> Graph::ordered() const {
+  std::unordered_map<const GraphNode*, size_t> missing;  // how many of those before it have no place yet
+  std::unordered_map<const GraphNode*, std::vector<GraphNode*>> after;
+  std::vector<GraphNode*> order;
+  auto isLater = [](const GraphNode* a, const GraphNode* b) { return a->handle > b->handle; };
+  std::vector<GraphNode*> ready;  // a heap: the oldest first
+  for (auto& node : nodes) {
+    missing[node.get()] = node->before.size();
+    for (auto& edge : node->before) after[edge.from].push_back(node.get());
+    if (node->before.empty()) ready.push_back(node.get());
+  }
+  std::ranges::make_heap(ready, isLater);
+  while (!ready.empty()) {
+    std::ranges::pop_heap(ready, isLater);
+    GraphNode* next = ready.back();
+    ready.pop_back();
+    order.push_back(next);
+    for (GraphNode* node : after[next]) {
+      if (--missing[node] != 0) continue;
+      ready.push_back(node);
+      std::ranges::push_heap(ready, isLater);
+    }
+  }
+  if (order.size() != nodes.size()) order.clear();
+  return order;
+}
+
+}  // namespace vgpu::client

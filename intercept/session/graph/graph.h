@@ -1,0 +1,57 @@
+// A graph as the program builds it: data of the program's process alone. The worker knows executable graphs only (executable.h), so
+// building, reading and capturing a graph sends nothing.
+//
+// As CUDA says, a graph is not to be used by two threads at a time. All of it stays in the program over a suspend.
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <vector>
+
+#include "intercept/session/graph/graphs.h"
+#include "intercept/session/graph/node-work.h"
+
+namespace vgpu::client {
+
+struct GraphEdge {
+  GraphNode* from;
+  CUgraphEdgeData data{};
+};
+
+struct GraphNode {
+  uint64_t handle = 0;  // the program's
+  Graph* graph = nullptr;
+  NodeWork work;
+  std::vector<GraphEdge> before;  // what it depends on
+  uint64_t origin = 0;            // the handle of the node of which this is the copy
+};
+
+class Graph : public std::enable_shared_from_this<Graph> {
+ public:
+  explicit Graph(Graphs& table) : table(table) {}
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  uint64_t handle = 0;  // the program's; 0: it has none, as the copy in a child node before it is asked for
+
+  // In the order in which they were made.
+  const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
+  GraphNode& add(NodeWork work, std::vector<GraphEdge> before);
+  // With its edges.
+  void remove(GraphNode& node);
+  // CUDA_ERROR_INVALID_VALUE if there is such an edge, or for remove() none.
+  CUresult addEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
+  CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
+  // A copy, nodes of child graphs included. Without a handle.
+  std::shared_ptr<Graph> clone() const;
+  // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
+  std::vector<GraphNode*> ordered() const;
+
+ private:
+  Graphs& table;
+  std::vector<std::unique_ptr<GraphNode>> nodes;
+};
+
+}  // namespace vgpu::client

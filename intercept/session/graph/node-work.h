@@ -1,0 +1,74 @@
+// What the node of a graph does, with all that it needs: the program may change or free what it described the node with. Plain
+// values, in the program's process; of a node of an executable graph the worker has the same (docs/graphs.md).
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "intercept/session/copy/engine.h"
+#include "intercept/session/launch-shape.h"
+
+namespace vgpu::client {
+
+class Graph;
+
+struct EmptyWork {};
+
+struct KernelWork {
+  uint64_t function = 0;  // virtual handle
+  LaunchShape shape{};
+  std::vector<std::byte> parameters;  // one block
+  int32_t priority = 0;               // of CU_KERNEL_NODE_ATTRIBUTE_PRIORITY
+  // As the program is told of them: the places of the parameters in the block, or a list of extra options with the block.
+  std::vector<void*> pointers, extra;
+  size_t blockBytes = 0;
+};
+
+// A copy as the program described it, and as it was understood when it was checked.
+struct CopyWork {
+  CUDA_MEMCPY3D given{};
+  CopyEnd to, from;
+  BoxSize size{};
+  Where toWhere{}, fromWhere{};
+};
+
+struct FillWork {
+  CUDA_MEMSET_NODE_PARAMS given{};
+};
+
+struct HostWork {
+  CUDA_HOST_NODE_PARAMS given{};
+};
+
+struct EventWork {
+  uint64_t event = 0;  // virtual handle
+  bool waits = false;  // for the event; else it records it
+};
+
+struct MemOpsWork {
+  unsigned flags = 0;
+  std::vector<CUstreamBatchMemOpParams> operations;
+};
+
+struct ChildWork {
+  std::shared_ptr<Graph> graph;  // the node's own copy
+};
+
+using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork>;
+
+inline CUgraphNodeType typeOf(const NodeWork& work) {
+  constexpr CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
+                                       CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                                       CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_GRAPH};
+  static_assert(std::size(types) == std::variant_size_v<NodeWork>);
+  auto* event = std::get_if<EventWork>(&work);
+  return event != nullptr && event->waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : types[work.index()];
+}
+
+}  // namespace vgpu::client

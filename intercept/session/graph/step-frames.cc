@@ -1,0 +1,94 @@
+#include "intercept/session/graph/step-frames.h"
+
+#include <cstring>
+
+namespace vgpu::client {
+
+namespace {
+
+// A frame that adds or sets a node, with what all of them have.
+template <typename Params>
+class NodeFrame : public Call<Params> {
+ public:
+  NodeFrame(Thread& thread, const WorkerNode& node, api::Method add, api::Method set, uint64_t extraBytes = 0)
+      : Call<Params>(thread.of(node.graph), node.isSet ? set : add, dataWords(node.before.size() * sizeof(uint32_t)) + dataWords(extraBytes)) {
+    (*this)->setGraph(node.graph);
+    (*this)->setNode(node.number);
+    (*this)->setBefore(kj::arrayPtr(node.before.data(), node.before.size()));
+  }
+};
+
+}  // namespace
+
+CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& work) {
+  NodeFrame<api::Cuda::GraphKernelParams> frame(thread, node, api::Method::graphKernel, api::Method::graphSetKernel,
+                                                work.parameters.size());
+  frame->setFunction(work.function);
+  frame->setGridX(work.shape.gridX);
+  frame->setGridY(work.shape.gridY);
+  frame->setGridZ(work.shape.gridZ);
+  frame->setBlockX(work.shape.blockX);
+  frame->setBlockY(work.shape.blockY);
+  frame->setBlockZ(work.shape.blockZ);
+  frame->setSharedBytes(work.shape.sharedBytes);
+  frame->setCooperative(work.shape.cooperative);
+  frame->setPriority(work.priority);
+  auto into = frame->initParameters(work.parameters.size());
+  if (!work.parameters.empty()) std::memcpy(into.begin(), work.parameters.data(), into.size());
+  return frame.post();
+}
+
+CUresult sendCopy(Thread& thread, const WorkerNode& node, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
+  NodeFrame<api::Cuda::GraphCopyParams> frame(thread, node, api::Method::graphCopy, api::Method::graphSetCopy);
+  frame->setTo(to.place.number());
+  frame->setFrom(from.place.number());
+  frame->setWidth(size.width);
+  frame->setHeight(size.height);
+  frame->setDepth(size.depth);
+  frame->setToPitch(to.pitch);
+  frame->setToSlice(to.slice);
+  frame->setFromPitch(from.pitch);
+  frame->setFromSlice(from.slice);
+  frame->setToX(to.x);
+  frame->setToRow(to.row);
+  frame->setToZ(to.z);
+  frame->setFromX(from.x);
+  frame->setFromRow(from.row);
+  frame->setFromZ(from.z);
+  return frame.post();
+}
+
+CUresult sendFill(Thread& thread, const WorkerNode& node, const FillWork& work) {
+  NodeFrame<api::Cuda::GraphFillParams> frame(thread, node, api::Method::graphFill, api::Method::graphSetFill);
+  frame->setDestination(work.given.dst);
+  frame->setPitch(work.given.pitch);
+  frame->setValue(work.given.value);
+  frame->setElementBytes(work.given.elementSize);
+  frame->setWidth(work.given.width);
+  frame->setHeight(work.given.height);
+  return frame.post();
+}
+
+CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work) {
+  NodeFrame<api::Cuda::GraphEventParams> frame(thread, node, api::Method::graphEvent, api::Method::graphSetEvent);
+  frame->setEvent(work.event);
+  frame->setWaits(work.waits);
+  return frame.post();
+}
+
+CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& work) {
+  const size_t bytes = work.operations.size() * sizeof(CUstreamBatchMemOpParams);
+  NodeFrame<api::Cuda::GraphMemOpsParams> frame(thread, node, api::Method::graphMemOps, api::Method::graphSetMemOps, bytes);
+  auto into = frame->initOperations(bytes);
+  if (bytes != 0) std::memcpy(into.begin(), work.operations.data(), bytes);
+  return frame.post();
+}
+
+CUresult sendWords(Thread& thread, const WorkerNode& node, OwnWords does, uint32_t word) {
+  NodeFrame<api::Cuda::GraphMemOpsParams> frame(thread, node, api::Method::graphMemOps, api::Method::graphSetMemOps);
+  frame->setLine(word);
+  frame->setOurs(static_cast<uint32_t>(does));
+  return frame.post();
+}
+
+}  // namespace vgpu::client

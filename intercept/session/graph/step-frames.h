@@ -1,0 +1,30 @@
+// The frames of an executable graph's nodes: added to the worker's graph, or set in it.
+#pragma once
+
+#include <vector>
+
+#include "intercept/session/call.h"
+#include "intercept/session/graph/node-work.h"
+
+namespace vgpu::client {
+
+// A node of the worker's: its number in its graph, and those that it comes behind. A node that is set keeps them.
+struct WorkerNode {
+  uint64_t graph;
+  uint32_t number;
+  std::vector<uint32_t> before;
+  bool isSet = false;
+};
+
+// What a node of ours does with its completion word.
+enum class OwnWords : uint32_t { none, signals, signalsAndWaits };
+
+CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& work);
+CUresult sendCopy(Thread& thread, const WorkerNode& node, const CopyEnd& to, const CopyEnd& from, const BoxSize& size);
+CUresult sendFill(Thread& thread, const WorkerNode& node, const FillWork& work);
+CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work);
+CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& work);
+// A node that does nothing else, or nothing at all.
+CUresult sendWords(Thread& thread, const WorkerNode& node, OwnWords does, uint32_t word = 0);
+
+}  // namespace vgpu::client

@@ -1,0 +1,283 @@
+// Executable graphs: the nodes come a frame each, and become an executable graph of the driver's (docs/graphs.md). The frame that
+// adds a node and the one that sets it are the same, and so is what executes them.
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "cuda-handlers.h"
+#include "stub/worker/copy.h"
+#include "stub/worker/kinds/graph-restore.h"
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+KnownGraph& graphOf(Execution& on, uint64_t handle) {
+  auto found = on.graphs.find(handle);
+  if (found == on.graphs.end()) throw BadHandle{api::Kind::GRAPH_EXEC, handle};
+  return found->second;
+}
+
+// Executes a frame of a node. `add(node, graph, before, count)` calls the driver; `set(executable, node)` too. What a node that
+// cannot be added makes of the graph is the result of graphInstantiate, for which the program waits.
+template <typename Frame, typename Add, typename Set>
+CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.executable != nullptr) {
+    if (p.getNode() >= graph.nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+    KnownGraphNode& node = graph.nodes[p.getNode()];
+    if (CUresult error = set(graph.executable, node.node)) return error;
+    node.set[on.method()].assign(on.words().begin(), on.words().end());
+    return CUDA_SUCCESS;
+  }
+  if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
+  std::vector<CUgraphNode> before;
+  auto numbers = p.getBefore();
+  KnownGraphNode made;
+  for (size_t i = 0; i < numbers.size() && graph.failure == CUDA_SUCCESS; ++i) {
+    if (numbers[i] >= graph.nodes.size()) graph.failure = CUDA_ERROR_INVALID_VALUE;
+    else before.push_back(graph.nodes[numbers[i]].node);
+  }
+  if (p.getNode() != graph.nodes.size()) graph.failure = CUDA_ERROR_INVALID_VALUE;
+  if (graph.failure == CUDA_SUCCESS) graph.failure = add(&made.node, graph.graph, before.data(), before.size());
+  if (graph.failure == CUDA_SUCCESS) graph.nodes.push_back(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult graphBegin(Execution& on, const api::FrameReader<api::Cuda::GraphBeginParams>& p, Reply&) {
+  KnownGraph made;
+  if (CUresult error = on.driver.cuGraphCreate(&made.graph, 0)) return error;
+  on.handles.add(api::Kind::GRAPH_EXEC, p.getGraph(), toWire(made.graph));
+  on.graphs.emplace(p.getGraph(), std::move(made));
+  return CUDA_SUCCESS;
+}
+
+CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKernelParams>& p, Reply&) {
+  auto found = on.functions.find(p.getFunction());
+  if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
+  auto parameters = p.getParameters();
+  if (parameters.size() < found->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
+  size_t bytes = parameters.size();
+  std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
+                             CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = found->second.real;
+  kernel.gridDimX = p.getGridX(), kernel.gridDimY = p.getGridY(), kernel.gridDimZ = p.getGridZ();
+  kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
+  kernel.sharedMemBytes = p.getSharedBytes();
+  kernel.extra = extra.data();
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) -> CUresult {
+    if (CUresult error = on.driver.cuGraphAddKernelNode_v2(node, graph, before, count, &kernel)) return error;
+    CUkernelNodeAttrValue value{};
+    if (p.getCooperative()) {
+      value.cooperative = 1;
+      if (CUresult error = on.driver.cuGraphKernelNodeSetAttribute(*node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value)) return error;
+    }
+    value.priority = p.getPriority();
+    return value.priority == 0 ? CUDA_SUCCESS
+                               : on.driver.cuGraphKernelNodeSetAttribute(*node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+  };
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.function == 0) graph.function = p.getFunction();
+  return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
+    return on.driver.cuGraphExecKernelNodeSetParams_v2(executable, node, &kernel);
+  });
+}
+
+CUresult graphCopy(Execution& on, const CopyNodeFrame& p, Reply&) {
+  CUDA_MEMCPY3D copy{};
+  CUresult bad = describeCopy(on, p, copy);
+  CUcontext context = on.gpu.context.get();
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphAddMemcpyNode(node, graph, before, count, &copy, context);
+  };
+  return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphExecMemcpyNodeSetParams(executable, node, &copy, context);
+  });
+}
+
+CUresult graphFill(Execution& on, const api::FrameReader<api::Cuda::GraphFillParams>& p, Reply&) {
+  CUDA_MEMSET_NODE_PARAMS fill{p.getDestination(), p.getPitch(), p.getValue(), p.getElementBytes(), p.getWidth(), p.getHeight()};
+  CUresult bad = checkFill(on, p.getDestination(), p.getPitch(), p.getElementBytes(), p.getWidth(), p.getHeight());
+  CUcontext context = on.gpu.context.get();
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphAddMemsetNode(node, graph, before, count, &fill, context);
+  };
+  return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
+    return bad != CUDA_SUCCESS ? bad : on.driver.cuGraphExecMemsetNodeSetParams(executable, node, &fill, context);
+  });
+}
+
+CUresult graphEvent(Execution& on, const api::FrameReader<api::Cuda::GraphEventParams>& p, Reply&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
+  auto addNode = p.getWaits() ? on.driver.cuGraphAddEventWaitNode : on.driver.cuGraphAddEventRecordNode;
+  auto setNode = p.getWaits() ? on.driver.cuGraphExecEventWaitNodeSetEvent : on.driver.cuGraphExecEventRecordNodeSetEvent;
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return addNode(node, graph, before, count, event);
+  };
+  auto set = [&](CUgraphExec executable, CUgraphNode node) { return setNode(executable, node, event); };
+  CUresult result = execute(on, p, add, set);
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (result != CUDA_SUCCESS || p.getWaits() || p.getNode() >= graph.nodes.size()) return result;
+  if (graph.executable == nullptr) graph.records.push_back(p.getNode());
+  graph.nodes[p.getNode()].event = p.getEvent();
+  return result;
+}
+
+namespace {
+
+// The operations of a node of the session's own, in the launch of that number.
+struct OwnOperations {
+  OwnOperations(Execution& on, const OwnWords& own, uint64_t number) {
+    CompletionWord& word = on.shared().completionWord(own.line);
+    operations[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    operations[0].writeValue.address = on.session.gpuAddress(&word.done);
+    operations[0].writeValue.value64 = number;
+    operations[0].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+    operations[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    operations[1].waitValue.address = on.session.gpuAddress(&word.answered);
+    operations[1].waitValue.value64 = number;
+    operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+    node.ctx = on.gpu.context.get();
+    node.count = own.waits ? 2 : 1;
+    node.paramArray = operations;
+  }
+  OwnOperations(const OwnOperations&) = delete;
+
+  CUstreamBatchMemOpParams operations[2]{};
+  CUDA_BATCH_MEM_OP_NODE_PARAMS node{};
+};
+
+// The program's own: 64 or 32 bits of the session's memory each.
+bool areOwn(Execution& on, std::span<const CUstreamBatchMemOpParams> operations) {
+  for (auto& one : operations) {
+    bool isWide = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 || one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    bool isNarrow = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    if ((!isWide && !isNarrow) || !on.ownsMemory(one.writeValue.address, isWide ? 8 : 4)) return false;
+  }
+  return true;
+}
+
+CUresult addOwn(Execution& on, const api::FrameReader<api::Cuda::GraphMemOpsParams>& p) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.executable != nullptr || p.getOurs() > 2 || p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
+  OwnWords own{p.getLine(), p.getOurs() == 2};
+  OwnOperations first(on, own, 0);
+  auto add = [&](CUgraphNode* node, CUgraph to, const CUgraphNode* before, size_t count) {
+    return on.driver.cuGraphAddBatchMemOpNode(node, to, before, count, &first.node);
+  };
+  size_t had = graph.nodes.size();
+  CUresult result = execute(on, p, add, [](CUgraphExec, CUgraphNode) { return CUDA_ERROR_INVALID_VALUE; });
+  if (graph.nodes.size() == had) return result;
+  graph.nodes.back().own = own;
+  graph.own.push_back(static_cast<uint32_t>(had));
+  graph.waits |= own.waits;
+  return result;
+}
+
+}  // namespace
+
+CUresult graphMemOps(Execution& on, const api::FrameReader<api::Cuda::GraphMemOpsParams>& p, Reply&) {
+  if (p.getOurs() != 0) return addOwn(on, p);
+  auto bytes = p.getOperations();
+  std::vector<CUstreamBatchMemOpParams> operations(bytes.size() / sizeof(CUstreamBatchMemOpParams));
+  if (!operations.empty()) std::memcpy(operations.data(), bytes.begin(), operations.size() * sizeof operations[0]);
+  if (!areOwn(on, operations)) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS words{on.gpu.context.get(), static_cast<unsigned>(operations.size()), operations.data(), 0};
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return operations.empty() ? on.driver.cuGraphAddEmptyNode(node, graph, before, count)
+                              : on.driver.cuGraphAddBatchMemOpNode(node, graph, before, count, &words);
+  };
+  return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
+    return operations.empty() ? CUDA_SUCCESS : on.driver.cuGraphExecBatchMemOpNodeSetParams(executable, node, &words);
+  });
+}
+
+CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnableParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.executable == nullptr || p.getNode() >= graph.nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+  KnownGraphNode& node = graph.nodes[p.getNode()];
+  if (CUresult error = on.driver.cuGraphNodeSetEnabled(graph.executable, node.node, p.getEnabled())) return error;
+  node.set[on.method()].assign(on.words().begin(), on.words().end());
+  return CUDA_SUCCESS;
+}
+
+// Never an error of the call: in a worker that executes the recipe the graph may name memory that is gone. It is of no use then,
+// and was of none before.
+CUresult graphInstantiate(Execution& on, const api::FrameReader<api::Cuda::GraphInstantiateParams>& p, Reply& reply) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  CUresult result = graph.failure;
+  constexpr uint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  if (result == CUDA_SUCCESS) result = on.driver.cuGraphInstantiateWithFlags(&graph.executable, graph.graph, p.getFlags() & known);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && graph.failure == CUDA_SUCCESS && !on.gpu.folded.isEmpty()) return result;  // once more
+  reply.init<api::Cuda::GraphInstantiateResults>().setResult(result);
+  return CUDA_SUCCESS;
+}
+
+CUresult graphUpload(Execution& on, const api::FrameReader<api::Cuda::GraphUploadParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  return graph.executable == nullptr ? CUDA_ERROR_INVALID_VALUE
+                                     : on.driver.cuGraphUpload(graph.executable, on.stream(p.getStream()));
+}
+
+CUresult graphLaunch(Execution& on, const api::FrameReader<api::Cuda::GraphLaunchParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = on.stream(p.getStream());
+  if (graph.function != 0) on.gpu.launched(p.getStream(), graph.function);
+  if (on.session.prints) on.noteLaunch();
+  if (graph.waits && p.getStream() != 0)  // see DeviceProgress
+    if (CUresult error = on.gpu.progress.joinLegacy()) return error;
+  for (uint32_t number : graph.own) {
+    OwnOperations now(on, *graph.nodes[number].own, on.sequence());
+    if (CUresult error = on.driver.cuGraphExecBatchMemOpNodeSetParams(graph.executable, graph.nodes[number].node, &now.node))
+      return error;
+  }
+  for (uint32_t number : graph.records) on.eventTimes.recorded(graph.nodes[number].event);
+  return on.driver.cuGraphLaunch(graph.executable, stream);
+}
+
+namespace {
+
+CUresult destroy(const Driver& driver, const KnownGraph& graph) {
+  CUresult result = graph.executable == nullptr ? CUDA_SUCCESS : driver.cuGraphExecDestroy(graph.executable);
+  CUresult rest = driver.cuGraphDestroy(graph.graph);
+  return result != CUDA_SUCCESS ? result : rest;
+}
+
+}  // namespace
+
+CUresult graphEnd(Execution& on, const api::FrameReader<api::Cuda::GraphEndParams>& p, Reply&) {
+  KnownGraph ended = std::move(graphOf(on, p.getGraph()));
+  on.graphs.erase(p.getGraph());
+  on.handles.remove(api::Kind::GRAPH_EXEC, p.getGraph());
+  return on.afterAllWork([&driver = on.driver, ended = std::move(ended)] { return destroy(driver, ended); });
+}
+
+namespace {
+
+void drop(Execution& on) { on.graphs.clear(); }
+
+CUresult destroyAll(Execution& on) {
+  for (auto& [handle, graph] : on.graphs) {
+    if (CUresult error = destroy(on.driver, graph)) return error;
+    on.handles.remove(api::Kind::GRAPH_EXEC, handle);
+  }
+  on.graphs.clear();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+const KindModule graphKind{.name = "graphSettings",
+                           .drop = drop,
+                           .destroy = destroyAll,
+                           .columns = "nnss",
+                           .isValid = isGraphRow,
+                           .save = saveGraphs,
+                           .restore = restoreGraphs};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,45 @@
+// What a worker keeps of the executable graphs of one GPU: the driver's graph with its nodes, of which each has the number that the
+// program gave it, and what has been set of a node since the graph was instantiated.
+//
+// Used by the thread of that GPU, and while no calls are executed. A recipe makes the graph as it was instantiated; what has been set
+// since is posted, so it is not part of it (docs/objects.md, Superseding) but state, the latest frame of each method for a node.
+#pragma once
+
+#include <capnp/common.h>
+#include <cuda.h>
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda-methods.h"
+
+namespace vgpu::stub {
+
+// What a node of the session's own does with a completion word: writes the sequence number of the launch, and waits for the reply.
+struct OwnWords {
+  uint32_t line = 0;
+  bool waits = false;
+};
+
+struct KnownGraphNode {
+  CUgraphNode node = nullptr;
+  std::optional<OwnWords> own;
+  uint64_t event = 0;  // virtual, of a record
+  std::map<api::Method, std::vector<capnp::word>> set;  // the latest frame of each method
+};
+
+struct KnownGraph {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;  // nullptr: not instantiated yet, or it could not be
+  CUresult failure = CUDA_SUCCESS;   // of a frame that has added a node
+  std::vector<KnownGraphNode> nodes;
+  std::vector<uint32_t> own, records;  // those with words of ours, and those that record events
+  uint64_t function = 0;      // of its first kernel, for messages
+  bool waits = false;         // for the program, somewhere
+};
+
+using KnownGraphs = std::unordered_map<uint64_t, KnownGraph>;
+
+}  // namespace vgpu::stub
