@@ -71,8 +71,46 @@ CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
 
 }  // namespace
 
+namespace {
+
+// The end as a program describes one.
+void describe(const CopyEnd& end, Where where, CUmemorytype& type, const void** host, CUdeviceptr& device, CUarray& array, size_t& pitch) {
+  type = end.isArray() ? CU_MEMORYTYPE_ARRAY : where == Where::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  if (type == CU_MEMORYTYPE_ARRAY) array = fromWire<CUarray>(end.place.number());
+  if (type == CU_MEMORYTYPE_DEVICE) device = end.address();
+  if (type == CU_MEMORYTYPE_HOST) *host = fromWire<const void*>(end.address());
+  pitch = end.pitch;
+}
+
+// A node of a copy of one row that the program described by its ends alone.
+CUresult describeEnds(Session& session, const CopyEnd& to, const CopyEnd& from, const BoxSize& size, Completion completion, Ends ends,
+                      NodeWork& node) {
+  if (completion == Completion::synchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (size.width == 0) return node = EmptyWork{}, CUDA_SUCCESS;
+  CopyWork& work = node.emplace<CopyWork>();
+  work.to = to;
+  work.from = from;
+  work.size = size;
+  if (CUresult bad = checkCopy(session, to, from, size, ends, work.toWhere, work.fromWhere)) return bad;
+  CUDA_MEMCPY3D& given = work.given;
+  const void* host = nullptr;
+  describe(to, work.toWhere, given.dstMemoryType, &host, given.dstDevice, given.dstArray, given.dstPitch);
+  given.dstHost = const_cast<void*>(host);
+  describe(from, work.fromWhere, given.srcMemoryType, &given.srcHost, given.srcDevice, given.srcArray, given.srcPitch);
+  given.dstXInBytes = to.x;
+  given.srcXInBytes = from.x;
+  given.WidthInBytes = size.width;
+  given.Height = given.Depth = 1;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream hStream, Completion completion, Ends ends) {
-  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+  auto describe = [&](Thread& thread, NodeWork& work) {
+    return describeEnds(thread.session, CopyEnd::memory(destination), CopyEnd::memory(source), {bytes, 1, 1}, completion, ends, work);
+  };
+  return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = copyBytes(thread, destination, source, bytes, stream, completion, ends);
     if (completion == Completion::asynchronous) return result;
     return blockingCopyEnded(thread, stream, isOnDevice(thread, destination) && isOnDevice(thread, source), result);
@@ -81,16 +119,25 @@ CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream 
 
 CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
               uint64_t height) {
-  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+  auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
+    if (width == 0 || height == 0) return work = EmptyWork{}, CUDA_SUCCESS;
+    if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) return bad;
+    work = FillWork{{destination, pitch, value, elementBytes, width, height}};
+    return CUDA_SUCCESS;
+  };
+  return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     return fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
   });
 }
 
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
+    if (completion == Completion::synchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0) return work = EmptyWork{}, CUDA_SUCCESS;
+    return describeCopy(thread.session, *copy, work.emplace<CopyWork>());
+  };
+  return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CopyEnd destination = destinationOf(*copy), source = sourceOf(*copy);
     if (isTooNarrow(*copy, destination) || isTooNarrow(*copy, source)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result =
@@ -128,7 +175,10 @@ CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completio
 }
 
 CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t bytes, CUstream hStream, Completion completion) {
-  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+  auto describe = [&](Thread& thread, NodeWork& work) {
+    return describeEnds(thread.session, destination, source, {bytes, 1, 1}, completion, {}, work);
+  };
+  return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [&](const CopyEnd& end) { return end.isArray() || isOnDevice(thread, end.address()); };

@@ -39,13 +39,15 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 
 }  // namespace
 
-extern "C" {
-
-VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
+CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
     if (event.device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const bool isExternal = flags == CU_EVENT_RECORD_EXTERNAL;
+    if (thread.session.captures.concernsEvents()) [[unlikely]]
+      if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal)) return *captured;
+    if (isExternal) return CUDA_ERROR_INVALID_VALUE;
     Call<api::Cuda::EventRecordParams> frame(thread.of(stream), api::Method::eventRecord);
     frame->setEvent(toWire(hEvent));
     frame.setStream(stream);
@@ -61,12 +63,20 @@ VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) {
   });
 }
 
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) { return recordEvent(hEvent, hStream, 0); }
+
 // The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When
 // the frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
 VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return onEvent(hEvent, [&](Thread& thread, EventState& event) -> CUresult {
     uint64_t stream = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    const bool isExternal = Flags == CU_EVENT_WAIT_EXTERNAL;
+    if (thread.session.captures.concernsEvents()) [[unlikely]]
+      if (auto captured = thread.session.captures.wait(thread, toWire(hEvent), stream, isExternal)) return *captured;
+    if (Flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
     const unsigned device = thread.deviceOf(stream);
     if (event.device() == device) {
       Call<api::Cuda::StreamWaitEventParams> frame(thread.on(device), api::Method::streamWaitEvent);
@@ -76,7 +86,6 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
       frame.inStream(stream);
       return frame.post();
     }
-    if (Flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
     const EventRecord::Value record = event.record.get();
     if (record.sequence == 0) return CUDA_SUCCESS;  // never recorded
     if (CUresult error = orderBehind(thread, device, event.device(), record.sequence)) return error;

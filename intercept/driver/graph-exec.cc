@@ -55,10 +55,14 @@ CUresult instantiateLogged(CUgraphExec* exec, CUgraph graph, CUgraphNode* errorN
 }
 
 CUresult graphLaunch(CUgraphExec exec, CUstream hStream) {
-  return onExec(exec, [&](Thread& thread, Executable& found) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return finishLaunch(thread, stream, found.launch(thread, stream));
+  return onExec(exec, [&](Thread&, Executable& found) {
+    auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
+      if (found.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
+      return work = ChildWork{found.asGraph(thread.session.graphs)}, CUDA_SUCCESS;
+    };
+    return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) {
+      return finishLaunch(thread, stream, found.launch(thread, stream));
+    });
   });
 }
 

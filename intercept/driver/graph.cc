@@ -33,37 +33,11 @@ CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
   });
 }
 
-CUgraphNode programs(const GraphNode& node) { return fromWire<CUgraphNode>(node.handle); }
-
-CUresult answerList(const std::vector<GraphEdge>& all, const NodeRoom& room) {
-  if (room.count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const size_t size = room.nodes == nullptr && room.edges == nullptr ? 0 : *room.count;
-  for (size_t i = 0; i < size; ++i) {
-    if (room.nodes != nullptr) room.nodes[i] = i < all.size() ? programs(*all[i].from) : nullptr;
-    if (room.edges != nullptr) room.edges[i] = i < all.size() ? all[i].data : CUgraphEdgeData{};
-  }
-  if (size == 0 || *room.count > all.size()) *room.count = all.size();
-  return CUDA_SUCCESS;
-}
-
-// What the node has of its parameters, as the program reads them: valid until the node is changed.
-void placeParameters(Thread& thread, KernelWork& work) {
-  auto* function = thread.session.handles.find<api::Kind::FUNCTION>(work.function);
-  work.pointers.clear();
-  work.extra.clear();
-  if (work.blockBytes != 0) {
-    work.extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &work.blockBytes,
-                  CU_LAUNCH_PARAM_END};
-  } else if (function != nullptr) {
-    for (auto& parameter : function->layout->parameters) work.pointers.push_back(work.parameters.data() + parameter.offset);
-  }
-}
-
 template <typename Params>
 CUresult getKernel(CUgraphNode node, Params* params) {
   return enterAny([&](Thread& thread) {
     return onWork<KernelWork>(node, params, [&](KernelWork& work) {
-      placeParameters(thread, work);
+      placeParameters(work, thread.session.handles);
       *params = {};
       params->func = fromWire<CUfunction>(work.function);
       params->gridDimX = work.shape.gridX, params->gridDimY = work.shape.gridY, params->gridDimZ = work.shape.gridZ;
@@ -76,19 +50,6 @@ CUresult getKernel(CUgraphNode node, Params* params) {
 }
 
 }  // namespace
-
-CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, std::vector<GraphEdge>& edges) {
-  if (before.count != 0 && before.nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < before.count; ++i) {
-    GraphNode* node = graphs.findNode(toWire(before.nodes[i]));
-    if (node == nullptr || node->graph != &graph) return CUDA_ERROR_INVALID_VALUE;
-    if (std::ranges::any_of(edges, [&](auto& edge) { return edge.from == node; })) return CUDA_ERROR_INVALID_VALUE;
-    CUgraphEdgeData data = before.edges != nullptr ? before.edges[i] : CUgraphEdgeData{};
-    if (data.from_port != 0 || data.to_port != 0 || data.type != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    edges.push_back({node, data});
-  }
-  return CUDA_SUCCESS;
-}
 
 CUresult graphCreate(CUgraph* graph, unsigned flags) {
   return enterAny([&](Thread& thread) -> CUresult {
@@ -107,6 +68,7 @@ CUresult graphDestroy(CUgraph graph) {
 CUresult graphClone(CUgraph* clone, CUgraph graph) {
   return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
     if (clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (found.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
     *clone = fromWire<CUgraph>(graphs.give(found.clone()));
     return CUDA_SUCCESS;
   });
@@ -118,7 +80,7 @@ CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
     auto isCopy = [&](auto& one) { return one->origin != 0 && one->origin == toWire(original); };
     auto found = std::ranges::find_if(graph.all(), isCopy);
     if (found == graph.all().end()) return CUDA_ERROR_INVALID_VALUE;
-    *node = programs(**found);
+    *node = programsNode(**found);
     return CUDA_SUCCESS;
   });
 }
@@ -132,7 +94,7 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     if (CUresult bad = edgesOf(graphs, *found, before, edges)) return bad;
     NodeWork work;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
-    *node = programs(found->add(std::move(work), std::move(edges)));
+    *node = programsNode(found->add(std::move(work), std::move(edges)));
     return CUDA_SUCCESS;
   });
 }
@@ -143,6 +105,8 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     GraphNode* found = thread.session.graphs.findNode(toWire(node));
     NodeWork work;
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
+    bool isMemory = std::holds_alternative<AllocWork>(found->work) || std::holds_alternative<FreeWork>(found->work);
+    if (isMemory || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
     if (auto* kernel = std::get_if<KernelWork>(&work)) {
       auto& now = std::get<KernelWork>(found->work);
@@ -155,9 +119,12 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
 }
 
 CUresult destroyNode(CUgraphNode node) {
-  return onNode(node, [](GraphNode& found) {
-    found.graph->remove(found);
-    return CUDA_SUCCESS;
+  return enterAny([&](Thread& thread) {
+    return onNode(node, [&](GraphNode& found) {
+      if (thread.session.captures.isActive()) thread.session.captures.forgetNode(found);
+      found.graph->remove(found);
+      return CUDA_SUCCESS;
+    });
   });
 }
 
@@ -176,6 +143,13 @@ CUresult getNode(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return onWork<MemOpsWork>(node, params, [&](auto& work) {
     *params = {nullptr, static_cast<unsigned>(work.operations.size()), work.operations.data(), work.flags};
   });
+}
+
+CUresult getNode(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+  return onWork<AllocWork>(node, params, [&](auto& work) { *params = work.given; });
+}
+CUresult getNode(CUgraphNode node, CUdeviceptr* freed) {
+  return onWork<FreeWork>(node, freed, [&](auto& work) { *freed = work.memory->address; });
 }
 
 CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
@@ -297,6 +271,13 @@ CUresult copyAttributes(CUgraphNode to, CUgraphNode from) {
       work.priority = source.priority;
       work.shape.cooperative = source.shape.cooperative;
     });
+  });
+}
+
+CUresult printGraph(CUgraph graph, const char* path) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    return path == nullptr || found == nullptr ? CUDA_ERROR_INVALID_VALUE : printGraph(*found, thread.session.handles, path);
   });
 }
 

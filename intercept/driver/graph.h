@@ -5,45 +5,22 @@
 #include <cuda.h>
 
 #include "intercept/session/graph/executable.h"
+#include "intercept/session/graph/node-lists.h"
+#include "intercept/session/graph/node-request.h"
 
 namespace vgpu::client {
 
 // ---- what a node does (graph-work.cc)
-// The parameters of any node. `given` is false if the program gave none.
-struct NodeRequest {
-  CUgraphNodeParams params{};
-  bool given = true;
-};
-NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS_v1* params);
-NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS* params);
-NodeRequest requestOf(const CUDA_MEMCPY3D* params);
-NodeRequest requestOf(const CUDA_MEMSET_NODE_PARAMS* params);
-NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params);
-NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
-NodeRequest requestOf(const CUgraphNodeParams* params);
-NodeRequest requestOf(CUgraphNodeType type, CUevent event);
-NodeRequest requestOf(CUgraph child);
-NodeRequest emptyNode();
-
-// Checks it as CUDA does at once. CUDA's error for what cannot be a node.
+// Checks a request as CUDA does at once. CUDA's error for what cannot be a node.
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work);
 CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, void** kernelParams, void** extra,
                         KernelWork& work);  // launch.cc
+CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address,
+                      NodeWork& work);  // graph-memory.cc
+CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);
 CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& work);  // copy.cc
 
 // ---- graphs and nodes (graph.cc)
-struct Dependencies {
-  const CUgraphNode* nodes;
-  const CUgraphEdgeData* edges;
-  size_t count;
-};
-// Room for a list, as CUDA answers one: without room its length alone, else as many as fit and how many there were.
-struct NodeRoom {
-  CUgraphNode* nodes;
-  size_t* count;
-  CUgraphEdgeData* edges = nullptr;
-};
-
 CUresult graphCreate(CUgraph* graph, unsigned flags);
 CUresult graphDestroy(CUgraph graph);
 CUresult graphClone(CUgraph* clone, CUgraph graph);
@@ -57,6 +34,8 @@ CUresult getNode(CUgraphNode node, CUDA_MEMCPY3D* params);
 CUresult getNode(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params);
 CUresult getNode(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params);
 CUresult getNode(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
+CUresult getNode(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params);
+CUresult getNode(CUgraphNode node, CUdeviceptr* freed);
 CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event);
 CUresult getChild(CUgraphNode node, CUgraph* graph);
 CUresult getType(CUgraphNode node, CUgraphNodeType* type);
@@ -70,10 +49,24 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
 CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value);
 CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value);
 CUresult copyAttributes(CUgraphNode to, CUgraphNode from);
-CUresult printGraph(CUgraph graph, const char* path, unsigned flags);  // graph-print.cc
+CUresult printGraph(CUgraph graph, const char* path);
 
-// Of live graphs' dependencies, as edges. CUDA_ERROR_INVALID_VALUE if one is no node of the graph, or twice there.
-CUresult edgesOf(Graphs& graphs, const Graph& graph, const Dependencies& before, std::vector<GraphEdge>& edges);
+// ---- memory and user objects (graph-memory.cc)
+CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);
+CUresult setGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);
+CUresult makeUserObject(CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned flags);
+CUresult countUserObject(CUuserObject object, unsigned count, bool retains);
+CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags);
+CUresult dropUserObject(CUgraph graph, CUuserObject object, unsigned count);
+
+// ---- capture (capture.cc)
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode);
+CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before, CUstreamCaptureMode mode);
+CUresult endCapture(CUstream stream, CUgraph* graph);
+CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
+                     const CUgraphEdgeData** edges, size_t* count);
+CUresult setCaptureDependencies(CUstream stream, const Dependencies& nodes, unsigned flags);
+CUresult exchangeCaptureMode(CUstreamCaptureMode* mode);
 
 // ---- executable graphs (graph-exec.cc)
 CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags);

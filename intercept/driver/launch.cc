@@ -79,6 +79,12 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
   if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
   KernelParameters parameters;
   if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
+  if (session.captures.isActive()) [[unlikely]] {
+    auto describe = [&](NodeWork& work) {
+      return describeKernel(thread, f, shape, kernelParams, extra, work.emplace<KernelWork>());
+    };
+    if (auto captured = session.captures.add(thread, stream, describe)) return *captured;
+  }
 
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread.of(stream), api::Method::launchKernel, dataWords(function.parameterBytes));

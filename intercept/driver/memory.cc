@@ -90,6 +90,7 @@ extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   return enter([&](Thread& thread) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
     CUresult result = thread.session.memory.allocate(thread, thread.device(), bytesize, thread.context(), address);
@@ -101,6 +102,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
 VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
                                                 unsigned int ElementSizeBytes) {
   return enter([&](Thread& thread) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     bool elementFits = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !elementFits) return CUDA_ERROR_INVALID_VALUE;
     auto unit = static_cast<uint64_t>(thread.session.devices[thread.device()].attribute(
@@ -117,6 +119,11 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
 
 VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
   return enter([&](Thread& thread) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
+    if (auto ofGraph = thread.session.graphMemories.find(dptr)) {
+      if (CUresult error = synchronizeDevice(thread, ofGraph->device)) return error;
+      return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     auto managed = thread.session.memory.findHost(dptr);
     if (managed && managed->kind == HostKind::managed) return thread.session.memory.freeHost(thread, dptr);
     return thread.session.memory.free(thread, dptr);
@@ -147,6 +154,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t*
 
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
   return enter([&](Thread& thread) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     auto found = thread.session.memory.findHost(toWire(p));
     if (!found || found->address != toWire(p) || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
     return thread.session.memory.freeHost(thread, toWire(p));
@@ -155,6 +163,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
 
 VGPU_EXPORT CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   return enter([&](Thread& thread) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                                CU_MEMHOSTREGISTER_READ_ONLY;
     if ((Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -64,6 +64,14 @@ CUresult vgpu::client::allocateInStream(CUdeviceptr* dptr, size_t bytes, CUmemor
     uint64_t stream = toWire(hStream), address = 0;
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+    if (thread.session.captures.isActive()) {
+      CUDA_MEM_ALLOC_NODE_PARAMS params{};
+      params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+      params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(thread.deviceOf(stream))};
+      params.bytesize = bytes;
+      auto describe = [&](NodeWork& work) { return allocateNode(thread, params, dptr, work); };
+      if (auto captured = thread.session.captures.add(thread, stream, describe)) return *captured;
+    }
     auto current = [&](StreamPools& pools) { return pools.currentOf(thread.deviceOf(stream)); };
     CUmemoryPool from = pool != nullptr ? pool : thread.session.memory.withPools(thread, current);
     if (CUresult error = thread.session.memory.allocateOrdered(thread, bytes, from, stream, address)) return error;
@@ -75,7 +83,10 @@ CUresult vgpu::client::allocateInStream(CUdeviceptr* dptr, size_t bytes, CUmemor
 extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-  return onStream(hStream, [&](Thread& thread, uint64_t stream) -> CUresult {
+  auto describe = [&](Thread& thread, NodeWork& work) { return freeNode(thread.session, dptr, work); };
+  return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
+    if (thread.session.graphMemories.find(dptr) != nullptr)
+      return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     return thread.session.memory.freeOrdered(thread, dptr, stream);
   });
 }

@@ -46,6 +46,7 @@ template <typename Pointer>
 CUresult allocateHost(Pointer* out, size_t bytes, unsigned flags, HostKind kind) {
   return enter([&](Thread& thread) -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     uint64_t address = 0;
     if (CUresult error = thread.session.memory.allocateHost(thread, bytes, flags, kind, address)) return error;
     *out = fromWire<Pointer>(address);
@@ -60,31 +61,57 @@ CUresult onStream(CUstream stream, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(stream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    if (CUresult refused = thread.refuseCaptured(handle)) return refused;
     return body(thread, handle);
   });
 }
 
-// Makes `stream` wait while `function` runs on the session's thread for host functions.
-template <typename Function>
-CUresult runInStream(CUstream stream, Function function) {
-  return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
-    auto completion = thread.session.completionWords.take(thread.deviceOf(handle));
-    if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
-    Call<api::Cuda::HostFunctionParams> frame(thread.of(handle), api::Method::hostFunction);
-    frame.setStream(handle);
-    frame->setLine(*completion);
-    thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), function);
-    return frame.post();
+// The same for work that can be captured: `describe` says what a node of it does.
+template <typename Describe, typename Body>
+CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t handle = toWire(stream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    if (thread.session.captures.isActive()) [[unlikely]]
+      if (auto captured = thread.session.captures.add(thread, handle, [&](NodeWork& work) { return describe(thread, work); }))
+        return *captured;
+    return body(thread, handle);
   });
 }
 
-// ---- events
+// Makes `stream`, a resolved handle, wait while `function` runs on the session's thread for host functions.
+CUresult postHostFunction(Thread& thread, uint64_t stream, std::function<void()> function);
+CUresult launchHost(CUstream stream, CUhostFn function, void* data);
+template <typename Function>
+CUresult runInStream(CUstream stream, Function function) {
+  return onStream(stream, [&](Thread& thread, uint64_t handle) { return postHostFunction(thread, handle, function); });
+}
+
+// Waits for all work of a device. Refused while a stream of it is captured.
+inline CUresult synchronizeAll(Thread& thread, unsigned device) {
+  if (thread.session.captures.isActive())
+    if (CUresult refused = thread.session.captures.refuseOnDevice(device)) return refused;
+  return synchronizeDevice(thread, device);
+}
+
+// ---- events (event.cc)
+CUresult recordEvent(CUevent event, CUstream stream, unsigned flags);
 // Runs `body` with a live event. CUDA_ERROR_INVALID_HANDLE if there is none.
 template <typename Body>
 CUresult onEvent(CUevent event, Body&& body) {
   return enter([&](Thread& thread) -> CUresult {
     auto* entry = thread.session.handles.find<api::Kind::EVENT>(toWire(event));
     return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry);
+  });
+}
+
+// The same for a question about it: an event that was last recorded in a capture has no answer.
+template <typename Body>
+CUresult askEvent(CUevent event, Body&& body) {
+  return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {
+    if (thread.session.captures.concernsEvents())
+      if (CUresult refused = thread.session.captures.refuseEvent(toWire(event))) return refused;
+    return body(thread, state);
   });
 }
 

@@ -1,8 +1,25 @@
 // What rows cannot say of streams; the worker's streams execute the work.
-#include "intercept/session/entry.h"
+#include "intercept/driver/shared.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
+
+CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, std::function<void()> function) {
+  auto completion = thread.session.completionWords.take(thread.deviceOf(stream));
+  if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
+  Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
+  frame.setStream(stream);
+  frame->setLine(*completion);
+  thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), std::move(function));
+  return frame.post();
+}
+
+CUresult vgpu::client::launchHost(CUstream stream, CUhostFn function, void* data) {
+  auto describe = [&](Thread&, NodeWork& work) { return work = HostWork{{function, data}}, CUDA_SUCCESS; };
+  return inStream(stream, describe, [&](Thread& thread, uint64_t handle) {
+    return postHostFunction(thread, handle, [function, data] { function(data); });
+  });
+}
 
 extern "C" {
 
@@ -19,6 +36,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(hStream);
     if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    if (CUresult refused = thread.refuseCaptured(handle)) return refused;
     unsigned device = thread.deviceOf(handle);
     if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
     Call<api::Cuda::StreamQueryParams> frame(thread.of(handle), api::Method::streamQuery);

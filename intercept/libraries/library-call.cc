@@ -202,6 +202,8 @@ void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
 }
 
 CUresult LibraryCall::send() {
+  if (entry.does == Does::work)
+    if (CUresult refused = thread.refuseCaptured(stream)) return refused;
   const uint64_t words = frameWords();
   const Target target = thread.on(device);
   const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);

@@ -25,7 +25,10 @@
 #include "intercept/session/device-output.h"
 #include "intercept/session/elapsed-times.h"
 #include "intercept/session/gate.h"
+#include "intercept/session/graph/captures.h"
+#include "intercept/session/graph/graph-memory.h"
 #include "intercept/session/graph/graphs.h"
+#include "intercept/session/graph/user-objects.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/memory/memory.h"
@@ -75,6 +78,9 @@ class Session final : public SessionControl {
   Variables variables;
   Textures textures;
   Graphs graphs;
+  Captures captures{*this};
+  GraphMemories graphMemories{*this};
+  UserObjects userObjects;
   ElapsedTimes elapsedTimes;
   Slabs slabs;
   CompletionWords completionWords{segment};

@@ -65,6 +65,7 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
 }
 
 CUresult Thread::destroyStream(uint64_t handle) {
+  if (session.captures.isActive()) session.captures.leave(handle);
   auto last = [&](StreamState& stream) { stream.depth.completion.end(session.completionWords, handleDevice(handle)); };
   if (!session.handles.destroy<api::Kind::STREAM>(handle, last)) return CUDA_ERROR_INVALID_HANDLE;  // another thread has ended it
   Call<api::Cuda::StreamDestroyParams> frame(of(handle), api::Method::streamDestroy);

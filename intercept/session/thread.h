@@ -67,11 +67,21 @@ class Thread {
   // To be called when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }
 
+  // Which captures of streams forbid this thread what is unsafe (cuThreadExchangeStreamCaptureMode).
+  CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  // Success if the call may be executed: no stream is captured that it would disturb.
+  CUresult refuseCaptured(uint64_t stream) {
+    return session.captures.isActive() ? session.captures.refuse(*this, stream) : CUDA_SUCCESS;
+  }
+  CUresult refuseUnsafe() { return session.captures.isActive() ? session.captures.refuseUnsafe(*this) : CUDA_SUCCESS; }
+
   // A new handle of `kind` in the current context.
   uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
   void destroy(api::Kind kind, uint64_t handle) {
     session.handles.destroy(handle);
-    if (kind == api::Kind::EVENT) session.elapsedTimes.forget(handle);
+    if (kind != api::Kind::EVENT) return;
+    session.elapsedTimes.forget(handle);
+    if (session.captures.concernsEvents()) session.captures.forgetEvent(handle);
   }
   // The object of that handle has changed: known replies about it are dropped.
   void changed(api::Kind kind, uint64_t handle);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "intercept/session/copy/copy-end.h"
+#include "intercept/session/copy/where.h"
 #include "intercept/session/thread.h"
 
 namespace vgpu::client {
@@ -24,8 +25,7 @@ CUresult copyBox(Thread& thread, const CopyEnd& destination, const CopyEnd& sour
 CUresult copyBytes(Thread& thread, uint64_t destination, uint64_t source, uint64_t bytes, uint64_t stream, Completion completion,
                    Ends ends);
 
-// Where [address, address + bytes) lies; `nowhere` if it begins in an allocation and does not end in it.
-enum class Where { device, arena, pageable, nowhere };
+// Where [address, address + bytes) lies.
 Where locate(Session& session, uint64_t address, uint64_t bytes);
 // Whether they are the session's: a device can use them.
 inline bool ownsMemory(Session& session, uint64_t address, uint64_t bytes) {

@@ -8,6 +8,7 @@
 #include "intercept/session/call.h"
 #include "intercept/session/graph/step-frames.h"
 #include "intercept/session/ring-order.h"
+#include "intercept/session/wait.h"
 
 namespace vgpu::client {
 
@@ -91,6 +92,8 @@ class Executable::Sender {
     if (CUresult error = sendCopy(thread, node(), out ? staging : work.to, in ? staging : work.from, work.size)) return error;
     return out ? sendHost() : CUDA_SUCCESS;
   }
+  CUresult operator()(const AllocWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const FreeWork&) { return sendWords(thread, node(), OwnWords::none); }
   CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // its steps are the executable graph's own
 
   // How many of the worker's nodes there were.
@@ -122,6 +125,7 @@ class Executable::Sender {
 bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, Shape& shape, std::vector<uint32_t>& last) {
   auto ordered = graph.ordered();
   if (ordered.size() != graph.all().size()) return false;
+  shape.held.addAll(graph.held);
   std::unordered_map<const GraphNode*, std::vector<uint32_t>> ends;  // the steps that finish a node
   std::unordered_map<const GraphNode*, bool> isAwaited;
   for (GraphNode* node : ordered) {
@@ -156,6 +160,7 @@ uint32_t devicesNamed(Session& session, const NodeWork& work) {
   if (auto* kernel = std::get_if<KernelWork>(&work)) return 1u << handleDevice(kernel->function);
   if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);
   if (auto* fill = std::get_if<FillWork>(&work)) return devicesOf(session, fill->given.dst);
+  if (auto* alloc = std::get_if<AllocWork>(&work)) return 1u << alloc->memory->device;
   if (auto* copy = std::get_if<CopyWork>(&work)) return ofEnd(copy->to) | ofEnd(copy->from);
   return 0;
 }
@@ -229,6 +234,8 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
       executable->byNode[step.node] = i;
       if (runsOnHost(step.work)) executable->hosts.push_back(i);
       if (isRecord(step.work)) executable->records.push_back(i);
+      if (auto* alloc = std::get_if<AllocWork>(&step.work)) executable->allocated.push_back(alloc->memory);
+      if (auto* free = std::get_if<FreeWork>(&step.work)) executable->freed.push_back(free->memory);
     }
     Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
     frame->setGraph(made);
@@ -259,6 +266,8 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
     frame->setGraph(handle);
     result = frame.post();
   }
+  // What launches use is the program's until they have ended.
+  if (!executable->shape.held.isEmpty()) awaitDevice(thread, executable->device);
   executable->giveWords();
   for (auto& step : executable->shape.steps)
     if (step.staging) executable->replaced.push_back(step.staging);
@@ -272,8 +281,21 @@ void Executable::giveWords() {
     if (step.word) session.completionWords.give(*step.word, device, lastSequence);
 }
 
+// What the graph allocates must be free. What it frees it has allocated itself, or another launch before.
+CUresult Executable::takeMemory() {
+  GraphMemories& memories = session.graphMemories;
+  const bool freesFirst = (wantedFlags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  for (auto& memory : allocated)
+    if (memories.isAllocated(*memory) && !freesFirst) return CUDA_ERROR_INVALID_VALUE;
+  for (auto& memory : allocated) memories.allocate(memory);
+  for (auto& memory : freed) memories.free(memory->address);
+  return CUDA_SUCCESS;
+}
+
 CUresult Executable::launch(Thread& thread, uint64_t stream) {
   if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
+  if (hasMemory())
+    if (CUresult refused = takeMemory()) return refused;
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::GraphLaunchParams> frame(thread.of(stream), api::Method::graphLaunch);
   frame->setGraph(handle);
@@ -304,6 +326,17 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
   return frame.post();
 }
 
+std::shared_ptr<Graph> Executable::asGraph(Graphs& graphs) const {
+  auto graph = graphs.make();
+  std::vector<GraphNode*> made;
+  for (auto& step : shape.steps) {
+    std::vector<GraphEdge> before;
+    for (uint32_t other : step.before) before.push_back({made[other]});
+    made.push_back(&graph->add(step.enabled ? step.work : EmptyWork{}, std::move(before)));
+  }
+  return graph;
+}
+
 CUresult Executable::upload(Thread& thread, uint64_t stream) {
   if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
   Call<api::Cuda::GraphUploadParams> frame(thread.of(stream), api::Method::graphUpload);
@@ -322,7 +355,7 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   uint32_t devices = devicesNamed(session, work);
   if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
-  bool may = true;
+  bool may = !std::holds_alternative<AllocWork>(work) && !std::holds_alternative<FreeWork>(work);
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     may = kernel->shape.cooperative == std::get<KernelWork>(step.work).shape.cooperative;
   } else if (auto* copy = std::get_if<CopyWork>(&work)) {

@@ -41,6 +41,9 @@ class Executable {
   uint64_t flags() const { return wantedFlags; }
 
   CUresult launch(Thread& thread, uint64_t stream);
+  // A graph that does what a launch now would do.
+  std::shared_ptr<Graph> asGraph(Graphs& graphs) const;
+  bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
   CUresult upload(Thread& thread, uint64_t stream);
   // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or
   // cannot be changed so.
@@ -72,6 +75,7 @@ class Executable {
   struct Shape {
     std::vector<Step> steps;
     std::unordered_map<uint64_t, Child> children;  // by the node's handle
+    UserReferences held;
   };
   class Sender;
 
@@ -85,6 +89,7 @@ class Executable {
   CUresult replace(Thread& thread, size_t begin, size_t end, Shape& with, Problem& problem);
   Step* findStep(uint64_t node);
   void giveWords();
+  CUresult takeMemory();
 
   Session& session;
   const unsigned device;
@@ -93,6 +98,7 @@ class Executable {
   Shape shape;
   std::unordered_map<uint64_t, uint32_t> byNode;  // steps, by the program's handle of their node
   std::vector<uint32_t> hosts, records;           // steps that a launch does something for
+  std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
   uint64_t lastSequence = 0;                      // of the last launch
 };

@@ -42,6 +42,7 @@ CUresult Graph::removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData
 
 std::shared_ptr<Graph> Graph::clone() const {
   auto copy = table.make();
+  copy->held = held;
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   for (auto& node : nodes) {
     NodeWork work = node->work;
@@ -53,6 +54,12 @@ std::shared_ptr<Graph> Graph::clone() const {
   for (auto& node : nodes)
     for (auto& edge : node->before) copies[node.get()]->before.push_back({copies[edge.from], edge.data});
   return copy;
+}
+
+bool Graph::hasMemory() const {
+  return std::ranges::any_of(nodes, [](auto& node) {
+    return std::holds_alternative<AllocWork>(node->work) || std::holds_alternative<FreeWork>(node->work);
+  });
 }
 
 std::vector<GraphNode*> Graph::ordered() const {

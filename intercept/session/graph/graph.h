@@ -11,6 +11,7 @@
 
 #include "intercept/session/graph/graphs.h"
 #include "intercept/session/graph/node-work.h"
+#include "intercept/session/graph/user-objects.h"
 
 namespace vgpu::client {
 
@@ -35,6 +36,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Graph& operator=(const Graph&) = delete;
 
   uint64_t handle = 0;  // the program's; 0: it has none, as the copy in a child node before it is asked for
+  UserReferences held;  // of the program's objects
 
   // In the order in which they were made.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
@@ -46,6 +48,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
   // A copy, nodes of child graphs included. Without a handle.
   std::shared_ptr<Graph> clone() const;
+  // Whether it has nodes that allocate or free memory: such a graph is not copied.
+  bool hasMemory() const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
 

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <variant>
 #include <vector>
 
-#include "intercept/session/copy/engine.h"
+#include "intercept/session/copy/copy-end.h"
+#include "intercept/session/copy/where.h"
+#include "intercept/session/graph/graph-memory.h"
 #include "intercept/session/launch-shape.h"
 
 namespace vgpu::client {
@@ -60,12 +62,22 @@ struct ChildWork {
   std::shared_ptr<Graph> graph;  // the node's own copy
 };
 
-using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork>;
+struct AllocWork {
+  CUDA_MEM_ALLOC_NODE_PARAMS given{};
+  std::shared_ptr<GraphMemory> memory;
+};
+
+struct FreeWork {
+  std::shared_ptr<GraphMemory> memory;
+};
+
+using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork, FreeWork>;
 
 inline CUgraphNodeType typeOf(const NodeWork& work) {
   constexpr CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
                                        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                                       CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_GRAPH};
+                                       CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                                       CU_GRAPH_NODE_TYPE_MEM_FREE};
   static_assert(std::size(types) == std::variant_size_v<NodeWork>);
   auto* event = std::get_if<EventWork>(&work);
   return event != nullptr && event->waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : types[work.index()];

@@ -173,6 +173,8 @@ class ClientHalf {
           fmt::format("    auto* {0}Entry = thread.session.handles.find<{1}>({0}Handle);\n", p.name, kindOf(kind.name)) +
           (nullable ? "" : fmt::format("    if ({}Entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;\n", p.name));
     if (field == nullptr) return;
+    if (kind.name == "stream" && field->effect == Effect::uses)
+      checks += fmt::format("    if (CUresult refused = thread.refuseCaptured({}Handle)) return refused;\n", p.name);
     sets += fmt::format("    frame->set{}({}Handle);\n", field->accessor, p.name);
     if (!isOfObject) target = fmt::format("thread.of({}Handle)", p.name);
     isOfObject = true;

@@ -1,9 +1,11 @@
-// cuGraphDebugDotPrint: a graph in the language of Graphviz, a node a box and a dependency an arrow.
+// A graph in the language of Graphviz, a node a box and a dependency an arrow.
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
-#include "intercept/driver/shared.h"
+#include "intercept/session/graph/node-lists.h"
+#include "intercept/session/handle-table.h"
 
 namespace vgpu::client {
 
@@ -19,22 +21,24 @@ const char* nameOf(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "EVENT_WAIT";
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "EVENT_RECORD";
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "BATCH_MEM_OP";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "MEM_ALLOC";
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return "MEM_FREE";
     default: return "EMPTY";
   }
 }
 
 // A node's number is its place in its graph, so that two programs that build the same graph print the same.
-void print(FILE* file, Session& session, const Graph& graph, const std::string& prefix) {
+void print(FILE* file, const HandleTable& handles, const Graph& graph, const std::string& prefix) {
   std::unordered_map<const GraphNode*, size_t> places;
   for (auto& node : graph.all()) {
     size_t place = places.size();
     places[node.get()] = place;
     std::string label = nameOf(typeOf(node->work));
     if (auto* kernel = std::get_if<KernelWork>(&node->work))
-      if (auto* function = session.handles.find<api::Kind::FUNCTION>(kernel->function)) label += "\\n" + function->layout->name;
+      if (auto* function = handles.find<api::Kind::FUNCTION>(kernel->function)) label += "\\n" + function->layout->name;
     fprintf(file, "  \"%s%zu\" [shape=\"rectangle\", label=\"%zu\\n%s\"];\n", prefix.c_str(), place, place, label.c_str());
     if (auto* child = std::get_if<ChildWork>(&node->work))
-      print(file, session, *child->graph, prefix + std::to_string(place) + "_");
+      print(file, handles, *child->graph, prefix + std::to_string(place) + "_");
   }
   for (auto& node : graph.all())
     for (auto& edge : node->before)
@@ -43,17 +47,13 @@ void print(FILE* file, Session& session, const Graph& graph, const std::string& 
 
 }  // namespace
 
-CUresult printGraph(CUgraph graph, const char* path, unsigned) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    auto found = thread.session.graphs.find(toWire(graph));
-    if (path == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "w"), fclose);
-    if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
-    fprintf(file.get(), "digraph dot {\n");
-    print(file.get(), thread.session, *found, "graph_");
-    fprintf(file.get(), "}\n");
-    return CUDA_SUCCESS;
-  });
+CUresult printGraph(const Graph& graph, const HandleTable& handles, const char* path) {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "w"), fclose);
+  if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+  fprintf(file.get(), "digraph dot {\n");
+  print(file.get(), handles, graph, "graph_");
+  fprintf(file.get(), "}\n");
+  return CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::client

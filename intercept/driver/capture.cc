@@ -1,0 +1,102 @@
+// Capturing streams into graphs (intercept/session/graph/captures.h).
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+bool isMode(CUstreamCaptureMode mode) {
+  return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+         mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+// Runs `body` with a stream as frames have it, whether it captures or not.
+template <typename Body>
+CUresult onAnyStream(CUstream stream, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    uint64_t handle = toWire(stream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    return body(thread, handle);
+  });
+}
+
+}  // namespace
+
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    if (!isMode(mode)) return CUDA_ERROR_INVALID_VALUE;
+    return thread.session.captures.begin(thread, handle, mode, thread.session.graphs.make(), {});
+  });
+}
+
+CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before, CUstreamCaptureMode mode) {
+  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    if (!isMode(mode) || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<GraphEdge> tail;
+    if (CUresult bad = edgesOf(thread.session.graphs, *found, before, tail)) return bad;
+    return thread.session.captures.begin(thread, handle, mode, std::move(found), std::move(tail));
+  });
+}
+
+CUresult endCapture(CUstream stream, CUgraph* graph) {
+  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *graph = nullptr;
+    std::shared_ptr<Graph> captured;
+    if (CUresult error = thread.session.captures.end(thread, handle, captured)) return error;
+    *graph = fromWire<CUgraph>(thread.session.graphs.give(captured));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
+                     const CUgraphEdgeData** edges, size_t* count) {
+  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!thread.session.captures.isActive()) return CUDA_SUCCESS;
+    Captures::Info info;
+    if (CUresult error = thread.session.captures.look(thread, handle, info)) return error;
+    *status = info.status;
+    if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    if (id != nullptr) *id = info.id;
+    if (graph != nullptr) *graph = fromWire<CUgraph>(thread.session.graphs.lend(*info.graph));
+    // The lists are the program's to read until it changes the capture.
+    thread_local std::vector<CUgraphNode> given;
+    thread_local std::vector<CUgraphEdgeData> givenEdges;
+    given.clear();
+    givenEdges.clear();
+    for (auto& edge : info.tail) {
+      given.push_back(fromWire<CUgraphNode>(edge.from->handle));
+      givenEdges.push_back(edge.data);
+    }
+    if (nodes != nullptr) *nodes = given.data();
+    if (edges != nullptr) *edges = givenEdges.data();
+    if (count != nullptr) *count = given.size();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult setCaptureDependencies(CUstream stream, const Dependencies& nodes, unsigned flags) {
+  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    Session& session = thread.session;
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
+    Captures::Info info;
+    if (CUresult error = session.captures.look(thread, handle, info)) return error;
+    std::vector<GraphEdge> tail;
+    if (info.graph != nullptr)
+      if (CUresult bad = edgesOf(session.graphs, *info.graph, nodes, tail)) return bad;
+    return session.captures.setTail(handle, std::move(tail), flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  });
+}
+
+CUresult exchangeCaptureMode(CUstreamCaptureMode* mode) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (mode == nullptr || !isMode(*mode)) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, thread.captureMode);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,96 @@
+// What graphs hold besides nodes: memory of allocation nodes, and objects of the program.
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address, NodeWork& work) {
+  const CUmemLocation& location = given.poolProps.location;
+  if (given.poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || given.bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (given.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE || location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      !thread.session.hasDevice(location.id))
+    return CUDA_ERROR_INVALID_VALUE;
+  AllocWork made{given, nullptr};
+  made.given.accessDescs = nullptr;
+  made.given.accessDescCount = 0;
+  if (CUresult error = thread.session.graphMemories.make(thread, static_cast<unsigned>(location.id), given.bytesize, made.memory))
+    return error;
+  *address = made.given.dptr = made.memory->address;
+  work = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work) {
+  auto memory = session.graphMemories.find(address);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  work = FreeWork{std::move(memory)};
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+template <typename Body>
+CUresult onDeviceMemory(CUdevice device, const void* value, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : body(thread.session.graphMemories, static_cast<unsigned>(device));
+  });
+}
+
+}  // namespace
+
+CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return onDeviceMemory(device, value, [&](GraphMemories& memories, unsigned number) {
+    uint64_t amount = 0;
+    CUresult result = memories.get(number, attribute, amount);
+    if (result == CUDA_SUCCESS) *static_cast<cuuint64_t*>(value) = amount;
+    return result;
+  });
+}
+
+// A high-water mark can only be set to what there is.
+CUresult setGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return onDeviceMemory(device, value, [&](GraphMemories& memories, unsigned number) {
+    return *static_cast<cuuint64_t*>(value) != 0 ? CUDA_ERROR_INVALID_VALUE : memories.reset(number, attribute);
+  });
+}
+
+CUresult makeUserObject(CUuserObject* object, void* data, CUhostFn destroy, unsigned count, unsigned flags) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (object == nullptr || destroy == nullptr || count == 0 || count > INT32_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+      return CUDA_ERROR_INVALID_VALUE;
+    *object = fromWire<CUuserObject>(thread.session.userObjects.make(destroy, data, count));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult countUserObject(CUuserObject object, unsigned count, bool retains) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+    UserObjects& objects = thread.session.userObjects;
+    return retains ? objects.retain(toWire(object), count) : objects.release(toWire(object), count);
+  });
+}
+
+CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    auto held = thread.session.userObjects.find(toWire(object));
+    if (found == nullptr || held == nullptr || count == 0 || count > INT32_MAX || (flags & ~CU_GRAPH_USER_OBJECT_MOVE) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0)
+      if (CUresult error = thread.session.userObjects.release(toWire(object), count)) return error;
+    found->held.add(toWire(object), held, count);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult dropUserObject(CUgraph graph, CUuserObject object, unsigned count) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto found = thread.session.graphs.find(toWire(graph));
+    std::shared_ptr<UserObject> last;
+    if (found == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    return found->held.remove(toWire(object), count, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+}  // namespace vgpu::client

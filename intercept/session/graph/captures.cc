@@ -1,0 +1,247 @@
+#include "intercept/session/graph/captures.h"
+
+#include <algorithm>
+#include <set>
+
+#include "intercept/session/thread.h"
+
+namespace vgpu::client {
+
+namespace {
+
+void merge(std::vector<GraphEdge>& to, const std::vector<GraphEdge>& from) {
+  for (auto& edge : from)
+    if (!std::ranges::any_of(to, [&](auto& one) { return one.from == edge.from; })) to.push_back(edge);
+}
+
+// The nodes from which `tail` can be reached, those of it included.
+std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
+  std::vector<const GraphNode*> ahead;
+  std::set<const GraphNode*> seen;
+  auto take = [&](const GraphEdge& edge) {
+    if (seen.insert(edge.from).second) ahead.push_back(edge.from);
+  };
+  for (auto& edge : tail) take(edge);
+  for (size_t i = 0; i < ahead.size(); ++i)
+    for (auto& edge : ahead[i]->before) take(edge);
+  std::ranges::sort(ahead);
+  return ahead;
+}
+
+}  // namespace
+
+// The legacy stream comes behind every blocking stream of its device.
+bool Captures::isImplicated(uint64_t stream, Capture** which) const {
+  if (stream != 0) return false;
+  for (auto& [other, place] : streams) {
+    auto* state = session.handles.find<api::Kind::STREAM>(other);
+    if (state == nullptr || (state->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) != 0) continue;
+    *which = place.capture.get();
+    return true;
+  }
+  return false;
+}
+
+CUresult Captures::begin(Thread& thread, uint64_t stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
+                         std::vector<GraphEdge> tail) {
+  if (stream == 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  std::lock_guard lock(mutex);
+  if (streams.contains(stream)) return CUDA_ERROR_ILLEGAL_STATE;
+  auto capture = std::make_shared<Capture>(Capture{++lastId, mode, &thread, stream, std::move(graph)});
+  streams[stream] = {capture, std::move(tail)};
+  ++active;
+  return CUDA_SUCCESS;
+}
+
+bool Captures::isJoined(const Place& place, const std::vector<const GraphNode*>& joined) {
+  return std::ranges::all_of(place.tail,
+                             [&](auto& edge) { return std::ranges::binary_search(joined, static_cast<const GraphNode*>(edge.from)); });
+}
+
+void Captures::finish(Capture& capture) {
+  std::erase_if(streams, [&](auto& one) { return one.second.capture.get() == &capture; });
+  for (auto& [event, place] : events)
+    if (place.capture.get() == &capture) place.tail.clear();
+  capture.ended = true;
+  --active;
+}
+
+CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& graph) {
+  std::lock_guard lock(mutex);
+  auto found = streams.find(stream);
+  if (found == streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
+  std::shared_ptr<Capture> capture = found->second.capture;
+  if (capture->origin != stream) {
+    capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  }
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  auto joined = ancestorsOf(found->second.tail);
+  bool areJoined = std::ranges::all_of(
+      streams, [&](auto& one) { return one.second.capture != capture || isJoined(one.second, joined); });
+  finish(*capture);
+  if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!areJoined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  graph = std::move(capture->graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult Captures::look(Thread&, uint64_t stream, Info& info) const {
+  std::lock_guard lock(mutex);
+  Capture* implicated = nullptr;
+  if (isImplicated(stream, &implicated)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  auto found = streams.find(stream);
+  if (found == streams.end()) return CUDA_SUCCESS;
+  auto& [capture, tail] = found->second;
+  info = {CU_STREAM_CAPTURE_STATUS_INVALIDATED};
+  if (!capture->invalidated) info = {CU_STREAM_CAPTURE_STATUS_ACTIVE, capture->id, capture->graph, tail};
+  return CUDA_SUCCESS;
+}
+
+CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool replaces) {
+  std::lock_guard lock(mutex);
+  auto found = streams.find(stream);
+  if (found == streams.end()) return CUDA_ERROR_ILLEGAL_STATE;
+  if (found->second.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (replaces) found->second.tail.clear();
+  merge(found->second.tail, tail);
+  return CUDA_SUCCESS;
+}
+
+CUresult Captures::addNode(Place& place, const Describe& describe) {
+  Capture& capture = *place.capture;
+  if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  NodeWork work;
+  if (CUresult bad = describe(work)) {
+    if (bad == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture.invalidated = true;
+    return bad;
+  }
+  GraphNode& node = capture.graph->add(std::move(work), std::move(place.tail));
+  place.tail = {{&node}};
+  return CUDA_SUCCESS;
+}
+
+std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe) {
+  std::lock_guard lock(mutex);
+  Capture* implicated = nullptr;
+  if (isImplicated(stream, &implicated)) {
+    implicated->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  auto found = streams.find(stream);
+  if (found == streams.end()) return std::nullopt;
+  return addNode(found->second, describe);
+}
+
+CUresult Captures::refuse(Thread& thread, uint64_t stream) {
+  return add(thread, stream, [](NodeWork&) { return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; }).value_or(CUDA_SUCCESS);
+}
+
+// cuda.h, cuThreadExchangeStreamCaptureMode.
+CUresult Captures::refuseUnsafe(Thread& thread) {
+  if (thread.captureMode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  std::lock_guard lock(mutex);
+  bool isForbidden = false;
+  for (auto& [stream, place] : streams) {
+    Capture& capture = *place.capture;
+    if (capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    bool isGlobal = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread.captureMode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (capture.thread != &thread && !isGlobal) continue;
+    capture.invalidated = isForbidden = true;
+  }
+  return isForbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult Captures::refuseOnDevice(unsigned device) {
+  std::lock_guard lock(mutex);
+  bool isForbidden = false;
+  for (auto& [stream, place] : streams)
+    if (handleDevice(stream) == device) place.capture->invalidated = isForbidden = true;
+  return isForbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_t stream, bool isExternal) {
+  if (isExternal)
+    return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, false}, CUDA_SUCCESS; });
+  std::lock_guard lock(mutex);
+  Capture* implicated = nullptr;
+  if (isImplicated(stream, &implicated)) {
+    implicated->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  auto found = streams.find(stream);
+  if (found == streams.end()) {
+    events.erase(event);  // it is an event of executed work again
+  } else {
+    if (found->second.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    events[event] = found->second;
+  }
+  capturedEvents = static_cast<uint32_t>(events.size());
+  return found == streams.end() ? std::nullopt : std::optional(CUDA_SUCCESS);
+}
+
+std::optional<CUresult> Captures::wait(Thread& thread, uint64_t event, uint64_t stream, bool isExternal) {
+  if (isExternal)
+    return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, true}, CUDA_SUCCESS; });
+  std::lock_guard lock(mutex);
+  Capture* implicated = nullptr;
+  if (isImplicated(stream, &implicated)) {
+    implicated->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  auto at = streams.find(stream);
+  auto captured = events.find(event);
+  if (captured == events.end()) {
+    if (at == streams.end()) return std::nullopt;
+    at->second.capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  std::shared_ptr<Capture> capture = captured->second.capture;
+  if (capture->ended) return CUDA_ERROR_CAPTURED_EVENT;
+  if (at != streams.end() && at->second.capture != capture) {
+    at->second.capture->invalidated = capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (stream == 0) {
+    capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  Place& place = streams[stream];
+  place.capture = capture;
+  merge(place.tail, captured->second.tail);
+  return CUDA_SUCCESS;
+}
+
+CUresult Captures::refuseEvent(uint64_t event) {
+  std::lock_guard lock(mutex);
+  auto found = events.find(event);
+  if (found == events.end()) return CUDA_SUCCESS;
+  found->second.capture->invalidated = true;
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+void Captures::forgetEvent(uint64_t event) {
+  std::lock_guard lock(mutex);
+  events.erase(event);
+  capturedEvents = static_cast<uint32_t>(events.size());
+}
+
+void Captures::forgetNode(const GraphNode& node) {
+  std::lock_guard lock(mutex);
+  for (auto* places : {&streams, &events})
+    for (auto& [handle, place] : *places) std::erase_if(place.tail, [&](auto& edge) { return edge.from == &node; });
+}
+
+// Nobody can end the capture that began in it.
+void Captures::leave(uint64_t stream) {
+  std::lock_guard lock(mutex);
+  auto found = streams.find(stream);
+  if (found == streams.end()) return;
+  std::shared_ptr<Capture> capture = found->second.capture;
+  capture->invalidated = true;
+  if (capture->origin == stream) return finish(*capture);
+  streams.erase(found);
+}
+
+}  // namespace vgpu::client

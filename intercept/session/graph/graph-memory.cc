@@ -1,0 +1,83 @@
+#include "intercept/session/graph/graph-memory.h"
+
+#include <algorithm>
+
+#include "intercept/session/thread.h"
+
+namespace vgpu::client {
+
+// In a child of fork() there is no session to give it back to.
+GraphMemory::~GraphMemory() {
+  {
+    std::lock_guard lock(all.mutex);
+    all.known.erase(address);
+    all.amounts[device].reserved -= bytes;
+  }
+  if (Session::find() == &all.session) all.session.memory.free(Thread::current(all.session), address);
+}
+
+CUresult GraphMemories::make(Thread& thread, unsigned device, uint64_t bytes, std::shared_ptr<GraphMemory>& made) {
+  uint64_t address = 0;
+  if (CUresult error = session.memory.allocate(thread, device, bytes, 0, address)) return error;
+  made = std::make_shared<GraphMemory>(*this, device, address, bytes);
+  std::lock_guard lock(mutex);
+  known[address] = made;
+  Amounts& amount = amounts[device];
+  amount.reserved += bytes;
+  amount.reservedHigh = std::max(amount.reservedHigh, amount.reserved);
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<GraphMemory> GraphMemories::find(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto found = known.find(address);
+  return found == known.end() ? nullptr : found->second.lock();
+}
+
+bool GraphMemories::isAllocated(const GraphMemory& memory) const {
+  std::lock_guard lock(mutex);
+  return allocated.contains(memory.address);
+}
+
+void GraphMemories::allocate(const std::shared_ptr<GraphMemory>& memory) {
+  std::lock_guard lock(mutex);
+  if (!allocated.emplace(memory->address, memory).second) return;
+  Amounts& amount = amounts[memory->device];
+  amount.used += memory->bytes;
+  amount.usedHigh = std::max(amount.usedHigh, amount.used);
+}
+
+bool GraphMemories::free(uint64_t address) {
+  std::shared_ptr<GraphMemory> last;  // may end, without the lock
+  std::lock_guard lock(mutex);
+  auto found = allocated.find(address);
+  if (found == allocated.end()) return false;
+  last = std::move(found->second);
+  allocated.erase(found);
+  amounts[last->device].used -= last->bytes;
+  return true;
+}
+
+CUresult GraphMemories::get(unsigned device, CUgraphMem_attribute attribute, uint64_t& value) const {
+  std::lock_guard lock(mutex);
+  const Amounts& amount = amounts[device];
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: value = amount.used; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: value = amount.usedHigh; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: value = amount.reserved; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: value = amount.reservedHigh; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult GraphMemories::reset(unsigned device, CUgraphMem_attribute attribute) {
+  std::lock_guard lock(mutex);
+  Amounts& amount = amounts[device];
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: amount.usedHigh = amount.used; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: amount.reservedHigh = amount.reserved; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,28 @@
+// What the program asks a node to be: each entry of one type of node is one for any type, with the parameters in the structure that
+// CUDA has for all of them.
+#pragma once
+
+#include <cuda.h>
+
+namespace vgpu::client {
+
+// The parameters of any node. `given` is false if the program gave none.
+struct NodeRequest {
+  CUgraphNodeParams params{};
+  bool given = true;
+  CUdeviceptr* address = nullptr;  // where the program gets that of an allocation
+};
+NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS_v1* params);
+NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS* params);
+NodeRequest requestOf(const CUDA_MEMCPY3D* params);
+NodeRequest requestOf(const CUDA_MEMSET_NODE_PARAMS* params);
+NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params);
+NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
+NodeRequest requestOf(CUgraphNodeParams* params);
+NodeRequest requestOf(CUDA_MEM_ALLOC_NODE_PARAMS* params);
+NodeRequest freeOf(CUdeviceptr address);
+NodeRequest requestOf(CUgraphNodeType type, CUevent event);
+NodeRequest requestOf(CUgraph child);
+NodeRequest emptyNode();
+
+}  // namespace vgpu::client

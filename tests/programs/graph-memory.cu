@@ -1,0 +1,150 @@
+// Memory that graphs allocate and free: explicit nodes, captured stream-ordered allocations, memory that outlives a launch, and the
+// objects of the program that graphs hold. Suspended while a graph's memory is allocated.
+#include "program.h"
+
+constexpr int count = 1 << 12, block = 256, blocks = count / block;
+
+__global__ void fill(int* values, int start) { values[blockIdx.x * block + threadIdx.x] = start + blockIdx.x * block + threadIdx.x; }
+__global__ void doubled(int* out, const int* values) {
+  const int i = blockIdx.x * block + threadIdx.x;
+  out[i] = 2 * values[i];
+}
+
+std::vector<int> expected(int start, int factor) {
+  std::vector<int> want(count);
+  for (int i = 0; i < count; ++i) want[i] = factor * (start + i);
+  return want;
+}
+
+unsigned long long amount(cudaGraphMemAttributeType which) {
+  unsigned long long value = ~0ull;
+  CHECK(cudaDeviceGetGraphMemAttribute(0, which, &value));
+  return value;
+}
+
+// A buffer that lives within the launch.
+bool captured() {
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  DeviceArray<int> out(count);
+  int* buffer = nullptr;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMallocAsync(reinterpret_cast<void**>(&buffer), count * sizeof(int), stream));
+  fill<<<blocks, block, 0, stream>>>(buffer, 7);
+  doubled<<<blocks, block, 0, stream>>>(out, buffer);
+  CHECK(cudaFreeAsync(buffer, stream));
+  cudaGraph_t graph;
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  size_t nodes = 0;
+  CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+  bool ok = EXPECT(nodes == 4);
+  cudaGraphNode_t all[4];
+  CHECK(cudaGraphGetNodes(graph, all, &nodes));
+  cudaMemAllocNodeParams params;
+  CHECK(cudaGraphMemAllocNodeGetParams(all[0], &params));
+  ok &= EXPECT(params.dptr == buffer) & EXPECT(params.bytesize == count * sizeof(int));
+  void* freed = nullptr;
+  CHECK(cudaGraphMemFreeNodeGetParams(all[3], &freed));
+  ok &= EXPECT(freed == buffer);
+  cudaGraph_t clone;
+  ok &= EXPECT_ERROR(cudaGraphClone(&clone, graph), cudaErrorNotSupported);
+  cudaGetLastError();
+  cudaGraphExec_t exec;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  for (int round = 0; round < 3; ++round) {
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    ok &= same("captured", out.download(), expected(7, 2));
+  }
+  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0) & EXPECT(amount(cudaGraphMemAttrUsedMemHigh) >= count * sizeof(int));
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaDeviceGraphMemTrim(0));
+  ok &= EXPECT(amount(cudaGraphMemAttrReservedMemCurrent) == 0);
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
+// Memory that a launch allocates and something else frees.
+bool kept() {
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams params{};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  params.bytesize = count * sizeof(int);
+  cudaGraphNode_t alloc, kernel;
+  CHECK(cudaGraphAddMemAllocNode(&alloc, graph, nullptr, 0, &params));
+  int start = 100, *values = static_cast<int*>(params.dptr);
+  void* arguments[] = {&values, &start};
+  cudaKernelNodeParams launch{};
+  launch.func = (void*)fill;
+  launch.gridDim = dim3(blocks);
+  launch.blockDim = dim3(block);
+  launch.kernelParams = arguments;
+  CHECK(cudaGraphAddKernelNode(&kernel, graph, &alloc, 1, &launch));
+  cudaGraphExec_t exec, again;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, nullptr));
+  bool ok = EXPECT_ERROR(cudaGraphLaunch(exec, nullptr), cudaErrorInvalidValue);  // it has not been freed
+  cudaGetLastError();
+
+  pausePoint();
+
+  std::vector<int> got(count);
+  CHECK(cudaMemcpy(got.data(), values, count * sizeof(int), cudaMemcpyDeviceToHost));
+  ok &= same("kept", got, expected(100, 1));
+  CHECK(cudaFree(values));
+  ok &= EXPECT_ERROR(cudaFree(values), cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(cudaGraphLaunch(exec, nullptr));
+  CHECK(cudaFreeAsync(values, nullptr));
+  CHECK(cudaGraphExecDestroy(exec));
+
+  // Launched again and again, it frees what it has allocated before.
+  CHECK(cudaGraphInstantiate(&again, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  for (int round = 0; round < 3; ++round) CHECK(cudaGraphLaunch(again, nullptr));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaGraphExecDestroy(again));
+  CHECK(cudaMemcpy(got.data(), values, count * sizeof(int), cudaMemcpyDeviceToHost));  // it outlives the graph
+  ok &= same("outlives", got, expected(100, 1));
+  CHECK(cudaFree(values));
+  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0);
+  return ok;
+}
+
+void destroyed(void* data) { ++*static_cast<int*>(data); }
+
+bool objects() {
+  int first = 0, second = 0;
+  cudaUserObject_t one, two;
+  CHECK(cudaUserObjectCreate(&one, &first, destroyed, 1, cudaUserObjectNoDestructorSync));
+  CHECK(cudaUserObjectCreate(&two, &second, destroyed, 2, cudaUserObjectNoDestructorSync));
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphRetainUserObject(graph, one, 1, cudaGraphUserObjectMove));
+  CHECK(cudaGraphRetainUserObject(graph, two, 1, 0));
+  CHECK(cudaUserObjectRelease(two, 2));
+  bool ok = EXPECT_ERROR(cudaUserObjectRelease(two, 1), cudaErrorInvalidValue);
+  cudaGetLastError();
+  cudaGraphNode_t node;
+  CHECK(cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
+  cudaGraphExec_t exec;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphReleaseUserObject(graph, two, 1));
+  ok &= EXPECT(first == 0) & EXPECT(second == 0);  // the executable graph has them
+  CHECK(cudaGraphLaunch(exec, nullptr));
+  CHECK(cudaGraphDestroy(graph));
+  ok &= EXPECT(first == 0);
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaDeviceSynchronize());
+  ok &= EXPECT(first == 1) & EXPECT(second == 1);
+  return ok;
+}
+
+int main() {
+  bool ok = captured();
+  ok &= kept();
+  ok &= objects();
+  return verdict("graph-memory", ok);
+}
