@@ -80,7 +80,9 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
     }
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      reportFailure("nodes of graphs that are conditions or semaphores are not supported yet");
+      return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

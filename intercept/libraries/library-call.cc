@@ -203,7 +203,11 @@ void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
 
 CUresult LibraryCall::send() {
   if (entry.does == Does::work)
-    if (CUresult refused = thread.refuseCaptured(stream)) return refused;
+    if (CUresult refused = thread.refuseCaptured(stream)) {
+      if (refused == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        reportFailure(fmt::format("{} in a stream that is captured is not supported yet", entry.symbol).c_str());
+      return refused;
+    }
   const uint64_t words = frameWords();
   const Target target = thread.on(device);
   const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);

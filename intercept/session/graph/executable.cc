@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
 #include "intercept/session/call.h"
+#include "intercept/session/failure.h"
 #include "intercept/session/graph/step-frames.h"
 #include "intercept/session/ring-order.h"
 #include "intercept/session/wait.h"
@@ -174,7 +174,7 @@ CUresult Executable::deviceOf(Thread& thread, const Shape& shape, unsigned& devi
     devices |= devicesNamed(thread.session, step.work);
     if ((devices & (devices - 1)) == 0) continue;
     problem.node = step.node;
-    fprintf(stderr, "vgpu: a graph with work on several devices is not supported yet; it is not instantiated\n");
+    reportFailure("a graph with work on several devices is not supported yet");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   device = devices == 0 ? thread.device() : static_cast<unsigned>(std::countr_zero(devices));
