@@ -10,7 +10,8 @@ if(VGPU_SANITIZE)
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
   target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
 else()
-  target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  # Relative relocations need glibc 2.36, which the README asks for.
+  target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs)
 endif()
 
 # vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
