@@ -1,4 +1,6 @@
 // Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
+#include <vector>
+
 #include "intercept/driver/shared.h"
 #include "intercept/session/kernel-parameters.h"
 
@@ -86,6 +88,8 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
     if (auto captured = session.captures.add(thread, stream, describe)) return *captured;
   }
 
+  std::vector<kj::byte> gathered;
+  if (session.managed.exists()) [[unlikely]] parameters.takeOut(session.managed, function, gathered);
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
   Call<api::Cuda::LaunchKernelParams> frame(thread.of(stream), api::Method::launchKernel, dataWords(function.parameterBytes));
   frame->setFunction(toWire(f));

@@ -23,7 +23,8 @@ uint64_t contextOfModule(Session& session, uint64_t module) {
 std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
   if (auto range = session.memory.findDevice(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
-                       range->address, range->bytes, false, range->owner, range->address / allocationAlignment};
+                       range->address, range->bytes, session.managed.find(pointer).has_value(), range->owner,
+                       range->address / allocationAlignment};
   if (auto host = session.memory.findHost(pointer))
     return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes,
                        host->kind == HostKind::managed, host->context, host->address / allocationAlignment};
@@ -31,8 +32,8 @@ std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
     return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes, false, host->context,
                        host->address};
   if (auto variable = session.variables.at(pointer))
-    return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes, false,
-                       contextOfModule(session, variable->module), variable->handle};
+    return PointerInfo{CU_MEMORYTYPE_DEVICE, handleDevice(variable->module), variable->address, variable->bytes,
+                       session.managed.find(pointer).has_value(), contextOfModule(session, variable->module), variable->handle};
   return std::nullopt;
 }
 
@@ -43,7 +44,7 @@ CUresult put(void* data, T value) {
 }
 
 CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
-  bool host = info.type == CU_MEMORYTYPE_HOST;
+  bool host = info.type == CU_MEMORYTYPE_HOST || info.managed;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, fromWire<CUcontext>(info.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(info.managed ? CU_MEMORYTYPE_DEVICE : info.type));

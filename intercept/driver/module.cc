@@ -6,6 +6,7 @@
 #include "intercept/driver/blob.h"
 #include "intercept/driver/names.h"
 #include "intercept/session/entry.h"
+#include "intercept/session/managed/touch-faults.h"
 #include "vgpu/image/image.h"
 
 using namespace vgpu;
@@ -111,6 +112,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule hmod) {
       if (CUresult error = frame.post()) return error;
     }
     for (uint64_t function : session.functions.drop(handle)) session.handles.destroy(function);
+    session.managed.removeModule(handle);
     session.variables.dropModule(handle);
     session.handles.destroy(handle);
     session.handles.destroy(blob);
@@ -127,6 +129,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* byt
     if (std::strlen(name) > maxNameBytes) return CUDA_ERROR_NOT_FOUND;
     if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
     auto known = session.variables.find(module, name);
+    bool isManaged = false;
     if (!known) {
       KnownVariable variable{.handle = session.handles.create(api::Kind::VARIABLE, handleDevice(module)), .module = module};
       Call<api::Cuda::ModuleVariableParams> frame(thread.of(module), api::Method::moduleVariable, dataWords(std::strlen(name) + 1));
@@ -143,8 +146,13 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* byt
       variable.bytes = reported.getBytes();
       frame.describe(variable.address, variable.bytes);
       frame.record();
+      isManaged = reported.getManaged();
       session.variables.add(name, variable);
       known = variable;
+    }
+    if (isManaged && programHasDeviceArenas) {
+      serveTouches();
+      if (CUresult error = session.managed.addVariable(thread, handleDevice(module), module, known->address, known->bytes)) return error;
     }
     if (dptr != nullptr) *dptr = known->address;
     if (bytes != nullptr) *bytes = known->bytes;

@@ -41,7 +41,17 @@ inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
 // ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 
-// Pinned or managed memory.
+// ---- managed memory (managed.cc)
+CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags);
+CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, CUdevice device);
+CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location);
+CUresult prefetchManaged(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
+CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream);
+CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr address,
+                           size_t bytes);
+CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags);
+
+// Pinned memory.
 template <typename Pointer>
 CUresult allocateHost(Pointer* out, size_t bytes, unsigned flags, HostKind kind) {
   return enter([&](Thread& thread) -> CUresult {

@@ -10,7 +10,10 @@ CUresult vgpu::client::postHostFunction(Thread& thread, uint64_t stream, std::fu
   Call<api::Cuda::HostFunctionParams> frame(thread.of(stream), api::Method::hostFunction);
   frame.setStream(stream);
   frame->setLine(*completion);
-  thread.session.hostFunctions.add(*completion, frame.device(), frame.sequence(), std::move(function));
+  Session& session = thread.session;
+  session.hostFunctions.add(*completion, frame.device(), frame.sequence(), [&session, function = std::move(function)] {
+    session.managed.runInStream(session, function);
+  });
   return frame.post();
 }
 

@@ -38,7 +38,7 @@ CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* le
     recipe.emplace_back();
     recipe.back().words = kj::heapArray<capnp::word>(words);
   }
-  if (!inside) pass.emplace(thread.session.gate, thread.mark);
+  if (!inside) enterGate();
   if (waiter == nullptr || waiter->hasSlot()) {
     Session& session = thread.session;
     RingWriter& ring = session.ring(executingDevice);
@@ -50,6 +50,17 @@ CallBase::CallBase(Target target, api::Method method, uint64_t words, Waiter* le
   } else {
     nowhere = kj::heapArray<capnp::word>(words);
     std::memset(nowhere.begin(), 0, words * sizeof(capnp::word));
+  }
+}
+
+// With managed memory, if the frame may use it, on the devices. It is looked at inside the gate (ManagedMemory::exclude).
+void CallBase::enterGate() {
+  for (auto& managed = thread.session.managed;;) {
+    pass.emplace(thread.session.gate, thread.mark);
+    if (!managed.isTouched()) [[likely]] return;
+    if (!ManagedMemory::mayBeUsedBy(method) && !thread.usesManaged) return;
+    pass.reset();
+    managed.giveToDevice(thread);
   }
 }
 

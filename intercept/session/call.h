@@ -71,6 +71,7 @@ class CallBase {
   Thread& thread;
 
  private:
+  void enterGate();
   void publish();
   void fillPlace();
   CUresult fetchLongReply(uint64_t words);

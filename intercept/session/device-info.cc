@@ -20,8 +20,6 @@ constexpr SessionAnswer answers[] = {
     ANSWER(DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0),
     ANSWER(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
     ANSWER(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0),
-    // Managed memory is a piece of the host arena: advice and prefetching, which this attribute allows, are refused.
-    ANSWER(CONCURRENT_MANAGED_ACCESS, 0),
 
     // Virtual memory management, and features that use its handles.
     ANSWER(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),

@@ -52,6 +52,15 @@ bool Gate::close(const std::function<bool()>& givesUp) {
   return true;
 }
 
+void Gate::awaitOthers(const Mark& own) {
+  Mark* first = newest.load(std::memory_order_acquire);
+  if (first == &own && first->older == nullptr) return;
+  AsymmetricFence::heavy();
+  for (Mark* mark = first; mark != nullptr; mark = mark->older)
+    for (Backoff backoff; mark != &own && mark->inside.load() != 0;)
+      if (!backoff.spin()) futexWait(mark->inside, 1, backoff.sleepNanoseconds());
+}
+
 void Gate::open() {
   closed.store(0);
   futexWake(closed, INT_MAX);

@@ -58,6 +58,24 @@ class Gate {
     bool inside = true;
   };
 
+  // Being outside for a while, in whatever state the thread was; as that afterwards.
+  class Outside {
+   public:
+    Outside(Gate& gate, Mark& mark) : gate(gate), mark(mark), wasInside(mark.inside.load(std::memory_order_relaxed) != 0) {
+      if (wasInside) leave(mark);
+    }
+    ~Outside() {
+      if (wasInside) gate.enter(mark);
+    }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+   private:
+    Gate& gate;
+    Mark& mark;
+    const bool wasInside;
+  };
+
   Mark& join();
   void part(Mark& mark);
 
@@ -66,6 +84,8 @@ class Gate {
   // false. One closer at a time. If the fence fails it is open again too, and throws kj::Exception.
   bool close(const std::function<bool()>& givesUp = [] { return false; });
   void open();
+  // Returns when each other thread has been seen outside, since when what the caller has stored before is visible to it.
+  void awaitOthers(const Mark& own);
   bool isClosed() const { return closed.load() != 0; }
 
  private:

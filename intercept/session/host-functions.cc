@@ -47,6 +47,11 @@ std::vector<HostFunctions::Waiting> HostFunctions::takeDue() {
 // The GPU cannot wake a thread, so while functions are pending this one polls, at increasing intervals. It lives as long as the
 // process.
 void HostFunctions::serve() {
+  // Managed memory that a function touches is brought by this signal's handler.
+  sigset_t touches;
+  sigemptyset(&touches);
+  sigaddset(&touches, SIGSEGV);
+  pthread_sigmask(SIG_UNBLOCK, &touches, nullptr);
   for (Backoff backoff(spinTime);;) {
     {
       std::unique_lock lock(mutex);

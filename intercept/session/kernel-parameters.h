@@ -5,10 +5,14 @@
 #include <cuda.h>
 #include <kj/common.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "intercept/session/kinds/function.h"
+#include "intercept/session/managed/managed-memory.h"
+#include "vgpu/api/wire-value.h"
 
 namespace vgpu::client {
 
@@ -20,6 +24,17 @@ class KernelParameters {
     if (extra != nullptr && (kernelParams != nullptr || !readExtra(extra))) return CUDA_ERROR_INVALID_VALUE;
     if (block != nullptr) return blockBytes > function.parameterBytes ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
     return pointers == nullptr && !function.parameters.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+
+  // Takes them out of managed memory, if they are there: a thread that has reserved a frame must not touch any.
+  void takeOut(const ManagedMemory& managed, const FunctionLayout& function, std::vector<kj::byte>& into) {
+    auto isManaged = [&](const void* memory) { return managed.mayHold(toWire(memory)); };
+    bool any = block != nullptr ? isManaged(block) : std::any_of(pointers, pointers + function.parameters.size(), isManaged);
+    if (!any) return;
+    into.resize(function.parameterBytes + 1);
+    gather(function, into.data());
+    block = into.data();
+    blockBytes = function.parameterBytes;
   }
 
   // Writes function.parameterBytes bytes.

@@ -141,6 +141,9 @@ void Session::describeDevices() {
     info.limitToSession();
     devices.push_back(std::move(info));
   }
+  // One device has the memory at a time; that of several is pinned memory, which cannot be prefetched (docs/managed-memory.md).
+  if (devices.size() > 1 || !programHasDeviceArenas)
+    for (auto& info : devices) info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
 }
 
 CUresult Session::fault(unsigned device) const {

@@ -4,7 +4,7 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: DeviceOutput's and Session::ringOpening, in either of which calls are made, then Session::memory.mutex, then
+// Lock order: ManagedMemory's, DeviceOutput's and Session::ringOpening, in each of which calls are made, then Session::memory.mutex, then
 // HandleTable's, then Recorder's; the gate is entered with none of them held. Everything here stays in the process over a
 // suspend; the segment and the host arena are handed to the next worker.
 #pragma once
@@ -31,6 +31,7 @@
 #include "intercept/session/graph/user-objects.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
+#include "intercept/session/managed/managed-memory.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/memory/slabs.h"
 #include "intercept/session/recorder.h"
@@ -75,6 +76,7 @@ class Session final : public SessionControl {
   // the session has been resumed.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
   Memory memory;
+  ManagedMemory managed;
   Variables variables;
   Textures textures;
   Graphs graphs;

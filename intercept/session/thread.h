@@ -49,6 +49,9 @@ class Thread {
   // While this thread takes a faulted context down, its calls are sent; other threads' calls return the fault.
   bool takesDownContext = false;
 
+  // While set, this thread's frames use managed memory (ManagedMemory): see UsesManaged.
+  bool usesManaged = false;
+
   // While set, the null stream means the calling thread's own: it has called the per-thread flavour of an entry.
   static thread_local constinit bool ownDefaultStream;
 
@@ -110,6 +113,19 @@ class Thread {
 };
 
 inline Target::Target(Thread& thread) : thread(thread), device(thread.device()) {}
+
+// While it lives, and `managed` is true, frames of this thread use managed memory, as their addresses say.
+class UsesManaged {
+ public:
+  UsesManaged(Thread& thread, bool managed) : thread(thread), before(std::exchange(thread.usesManaged, managed)) {}
+  ~UsesManaged() { thread.usesManaged = before; }
+  UsesManaged(const UsesManaged&) = delete;
+  UsesManaged& operator=(const UsesManaged&) = delete;
+
+ private:
+  Thread& thread;
+  const bool before;
+};
 
 // A new handle of the current device, given back by the destructor unless keep() was called, so that a failed call leaves none.
 class NewHandle {

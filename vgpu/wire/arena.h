@@ -15,13 +15,17 @@ namespace vgpu {
 constexpr uint64_t maxDevices = 16;
 constexpr uint64_t deviceArenaBase = 0x2000'0000'0000;
 constexpr uint64_t deviceArenaBytes = 1 * TiB;  // a device
+// Of each, the part for managed memory: in whole pages, because the program accesses them.
+constexpr uint64_t managedPart = 512 * GiB, managedPartBytes = 256 * GiB;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr uint64_t hostArenaBase = 0x7e90'0000'0000;
 constexpr uint64_t hostArenaBytes = 64 * GiB;
+constexpr bool programHasDeviceArenas = false;  // nor has the program the addresses of device memory
 #else
 constexpr uint64_t hostArenaBase = 0x1100'0000'0000;
 constexpr uint64_t hostArenaBytes = 1 * TiB;
+constexpr bool programHasDeviceArenas = true;
 #endif
 
 // The alignment that textures need (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and that

@@ -85,6 +85,7 @@ constexpr uint64_t inlineBytes = 4 * KiB;
 static_assert(inlineBytes <= replyBytes);
 
 CUresult copyInFrame(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t stream) {
+  UsesManaged use(thread, thread.session.managed.isUsedIn(stream, destination.place.number()));
   CopyCall<InlineCopy> frame(thread.of(stream), api::Method::copy3d, dataWords(size.bytes()));
   frame->setTo(destination.place.number());
   frame.setStream(stream);
@@ -121,7 +122,8 @@ CUresult copyOut(Thread& thread, const CopyEnd& destination, const CopyEnd& sour
       return copyThroughSlot(thread, waiter, destination, source, size, stream);
     }
   }
-  return copyToPageable(thread, destination, source, size, unit, stream);
+  if (CUresult error = copyToPageable(thread, destination, source, size, unit, stream)) return error;
+  return thread.session.takeError(thread.deviceOf(stream));
 }
 
 CUresult copyChecked(Thread& thread, const CopyEnd& destination, const Checked& to, const CopyEnd& source, const Checked& from,
@@ -188,6 +190,7 @@ CUresult fillRows(Thread& thread, uint64_t destination, uint64_t pitch, uint32_t
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) return bad;
   return acrossRings(thread, thread.deviceOf(stream), devicesOf(thread.session, destination), [&] {
+    UsesManaged use(thread, thread.session.managed.isUsedIn(stream, destination));
     Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
     frame->setDestination(destination);
     frame->setPitch(pitch);

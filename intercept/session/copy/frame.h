@@ -28,6 +28,7 @@ void setEnds(Frame& frame, const CopyEnd& to, const CopyEnd& from, uint64_t widt
 template <typename Send>
 CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const BoxSize& size, uint64_t stream, Waiter* waiter,
                   Send&& send) {
+  UsesManaged use(thread, thread.session.managed.isUsedIn(stream, to.place.number(), from.place.number()));
   const api::Method method = waiter == nullptr ? api::Method::copy3d : api::Method::copy3dBack;
   if (to.isPacked(size) && from.isPacked(size)) {
     CopyCall<RowCopy> frame(thread.of(stream), method, 0, waiter);

@@ -102,7 +102,7 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
     }
     session.slabs.give(next.slab);
   }
-  return result != CUDA_SUCCESS ? result : session.takeError(device);
+  return result;
 }
 
 }  // namespace

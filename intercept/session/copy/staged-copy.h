@@ -14,7 +14,7 @@ namespace vgpu::client {
 // element, else 1. `stream` is a resolved handle. CUDA's answer.
 CUresult copyFromPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
                           uint64_t stream);
-// The bytes have arrived when this returns.
+// The bytes have arrived when this returns. It leaves the errors of earlier posted work to the next call that reports them.
 CUresult copyToPageable(Thread& thread, const CopyEnd& destination, const CopyEnd& source, const BoxSize& size, uint64_t unit,
                         uint64_t stream);
 

@@ -22,18 +22,25 @@ constexpr uint64_t hostGap = 4 * KiB;
 
 Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena)
     : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
-  for (unsigned device = 0; device < maxDevices; ++device) devices.emplace_back(deviceArena(device), deviceArenaBytes);
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    devices.emplace_back(deviceArena(device), managedPart);
+    managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes);
+  }
+}
+
+Arena& Memory::arenaOf(uint64_t address) {
+  const uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
+  return address - deviceArena(device) < managedPart ? devices[device] : managedParts[device];
 }
 
 CUresult Memory::allocate(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
-  if (CUresult error = place(thread, device, bytes, owner, address)) return error;
+  if (CUresult error = place(thread, device, devices[device], bytes, owner, address)) return error;
   return postAllocation(thread, device, address, bytes);
 }
 
-CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address) {
+CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  Arena& arena = devices[device];
   auto take = [&](bool anywhere) {
     collect(thread, device, false);
     std::lock_guard lock(mutex);
@@ -43,7 +50,7 @@ CUresult Memory::place(Thread& thread, unsigned device, uint64_t bytes, uint64_t
   };
   for (bool waited = false;;) {
     if (take(bytes < ownLease)) return CUDA_SUCCESS;
-    CUresult grown = grow(thread, device, bytes);
+    CUresult grown = grow(thread, device, arena, bytes);
     if (grown == CUDA_SUCCESS) continue;
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
@@ -70,13 +77,13 @@ CUresult Memory::postFree(Thread& thread, unsigned device, uint64_t address) {
 
 // Asks for a round piece or a lease of its own, then for just what is needed, then for that after all idle memory has been
 // returned.
-CUresult Memory::grow(Thread& thread, unsigned device, uint64_t bytes) {
+CUresult Memory::grow(Thread& thread, unsigned device, Arena& arena, uint64_t bytes) {
   uint64_t needed = roundUp(bytes, leaseGranularity), wanted = bytes < ownLease ? leasePiece : needed;
-  CUresult result = leaseExactly(thread, device, wanted);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, needed);
+  CUresult result = leaseExactly(thread, device, arena, wanted);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && needed < wanted) result = leaseExactly(thread, device, arena, needed);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     trim(thread, device, 0);
-    result = leaseExactly(thread, device, needed);
+    result = leaseExactly(thread, device, arena, needed);
   }
   return result;
 }
@@ -103,17 +110,21 @@ CUresult Memory::lease(Thread& thread, unsigned device, Arena& arena, api::Metho
   return result;
 }
 
-CUresult Memory::leaseExactly(Thread& thread, unsigned device, uint64_t bytes) {
-  return lease<api::Cuda::LeaseParams>(thread, device, devices[device], api::Method::lease, bytes);
+CUresult Memory::leaseExactly(Thread& thread, unsigned device, Arena& arena, uint64_t bytes) {
+  return lease<api::Cuda::LeaseParams>(thread, device, arena, api::Method::lease, bytes);
 }
 
 void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
+  for (auto* arena : {&devices[device], &managedParts[device]}) trim(thread, device, *arena, keepBytes);
+}
+
+void Memory::trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes) {
   for (;;) {
     std::optional<Arena::Range> idle;
     {
       std::lock_guard lock(mutex);
-      if (devices[device].freeBytes() <= keepBytes) return;
-      idle = devices[device].takeIdleLease();
+      if (arena.freeBytes() <= keepBytes) return;
+      idle = arena.takeIdleLease();
     }
     if (!idle) return;
     {
@@ -122,7 +133,7 @@ void Memory::trim(Thread& thread, unsigned device, uint64_t keepBytes) {
       if (frame.call() != CUDA_SUCCESS) continue;  // the worker still has a mapping there: these addresses stay unused
     }
     std::lock_guard lock(mutex);
-    devices[device].settleLease(idle->address, false);
+    arena.settleLease(idle->address, false);
   }
 }
 
@@ -151,19 +162,21 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(mutex);
-    if (!devices[device].at(address) || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!arenaOf(address).at(address) || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
+  thread.session.managed.remove(address);
   if (CUresult error = postFree(thread, device, address)) return error;
+  Arena& arena = arenaOf(address);
   uint64_t keep;
   {
     std::lock_guard lock(mutex);
-    devices[device].free(address);
+    arena.free(address);
     pools.freed(address);
-    keep = keptFor(devices[device]);
-    if (devices[device].freeBytes() <= keep) return CUDA_SUCCESS;
+    keep = keptFor(arena);
+    if (arena.freeBytes() <= keep) return CUDA_SUCCESS;
   }
-  trim(thread, device, keep + thread.session.devices[device].totalBytes / keptForAWhile);
+  trim(thread, device, arena, keep + thread.session.devices[device].totalBytes / keptForAWhile);
   idleMemory.note(thread.session);
   return CUDA_SUCCESS;
 }
@@ -174,8 +187,9 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   collect(thread, device, context == 0);  // of another context's streams, some may have work again
   {
     std::lock_guard lock(mutex);
-    for (auto& [address, allocation] : devices[device].allocations())
-      if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address)) held.push_back(address);
+    for (auto* arena : {&devices[device], &managedParts[device]})
+      for (auto& [address, allocation] : arena->allocations())
+        if ((context == 0 || allocation.owner == context) && !pools.isPendingFree(address)) held.push_back(address);
     for (auto& [address, allocation] : hostAllocations)
       if (ends(allocation.context)) heldHost.push_back(address);
     for (auto& [address, entry] : registered)
@@ -188,6 +202,18 @@ CUresult Memory::freeAll(Thread& thread, unsigned device, uint64_t context) {
   for (uint64_t address : held)
     if (CUresult error = free(thread, address)) return error;
   return CUDA_SUCCESS;
+}
+
+CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address) {
+  const unsigned device = thread.device();
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t whole = roundUp(bytes, 4 * KiB);
+  if (CUresult error = place(thread, device, managedParts[device], whole, thread.context(), address)) return error;
+  CUresult result = postAllocation(thread, device, address, whole);
+  if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
+  if (result != CUDA_SUCCESS) free(thread, address);
+  return result;
 }
 
 CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address) {
@@ -255,7 +281,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
 std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
   if (!inDeviceArenas(address)) return std::nullopt;
   std::lock_guard lock(mutex);
-  return devices[(address - deviceArenaBase) / deviceArenaBytes].find(address);
+  return const_cast<Memory*>(this)->arenaOf(address).find(address);
 }
 
 std::optional<HostAllocation> Memory::findHost(uint64_t address) const {

@@ -60,6 +60,8 @@ class Memory {
   // Everything the program has made in `context`, of `device`, which is idle. 0: in any context of it, and of its pools.
   CUresult freeAll(Thread& thread, unsigned device, uint64_t context);
   CUresult allocateHost(Thread& thread, uint64_t bytes, unsigned flags, HostKind kind, uint64_t& address);
+  // Memory of the current device that the program accesses at the same address (ManagedMemory).
+  CUresult allocateManaged(Thread& thread, uint64_t bytes, uint64_t& address);
   CUresult freeHost(Thread& thread, uint64_t address);
 
   // The program's own memory (registered-memory.cc). If its pages can be adopted, the GPU accesses it at its own address.
@@ -81,8 +83,10 @@ class Memory {
   uint64_t freeBytes(unsigned device) const;
 
  private:
-  // Takes `bytes` of the device's arena, which grows if it must.
-  CUresult place(Thread& thread, unsigned device, uint64_t bytes, uint64_t owner, uint64_t& address);
+  // The part of a device's arena that an address is in.
+  Arena& arenaOf(uint64_t address);
+  // Takes `bytes` of one of the device's arenas, which grows if it must.
+  CUresult place(Thread& thread, unsigned device, Arena& arena, uint64_t bytes, uint64_t owner, uint64_t& address);
   CUresult postAllocation(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
   CUresult postFree(Thread& thread, unsigned device, uint64_t address);
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
@@ -91,17 +95,18 @@ class Memory {
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
   CUresult release(Thread& thread, uint64_t firstPage);
   CUresult endRegistration(Thread& thread, uint64_t address);
-  CUresult grow(Thread& thread, unsigned device, uint64_t bytes);
+  CUresult grow(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
   // Asks the worker for `bytes` (whole granules) behind `arena`, by the frame of that kind of lease.
   template <typename Params>
   CUresult lease(Thread& thread, unsigned device, Arena& arena, api::Method method, uint64_t bytes);
-  CUresult leaseExactly(Thread& thread, unsigned device, uint64_t bytes);
+  CUresult leaseExactly(Thread& thread, unsigned device, Arena& arena, uint64_t bytes);
   CUresult growHost(Thread& thread, uint64_t bytes);
 
+  void trim(Thread& thread, unsigned device, Arena& arena, uint64_t keepBytes);
   static uint64_t keptFor(const Arena& arena);
 
   mutable std::mutex mutex;
-  std::vector<Arena> devices;
+  std::vector<Arena> devices, managedParts;  // by device
   Arena host;
   IdleMemory idleMemory;
   StreamPools pools;

@@ -150,6 +150,9 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   auto results = reply.init<api::Cuda::ModuleVariableResults>();
   results.setAddress(address);
   results.setBytes(bytes);
+  unsigned managed = 0;
+  on.driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+  results.setManaged(managed != 0);
   return CUDA_SUCCESS;
 }
 

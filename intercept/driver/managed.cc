@@ -1,0 +1,196 @@
+// Managed memory: allocation, advice, prefetching, attachment (session/managed/managed-memory.h).
+#include <cstring>
+
+#include "intercept/driver/shared.h"
+#include "intercept/session/managed/touch-faults.h"
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+namespace {
+
+constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+
+CUmemLocation locationOf(CUdevice device) { return device == CU_DEVICE_CPU ? host : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device}; }
+
+bool isHost(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+CUresult checkLocation(Session& session, const CUmemLocation& location) {
+  if (isHost(location)) return CUDA_SUCCESS;
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+  return session.hasDevice(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+// Runs `body` if all of [address, address + bytes) is one managed piece.
+template <typename Body>
+CUresult onManaged(uint64_t address, size_t bytes, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto piece = thread.session.managed.find(address);
+    if (!piece || bytes == 0 || bytes > piece->end() - address) return CUDA_ERROR_INVALID_VALUE;
+    return body(thread);
+  });
+}
+
+CUresult advise(Advice& advice, CUmem_advise what, const CUmemLocation& location) {
+  const bool isSet = what == CU_MEM_ADVISE_SET_ACCESSED_BY;
+  switch (what) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY: advice.isReadMostly = true; return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY: advice.isReadMostly = false; return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: advice.preferred = location; return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: advice.preferred = {}; return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+      if (isHost(location)) return advice.byHost = isSet, CUDA_SUCCESS;
+      advice.devices = isSet ? advice.devices | 1u << location.id : advice.devices & ~(1u << location.id);
+      return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+bool namesLocation(CUmem_advise what) {
+  return what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || what == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+         what == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+CUdevice numberOf(const CUmemLocation& location) {
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return location.id;
+  return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
+}
+
+// What all pieces of a range have in common.
+struct Common {
+  bool isReadMostly = true, isFirst = true, byHost = true;
+  uint32_t devices = ~0u;
+  CUmemLocation preferred{}, prefetched{};
+
+  void add(const Advice& advice) {
+    auto meet = [&](CUmemLocation& all, const CUmemLocation& one) {
+      if (isFirst) all = one;
+      else if (all.type != one.type || all.id != one.id) all = {};
+    };
+    isReadMostly &= advice.isReadMostly;
+    byHost &= advice.byHost;
+    devices &= advice.devices;
+    meet(preferred, advice.preferred);
+    meet(prefetched, advice.prefetched);
+    isFirst = false;
+  }
+
+  CUresult answer(CUmem_range_attribute attribute, void* data, size_t bytes) const {
+    auto put = [&](int value) {
+      if (bytes != sizeof value) return CUDA_ERROR_INVALID_VALUE;
+      std::memcpy(data, &value, sizeof value);
+      return CUDA_SUCCESS;
+    };
+    switch (attribute) {
+      case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return put(isReadMostly);
+      case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: return put(numberOf(preferred));
+      case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put(numberOf(prefetched));
+      case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return put(preferred.type);
+      case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put(preferred.id);
+      case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return put(prefetched.type);
+      case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return put(prefetched.id);
+      case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: return listAccessors(static_cast<int*>(data), bytes);
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+
+  CUresult listAccessors(int* into, size_t bytes) const {
+    if (bytes == 0 || bytes % sizeof(int) != 0) return CUDA_ERROR_INVALID_VALUE;
+    int *next = into, *end = into + bytes / sizeof(int);
+    if (byHost && next != end) *next++ = CU_DEVICE_CPU;
+    for (int device = 0; device < 32 && next != end; ++device)
+      if ((devices >> device & 1) != 0) *next++ = device;
+    std::fill(next, end, CU_DEVICE_INVALID);
+    return CUDA_SUCCESS;
+  }
+};
+
+}  // namespace
+
+namespace vgpu::client {
+
+// On several devices it is pinned memory, which all of them reach (CONCURRENT_MANAGED_ACCESS is 0 then).
+CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto& memory = thread.session.memory;
+    uint64_t made = 0;
+    CUresult result;
+    if (thread.session.devices[thread.device()].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+      result = memory.allocateHost(thread, bytes, flags, HostKind::managed, made);
+    } else {
+      serveTouches();
+      result = memory.allocateManaged(thread, bytes, made);
+    }
+    if (result == CUDA_SUCCESS) *address = made;
+    return result;
+  });
+}
+
+CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, CUdevice device) {
+  return adviseManaged(address, bytes, what, locationOf(device));
+}
+
+CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location) {
+  return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
+    if (namesLocation(what))
+      if (CUresult bad = checkLocation(thread.session, location)) return bad;
+    CUresult result = CUDA_SUCCESS;
+    thread.session.managed.advice.change(address, bytes, [&](Advice& advice) { result = advise(advice, what, location); });
+    return result;
+  });
+}
+
+CUresult prefetchManaged(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
+  return prefetchManaged(address, bytes, locationOf(device), 0, stream);
+}
+
+// To the device at once. To the host with the program's next touch, which brings more than usual: nothing can be ordered in the
+// stream that the program does not wait for anyway.
+CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream) {
+  return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t handle = toWire(stream);
+    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
+    if (CUresult bad = checkLocation(thread.session, location)) return bad;
+    auto& managed = thread.session.managed;
+    managed.advice.change(address, bytes, [&](Advice& advice) { advice.prefetched = location; });
+    if (isHost(location)) managed.expect(address);
+    else managed.giveToDevice(thread);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr address,
+                           size_t bytes) {
+  return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
+    if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    Common common;
+    thread.session.managed.advice.visit(address, bytes, [&](const Advice& advice) { common.add(advice); });
+    for (size_t i = 0; i < count; ++i) {
+      if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (CUresult error = common.answer(attributes[i], data[i], sizes[i])) return error;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+// A hint where host and device may access managed memory at the same time, as they may here.
+CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto piece = thread.session.managed.find(address);
+    auto pinned = thread.session.memory.findHost(address);
+    bool isManaged = piece || (pinned && pinned->kind == HostKind::managed);
+    bool isOne = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    uint64_t begin = piece ? piece->address : isManaged ? pinned->address : 0;
+    if (!isManaged || !isOne || address != begin || (bytes != 0 && piece && bytes > piece->bytes)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t handle = toWire(stream);
+    return thread.resolve(api::Kind::STREAM, true, handle);
+  });
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,37 @@
+// Memory of this process at two places: at a fixed address, where the program may access as much of it as it is allowed to, and
+// at another one, where we always may.
+//
+// Owns both mappings. Any thread; not synchronized. A child of fork() has neither.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace vgpu::client {
+
+enum class HostAccess : uint8_t { none, read, write };
+
+class HostPages {
+ public:
+  // Zeros, which the program may not access. Whole pages. Nothing if something else is at that address, or the system has no
+  // memory.
+  static std::optional<HostPages> at(uint64_t address, uint64_t bytes);
+  HostPages(HostPages&& other) noexcept;
+  HostPages& operator=(HostPages&&) = delete;
+  ~HostPages();
+
+  // From now on, of whole pages among them. False if the system has no memory for another mapping.
+  bool allow(uint64_t address, uint64_t bytes, HostAccess access) const;
+
+  // Where we access what the program sees at `address`.
+  std::byte* ours(uint64_t address) const { return always + (address - first); }
+
+ private:
+  HostPages(uint64_t first, uint64_t bytes, std::byte* always) : first(first), bytes(bytes), always(always) {}
+
+  uint64_t first, bytes;
+  std::byte* always;  // nullptr: moved away
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,58 @@
+// What the program has said about pieces of managed memory: advice, and where it has last prefetched them to. Nothing here changes
+// where bytes are; CUDA lets a program ask what it has said.
+//
+// Any thread; the mutex is a leaf. Stays in the program's process over a suspend.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace vgpu::client {
+
+struct Advice {
+  bool isReadMostly = false;
+  CUmemLocation preferred{}, prefetched{};  // of type CU_MEM_LOCATION_TYPE_INVALID: nowhere
+  uint32_t devices = 0;                     // that access it, a bit each
+  bool byHost = false;                      // so does the host
+};
+
+class ManagedAdvice {
+ public:
+  // Of [address, address + bytes), `change` the advice, piece by piece.
+  template <typename Change>
+  void change(uint64_t address, uint64_t bytes, Change&& change) {
+    std::lock_guard lock(mutex);
+    auto last = cutAt(address + bytes);
+    for (auto piece = cutAt(address); piece != last; ++piece) change(piece->second);
+  }
+  // Calls `visit` with the advice of each piece of [address, address + bytes).
+  template <typename Visit>
+  void visit(uint64_t address, uint64_t bytes, Visit&& visit) {
+    change(address, bytes, [&](Advice& advice) { visit(static_cast<const Advice&>(advice)); });
+  }
+  // Forgets what was said of an allocation.
+  void forget(uint64_t address, uint64_t bytes) {
+    std::lock_guard lock(mutex);
+    auto last = cutAt(address + bytes);
+    pieces.erase(cutAt(address), last);
+    if (!pieces.empty()) pieces[address] = Advice{};
+  }
+
+ private:
+  // From each address up to the next one. Nothing is said before the first.
+  using Pieces = std::map<uint64_t, Advice>;
+  Pieces::iterator cutAt(uint64_t address) {
+    auto next = pieces.lower_bound(address);
+    if (next != pieces.end() && next->first == address) return next;
+    return pieces.emplace_hint(next, address, next == pieces.begin() ? Advice{} : std::prev(next)->second);
+  }
+
+  std::mutex mutex;
+  Pieces pieces;
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,263 @@
+#include "intercept/session/managed/managed-memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "intercept/session/call.h"
+#include "intercept/session/copy/staged-copy.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// What a touch brings at least: moving 64 KiB takes half as long again as moving a page (docs/performance.md).
+constexpr uint64_t allocationBlock = 64 * KiB, pageBytes = 4 * KiB;
+
+// So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time.
+constexpr int polite = 3;
+
+uint64_t pageOf(uint64_t address) { return address / pageBytes * pageBytes; }
+
+ByteSpan common(const ByteSpan& a, const ByteSpan& b) {
+  uint64_t begin = std::max(a.address, b.address), end = std::min(a.end(), b.end());
+  return {begin, end > begin ? end - begin : 0};
+}
+
+// Leaves the errors of posted work to the program's next call.
+CUresult awaitStream(Thread& thread, uint64_t stream) {
+  Call<api::Cuda::StreamSynchronizeParams> frame(thread.of(stream), api::Method::streamSynchronize);
+  frame->setStream(stream);
+  return frame.reach();
+}
+
+// A thread that touches memory may have no context; moving bytes needs one, of that device.
+class InContext {
+ public:
+  InContext(Thread& thread, unsigned device)
+      : thread(thread), before(std::exchange(thread.contextStack, {thread.session.primaryContext(device)})) {}
+  ~InContext() { thread.contextStack.swap(before); }
+
+ private:
+  Thread& thread;
+  std::vector<uint64_t> before;
+};
+
+}  // namespace
+
+thread_local constinit bool ManagedMemory::isInStream = false;
+
+ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
+  auto next = ranges.upper_bound(address);
+  if (next == ranges.begin()) return ranges.end();
+  auto found = std::prev(next);
+  return address < found->second.place.end() ? found : ranges.end();
+}
+
+void ManagedMemory::insert(ManagedRange range) {
+  ByteSpan place = range.place;
+  ranges.emplace(place.address, std::move(range));
+  // Release: a handler that finds an address within finds the handler's own installation done.
+  if (place.address < lowest.load(std::memory_order_relaxed)) lowest.store(place.address, std::memory_order_release);
+  if (place.end() > highest.load(std::memory_order_relaxed)) highest.store(place.end(), std::memory_order_release);
+}
+
+// What the memory was used for before is not for the program to see.
+CUresult ManagedMemory::fillWithZeros(Thread& thread, unsigned device, ByteSpan span) {
+  const uint64_t stream = streamOf(thread, device);
+  {
+    Call<api::Cuda::FillParams> frame(thread.of(stream), api::Method::fill);
+    frame->setDestination(span.address);
+    frame->setElementBytes(4);
+    frame->setWidth(span.bytes / 4);
+    frame->setHeight(1);
+    frame.setStream(stream);
+    if (CUresult error = frame.post()) return error;
+  }
+  return awaitStream(thread, stream);
+}
+
+CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  if (CUresult error = fillWithZeros(thread, device, {address, bytes})) return error;
+  auto pages = HostPages::at(address, bytes);
+  if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
+  ManagedRange range(std::move(*pages), {address, bytes}, device, 0, allocationBlock);
+  range.shared = {range.place};
+  range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
+  insert(std::move(range));
+  return CUDA_SUCCESS;
+}
+
+// Several variables may share a page: it is in the range of the first.
+CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t module, uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  giveAll(thread);
+  const ByteSpan variable{address, bytes};
+  const uint64_t end = roundUp(variable.end(), pageBytes);
+  for (uint64_t at = pageOf(address); at < end;) {
+    auto found = rangeOf(at);
+    if (found == ranges.end()) {
+      auto next = ranges.upper_bound(at);
+      uint64_t until = next == ranges.end() ? end : std::min(end, next->first);
+      auto pages = HostPages::at(at, until - at);
+      if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
+      insert(ManagedRange(std::move(*pages), {at, until - at}, device, module, pageBytes));
+      found = rangeOf(at);
+    }
+    found->second.shared.push_back(common(variable, found->second.place));
+    at = found->second.place.end();
+  }
+  return CUDA_SUCCESS;
+}
+
+void ManagedMemory::remove(uint64_t address) {
+  std::lock_guard lock(mutex);
+  auto found = ranges.find(address);
+  if (found == ranges.end()) return;
+  advice.forget(address, found->second.place.bytes);
+  ranges.erase(found);
+}
+
+void ManagedMemory::expect(uint64_t address) {
+  std::lock_guard lock(mutex);
+  if (auto found = rangeOf(address); found != ranges.end()) found->second.expect(address);
+}
+
+void ManagedMemory::removeModule(uint64_t module) {
+  std::lock_guard lock(mutex);
+  std::erase_if(ranges, [&](auto& range) { return range.second.owner == module; });
+}
+
+std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
+  if (!mayHold(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  auto found = const_cast<ManagedMemory*>(this)->rangeOf(address);
+  if (found == ranges.end()) return std::nullopt;
+  for (auto& shared : found->second.shared)
+    if (address >= shared.address && address < shared.end()) return shared;
+  return std::nullopt;
+}
+
+bool ManagedMemory::isIdle(Thread& thread) const {
+  Session& session = thread.session;
+  for (unsigned device = 0; device < session.devices.size(); ++device)
+    if (!session.progress[device].isIdle() && session.fault(device) == CUDA_SUCCESS) return false;
+  return true;
+}
+
+// The result is for the program's next call, which meets it too.
+void ManagedMemory::awaitWork(Thread& thread) const {
+  for (unsigned device = 0; device < thread.session.devices.size(); ++device) awaitDevice(thread, device);
+}
+
+// From here until `mutex` is released no thread gives a device work that may use managed memory: who has not seen `touched` has
+// left the gate, its frame published.
+void ManagedMemory::exclude(Thread& thread) {
+  touched.store(true, std::memory_order_relaxed);
+  thread.session.gate.awaitOthers(thread.mark);
+}
+
+uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
+  uint64_t& stream = streams[device];
+  if (stream != 0 && thread.session.handles.isLive(api::Kind::STREAM, stream)) return stream;
+  stream = thread.session.handles.create(api::Kind::STREAM, device);
+  Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);
+  frame->setPhStream(stream);
+  frame->setFlags(CU_STREAM_NON_BLOCKING);
+  frame.post();
+  return stream;
+}
+
+// Between the device and the pages, and waits for it.
+CUresult ManagedMemory::moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice) {
+  InContext onDevice(thread, range.device);
+  const uint64_t stream = streamOf(thread, range.device);
+  for (auto& shared : range.shared) {
+    ByteSpan part = common(shared, span);
+    if (part.bytes == 0) continue;
+    auto device = CopyEnd::memory(part.address), host = CopyEnd::memory(toWire(range.pages.ours(part.address)));
+    const BoxSize size{part.bytes, 1, 1};
+    CUresult error = toDevice ? copyFromPageable(thread, device, host, size, 1, stream)
+                              : copyToPageable(thread, host, device, size, 1, stream);
+    if (error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+// An error is that of a context that has ended, or of a lost session: the next call returns it, and what the program sees does
+// not matter any more.
+CUresult ManagedMemory::giveAll(Thread& thread) {
+  CUresult result = CUDA_SUCCESS;
+  for (auto& [address, range] : ranges) {
+    std::vector<ByteSpan> written;
+    bool any = false;
+    range.forAccessible([&](const ManagedRange::Run& run) {
+      any = true;
+      if (run.access == HostAccess::write) written.push_back(range.spanOf(run));
+    });
+    if (!any) continue;
+    range.zeroUntil.reset();
+    range.allowAll(HostAccess::none);
+    for (auto& span : written)
+      if (CUresult error = moveRun(thread, range, span, true)) result = error;
+    if (written.empty()) continue;
+    if (CUresult error = awaitStream(thread, streams[range.device])) result = error;
+  }
+  return result;
+}
+
+void ManagedMemory::giveToDevice(Session& session) { giveToDevice(Thread::current(session)); }
+
+void ManagedMemory::giveToDevice(Thread& thread) {
+  UsesManaged ownFrames(thread, false);  // the caller's does
+  std::lock_guard lock(mutex);
+  if (!touched.load(std::memory_order_relaxed)) return;  // another thread was first
+  giveAll(thread);
+  touched.store(false, std::memory_order_relaxed);
+}
+
+// No work is outstanding that may use the range, and none comes.
+void ManagedMemory::bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access) {
+  auto& progress = thread.session.progress[range.device];
+  const bool isIdle = progress.isIdle();
+  const auto run = range.touched(address);
+  bool isZero = range.zeroUntil && *range.zeroUntil == progress.lastWork.load(std::memory_order_relaxed);
+  if (run.access == HostAccess::none && !isZero) {
+    range.zeroUntil.reset();
+    moveRun(thread, range, range.spanOf(run), false);
+    if (isIdle) raise(progress.knownDone, progress.lastWork.load(std::memory_order_relaxed));  // which only we have raised
+  }
+  if (range.allow(run, access)) return;
+  // Too many mappings: all pages go back, which makes one of them.
+  giveAll(thread);
+  KJ_REQUIRE(range.allow(run, access), "the system refuses access to managed memory; vm.max_map_count may be too low");
+}
+
+bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
+  const HostAccess wanted = writes ? HostAccess::write : HostAccess::read;
+  Gate::Outside meanwhile(thread.session.gate, thread.mark);
+  UsesManaged ownFrames(thread, false);
+  for (int waits = 0;; ++waits) {
+    {
+      std::lock_guard lock(mutex);
+      auto found = rangeOf(address);
+      if (found == ranges.end()) return false;
+      if (found->second.accessAt(address) >= wanted) return true;
+      exclude(thread);
+      if (waits == polite) awaitWork(thread);
+      if (isInStream || waits == polite || isIdle(thread)) {
+        bring(thread, found->second, address, wanted);
+        return true;
+      }
+    }
+    awaitWork(thread);
+  }
+}
+
+void ManagedMemory::touchAll(Thread& thread, uint64_t address, uint64_t bytes, bool writes) {
+  for (uint64_t at = address; at < address + bytes; at = pageOf(at) + pageBytes)
+    if (mayHold(at) && !touch(thread, at, writes)) return;
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,110 @@
+// Managed memory: the program and the device access it at one address, each its own copy, and never both at a time.
+//
+// Before work that may access any memory is given to a device, the program loses its pages, and what it may have written is sent.
+// When the program touches a page that it does not have, its thread waits for all outstanding work, which may use the page, and
+// gets the device's bytes. So what either side writes, the other one sees as CUDA orders their work, atomics of the whole system
+// too; and only launches after a touch pay for it (docs/managed-memory.md).
+//
+// Any thread. `mutex` is held while bytes are moved, in calls of our own: it comes before every other lock of the session. Who
+// holds it while work is given to a device has seen `touched`; between that work and a touch is a Dekker pair: a call stores that
+// it is inside the gate, then loads `touched`; a touch stores `touched`, then loads who is inside, and waits until they are not.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "cuda-methods.h"
+#include "intercept/session/managed/managed-advice.h"
+#include "intercept/session/managed/managed-range.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::client {
+
+class Session;
+class Thread;
+
+class ManagedMemory {
+ public:
+  // [address, address + bytes), whole pages of device memory, is accessed by the program too, and zero. CUDA's answer;
+  // CUDA_ERROR_OUT_OF_MEMORY if the program cannot have it there.
+  CUresult add(Thread& thread, unsigned device, uint64_t address, uint64_t bytes);
+  // So is a variable of a module.
+  CUresult addVariable(Thread& thread, unsigned device, uint64_t module, uint64_t address, uint64_t bytes);
+  // Before the device's memory ends.
+  void remove(uint64_t address);
+  void removeModule(uint64_t module);
+
+  // Whether the program may have pages now.
+  bool isTouched() const { return touched.load(std::memory_order_relaxed); }
+  // Whether a frame's work may use any memory: nobody but the GPU knows which.
+  static constexpr bool mayBeUsedBy(api::Method method) {
+    return method == api::Method::launchKernel || method == api::Method::graphLaunch || method == api::Method::libraryPost ||
+           method == api::Method::libraryCall;
+  }
+  // The device gets all that the program has. Outside the gate.
+  void giveToDevice(Thread& thread);
+  void giveToDevice(Session& session);  // for the calling thread
+
+  // The next touch of `address` brings as much as it can.
+  void expect(uint64_t address);
+
+  // The program may read, or write, the bytes at `address` when this returns. False if it is none of ours. Any state of the
+  // calling thread, except between a frame's reservation and its publication.
+  bool touch(Thread& thread, uint64_t address, bool writes);
+  // The same of all bytes, one block after the other: for a system call, which the kernel does not wait in.
+  void touchAll(Thread& thread, uint64_t address, uint64_t bytes, bool writes);
+  // Whether a copy or fill in `stream` that begins at one of these addresses uses managed memory. Our own copies do not: they are
+  // how it is brought up to date.
+  bool isUsedIn(uint64_t stream, uint64_t one, uint64_t other = 0) const {
+    bool isOurs = stream != 0 && std::ranges::find(streams, stream) != streams.end();
+    return (mayHold(one) || mayHold(other)) && !isOurs;
+  }
+  bool exists() const { return highest.load(std::memory_order_relaxed) != 0; }
+  // Whether an address may be in managed memory: without a lock, for a signal handler.
+  bool mayHold(uint64_t address) const {
+    return address >= lowest.load(std::memory_order_acquire) && address < highest.load(std::memory_order_acquire);
+  }
+  // The managed piece that holds `address`.
+  std::optional<ByteSpan> find(uint64_t address) const;
+
+  ManagedAdvice advice;
+
+  // Runs a host function that a stream is waiting for. What it touches waits for no work, of which some waits for it; what it
+  // writes is on the device before the stream goes on.
+  template <typename Function>
+  void runInStream(Session& session, Function&& function) {
+    isInStream = true;
+    function();
+    if (isTouched()) giveToDevice(session);
+  }
+
+ private:
+  using Ranges = std::map<uint64_t, ManagedRange>;  // by address
+
+  Ranges::iterator rangeOf(uint64_t address);
+  void insert(ManagedRange range);
+  void exclude(Thread& thread);
+  bool isIdle(Thread& thread) const;
+  void awaitWork(Thread& thread) const;
+  CUresult fillWithZeros(Thread& thread, unsigned device, ByteSpan span);
+  CUresult moveRun(Thread& thread, const ManagedRange& range, ByteSpan span, bool toDevice);
+  CUresult giveAll(Thread& thread);
+  void bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access);
+  uint64_t streamOf(Thread& thread, unsigned device);
+
+  static thread_local constinit bool isInStream;
+
+  mutable std::mutex mutex;
+  Ranges ranges;
+  std::atomic<bool> touched{false};
+  std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
+  std::array<uint64_t, maxDevices> streams{};  // of our own, by device: bytes must not wait behind streams that wait for the program
+};
+
+}  // namespace vgpu::client

@@ -1,0 +1,23 @@
+// Touches of managed memory that the program may not access: a fault (SIGSEGV), whose handler, on the thread that touches, lets
+// ManagedMemory bring the bytes; the thread then goes on. Any other fault is the program's, as if we had no handler.
+//
+// Any thread. The state is the process's, as signal actions are.
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+
+namespace vgpu::client {
+
+// Installs the handler, once. Before any managed memory is given to the program.
+void serveTouches();
+
+// sigaction(2), after serveTouches() has been called or before: for SIGSEGV the program's action is what we pass its faults to.
+int setAction(int number, const struct sigaction* action, struct sigaction* before);
+
+// Makes [address, address + bytes) accessible, as far as it is managed memory. True if some of it is. For a system call, in which
+// the kernel's access of a page that the program may not access is an error and no fault.
+bool bringForSystem(const void* memory, uint64_t bytes, bool writes);
+
+}  // namespace vgpu::client

@@ -1,0 +1,269 @@
+// Managed memory in the ways that programs use it: host and kernels write parts of one page in turn, copies and fills have it at
+// their ends, host functions and system calls write it, threads use pieces of it beside each other, and a kernel's parameters lie
+// in it. What has not been written is zero.
+#include <csignal>
+#include <csetjmp>
+#include <cstring>
+#include <thread>
+
+#include "program.h"
+
+__global__ void addToEven(int* data, int count, int value) {
+  const int i = 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) data[i] += value;
+}
+
+__global__ void sum(const int* data, int count, long long* out) {
+  long long total = 0;
+  for (int i = 0; i < count; ++i) total += data[i];
+  *out = total;
+}
+
+struct Request {
+  int* data;
+  int count, value;
+};
+__global__ void serve(Request request) {
+  for (int i = 0; i < request.count; ++i) request.data[i] = request.value + i;
+}
+
+namespace {
+
+template <typename T>
+T* managed(size_t count) {
+  T* data = nullptr;
+  CHECK(cudaMallocManaged(&data, count * sizeof(T)));
+  return data;
+}
+
+void synchronize() { CHECK(cudaDeviceSynchronize()); }
+
+// Host and device write every other word of the same pages; the host between two waits, so none of its writes may be lost.
+bool sharesPages() {
+  constexpr int count = 300 * 1000;
+  int* data = managed<int>(count);
+  bool ok = EXPECT(data[0] == 0) & EXPECT(data[count - 1] == 0);
+  for (int i = 0; i < count; ++i) data[i] = i;
+  for (int round = 1; round <= 3; ++round) {
+    addToEven<<<blocksFor(count / 2, 256), 256>>>(data, count, 10);
+    synchronize();
+    for (int i = 1; i < count; i += 2) ++data[i];
+    if (round == 2) pausePoint();  // host and device both have the newest bytes of something
+  }
+  addToEven<<<blocksFor(count / 2, 256), 256>>>(data, count, 10);
+  synchronize();
+  for (int i = 0; i < count; ++i)
+    if (data[i] != i + (i % 2 == 0 ? 40 : 3)) {
+      std::fprintf(stderr, "data[%d] is %d\n", i, data[i]);
+      ok = false;
+      break;
+    }
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+bool isZeroWhereNobodyWrote() {
+  constexpr int count = 100 * 1000;
+  int* before = managed<int>(count);
+  std::memset(before, 1, count * sizeof(int));
+  addToEven<<<1, 32>>>(before, count, 1);
+  synchronize();
+  CHECK(cudaFree(before));
+  int* data = managed<int>(count);  // where that was, perhaps
+  addToEven<<<1, 32>>>(data, 64, 1);
+  synchronize();
+  bool ok = EXPECT(data[0] == 1) & EXPECT(data[1] == 0) & EXPECT(data[count - 1] == 0);
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+bool isCopiedAndFilled() {
+  constexpr int count = 5000;
+  int* data = managed<int>(count);
+  for (int i = 0; i < count; ++i) data[i] = 7;
+  std::vector<int> part(count / 2, 3), got(count);
+  CHECK(cudaMemcpy(data, part.data(), part.size() * sizeof(int), cudaMemcpyDefault));  // the other half is the host's
+  CHECK(cudaMemset(data + count - 10, 0, 10 * sizeof(int)));
+  CHECK(cudaMemcpy(got.data(), data, count * sizeof(int), cudaMemcpyDefault));
+  bool ok = EXPECT(got[0] == 3) & EXPECT(got[count / 2] == 7) & EXPECT(got[count - 1] == 0);
+  ok &= EXPECT(data[count / 2 - 1] == 3) & EXPECT(data[count / 2] == 7) & EXPECT(data[count - 1] == 0);
+  data[5] = 8;
+  DeviceArray<int> device(static_cast<size_t>(count));
+  CHECK(cudaMemcpy(device, data, count * sizeof(int), cudaMemcpyDeviceToDevice));
+  return ok & EXPECT(device.download()[5] == 8);
+}
+
+struct Written {
+  int* data;
+  int count;
+};
+
+// The kernel behind the function has been launched before it runs.
+bool isWrittenByHostFunctions() {
+  Written written{managed<int>(1000), 1000};
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  long long* total = managed<long long>(1);
+  serve<<<1, 1, 0, stream>>>({written.data, written.count, 100});
+  auto function = [](void* argument) {
+    auto& written = *static_cast<Written*>(argument);
+    for (int i = 0; i < written.count; ++i) written.data[i] -= 100;
+  };
+  CHECK(cudaLaunchHostFunc(stream, function, &written));
+  sum<<<1, 1, 0, stream>>>(written.data, written.count, total);
+  CHECK(cudaStreamSynchronize(stream));
+  bool ok = EXPECT(*total == 999 * 1000 / 2);
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
+// A thread's pages go to the device with every launch of another thread.
+bool isUsedBesideLaunches() {
+  constexpr int count = 50 * 1000;
+  int *mine = managed<int>(count), *theirs = managed<int>(count);
+  std::atomic<bool> ends{false};
+  std::thread launches([&] {
+    while (!ends) {
+      addToEven<<<1, 256>>>(theirs, 512, 1);
+      CHECK(cudaStreamSynchronize(nullptr));
+    }
+  });
+  for (int round = 0; round < 20; ++round)
+    for (int i = 0; i < count; ++i) mine[i] += i;
+  ends = true;
+  launches.join();
+  bool ok = EXPECT(theirs[0] == theirs[510]) & EXPECT(theirs[1] == 0);
+  for (int i = 0; i < count && ok; ++i) ok &= EXPECT(mine[i] == 20 * i);
+  return ok;
+}
+
+// Two threads, host and kernels, in one page at the same time: each its own words.
+bool isSharedAtTheSameTime() {
+  constexpr int count = 512, rounds = 300;
+  int* data = managed<int>(count);
+  std::thread launches([&] {
+    for (int round = 0; round < rounds; ++round) addToEven<<<1, 256>>>(data, count, 1);
+    CHECK(cudaStreamSynchronize(nullptr));
+  });
+  for (int round = 0; round < rounds; ++round)
+    for (int i = 1; i < count; i += 2) ++*const_cast<volatile int*>(data + i);
+  launches.join();
+  bool ok = true;
+  for (int i = 0; i < count && ok; ++i) ok &= EXPECT(data[i] == rounds);
+  return ok;
+}
+
+bool isReadAndWrittenByTheSystem() {
+  constexpr size_t bytes = 40 * 1000;
+  char *in = managed<char>(bytes), *out = managed<char>(bytes);
+  for (size_t i = 0; i < bytes; ++i) in[i] = static_cast<char>(i % 100);
+  addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);  // the pages are the device's now
+  synchronize();
+  int ends[2];
+  bool ok = EXPECT(pipe(ends) == 0) & EXPECT(write(ends[1], in, bytes) == static_cast<ssize_t>(bytes)) &
+            EXPECT(read(ends[0], out, bytes) == static_cast<ssize_t>(bytes)) & EXPECT(std::memcmp(in, out, bytes) == 0);
+  std::FILE* file = std::tmpfile();
+  addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 0);
+  synchronize();
+  ok &= EXPECT(std::fwrite(out, 1, bytes, file) == bytes);
+  std::rewind(file);
+  addToEven<<<1, 1>>>(reinterpret_cast<int*>(out), 2, 1);
+  synchronize();
+  ok &= EXPECT(std::fread(out, 1, bytes, file) == bytes) & EXPECT(std::memcmp(in, out, bytes) == 0);
+  std::fclose(file);
+  return ok;
+}
+
+bool holdsParameters() {
+  auto* request = managed<Request>(1);
+  int* data = managed<int>(100);
+  *request = {data, 100, 5};
+  void* parameters[] = {request};
+  for (int round = 0; round < 2; ++round)  // the second time the device has the pages
+    CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(serve), 1, 1, parameters, 0, nullptr));
+  synchronize();
+  return EXPECT(data[99] == 104);
+}
+
+bool isDescribed() {
+  int* data = managed<int>(10);
+  cudaPointerAttributes attributes{};
+  CHECK(cudaPointerGetAttributes(&attributes, data + 3));
+  bool ok = EXPECT(attributes.type == cudaMemoryTypeManaged) & EXPECT(attributes.hostPointer == data + 3) &
+            EXPECT(attributes.devicePointer == data + 3);
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+bool keepsAdvice() {
+  constexpr size_t bytes = 1 << 20, half = bytes / 2;
+  char* data = managed<char>(bytes);
+  const cudaMemLocation host{cudaMemLocationTypeHost, 0}, device{cudaMemLocationTypeDevice, 0};
+  int value = 0, accessors[3] = {};
+  auto ask = [&](cudaMemRangeAttribute attribute, size_t of) {
+    CHECK(cudaMemRangeGetAttribute(&value, sizeof value, attribute, data, of));
+    return value;
+  };
+  bool ok = EXPECT(ask(cudaMemRangeAttributeReadMostly, bytes) == 0) &
+            EXPECT(ask(cudaMemRangeAttributePreferredLocation, bytes) == cudaInvalidDeviceId);
+  CHECK(cudaMemAdvise(data, half, cudaMemAdviseSetReadMostly, device));
+  CHECK(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, host));
+  CHECK(cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, device));
+  ok &= EXPECT(ask(cudaMemRangeAttributeReadMostly, half) == 1) & EXPECT(ask(cudaMemRangeAttributeReadMostly, bytes) == 0) &
+        EXPECT(ask(cudaMemRangeAttributePreferredLocation, bytes) == cudaCpuDeviceId);
+  CHECK(cudaMemRangeGetAttribute(accessors, sizeof accessors, cudaMemRangeAttributeAccessedBy, data, bytes));
+  ok &= EXPECT(accessors[0] == 0) & EXPECT(accessors[1] == cudaInvalidDeviceId);
+  std::memset(data, 5, bytes);
+  CHECK(cudaMemPrefetchAsync(data, bytes, device, 0, nullptr));
+  ok &= EXPECT(ask(cudaMemRangeAttributeLastPrefetchLocation, bytes) == 0);
+  CHECK(cudaMemPrefetchAsync(data, bytes, host, 0, nullptr));
+  synchronize();
+  ok &= EXPECT(data[0] == 5) & EXPECT(data[bytes - 1] == 5) &
+        EXPECT(ask(cudaMemRangeAttributeLastPrefetchLocation, bytes) == cudaCpuDeviceId);
+  int local = 0;
+  ok &= EXPECT(cudaMemAdvise(&local, 4, cudaMemAdviseSetReadMostly, device) == cudaErrorInvalidValue) &
+        EXPECT(cudaMemPrefetchAsync(data, bytes + 1, device, 0, nullptr) == cudaErrorInvalidValue) &
+        EXPECT(cudaMemPrefetchAsync(data, bytes, {cudaMemLocationTypeDevice, 99}, 0, nullptr) == cudaErrorInvalidDevice);
+  cudaGetLastError();
+  CHECK(cudaFree(data));
+  return ok;
+}
+
+sigjmp_buf afterFault;
+
+// A fault of the program's own goes to its own handler.
+bool leavesOtherFaultsAlone() {
+  struct sigaction action {}, before {};
+  action.sa_handler = [](int) { siglongjmp(afterFault, 1); };
+  sigaction(SIGSEGV, &action, &before);
+  bool caught = sigsetjmp(afterFault, 1) != 0;
+  int* volatile nowhere = nullptr;
+  if (!caught) *nowhere = 1;
+  int* data = managed<int>(10);
+  data[0] = 1;  // managed memory is served all the same
+  addToEven<<<1, 1>>>(data, 10, 1);
+  synchronize();
+  bool ok = EXPECT(caught) & EXPECT(data[0] == 2);
+  sigaction(SIGSEGV, &before, nullptr);
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  int concurrent = 0;
+  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+  if (concurrent == 0) return notHere;
+  bool ok = sharesPages();
+  ok &= isZeroWhereNobodyWrote();
+  ok &= isCopiedAndFilled();
+  ok &= isWrittenByHostFunctions();
+  ok &= isUsedBesideLaunches();
+  ok &= isSharedAtTheSameTime();
+  ok &= isReadAndWrittenByTheSystem();
+  ok &= holdsParameters();
+  ok &= isDescribed();
+  ok &= keepsAdvice();
+  ok &= leavesOtherFaultsAlone();
+  return verdict("managed-memory", ok);
+}
