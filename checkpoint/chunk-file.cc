@@ -71,8 +71,7 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs) {
   return ChunkPlan(std::move(sizes));
 }
 
-void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, Transfers* transfers,
-                 const std::function<OnItsWay(const Piece&, std::byte*)>& fill) {
+void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
   WorkQueue<Slot*> unused, filled;
   ThreadGroup threads([&] {
     unused.stop();
@@ -82,20 +81,23 @@ void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, Transfers* 
   size_t chunk = sink.reserve(plan.count());
   auto write = [&](unsigned writer) {
     while (auto slot = filled.pop()) {
-      sink.add(writer, (*slot)->chunk, bytesOf(**slot));
+      sink.add(writer, (*slot)->chunk, bytesOf(**slot), (*slot)->isDigested);
       unused.push(*slot);
     }
   };
   auto copy = [&] {
-    InFlight inFlight(transfers, [&](Slot* slot) { filled.push(slot); });
-    while (auto piece = plan.next()) {
+    InFlight inFlight(source.transfers, [&](Slot* slot) { filled.push(slot); });
+    for (; auto piece = plan.next(); ++chunk) {
+      auto digest = source.digest ? source.digest(*piece) : std::nullopt;
+      if (digest && sink.has(chunk, *digest, piece->bytes)) continue;
       auto slot = unused.tryPop();
       while (!slot && inFlight.awaitOldest()) slot = unused.tryPop();
       if (!slot) slot = unused.pop();
       if (!slot) return;  // another thread has failed
-      (*slot)->chunk = chunk++;
+      (*slot)->chunk = chunk;
       (*slot)->bytes = piece->bytes;
-      inFlight.add(*slot, fill(*piece, (*slot)->memory));
+      (*slot)->isDigested = digest.has_value();
+      inFlight.add(*slot, source.fill(*piece, (*slot)->memory));
     }
     while (inFlight.awaitOldest()) continue;
     filled.close();

@@ -49,10 +49,16 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs);
 // The device of whose copies the last ones are a piece's; nothing if its bytes are where they should be.
 using OnItsWay = std::optional<unsigned>;
 
-// Adds every piece of `plan` to `sink`. `fill` is called in order on the calling thread. `transfers`: for copies on their way; nullptr
-// if there never are any.
-void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, Transfers* transfers,
-                 const std::function<OnItsWay(const Piece&, std::byte* out)>& fill);
+// Where the pieces of a plan come from. Called in order, on the calling thread.
+struct ChunkSource {
+  std::function<OnItsWay(const Piece&, std::byte* out)> fill;
+  // The digest of a piece, if it is known before its bytes are; those that the sink has already are not filled.
+  std::function<std::optional<Digest>(const Piece&)> digest = nullptr;
+  Transfers* transfers = nullptr;  // for copies on their way, if there are any
+};
+
+// Adds every piece of `plan` to `sink`.
+void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source);
 // Waits until the disk has all that was written.
 void finishChunks(ChunkSink& sink);
 

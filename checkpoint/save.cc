@@ -65,13 +65,14 @@ void saveBlobs(const stub::SessionState& on, StagingRing& ring, ChunkSink& sink,
                const Progress& progress) {
   auto plan = planOf(blobs);
   Phase phase(progress, "images", plan.bytes());
-  writeChunks(ring, sink, plan, nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
+  auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
     uint64_t blob = blobs[piece.item].blob;
     auto bytes = on.of(handleDevice(blob)).blobs.find(blob)->bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
     return std::nullopt;
-  });
+  };
+  writeChunks(ring, sink, plan, {fill});
 }
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,

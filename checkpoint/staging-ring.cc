@@ -14,6 +14,7 @@ namespace vgpu::checkpoint {
 
 namespace {
 
+constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 // A thread works on one while its next ones arrive; the GPU is never without one to copy.
 constexpr size_t slotsOfThread = 4, slotsOfGpu = 8;
 
@@ -28,13 +29,18 @@ StagingRing::StagingRing(const stub::Driver* driver, unsigned threads)
   memory = static_cast<std::byte*>(mapped);
   madvise(memory, bytes, MADV_HUGEPAGE);
   // Without pinning, the driver copies once more: slower, not wrong.
-  pinned = driver != nullptr && driver->cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+  pinned = driver != nullptr && driver->cuMemHostRegister_v2(memory, bytes, forAllGpus) == CUDA_SUCCESS;
   for (size_t at = 0; at < bytes; at += snapshot::chunkBytes) slots.push_back({.number = slots.size(), .memory = memory + at});
 }
 
 StagingRing::~StagingRing() {
   if (pinned) driver->cuMemHostUnregister(memory);
   munmap(memory, bytes);
+}
+
+CUdeviceptr StagingRing::onGpu() const {
+  CUdeviceptr address = 0;
+  return pinned && driver->cuMemHostGetDevicePointer_v2(&address, memory, 0) == CUDA_SUCCESS ? address : 0;
 }
 
 }  // namespace vgpu::checkpoint

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "stub/driver/driver.h"
@@ -17,6 +18,7 @@ struct Slot {
   // What is in it, for the next who gets it.
   size_t chunk = 0;
   size_t bytes = 0;
+  bool isDigested = false;
 };
 
 class StagingRing {
@@ -29,6 +31,9 @@ class StagingRing {
   StagingRing& operator=(const StagingRing&) = delete;
 
   std::vector<Slot>& all() { return slots; }
+  // All of it, for something else while no slot is in use; and where a GPU has it, 0 if it has not. In a device's context.
+  std::span<std::byte> whole() const { return {memory, bytes}; }
+  CUdeviceptr onGpu() const;
 
  private:
   const stub::Driver* driver;

@@ -1,5 +1,7 @@
 #include "checkpoint/state.h"
 
+#include "checkpoint/memory-digests.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +34,11 @@ std::vector<Item> itemsOf(const StateTables& state) {
       if (kind.bytes(row) > 0) items.push_back({&kind, &row});
   });
   return items;
+}
+
+std::optional<MemoryDigests::Place> placeOf(const Item& item) {
+  if (item.kind->address == nullptr) return std::nullopt;
+  return MemoryDigests::Place{item.kind->device(*item.row), item.kind->address(*item.row)};
 }
 
 // Once a piece's copies have begun.
@@ -84,13 +91,22 @@ ChunkPlan planOf(const StateTables& state) {
 
 void saveBytes(stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
+  MemoryDigests digests(on, ring, sink.digester);
+  for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
+  digests.finish();
   Transfers transfers(on, ring.all().size());
-  writeChunks(ring, sink, planOf(state), &transfers, [&](const Piece& piece, std::byte* out) {
-    auto& item = items[piece.item];
-    item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
-    moved(piece.bytes);
-    return deviceOf(on, item);
-  });
+  ChunkSource source{.fill = [&](const Piece& piece, std::byte* out) {
+                       auto& item = items[piece.item];
+                       item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
+                       return deviceOf(on, item);
+                     },
+                     .digest =
+                         [&](const Piece& piece) {
+                           moved(piece.bytes);
+                           return digests.of(piece);
+                         },
+                     .transfers = &transfers};
+  writeChunks(ring, sink, planOf(state), source);
 }
 
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved) {

@@ -10,6 +10,7 @@ Gpu::Gpu(const Driver& driver, unsigned device)
       context(driver, device),
       leases(driver, device),
       progress(driver, handles),
+      digests(driver),
       folded(driver, context.get()) {}
 
 CUresult Gpu::query() {

@@ -16,6 +16,7 @@
 #include "stub/gpu/folded-graphs.h"
 #include "stub/gpu/handle-map.h"
 #include "stub/gpu/primary-context.h"
+#include "stub/gpu/tile-digests.h"
 #include "vgpu/wire/launch-counters.h"
 
 namespace vgpu::stub {
@@ -35,6 +36,7 @@ class Gpu {
   DeviceLeases leases;
   DeviceProgress progress;
   Continuations later;
+  TileDigests digests;
   FoldedGraphs folded;
 
   // The position in its ring before which all frames have been executed, which means issued to the GPU. Another GPU's thread that

@@ -36,10 +36,11 @@ struct Written {
 
 Written write(StagingRing& ring, SnapshotWriter& directory, const std::vector<std::byte>& bytes) {
   ChunkSink sink(directory.openPacks(), DigestKey{});
-  writeChunks(ring, sink, ChunkPlan({bytes.size()}), nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
+  auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     return std::nullopt;
-  });
+  };
+  writeChunks(ring, sink, ChunkPlan({bytes.size()}), {fill});
   finishChunks(sink);
   return {sink.places(), sink.packs()};
 }

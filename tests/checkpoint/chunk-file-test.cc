@@ -45,10 +45,11 @@ struct Written {
 Written write(const std::string& path, const Items& items) {
   SnapshotWriter directory(path);
   ChunkSink sink(directory.openPacks(), key);
-  writeChunks(ring(), sink, planOf(items), nullptr, [&](const Piece& piece, std::byte* out) -> OnItsWay {
+  auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
     return std::nullopt;
-  });
+  };
+  writeChunks(ring(), sink, planOf(items), {fill});
   finishChunks(sink);
   directory.publish("");
   return {sink.places(), sink.packs()};
@@ -152,7 +153,7 @@ TEST_CASE("any byte of a pack that is changed is found, and the chunk named") {
   Written written = write(path, items);
   for (size_t chunk = 0; chunk < 2; ++chunk) {
     std::string pack = packOf(path, written.places[chunk]), good = readFile(pack);
-    for (size_t at = 0; at < written.places[chunk].bytes; at += 7) {
+    for (size_t at = 0; at < written.places[chunk].bytes; at += 61) {
       CAPTURE(at);
       std::string bad = good;
       size_t where = written.places[chunk].offset + at;
@@ -231,7 +232,7 @@ TEST_CASE("a thread that fails ends the others, and its error comes out") {
       KJ_REQUIRE(++filled < 100, "the source gives up");
       return std::nullopt;
     };
-    CHECK_THROWS_WITH_AS(writeChunks(ring(), sink, ChunkPlan(sizes), nullptr, fill), doctest::Contains("gives up"), kj::Exception);
+    CHECK_THROWS_WITH_AS(writeChunks(ring(), sink, ChunkPlan(sizes), {fill}), doctest::Contains("gives up"), kj::Exception);
   }
   Written written = write(scratch.path + "/t", items);
   SavedChunks saved(SnapshotReader(scratch.path + "/t"), written.places, written.packs, key);
@@ -258,7 +259,7 @@ TEST_CASE("where there is room for one thread only, writing chunks is an error a
   {
     RoomForOneThread room;
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
-                   writeChunks(ring(), sink, ChunkPlan({1000}), nullptr, [](auto&, auto*) { return std::nullopt; });
+                   writeChunks(ring(), sink, ChunkPlan({1000}), {[](auto&, auto*) { return std::nullopt; }});
                    finishChunks(sink);
                  }))
       text = exception->getDescription().cStr();

@@ -103,6 +103,10 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     if (worker == nullptr) {
       worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches, libraryFolder);
       attachNewMemory();
+      worker->runQuiesced([](stub::SessionState& on) {
+        for (unsigned device = 0; device < on.deviceCount(); ++device) on.select(device).gpu.digests.load();
+        on.select(0);
+      });
       fresh = record();
     }
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");

@@ -4,7 +4,7 @@
 
 namespace vgpu::snapshot {
 
-ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key) : digester(key) {
+ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key) : digester(key), zeroChunk(digester.ofZeros(chunkBytes)) {
   for (auto& pack : packs) writing.push_back({std::move(pack), Packer(), 0});
 }
 
@@ -15,21 +15,31 @@ size_t ChunkSink::reserve(size_t count) {
   return begin;
 }
 
-size_t ChunkSink::firstLike(const Digest& digest, size_t chunk) {
+bool ChunkSink::isFirst(const Digest& digest, size_t chunk) {
+  list[chunk].digest = digest;
   std::lock_guard lock(mutex);
-  return first.emplace(digest, chunk).first->second;
+  sameAs[chunk] = first.emplace(digest, chunk).first->second;
+  return sameAs[chunk] == chunk;
 }
 
-void ChunkSink::add(unsigned writer, size_t chunk, std::span<const std::byte> bytes) {
+bool ChunkSink::has(size_t chunk, const Digest& digest, size_t bytes) {
+  if (digest == (bytes == chunkBytes ? zeroChunk : digester.ofZeros(bytes))) {
+    list[chunk].digest = digest;
+    return true;
+  }
+  return !isFirst(digest, chunk);
+}
+
+void ChunkSink::add(unsigned writer, size_t chunk, std::span<const std::byte> bytes, bool isDigested) {
   auto& [pack, packer, total] = writing[writer];
   ChunkPlace& place = list[chunk];
-  if (isZero(bytes)) {
-    place.digest = digester.ofZeros(bytes.size());
-    return;
+  if (!isDigested) {
+    if (isZero(bytes)) {
+      place.digest = digester.ofZeros(bytes.size());
+      return;
+    }
+    if (!isFirst(digester(bytes), chunk)) return;
   }
-  place.digest = digester(bytes);
-  sameAs[chunk] = firstLike(place.digest, chunk);
-  if (sameAs[chunk] != chunk) return;
   Packer::Packed packed = packer.pack(bytes);
   auto start = std::chrono::steady_clock::now();
   place.offset = pack.append(packed.bytes);

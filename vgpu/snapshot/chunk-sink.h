@@ -20,10 +20,16 @@ class ChunkSink {
  public:
   ChunkSink(std::vector<PackWriter> packs, const DigestKey& key);
 
+  const Digester digester;
+
   unsigned writers() const { return static_cast<unsigned>(writing.size()); }
   // Room for `count` more in the list: the number of the first. Before they are added.
   size_t reserve(size_t count);
-  void add(unsigned writer, size_t chunk, std::span<const std::byte> bytes);
+  // Whether a chunk with this digest needs no bytes, because it is of zeros or is the same as an earlier one; it is in the list then. If not,
+  // it must be added.
+  bool has(size_t chunk, const Digest& digest, size_t bytes);
+  // `isDigested`: after has().
+  void add(unsigned writer, size_t chunk, std::span<const std::byte> bytes, bool isDigested = false);
 
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.
   void finish(unsigned writer);
@@ -38,9 +44,9 @@ class ChunkSink {
     Packer packer;
     uint64_t bytes = 0;  // of the pack, once it is finished
   };
-  size_t firstLike(const Digest& digest, size_t chunk);
+  bool isFirst(const Digest& digest, size_t chunk);
 
-  const Digester digester;
+  const Digest zeroChunk;
   std::vector<Writing> writing;
   std::vector<ChunkPlace> list;
   std::vector<size_t> sameAs;  // by chunk: the one that has its bytes, often itself

@@ -25,8 +25,6 @@ uint64_t reduce(Wide number) {
   sum = (sum & prime) + (sum >> 61);
   return sum == prime ? 0 : sum;
 }
-uint64_t multiply(uint64_t a, uint64_t b) { return reduce(Wide{a} * b); }
-
 // Numbers without end out of a key, by SHA-256 of the key, a name and a counter.
 class KeyStream {
  public:
@@ -115,7 +113,7 @@ Schedule expand(const DigestKey& key) {
   for (auto& word : made.nh) word = stream.word();
   for (size_t i = 0; i < 2; ++i) {
     uint64_t point = stream.point(), power = 1;
-    for (size_t at = 8; at-- > 0; power = multiply(power, point)) made.powers[i][at] = power;
+    for (size_t at = 8; at-- > 0; power = multiplyModulo(power, point)) made.powers[i][at] = power;
     made.columnPower[i] = power;
     made.tilePoint[i] = stream.point();
   }
@@ -123,6 +121,8 @@ Schedule expand(const DigestKey& key) {
 }
 
 }  // namespace
+
+uint64_t multiplyModulo(uint64_t a, uint64_t b) { return reduce(Wide{a} * b); }
 
 DigestKey DigestKey::random() {
   DigestKey key;

@@ -40,6 +40,9 @@ struct DigestKey {
 
 constexpr size_t tileBytes = 64 * KiB;
 
+// Modulo 2^61 - 1, of numbers below it.
+uint64_t multiplyModulo(uint64_t a, uint64_t b);
+
 class Digester {
  public:
   // What a key stands for, in the order in which a kernel takes it.

@@ -48,6 +48,8 @@ struct KindModule {
   uint64_t (*bytes)(const Row& row) = nullptr;
   // The device that has them; without this function whoever wants to have them waits for all.
   unsigned (*device)(const Row& row) = nullptr;
+  // Where they lie in its memory, one behind the other; without this function they do not.
+  uint64_t (*address)(const Row& row) = nullptr;
   // Copies [offset, offset + bytes) of them. `out` and `in` are host memory; `in` may be nullptr for zeros. The copies may be on
   // their way when the function returns, in that device's DeviceProgress::ownStream().
   void (*read)(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) = nullptr;

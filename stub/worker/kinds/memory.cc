@@ -88,13 +88,14 @@ void compare(SessionState& session, const Rows& rows) {
 
 uint64_t bytes(const Row& row) { return rangeOf(row).bytes; }
 unsigned device(const Row& row) { return static_cast<unsigned>(numberIn(row, 0)); }
+uint64_t address(const Row& row) { return numberIn(row, 1); }
 
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
-  readDevice(session, device(row), numberIn(row, 1) + offset, out, bytes);
+  readDevice(session, device(row), address(row) + offset, out, bytes);
 }
 
 void write(SessionState& session, const Row& row, uint64_t offset, const std::byte* in, size_t bytes) {
-  writeDevice(session, device(row), numberIn(row, 1) + offset, in, bytes);
+  writeDevice(session, device(row), address(row) + offset, in, bytes);
 }
 
 }  // namespace
@@ -107,6 +108,7 @@ const KindModule memoryKind{.name = "memory",
                             .compare = compare,
                             .bytes = bytes,
                             .device = device,
+                            .address = address,
                             .read = read,
                             .write = write};
 

@@ -1,0 +1,53 @@
+// The digests of device memory that is about to be saved, by the GPUs themselves.
+//
+// Of what lies in device memory without gaps (stub/worker/kinds/kind.h, address), each whole tile is digested at once; what is left,
+// ends of ranges, arrays, and everything on a device that has not the kernel, is digested by the thread that writes it. Of the thread
+// that saves.
+//
+// For the emulated device the host does it: its kernels may not read between allocations, and digest 0.2 GB/s where the host does 4.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "checkpoint/chunk-file.h"
+#include "stub/worker/session-state.h"
+
+namespace vgpu::checkpoint {
+
+class MemoryDigests {
+ public:
+  // Uses `ring`, whose slots nobody has meanwhile. Throws kj::Exception if a GPU fails.
+  MemoryDigests(stub::SessionState& on, StagingRing& ring, const Digester& digester)
+      : on(on), ring(ring), digester(digester), tilesAtOnce(ring.whole().size() / sizeof(Digest)) {}
+
+  // The next item of a plan; where it lies, if it does so.
+  struct Place {
+    unsigned device;
+    uint64_t address;
+  };
+  void add(std::optional<Place> place, uint64_t bytes);
+  // After the last.
+  void finish() { flush(); }
+
+  // Of a piece of the plan, if it is of whole tiles that a GPU has digested.
+  std::optional<Digest> of(const Piece& piece) const;
+
+ private:
+  struct Item {
+    size_t first = 0, tiles = 0;  // in `digests`
+  };
+  void digestHere(const Place& place, uint64_t tiles);
+  void flush();
+
+  stub::SessionState& on;
+  StagingRing& ring;
+  const Digester& digester;
+  const size_t tilesAtOnce;
+  std::vector<Item> items;
+  std::vector<Digest> digests;  // as far as they have been fetched
+  size_t begun = 0;             // on their way to the ring
+};
+
+}  // namespace vgpu::checkpoint
