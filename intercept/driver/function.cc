@@ -113,6 +113,24 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmo
   });
 }
 
+VGPU_EXPORT CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+  std::vector<std::string> names;
+  CUresult result = enter([&](Thread& thread) -> CUresult {
+    uint64_t module = toWire(mod);
+    if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
+    Call<api::Cuda::ModuleFunctionNamesParams> frame(thread.of(module), api::Method::moduleFunctionNames);
+    frame->setModule(module);
+    if (CUresult error = frame.call()) return error;
+    auto reported = frame.results<api::Cuda::ModuleFunctionNamesResults>().getNames().asChars();
+    for (const char* name = reported.begin(); name < reported.end() && names.size() < numFunctions; name += names.back().size() + 1)
+      names.emplace_back(name, strnlen(name, static_cast<size_t>(reported.end() - name)));
+    return CUDA_SUCCESS;
+  });
+  for (size_t i = 0; i < names.size() && result == CUDA_SUCCESS; ++i) result = cuModuleGetFunction(&functions[i], mod, names[i].c_str());
+  return result;
+}
+
 VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   return enter([&](Thread& thread) -> CUresult {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;

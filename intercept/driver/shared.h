@@ -38,6 +38,36 @@ CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t byt
 inline CopyEnd inArray(CUarray array, uint64_t offset) { return CopyEnd::array(toWire(array), offset); }
 inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
 
+// Batches (copy-batch.cc). `failed`: which copy is refused; may be null.
+CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
+                   const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream);
+CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream);
+
+// ---- pools by location
+// Runs `body` with the device of a location, for pools of memory on devices alone.
+template <typename Body>
+CUresult onLocation(const CUmemLocation* location, CUmemAllocationType type, Body&& body) {
+  if (location == nullptr || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? body(static_cast<CUdevice>(location->id)) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// ---- devices
+inline CUdevprop propertiesOf(const DeviceInfo& device) {
+  auto figure = [&](CUdevice_attribute which) { return device.attribute(which); };
+  return {.maxThreadsPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+          .maxThreadsDim = {figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                            figure(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+          .maxGridSize = {figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                          figure(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+          .sharedMemPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+          .totalConstantMemory = figure(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+          .SIMDWidth = figure(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+          .memPitch = figure(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+          .regsPerBlock = figure(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+          .clockRate = figure(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+          .textureAlign = figure(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+}
+
 // ---- memory (pool.cc). Without a pool it is the current one of the stream's device.
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 

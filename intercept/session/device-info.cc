@@ -53,16 +53,10 @@ constexpr SessionAnswer answers[] = {
     ANSWER(DMA_BUF_SUPPORTED, 0),
     ANSWER(HOST_ALLOC_DMA_BUF_SUPPORTED, 0),
 
-    // Entries that a session does not have: memory operations in streams, cluster launches, tensor maps, function pointers
-    // of libraries, access policies of streams and launches, decompression.
-    ANSWER(CAN_USE_STREAM_MEM_OPS_V1, 0),
-    ANSWER(CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0),
-    ANSWER(CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 0),
-    ANSWER(CAN_USE_64_BIT_STREAM_MEM_OPS, 0),
-    ANSWER(CAN_USE_STREAM_WAIT_VALUE_NOR, 0),
+    // Entries that a session does not have: cluster launches, function pointers of libraries, access policies of launches,
+    // decompression.
     ANSWER(CLUSTER_LAUNCH, 0),
     ANSWER(COOPERATIVE_MULTI_DEVICE_LAUNCH, 0),
-    ANSWER(TENSOR_MAP_ACCESS_SUPPORTED, 0),
     ANSWER(UNIFIED_FUNCTION_POINTERS, 0),
     ANSWER(MAX_PERSISTING_L2_CACHE_SIZE, 0),
     ANSWER(MAX_ACCESS_POLICY_WINDOW_SIZE, 0),

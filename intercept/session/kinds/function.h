@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +10,15 @@
 #include "intercept/session/known-replies.h"
 
 namespace vgpu::client {
+
+// What is set of a function before cuLaunch (intercept/driver/next-launch.h).
+struct NextLaunch {
+  static constexpr unsigned mostParameterBytes = 4096;
+
+  std::array<unsigned, 3> block{};
+  unsigned sharedBytes = 0;
+  std::vector<std::byte> parameters;
+};
 
 struct FunctionLayout {
   explicit FunctionLayout(const std::atomic<uint64_t>& deviceChanges) : replies(deviceChanges) {}
@@ -22,6 +33,7 @@ struct FunctionLayout {
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
   KnownReplies replies;  // to queries about the function
+  std::unique_ptr<NextLaunch> next;  // null: nothing is set
 };
 
 struct FunctionState : ObjectHead {

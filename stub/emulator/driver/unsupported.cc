@@ -5,6 +5,6 @@ constexpr int notSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED; cuda.h would dec
 
 }  // namespace
 
-#define UNSUPPORTED(name) \
+#define UNSUPPORTED(name, why) \
   extern "C" __attribute__((weak, visibility("default"))) int name() { return notSupported; }
 #include "cuda-unsupported.inc"

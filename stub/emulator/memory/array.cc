@@ -175,3 +175,26 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray handle) {
     keepUntilUnused(array->context, array);
   });
 }
+
+// No array here is sparse, or made without its memory.
+CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
+  return enterContext([&](Context& context) {
+    context.driver.arrays.get(handle);
+    return CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
+  return cuArrayGetSparseProperties(nullptr, handle);
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray handle) {
+  return enterContext([&](Context& context) {
+    context.driver.mipmappedArrays.get(handle);
+    return CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray handle, CUdevice) {
+  return cuMipmappedArrayGetSparseProperties(nullptr, handle);
+}

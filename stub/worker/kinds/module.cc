@@ -94,6 +94,25 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
   return CUDA_SUCCESS;
 }
 
+// Each with a zero byte behind it.
+CUresult moduleFunctionNames(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionNamesParams>& p, Reply& reply) {
+  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
+  unsigned count = 0;
+  if (CUresult error = on.driver.cuModuleGetFunctionCount(&count, module)) return error;
+  std::vector<CUfunction> functions(count);
+  if (count != 0)
+    if (CUresult error = on.driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return error;
+  std::string names;
+  for (CUfunction function : functions) {
+    const char* name = nullptr;
+    if (CUresult error = on.driver.cuFuncGetName(&name, function)) return error;
+    names.append(name).push_back(0);
+  }
+  if (names.size() > maxReplyBytes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
+  reply.init<api::Cuda::ModuleFunctionNamesResults>().setNames(kj::StringPtr(names.c_str(), names.size()).asBytes());
+  return CUDA_SUCCESS;
+}
+
 CUresult moduleUnload(Execution& on, const api::FrameReader<api::Cuda::ModuleUnloadParams>& p, Reply&) {
   uint64_t handle = p.getHmod();
   auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, handle));

@@ -87,7 +87,11 @@ void addPointer(const Table& table, Row& row, const Field& field, const Paramete
   if (element.starts_with("const ")) element = element.substr(6);
   KJ_REQUIRE(element.back() != '*' && (element != "void" || !reads.count.empty() || !writes.count.empty()),
              "such a parameter needs a half by hand, or a clause that says what it is", parameter.name.c_str(), parameter.type.c_str());
-  if (reads.is || (parameter.isConstPointer() && !writes.is)) return addInput(table, row, field, element, reads.count);
+  const bool isInput = reads.is || (parameter.isConstPointer() && !writes.is);
+  if (isInput) addInput(table, row, field, element, reads.count);
+  if (isInput && !writes.is) return;
+  KJ_REQUIRE(!reads.is || (isStructure(table, element) && reads.count.empty() && writes.count.empty()),
+             "what is read and written is one structure", parameter.name.c_str());
   addOutput(table, row, field, element, writes.count);
 }
 

@@ -75,7 +75,7 @@ class ClientHalf {
     }
     checkEnumeration(p);
     for (auto& clause : row.find(p.name)) checkValue(p, clause);
-    if (result != nullptr && field != nullptr) return takeRoom(p, *field);
+    if (result != nullptr && field != nullptr && field->isNumber()) return takeRoom(p, *field);
     if (result != nullptr) give(p, resultOf(*result, p.pointee()));
     if (field != nullptr && field->isNumber() && field->effect == Effect::none && p.type != "CUdevice")
       set(*field, fmt::format("toWire({})", p.name));
@@ -311,7 +311,7 @@ std::string emitClient(const Table& table) {
   std::string out = fmt::format(
       "{}#define __CUDA_API_VERSION_INTERNAL  // every version under its own name\n"
       "#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <algorithm>\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include "
-      "\"intercept/driver/answer.h\"\n#include \"intercept/driver/names.h\"\n#include \"intercept/driver/shared.h\"\n"
+      "\"intercept/driver/answer.h\"\n#include \"intercept/driver/first-versions.h\"\n#include \"intercept/driver/names.h\"\n#include \"intercept/driver/next-launch.h\"\n#include \"intercept/driver/shared.h\"\n"
       "#include \"intercept/session/entry.h\"\n#include \"intercept/session/packed.h\"\n\n"
       "using namespace vgpu;\nusing namespace vgpu::client;\n\n",
       banner);

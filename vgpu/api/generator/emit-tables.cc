@@ -140,11 +140,12 @@ std::string emitHeaders(const Table& table) {
 }
 
 std::string emitUnsupported(const Table& table) {
-  std::string out = fmt::format("{}// UNSUPPORTED(symbol): every name that the driver exports.\n", banner);
+  std::string out = fmt::format("{}// UNSUPPORTED(symbol, why a session cannot have it, or nothing): every name that the driver exports.\n", banner);
   for (auto& row : table.rows) {
     if (row.symbol.empty()) continue;
-    out += fmt::format("UNSUPPORTED({})\n", row.symbol);
-    if (!row.flavour.empty()) out += fmt::format("UNSUPPORTED({}_{})\n", row.symbol, row.flavour);
+    std::string why = row.route == Route::forbid ? row.reason : "";
+    out += fmt::format("UNSUPPORTED({}, \"{}\")\n", row.symbol, why);
+    if (!row.flavour.empty()) out += fmt::format("UNSUPPORTED({}_{}, \"{}\")\n", row.symbol, row.flavour, why);
   }
   return out;
 }
@@ -157,10 +158,20 @@ std::string emitPerThread(const Table& table) {
 }
 
 std::string emitCoverage(const Table& table) {
-  size_t supported = 0, clients = 0, workers = 0;
-  std::string rows;
+  size_t supported = 0, clients = 0, workers = 0, refused = 0, missing = 0;
+  std::string rows, refusals, names;
   for (auto& row : table.rows) {
-    if (!row.route || row.symbol.empty() || row.route == Route::forbid) continue;
+    if (row.symbol.empty()) continue;
+    if (!row.route) {
+      ++missing;
+      names += fmt::format(" `{}`", row.symbol);
+      continue;
+    }
+    if (row.route == Route::forbid) {
+      ++refused;
+      refusals += fmt::format("| `{}` | {} |\n", row.symbol, row.reason);
+      continue;
+    }
     ++supported;
     bool client = !row.clientGenerated(), worker = row.onWire() && !row.workerGenerated();
     clients += client;
@@ -174,8 +185,9 @@ std::string emitCoverage(const Table& table) {
   }
   return fmt::format(
       "# Driver entries\n\nGenerated from `vgpu/api/cuda.table`.\n\n{} entries are supported. By hand: {} client halves ({} %), "
-      "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}",
-      supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows);
+      "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}\n"
+      "{} entries are refused:\n\n| entry | because |\n|---|---|\n{}\n{} entries are missing:{}\n",
+      supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows, refused, refusals, missing, names);
 }
 
 }  // namespace vgpu::generator

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "table.h"
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -68,7 +68,7 @@ class WorkerHalf {
 
   // A structure or an array that the entry reads.
   std::string listOf(const Parameter& p, const Field& field) {
-    std::string count = field.count.empty() ? "1" : fmt::format("p.get{}()", row.frame.find(field.count)->accessor);
+    std::string count = field.count.empty() ? "1" : countOf(field.count);
     before += fmt::format("  Unpacked {0}(on, {1}, p.get{2}());\n  if (CUresult bad = {0}.check({3}, {4})) return bad;\n", p.name,
                           describedOf(table, field), field.accessor, count, field.optional);
     if (field.effect == Effect::destroys)
@@ -77,8 +77,24 @@ class WorkerHalf {
     return fmt::format("{}{}.get<{}>()", p.isPointer() ? "" : "*", p.name, field.elementType);
   }
 
+  // A structure that the entry reads and writes.
+  std::string updatedOf(const Parameter& p, const Field& result, const Field& given) {
+    before += fmt::format("  Unpacked {0}Given(on, {1}, p.get{2}());\n  if (CUresult bad = {0}Given.check(1)) return bad;\n"
+                          "  {3} {0};\n  std::memcpy(&{0}, {0}Given.get<void>(), sizeof {0});\n",
+                          p.name, describedOf(table, given), given.accessor, p.pointee());
+    results += fmt::format("  results.set{}({});\n", result.accessor, p.name);
+    return fmt::format("&{}", p.name);
+  }
+
+  // Of a frame: `p.getCount()`, with what is taken away from it.
+  std::string countOf(const std::string& count) const {
+    std::string name = countParameter(count);
+    return fmt::format("p.get{}(){}", row.frame.find(name)->accessor, count.substr(name.size()));
+  }
+
   // `room`: the field in which the program says how many elements its arrays take; null for other results.
   std::string resultOf(const Parameter& p, const Field& result, const Field* room) {
+    if (room != nullptr && room->type == Type::described) return updatedOf(p, result, *room);
     if (result.count.empty()) {
       before += fmt::format("  {} {}{};\n", p.pointee(), p.name, room == nullptr ? "{}" : fmt::format(" = p.get{}()", room->accessor));
       results += fmt::format("  results.set{}({});\n", result.accessor,
@@ -113,7 +129,7 @@ std::string emitHandlers(const Table& table) {
 
 std::string emitDispatch(const Table& table) {
   std::string out = fmt::format(
-      "{}#include \"stub/worker/dispatch.h\"\n\n#include \"cuda-described.h\"\n#include \"cuda-handlers.h\"\n"
+      "{}#include \"stub/worker/dispatch.h\"\n\n#include <cstring>\n\n#include \"cuda-described.h\"\n#include \"cuda-handlers.h\"\n"
       "#include \"stub/worker/room.h\"\n#include \"stub/worker/unpacked.h\"\n\nnamespace vgpu::stub {{\n\nnamespace generated "
       "{{\n\n",
       banner);

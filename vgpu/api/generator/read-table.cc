@@ -221,7 +221,7 @@ class Reader : private TableText {
                  clause[0] == "cached" || clause[0] == "current" || clause[0] == "reads" || clause[0] == "writes" ||
                  clause[0] == "address";
     for (size_t i = 1; names && i < clause.size(); ++i) {
-      std::string name = clause[i].substr(0, clause[i].find('[')), count = bracketed(clause[i]);
+      std::string name = clause[i].substr(0, clause[i].find('[')), count = countParameter(bracketed(clause[i]));
       KJ_REQUIRE(clause[i] == "as" || clause[i - 1] == "as" || row.findParameter(name) != nullptr,
                  "the entry has no such parameter", clause[i].c_str());
       KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());

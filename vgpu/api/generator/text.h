@@ -17,6 +17,8 @@ Clause words(const std::string& text);
 std::string parenthesised(const std::string& text, size_t open);
 // COUNT of `name[COUNT]`; empty if there is none.
 std::string bracketed(const std::string& text);
+// COUNT of `COUNT-1`.
+inline std::string countParameter(const std::string& count) { return count.substr(0, count.find('-')); }
 // `const char * name`.
 Parameter readParameter(const std::string& text);
 

@@ -1,0 +1,123 @@
+// Copies of a batch, one after the other in their stream: an order that CUDA leaves open.
+#include <cstdint>
+
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+bool isOrder(CUmemcpySrcAccessOrder order) {
+  return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
+// Before a copy that reads pageable memory in the stream's order: such memory is read at the call. A captured copy reads it whenever
+// its graph runs.
+CUresult awaitOrder(CUstream stream, uint64_t source, uint64_t bytes, CUmemcpySrcAccessOrder order) {
+  if (order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_SUCCESS;
+  bool isPageable = false;
+  CUstreamCaptureStatus status;
+  CUresult located = enter([&](Thread& thread) {
+    isPageable = locate(thread.session, source, bytes) == Where::pageable;
+    return CUDA_SUCCESS;
+  });
+  if (located != CUDA_SUCCESS || !isPageable) return located;
+  if (CUresult error = cuStreamIsCapturing(stream, &status)) return error;
+  return status == CU_STREAM_CAPTURE_STATUS_NONE ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+}
+
+// A source that must be read before the call returns is waited for.
+Completion completionOf(CUmemcpySrcAccessOrder order) {
+  return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? waits : returns;
+}
+
+// One end of a copy in three dimensions, in bytes.
+struct Operand {
+  CUmemorytype type;
+  CUdeviceptr address = 0;
+  CUarray array = nullptr;
+  uint64_t x = 0, row = 0, slice = 0, pitch = 0, height = 0;
+};
+
+// Extents and lengths of rows count elements, of an array if there is one.
+CUresult elementBytesOf(const CUDA_MEMCPY3D_BATCH_OP& op, uint64_t& bytes) {
+  bytes = 1;
+  for (auto* end : {&op.src, &op.dst}) {
+    if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
+    if (end->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+    CUresult bad = enter([&](Thread& thread) -> CUresult {
+      auto* array = thread.session.handles.find<api::Kind::ARRAY>(toWire(end->op.array.array));
+      if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      bytes = array->layout->elementBytes;
+      return CUDA_SUCCESS;
+    });
+    if (bad != CUDA_SUCCESS) return bad;
+  }
+  return CUDA_SUCCESS;
+}
+
+Operand operandOf(const CUmemcpy3DOperand& end, const CUextent3D& extent, uint64_t elementBytes) {
+  if (end.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+    auto& at = end.op.array.offset;
+    return {.type = CU_MEMORYTYPE_ARRAY, .array = end.op.array.array, .x = at.x * elementBytes, .row = at.y, .slice = at.z};
+  }
+  auto& rows = end.op.ptr;
+  uint64_t length = rows.rowLength == 0 ? extent.width : rows.rowLength, height = rows.layerHeight == 0 ? extent.height : rows.layerHeight;
+  return {.type = CU_MEMORYTYPE_UNIFIED, .address = rows.ptr, .pitch = length * elementBytes, .height = height};
+}
+
+CUresult copyOne(const CUDA_MEMCPY3D_BATCH_OP& op, CUstream stream) {
+  uint64_t elementBytes;
+  if (!isOrder(op.srcAccessOrder) || (op.flags & ~CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = elementBytesOf(op, elementBytes)) return bad;
+  Operand from = operandOf(op.src, op.extent, elementBytes), to = operandOf(op.dst, op.extent, elementBytes);
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = from.type, copy.srcDevice = from.address, copy.srcArray = from.array;
+  copy.srcXInBytes = from.x, copy.srcY = from.row, copy.srcZ = from.slice, copy.srcPitch = from.pitch, copy.srcHeight = from.height;
+  copy.dstMemoryType = to.type, copy.dstDevice = to.address, copy.dstArray = to.array;
+  copy.dstXInBytes = to.x, copy.dstY = to.row, copy.dstZ = to.slice, copy.dstPitch = to.pitch, copy.dstHeight = to.height;
+  copy.WidthInBytes = op.extent.width * elementBytes, copy.Height = op.extent.height, copy.Depth = op.extent.depth;
+  if (from.array == nullptr)
+    if (CUresult error = awaitOrder(stream, from.address, copy.WidthInBytes, op.srcAccessOrder)) return error;
+  return copy3D(&copy, stream, completionOf(op.srcAccessOrder));
+}
+
+// Copies each, and says which one is refused; SIZE_MAX if it is the call as a whole.
+template <typename Copy>
+CUresult forEach(size_t count, size_t* failed, Copy&& copy) {
+  for (size_t i = 0; i < count; ++i)
+    if (CUresult bad = copy(i)) {
+      if (failed != nullptr) *failed = i;
+      return bad;
+    }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
+                   const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream) {
+  if (failed != nullptr) *failed = SIZE_MAX;
+  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || attrs == nullptr || attrsIdxs == nullptr || stream == nullptr ||
+      stream == CU_STREAM_LEGACY || numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < numAttrs; ++i) {
+    bool isLater = i == 0 || attrsIdxs[i] > attrsIdxs[i - 1];
+    if (!isLater || attrsIdxs[i] >= count || !isOrder(attrs[i].srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t attribute = 0;
+  return forEach(count, failed, [&](size_t i) -> CUresult {
+    if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
+    auto order = attrs[attribute].srcAccessOrder;
+    if (CUresult error = awaitOrder(stream, srcs[i], sizes[i], order)) return error;
+    return copy1D(dsts[i], srcs[i], sizes[i], stream, completionOf(order), anywhere);
+  });
+}
+
+CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream) {
+  if (failed != nullptr) *failed = SIZE_MAX;
+  if (count == 0 || ops == nullptr || flags != 0 || stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+  return forEach(count, failed, [&](size_t i) { return copyOne(ops[i], stream); });
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,61 @@
+// How kernels were launched before cuLaunchKernel: block, shared memory and parameters are set one by one, and the next cuLaunch of
+// the function uses them.
+#pragma once
+
+#include <cstring>
+
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+// Runs `body` with what is set of a live function. As natively, two threads must not set one function's.
+template <typename Body>
+CUresult onNextLaunch(CUfunction function, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto* known = thread.session.handles.find<api::Kind::FUNCTION>(toWire(function));
+    if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto& next = known->layout->next;
+    if (next == nullptr) next = std::make_unique<NextLaunch>();
+    return body(*next);
+  });
+}
+
+inline CUresult setBlock(CUfunction function, int x, int y, int z) {
+  if (x <= 0 || y <= 0 || z <= 0) return CUDA_ERROR_INVALID_VALUE;
+  return onNextLaunch(function, [&](NextLaunch& next) {
+    next.block = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
+    return CUDA_SUCCESS;
+  });
+}
+
+inline CUresult setSharedBytes(CUfunction function, unsigned bytes) {
+  return onNextLaunch(function, [&](NextLaunch& next) { return next.sharedBytes = bytes, CUDA_SUCCESS; });
+}
+
+inline CUresult setParameterBytes(CUfunction function, unsigned bytes) {
+  if (bytes > NextLaunch::mostParameterBytes) return CUDA_ERROR_INVALID_VALUE;
+  return onNextLaunch(function, [&](NextLaunch& next) { return next.parameters.resize(bytes), CUDA_SUCCESS; });
+}
+
+inline CUresult setParameter(CUfunction function, int offset, const void* value, unsigned bytes) {
+  if (value == nullptr || offset < 0 || bytes > NextLaunch::mostParameterBytes) return CUDA_ERROR_INVALID_VALUE;
+  const size_t begin = static_cast<size_t>(offset), end = begin + bytes;
+  if (end > NextLaunch::mostParameterBytes) return CUDA_ERROR_INVALID_VALUE;
+  return onNextLaunch(function, [&](NextLaunch& next) {
+    if (next.parameters.size() < end) next.parameters.resize(end);
+    std::memcpy(next.parameters.data() + begin, value, bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+inline CUresult launchNext(CUfunction function, int width, int height, CUstream stream) {
+  NextLaunch now;
+  if (width <= 0 || height <= 0) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult bad = onNextLaunch(function, [&](NextLaunch& next) { return now = next, CUDA_SUCCESS; })) return bad;
+  size_t bytes = now.parameters.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, now.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  LaunchShape shape{static_cast<unsigned>(width), static_cast<unsigned>(height), 1, now.block[0], now.block[1], now.block[2], now.sharedBytes};
+  return launch(function, shape, stream, nullptr, bytes == 0 ? nullptr : extra);
+}
+
+}  // namespace vgpu::client
