@@ -37,6 +37,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   each(api::Kind::GRAPH_EXEC, [&](uint64_t handle) { return Executable::end(thread, handle); });
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });
+  each(api::Kind::LINK, [](uint64_t handle) { return cuLinkDestroy(fromWire<CUlinkState>(handle)); });
   each(api::Kind::MODULE, [](uint64_t handle) { return cuModuleUnload(fromWire<CUmodule>(handle)); });
   for (uint64_t value : session.textures.values(device, ObjectKind::texture, context)) keep(cuTexObjectDestroy(value));
   for (uint64_t value : session.textures.values(device, ObjectKind::surface, context)) keep(cuSurfObjectDestroy(value));
@@ -44,6 +45,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   each(api::Kind::MIPMAPPED_ARRAY, [](uint64_t handle) { return cuMipmappedArrayDestroy(fromWire<CUmipmappedArray>(handle)); });
   each(api::Kind::LIBRARY_OBJECT, [&](uint64_t handle) { return endLibraryObject(thread, handle); });
   keep(session.memory.freeAll(thread, device, context));
+  if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context
   return first;
 }
 

@@ -6,7 +6,7 @@ namespace vgpu::client {
 namespace {
 
 bool isOnDevice(Thread& thread, uint64_t address) {
-  return inDeviceArenas(address) || thread.session.variables.at(address);
+  return inDeviceArenas(address) || inMappedArena(address) || thread.session.variables.at(address);
 }
 
 // The end of a blocking copy. The text that kernels print appears at this point, so if a program's kernels print, the copy waits

@@ -70,12 +70,25 @@ bool readAttributes(const CUlaunchConfig& config, LaunchShape& shape) {
   return true;
 }
 
+// A library's kernel is launched in the context of its stream, or in the current one.
+CUresult functionOfKernel(Thread& thread, CUfunction& function, CUstream inStream) {
+  uint64_t handle = toWire(function), stream = toWire(inStream);
+  if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
+  auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
+  if (CUresult bad = resolveFunction(thread, entry == nullptr ? thread.context() : entry->context.load(), handle)) return bad;
+  function = fromWire<CUfunction>(handle);
+  return CUDA_SUCCESS;
+}
+
 CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
   Session& session = thread.session;
-  auto* entry = session.handles.find<api::Kind::FUNCTION>(toWire(f));
-  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const FunctionLayout& function = *entry->layout;
   uint64_t stream = toWire(hStream);
+  auto* entry = session.handles.find<api::Kind::FUNCTION>(toWire(f));
+  if (entry == nullptr) [[unlikely]] {
+    if (CUresult bad = functionOfKernel(thread, f, hStream)) return bad;
+    entry = session.handles.find<api::Kind::FUNCTION>(toWire(f));
+  }
+  const FunctionLayout& function = *entry->layout;
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
   if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
   if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;

@@ -13,6 +13,7 @@ struct PointerInfo {
   bool managed = false;
   uint64_t context = 0;  // 0: a pool's, which is of no context
   uint64_t id = 0;  // the same for every pointer into one allocation, and never used twice at one time
+  std::optional<VirtualMemory::Mapped> mapped;  // of memory that the program has mapped itself
 };
 
 uint64_t contextOfModule(Session& session, uint64_t module) {
@@ -25,6 +26,9 @@ std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
                        range->address, range->bytes, session.managed.find(pointer).has_value(), range->owner,
                        range->address / allocationAlignment};
+  if (auto mapped = session.virtualMemory.find(pointer))
+    return PointerInfo{.type = CU_MEMORYTYPE_DEVICE, .device = mapped->device, .start = mapped->address, .bytes = mapped->bytes,
+                       .id = mapped->address / allocationAlignment, .mapped = mapped};
   if (auto host = session.memory.findHost(pointer))
     return PointerInfo{CU_MEMORYTYPE_HOST, handleDevice(host->context), host->address, host->bytes,
                        host->kind == HostKind::managed, host->context, host->address / allocationAlignment};
@@ -41,6 +45,13 @@ template <typename T>
 CUresult put(void* data, T value) {
   *static_cast<T*>(data) = value;
   return CUDA_SUCCESS;
+}
+
+// Of the device that has the memory.
+unsigned accessOf(const PointerInfo& info) {
+  const uint32_t bit = 1u << info.device;
+  if (!info.mapped || (info.mapped->writers & bit) != 0) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+  return (info.mapped->readers & bit) != 0 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
 CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
@@ -61,9 +72,9 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<unsigned long long>(data, info.mapped ? static_cast<unsigned>(info.mapped->exportable) : 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, accessOf(info));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, session.memory.poolOf(info.start));
     default: return CUDA_ERROR_NOT_SUPPORTED;

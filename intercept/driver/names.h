@@ -1,11 +1,4 @@
-// Names of functions and variables, as a program gives them.
+// For the generated entries: what a frame's text is limited to.
 #pragma once
 
-#include <cstddef>
-
-namespace vgpu::client {
-
-// The longest that a frame carries.
-constexpr size_t maxNameBytes = 32 * 1024;
-
-}  // namespace vgpu::client
+#include "intercept/session/modules/names.h"

@@ -97,6 +97,9 @@ VGPU_EXPORT CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* minGridSize, 
                                                               size_t dynamicSMemSize, int blockSizeLimit) {
   return enter([&](Thread& thread) -> CUresult {
     if (minGridSize == nullptr || blockSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t function = toWire(func);
+    if (CUresult bad = thread.resolve(api::Kind::FUNCTION, false, function)) return bad;
+    func = fromWire<CUfunction>(function);  // of a library's kernel
     FunctionLayout* layout = findLayout(thread, func);
     if (layout == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const DeviceInfo& device = deviceOf(thread, func);

@@ -5,6 +5,7 @@
 
 #include "intercept/driver/context-reset.h"
 #include "intercept/driver/graph.h"
+#include "intercept/driver/library.h"
 #include "intercept/driver/occupancy.h"
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"

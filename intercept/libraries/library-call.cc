@@ -28,7 +28,7 @@ uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
   for (size_t at = 0; at < size; at += 8) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + at, std::min<size_t>(8, size - at));
-    digest = mixed(digest, inDeviceArenas(word) ? alignmentOf(word) : word);
+    digest = mixed(digest, inDeviceArenas(word) || inMappedArena(word) ? alignmentOf(word) : word);
   }
   return digest;
 }

@@ -21,9 +21,7 @@ constexpr SessionAnswer answers[] = {
     ANSWER(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
     ANSWER(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0),
 
-    // Virtual memory management, and features that use its handles.
-    ANSWER(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
-    ANSWER(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0),
+    // Features that use the handles of virtual memory management.
     ANSWER(HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0),
     ANSWER(HANDLE_TYPE_FABRIC_SUPPORTED, 0),

@@ -39,6 +39,10 @@ CUresult orderAllBehind(Thread& thread, uint32_t touched, unsigned device) {
 uint32_t deviceBit(Session& session, uint64_t address) {
   const uint32_t known = (1u << session.devices.size()) - 1;
   if (inDeviceArenas(address)) return (1u << (address - deviceArenaBase) / deviceArenaBytes) & known;
+  if (inMappedArena(address)) {
+    auto mapped = session.virtualMemory.find(address);
+    return mapped ? 1u << mapped->device : 0;
+  }
   if (inHostArena(address)) return 0;
   auto variable = session.variables.at(address);
   return variable ? 1u << handleDevice(variable->module) & known : 0;

@@ -4,7 +4,8 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: ManagedMemory's, DeviceOutput's and Session::ringOpening, in each of which calls are made, then Session::memory.mutex, then
+// Lock order: CodeLibrary's, Linker's, VirtualMemory's, ManagedMemory's, DeviceOutput's and Session::ringOpening, in each of which calls
+// are made, then Session::memory.mutex, then
 // HandleTable's, then Recorder's; the gate is entered with none of them held. Everything here stays in the process over a
 // suspend; the segment and the host arena are handed to the next worker.
 #pragma once
@@ -34,6 +35,7 @@
 #include "intercept/session/managed/managed-memory.h"
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/memory/slabs.h"
+#include "intercept/session/memory/virtual-memory.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slot-table.h"
 #include "intercept/session/textures.h"
@@ -71,12 +73,14 @@ class Session final : public SessionControl {
   HandleTable handles;
   Contexts contexts{handles};
   Children<std::string> functions;  // by module
+  Children<std::string> kernels;    // by library
   Children<uint32_t> levels;        // by mipmapped array
   // Incremented when the driver's replies may have changed for every function of a device: its cache preference has been set, or
   // the session has been resumed.
   std::array<std::atomic<uint64_t>, maxDevices> functionChanges{};
   Memory memory;
   ManagedMemory managed;
+  VirtualMemory virtualMemory;
   Variables variables;
   Textures textures;
   Graphs graphs;

@@ -60,6 +60,7 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
     if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // inline: each launch asks
   }
   if (handle == 0) return nullable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (kind == api::Kind::FUNCTION) return resolveFunction(*this, context(), handle);
   if (session.handles.isLive(kind, handle)) return CUDA_SUCCESS;
   return kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }

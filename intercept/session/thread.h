@@ -89,8 +89,8 @@ class Thread {
   // The object of that handle has changed: known replies about it are dropped.
   void changed(api::Kind kind, uint64_t handle);
 
-  // Checks a handle that the program gave; built-in streams become the handles used in frames (0: the legacy default stream).
-  // CUDA's error for one that is not live.
+  // Checks a handle that the program gave. Built-in streams become the handles used in frames (0: the legacy default stream), a
+  // library's kernel becomes its function in the current context. CUDA's error for one that is not live.
   CUresult resolve(api::Kind kind, bool nullable, uint64_t& handle);
 
   // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.

@@ -11,6 +11,7 @@ namespace vgpu::client {
 
 struct KnownVariable {
   uint64_t handle = 0, module = 0, address = 0, bytes = 0;
+  bool isManaged = false;
 };
 
 class Variables {

@@ -20,6 +20,7 @@
 #include "stub/worker/kinds/event-times.h"
 #include "stub/worker/kinds/graphs.h"
 #include "stub/worker/kinds/library-objects.h"
+#include "stub/worker/kinds/link.h"
 #include "stub/worker/kinds/module-groups.h"
 #include "stub/worker/kinds/objects.h"
 #include "stub/worker/kinds/texture-handles.h"
@@ -57,6 +58,7 @@ class Execution {
   EventTimes eventTimes;
   LibraryObjects library;
   KnownGraphs graphs;  // by virtual handle
+  Links links;
 
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched

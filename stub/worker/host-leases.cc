@@ -155,7 +155,7 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
                            const MemoryFile& arena) {
   constexpr uint64_t lowest = 64 * KiB, highest = uint64_t{1} << 47;
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
-      inHostArena(address) || inDeviceArenas(address))
+      inHostArena(address) || inDeviceArenas(address) || inMappedArena(address))
     return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(mutex);
   if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;

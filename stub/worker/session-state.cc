@@ -18,6 +18,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
     : driver(driver),
       images(images),
       hostLeases(driver),
+      physical(driver),
       output(outputFile),
       libraries(std::move(libraryFolder), driver.noteAllocation != nullptr) {
   require(driver, driver.cuInit(0), "starting the driver");
@@ -35,6 +36,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
 
 SessionState::~SessionState() {
   hostLeases.endAll();  // while the arena is mapped
+  for (unsigned device = 0; device < deviceCount(); ++device) physical.endDevice(device);
   detach();
 }
 
@@ -156,6 +158,7 @@ bool SessionState::ownsMemory(uint64_t address, uint64_t bytes) const {
     uint64_t device = (address - deviceArenaBase) / deviceArenaBytes;
     return device < deviceCount() && executions[device]->gpu.leases.owns(address, bytes);
   }
+  if (inMappedArena(address)) return physical.owns(address, bytes);
   if (hostLeases.owns(address, bytes)) return true;
   if (inHostArena(address)) return false;
   return std::ranges::any_of(executions, [&](auto& execution) { return execution->modules.haveVariables(address, bytes); });

@@ -29,6 +29,7 @@
 #include "stub/worker/host-leases.h"
 #include "stub/worker/images.h"
 #include "stub/worker/libraries.h"
+#include "stub/worker/physical-memory.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/fold-mode.h"
 #include "vgpu/wire/launch-counters.h"
@@ -51,6 +52,7 @@ class SessionState {
   const Driver& driver;
   const Images images;
   HostLeases hostLeases;
+  PhysicalMemory physical;
   BlobUsage blobUsage;
   DeviceOutput output;
   FoldMode foldMode = FoldMode::AUTO;  // if the program does not say (folding.h)

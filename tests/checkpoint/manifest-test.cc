@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/state.h"
+#include "vgpu/api/handle.h"
+#include "vgpu/base/sizes.h"
 #include "../files.h"
 #include "../manifest-text.h"
 
@@ -36,6 +38,7 @@ Manifest sample() {
   m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};
   m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
   m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
+  m.state["physical"] = {{makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 4 * MiB}};
   m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
@@ -114,6 +117,8 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["memory"][1].push_back(1); }, "state memory: row 1 makes no sense");
   refused([](auto& state) { state["arrays"][1][1] = 0; }, "state arrays: row 1 makes no sense");
   refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
+  refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 makes no sense");
+  refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");

@@ -251,6 +251,11 @@ uint32_t TestSession::readWord(uint64_t address) {
   return word;
 }
 
+bool TestSession::saysMissing() {
+  auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(reply()), replyBytes / sizeof(capnp::word));
+  return api::FrameReader<api::Cuda::ModuleLoadResults>(words).getMissing();
+}
+
 // The first word of results lies behind the root pointer.
 const std::byte* TestSession::reply() const { return mapped->reply(slotIndex); }
 bool TestSession::firstResult() { return reply()[8] != std::byte{0}; }

@@ -43,7 +43,7 @@ class TestSession {
   uint32_t readWord(uint64_t address);     // through a slab, as a program's cudaMemcpy
   const std::byte* reply() const;          // of the last call
   bool saysFound() { return firstResult(); }    // what the last blobFind answered
-  bool saysMissing() { return firstResult(); }  // what the last moduleLoad answered
+  bool saysMissing();  // what the last moduleLoad answered
   std::vector<std::byte> program() const;  // every byte of the segment that is not the GPU's or a worker's to write
 
   ScratchDirectory scratch;  // `list` and snapshots

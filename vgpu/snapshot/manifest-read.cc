@@ -174,7 +174,8 @@ Header parseHeader(const Fields& fields, std::string_view line) {
   readDevices(fields, json, header);
   auto& arenas = fields.in(json, "arenas");
   header.arenas = {fields.numberIn(arenas, "deviceBase"), fields.numberIn(arenas, "deviceBytes"),
-                   fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes")};
+                   fields.numberIn(arenas, "hostBase"), fields.numberIn(arenas, "hostBytes"),
+                   fields.numberIn(arenas, "mappedBase"), fields.numberIn(arenas, "mappedBytes")};
   readRings(fields, json, header);
   header.objectCount = fields.numberIn(json, "objectCount");
   header.deviceBytes = fields.numberIn(json, "deviceBytes");

@@ -40,7 +40,7 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 
 }  // namespace
 
-ArenaMap arenasOfThisBuild() { return {deviceArenaBase, deviceArenaBytes, hostArenaBase, hostArenaBytes}; }
+ArenaMap arenasOfThisBuild() { return {deviceArenaBase, deviceArenaBytes, hostArenaBase, hostArenaBytes, mappedArenaBase, mappedArenaBytes}; }
 
 std::string sealOf(std::string_view text) {
   return fmt::format("{{\"checksum\":\"{}\"}}\n", checksumOf(std::as_bytes(std::span(text))));
@@ -82,7 +82,9 @@ std::string encodeManifest(const Manifest& manifest) {
   json["arenas"] = {{"deviceBase", manifest.arenas.deviceBase},
                     {"deviceBytes", manifest.arenas.deviceBytes},
                     {"hostBase", manifest.arenas.hostBase},
-                    {"hostBytes", manifest.arenas.hostBytes}};
+                    {"hostBytes", manifest.arenas.hostBytes},
+                    {"mappedBase", manifest.arenas.mappedBase},
+                    {"mappedBytes", manifest.arenas.mappedBytes}};
   json["rings"] = Json::array();
   for (auto& ring : manifest.rings) json["rings"].push_back({ring.device, ring.barrier, ring.head});
   json["objectCount"] = manifest.objectCount;

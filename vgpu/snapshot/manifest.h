@@ -15,7 +15,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 11;
+constexpr uint64_t snapshotVersion = 12;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -40,7 +40,7 @@ struct SavedBlob {
 
 // Where the arenas lie: part of every pointer the program holds.
 struct ArenaMap {
-  uint64_t deviceBase = 0, deviceBytes = 0, hostBase = 0, hostBytes = 0;
+  uint64_t deviceBase = 0, deviceBytes = 0, hostBase = 0, hostBytes = 0, mappedBase = 0, mappedBytes = 0;
   bool operator==(const ArenaMap&) const = default;
 };
 ArenaMap arenasOfThisBuild();

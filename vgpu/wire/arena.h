@@ -4,6 +4,9 @@
 // is one sparse memfd, mapped at hostArenaBase in the program and in the worker, so that one address serves program, worker and
 // GPU. Address sanitizer's shadow ends just above 0x1000'0000'0000, so the arena begins higher. Thread sanitizer reserves most of
 // the address space for itself; under it the host arena is in the range that it leaves free.
+//
+// What a program reserves and maps by itself (virtual memory management) lies in the mapped arena, whichever device its memory is on;
+// behind it are windows, where the worker maps such memory for itself.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,9 @@ constexpr uint64_t hostArenaBytes = 1 * TiB;
 constexpr bool programHasDeviceArenas = true;
 #endif
 
+constexpr uint64_t mappedArenaBase = 0x4000'0000'0000, mappedArenaBytes = 8 * TiB;
+constexpr uint64_t windowArenaBase = mappedArenaBase + mappedArenaBytes, windowArenaBytes = 4 * TiB;
+
 // The alignment that textures need (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT is 512 on every device that CUDA 13 knows), and that
 // cuMemAlloc actually gives, which guarantees 256.
 constexpr uint64_t allocationAlignment = 512;
@@ -38,6 +44,9 @@ constexpr uint64_t deviceArena(uint64_t device) { return deviceArenaBase + devic
 
 constexpr bool inDeviceArenas(uint64_t address) {
   return address >= deviceArenaBase && address < deviceArenaBase + maxDevices * deviceArenaBytes;
+}
+constexpr bool inMappedArena(uint64_t address) {
+  return address >= mappedArenaBase && address < mappedArenaBase + mappedArenaBytes;
 }
 constexpr bool inHostArena(uint64_t address) {
   return address >= hostArenaBase && address < hostArenaBase + hostArenaBytes;

@@ -16,6 +16,7 @@ Where locate(Session& session, uint64_t address, uint64_t bytes) {
     auto found = session.memory.findDevice(address);
     return found && holds(found->address, found->bytes) ? Where::device : Where::nowhere;
   }
+  if (inMappedArena(address)) return session.virtualMemory.covers(address, bytes) ? Where::device : Where::nowhere;
   if (inHostArena(address)) {
     auto found = session.memory.findHost(address);
     return found && holds(found->address, roundUp(found->bytes, allocationAlignment)) ? Where::arena : Where::nowhere;

@@ -26,7 +26,7 @@ struct FunctionLayout {
   struct Parameter {
     uint32_t offset, bytes;
   };
-  uint64_t module = 0;
+  uint64_t module = 0, context = 0;  // the context is that of the module
   std::string name;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;

@@ -7,11 +7,13 @@
 #pragma once
 
 #include "intercept/session/kinds/array.h"
+#include "intercept/session/kinds/code-library.h"
 #include "intercept/session/kinds/context.h"
 #include "intercept/session/kinds/event.h"
 #include "intercept/session/kinds/function.h"
 #include "intercept/session/kinds/graph-exec.h"
 #include "intercept/session/kinds/library-object.h"
+#include "intercept/session/kinds/link.h"
 #include "intercept/session/kinds/module.h"
 #include "intercept/session/kinds/stream.h"
 
@@ -29,6 +31,9 @@ template <> struct KindState<api::Kind::STREAM> { using Type = StreamState; };
 template <> struct KindState<api::Kind::EVENT> { using Type = EventState; };
 template <> struct KindState<api::Kind::ARRAY> { using Type = ArrayState; };
 template <> struct KindState<api::Kind::MIPMAPPED_ARRAY> { using Type = ArrayState; };
+template <> struct KindState<api::Kind::LINK> { using Type = LinkState; };
+template <> struct KindState<api::Kind::LIBRARY> { using Type = CodeLibraryState; };
+template <> struct KindState<api::Kind::KERNEL> { using Type = KernelState; };
 template <> struct KindState<api::Kind::LIBRARY_OBJECT> { using Type = LibraryObjectState; };
 template <> struct KindState<api::Kind::GRAPH_EXEC> { using Type = GraphExecState; };
 

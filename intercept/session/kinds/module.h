@@ -5,9 +5,10 @@
 namespace vgpu::client {
 
 struct ModuleState : ObjectHead {
-  uint64_t blob = 0;  // its image
+  uint64_t blob = 0;         // its image
+  uint64_t codeLibrary = 0;  // that it was loaded for (cuLibrary*), or 0
 
-  void reset() { blob = 0; }
+  void reset() { blob = codeLibrary = 0; }
 };
 
 }  // namespace vgpu::client

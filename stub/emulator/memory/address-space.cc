@@ -72,7 +72,7 @@ AddressSpace::AddressSpace()
     : pieces(0x300000000000, 4 * TiB),
       managed(managedBase, managedBytes),
       heaps(0x380000000000, 8 * TiB),
-      plain(0x400000000000, 8 * TiB) {}
+      plain(0x4c0000000000, 4 * TiB) {}
 
 uint64_t AddressSpace::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted) {
   std::lock_guard lock(mutex);

@@ -61,11 +61,13 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
   return ptxOf(*content);
 }
 
-// A host object or executable keeps fatbinaries in .nv_fatbin; a device one has machine code only.
+// A host object or executable keeps fatbinaries in .nv_fatbin, of relocatable device code in __nv_relfatbin; a device one has machine
+// code only.
 std::string ptxOfElf(const image::Elf& elf, int architecture) {
   if (auto* problem = elf.problem()) refuseImage(problem);
-  if (auto section = elf.findSection(".nv_fatbin"))
-    return ptxOfFatbinary(image::Fatbinary(elf.bytesOf(*section)), architecture);
+  for (const char* name : {"__nv_relfatbin", ".nv_fatbin"})
+    if (auto section = elf.findSection(name); section && !elf.bytesOf(*section).empty())
+      return ptxOfFatbinary(image::Fatbinary(elf.bytesOf(*section)), architecture);
   refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
          "the module is machine code for one GPU architecture (ELF); the emulated device runs PTX. Compile with "
          "-gencode arch=compute_75,code=compute_75 or the like to have it included.");

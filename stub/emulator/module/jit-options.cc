@@ -1,13 +1,14 @@
 #include "stub/emulator/module/jit-options.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "stub/emulator/driver/casts-unsafe.h"
 
 namespace vgpu::emulator::api {
 
-JitLog::JitLog(unsigned count, CUjit_option* options, void** values) {
+JitLog::JitLog(unsigned count, CUjit_option* options, void** values) : begun(std::chrono::steady_clock::now()) {
   require(count == 0 || (options != nullptr && values != nullptr));
   for (unsigned i = 0; i < count; ++i) {
     switch (options[i]) {
@@ -25,11 +26,19 @@ JitLog::JitLog(unsigned count, CUjit_option* options, void** values) {
         infoBytes = static_cast<unsigned>(asNumber(values[i]));
         infoBytesOut = &values[i];
         break;
+      case CU_JIT_WALL_TIME:
+        wallTimeOut = &values[i];
+        break;
       default:
         // Everything else tunes code generation, of which there is none.
         require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
     }
   }
+}
+
+void JitLog::done() {
+  std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begun;
+  if (wallTimeOut) *wallTimeOut = asHandle<void*>(uint64_t{std::bit_cast<uint32_t>(taken.count())});
 }
 
 void JitLog::fill(char* buffer, size_t bytes, void** bytesOut, const std::string& text) {

@@ -6,6 +6,7 @@
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/module/container.h"
+#include "vgpu/image/archive.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -30,9 +31,18 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
   TextLinker::Problems problems;
   try {
     bool carriesPtx = type == CU_JIT_INPUT_PTX || type == CU_JIT_INPUT_FATBINARY || type == CU_JIT_INPUT_OBJECT ||
-                      type == CU_JIT_INPUT_CUBIN;
-    if (!carriesPtx) refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, fatbinaries and objects that carry PTX can be linked");
-    problems = link.linker.add(called, findPtx(image, link.context.device.architecture()));
+                      type == CU_JIT_INPUT_CUBIN || type == CU_JIT_INPUT_LIBRARY;
+    if (!carriesPtx)
+      refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, and fatbinaries, objects and libraries that carry PTX can be linked");
+    auto addPiece = [&](std::span<const std::byte> piece) {
+      problems = link.linker.add(called, findPtx(piece, link.context.device.architecture()));
+    };
+    if (type != CU_JIT_INPUT_LIBRARY || !image::isArchive(image)) {
+      addPiece(image);
+    } else {
+      image::Archive archive(image);
+      for (auto member = archive.next(); member && problems.lines.empty(); member = archive.next()) addPiece(*member);
+    }
   } catch (const Refusal& refusal) {
     refuseLink(link, refusal.code, CUDA_ERROR_UNKNOWN, called + ": " + refusal.message);
   } catch (const PtxError& error) {
@@ -94,6 +104,7 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, size_t* bytes)
     require(image != nullptr);
     std::shared_ptr<Link> link = context.driver.links.get(handle);
     complete(*link);
+    link->log.done();
     *image = link->image.data();
     if (bytes) *bytes = link->image.size() + 1;
   });

@@ -26,6 +26,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigne
     JitLog log(count, options, values);
     context.flushOutput();
     *handle = loadModule(context, image, log)->handle;
+    log.done();
   });
 }
 

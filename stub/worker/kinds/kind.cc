@@ -7,9 +7,9 @@
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 9> all{&memoryKind, &moduleBlockKind, &moduleGroupKind, &moduleKind,
-                                                        &arrayKind,  &textureKind,     &eventKind,       &libraryKind,
-                                                        &graphKind};
+  static constexpr std::array<const KindModule*, 11> all{&memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,
+                                                         &arrayKind,   &textureKind,     &eventKind,       &libraryKind,
+                                                         &graphKind,   &linkKind,        &physicalKind};
   return all;
 }
 

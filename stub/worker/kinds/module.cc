@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,13 +14,14 @@
 #include "stub/worker/image-store.h"
 #include "stub/worker/kinds/function.h"
 #include "stub/worker/kinds/kind.h"
+#include "stub/worker/kinds/link.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
 
 namespace {
 
-constexpr size_t maxLogBytes = 64 * KiB;  // of the JIT's messages; the rest is cut off
+constexpr size_t namesBytes = 128 * KiB;  // in one reply, and the last name
 
 // Only what the driver has accepted is kept, under the digest of the bytes that it was given, and only with facts that are
 // whole: the store has no word for others.
@@ -31,14 +31,11 @@ void keepImage(Execution& on, Blob& blob) {
   blob.noteKept();
 }
 
-// One without variables can be anywhere. `log` is what the JIT says.
-CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, const Blob& blob, std::string& log, CUmodule& module) {
-  log.assign(maxLogBytes, 0);
-  std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  std::array<void*, 2> values{log.data(), fromWire<void*>(log.size())};
+// One without variables can be anywhere.
+CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, const Blob& blob, JitCall& jit, CUmodule& module) {
   // The driver reads PTX up to a zero byte; a blob has one behind it, whatever the program sent.
   auto call = [&](CUmodule& real) {
-    return on.driver.cuModuleLoadDataEx(&real, blob.bytes().data(), options.size(), options.data(), values.data());
+    return on.driver.cuModuleLoadDataEx(&real, blob.bytes().data(), jit.count(), jit.options(), jit.optionValues());
   };
   bool hasVariables = !blob.facts().variables.empty() || !blob.facts().unknown.empty();
   if (!hasVariables) return call(module);
@@ -48,24 +45,29 @@ CUresult loadReal(Execution& on, uint64_t handle, uint64_t number, const Blob& b
 
 // A module on its way. The image stays while it is loaded: it is dropped behind the slow calls that are under way.
 struct Loading {
+  Loading(const api::FrameReader<api::Cuda::ModuleLoadParams>& p, Blob& blob)
+      : handle(p.getModule()), number(p.getBlob()), blob(blob), jit(p.getOptions(), p.getValues()) {}
+
   const uint64_t handle, number;  // of the image
   Blob& blob;
+  JitCall jit;
   CUmodule real = nullptr;
-  std::string log;
 
   CUresult load(Execution& on) {
-    log = blob.facts().problem;
-    if (!log.empty()) return CUDA_ERROR_INVALID_IMAGE;
+    if (!blob.facts().problem.empty()) return CUDA_ERROR_INVALID_IMAGE;
     real = on.moduleGroups.claim(handle, number);
     if (real != nullptr) return CUDA_SUCCESS;
-    CUresult result = loadReal(on, handle, number, blob, log, real);
+    CUresult result = loadReal(on, handle, number, blob, jit, real);
     if (result == CUDA_SUCCESS) keepImage(on, blob);
     return result;
   }
 
   CUresult note(Execution& on, CUresult loaded, Reply& reply) {
     auto results = reply.init<api::Cuda::ModuleLoadResults>();
-    results.setLog(log.c_str());
+    auto& problem = blob.facts().problem;
+    results.setErrors(problem.empty() ? jit.errors() : problem.c_str());
+    results.setInfo(jit.info());
+    results.setMilliseconds(jit.milliseconds());
     if (loaded != CUDA_SUCCESS) return loaded;
     on.handles.add(api::Kind::MODULE, handle, toWire(real));
     on.modules.blobs[handle] = number;
@@ -88,28 +90,9 @@ CUresult moduleLoad(Execution& on, const api::FrameReader<api::Cuda::ModuleLoadP
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (on.modules.blobs.contains(p.getModule())) throw BadHandle{api::Kind::MODULE, p.getModule()};
-  auto loading = std::make_shared<Loading>(Loading{.handle = p.getModule(), .number = p.getBlob(), .blob = *blob, .real = nullptr, .log = {}});
+  auto loading = std::make_shared<Loading>(p, *blob);
   reply.putOff({[&on, loading] { return loading->load(on); },
                 [&on, loading](CUresult loaded, Reply& to) { return loading->note(on, loaded, to); }});
-  return CUDA_SUCCESS;
-}
-
-// Each with a zero byte behind it.
-CUresult moduleFunctionNames(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionNamesParams>& p, Reply& reply) {
-  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
-  unsigned count = 0;
-  if (CUresult error = on.driver.cuModuleGetFunctionCount(&count, module)) return error;
-  std::vector<CUfunction> functions(count);
-  if (count != 0)
-    if (CUresult error = on.driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return error;
-  std::string names;
-  for (CUfunction function : functions) {
-    const char* name = nullptr;
-    if (CUresult error = on.driver.cuFuncGetName(&name, function)) return error;
-    names.append(name).push_back(0);
-  }
-  if (names.size() > maxReplyBytes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
-  reply.init<api::Cuda::ModuleFunctionNamesResults>().setNames(kj::StringPtr(names.c_str(), names.size()).asBytes());
   return CUDA_SUCCESS;
 }
 
@@ -172,6 +155,25 @@ CUresult moduleVariable(Execution& on, const api::FrameReader<api::Cuda::ModuleV
   unsigned managed = 0;
   on.driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
   results.setManaged(managed != 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult moduleFunctionNames(Execution& on, const api::FrameReader<api::Cuda::ModuleFunctionNamesParams>& p, Reply& reply) {
+  auto module = fromWire<CUmodule>(on.handles.get(api::Kind::MODULE, p.getModule()));
+  unsigned count = 0;
+  if (CUresult error = on.driver.cuModuleGetFunctionCount(&count, module)) return error;
+  std::vector<CUfunction> functions(count);
+  if (count != 0)
+    if (CUresult error = on.driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return error;
+  std::string names;  // each with the zero behind it
+  for (unsigned i = p.getFirst(); i < count && names.size() < namesBytes; ++i) {
+    const char* name = nullptr;
+    if (CUresult error = on.driver.cuFuncGetName(&name, functions[i])) return error;
+    names.append(name).push_back(0);
+  }
+  auto results = reply.init<api::Cuda::ModuleFunctionNamesResults>();
+  results.setNames(kj::StringPtr(names.c_str(), names.size()).asBytes());
+  results.setCount(count);
   return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-#include "intercept/driver/blob.h"
+#include "intercept/session/modules/blob.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,133 @@
+// Libraries of code: loaded at once where the caller is, so that a bad image is refused there; elsewhere at their first use.
+#include <algorithm>
+
+#include "intercept/driver/shared.h"
+
+using namespace vgpu;
+using namespace vgpu::client;
+
+namespace {
+
+// False if there is none of that number.
+bool readOptions(const CUlibraryOption* options, void** values, unsigned count, bool& isPreserved) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) return false;
+    if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) isPreserved = values != nullptr && values[i] != nullptr;
+  }
+  return true;
+}
+
+// Runs `body` with the names of a library's kernels.
+template <typename Body>
+CUresult withKernels(CUlibrary library, Body&& body) {
+  return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
+    std::vector<std::string> names;
+    if (CUresult error = code.listKernels(thread, contextOn(thread, thread.device()), names)) return error;
+    return body(thread, names);
+  });
+}
+
+// The handle of a kernel that the library has: one a name.
+CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
+  Session& session = thread.session;
+  uint64_t handle = session.kernels.find(library, name);
+  if (handle == 0) {
+    uint64_t made = session.handles.reserve(api::Kind::KERNEL, 0);
+    session.handles.publish<api::Kind::KERNEL>(made, 0, [&](KernelState& state) { state.kernel = std::make_unique<LibraryKernel>(library, name); });
+    handle = session.kernels.add(library, name, made);
+    if (handle != made) session.handles.destroy(made);
+  }
+  return fromWire<CUkernel>(handle);
+}
+
+}  // namespace
+
+CUresult vgpu::client::giveModule(CUmodule* module, CUlibrary library) {
+  return withModuleOf(library, [&](Thread&, uint64_t handle) -> CUresult {
+    if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *module = fromWire<CUmodule>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult vgpu::client::countKernels(unsigned* count, CUlibrary library) {
+  return withKernels(library, [&](Thread&, const std::vector<std::string>& names) -> CUresult {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *count = static_cast<unsigned>(names.size());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult vgpu::client::giveKernels(CUkernel* kernels, unsigned most, CUlibrary library) {
+  return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
+    if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < std::min<size_t>(most, names.size()); ++i) kernels[i] = kernelOf(thread, toWire(library), names[i]);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
+    if (kernel == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (std::ranges::find(names, name) == names.end()) return CUDA_ERROR_NOT_FOUND;
+    *kernel = kernelOf(thread, toWire(library), name);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult vgpu::client::giveFunction(CUfunction* function, CUkernel kernel) {
+  return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
+    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t handle = 0;
+    if (CUresult error = known.functionIn(thread, thread.context(), handle)) return error;
+    *function = fromWire<CUfunction>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult vgpu::client::giveLibraryVariable(CUlibrary library, const char* name, CUdeviceptr* address, size_t* bytes,
+                                           bool isManaged) {
+  return withModuleOf(library, [&](Thread& thread, uint64_t module) -> CUresult {
+    KnownVariable variable;
+    if (name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = findVariable(thread, module, name, variable)) return error;
+    return variable.isManaged == isManaged ? giveVariable(thread, module, name, address, bytes) : CUDA_ERROR_NOT_FOUND;
+  });
+}
+
+extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions,
+                                               void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
+                                               void** libraryOptionValues, unsigned int numLibraryOptions) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    bool isPreserved = false;
+    if (library == nullptr || code == nullptr || (numLibraryOptions != 0 && libraryOptions == nullptr) ||
+        !readOptions(libraryOptions, libraryOptionValues, numLibraryOptions, isPreserved))
+      return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    std::span<const std::byte> image;
+    if (CUresult bad = jit.read(numJitOptions, jitOptions, jitOptionsValues)) return bad;
+    if (CUresult bad = readImage(code, jit, image)) return bad;
+    HandleTable& handles = thread.session.handles;
+    uint64_t handle = handles.reserve(api::Kind::LIBRARY, thread.device()), module = 0;
+    auto made = std::make_unique<CodeLibrary>(handle, image, isPreserved, std::move(jit));
+    CUresult result = made->moduleIn(thread, contextOn(thread, thread.device()), module);
+    made->forgetPlaces();
+    if (result != CUDA_SUCCESS) return handles.abandon(handle), result;
+    handles.publish<api::Kind::LIBRARY>(handle, 0, [&](CodeLibraryState& state) { state.code = std::move(made); });
+    *library = fromWire<CUlibrary>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+VGPU_EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
+  return withLibrary(library, [&](Thread& thread, CodeLibrary& code) -> CUresult {
+    CUresult result = code.unload(thread);
+    for (uint64_t kernel : thread.session.kernels.drop(toWire(library))) thread.session.handles.destroy(kernel);
+    thread.session.handles.destroy(toWire(library));
+    return result;
+  });
+}
+
+}  // extern "C"

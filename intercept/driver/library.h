@@ -1,0 +1,87 @@
+// Libraries of code and their kernels, as rows of the table name them.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+
+#include "intercept/session/entry.h"
+#include "intercept/session/modules/modules.h"
+
+namespace vgpu::client {
+
+// ---- images (module.cc)
+// The bytes of the image at an address, as CUDA takes one.
+CUresult readImage(const void* image, JitOptions& jit, std::span<const std::byte>& bytes);
+// Runs `body` with the content of a file, as an image in memory: a zero byte lies behind it.
+template <typename Body>
+CUresult withFile(const char* path, Body&& body) {
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return answerOf([&]() -> CUresult {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+    image.push_back(0);
+    return body(image.data(), image.size() - 1);
+  });
+}
+
+// Answers with a variable of a live module.
+CUresult giveVariable(Thread& thread, uint64_t module, const char* name, CUdeviceptr* address, size_t* bytes);
+// The same, of a library's module in the current context, where it is managed or not (library.cc).
+CUresult giveLibraryVariable(CUlibrary library, const char* name, CUdeviceptr* address, size_t* bytes, bool isManaged);
+
+// ---- libraries and kernels
+template <typename Body>
+CUresult withLibrary(CUlibrary library, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto* entry = thread.session.handles.find<api::Kind::LIBRARY>(toWire(library));
+    return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry->code);
+  });
+}
+// Runs `body` with the library's module in the current context.
+template <typename Body>
+CUresult withModuleOf(CUlibrary library, Body&& body) {
+  return enter([&](Thread& thread) -> CUresult {
+    auto* entry = thread.session.handles.find<api::Kind::LIBRARY>(toWire(library));
+    if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t module = 0;
+    if (CUresult error = entry->code->moduleIn(thread, thread.context(), module)) return error;
+    return body(thread, module);
+  });
+}
+template <typename Body>
+CUresult withKernel(CUkernel kernel, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto* entry = thread.session.handles.find<api::Kind::KERNEL>(toWire(kernel));
+    return entry == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(thread, *entry->kernel);
+  });
+}
+// Runs `body` with the kernel's function on a device; without one, on the current one.
+template <typename Body>
+CUresult withFunctionOn(CUkernel kernel, Body&& body, std::optional<CUdevice> device = std::nullopt) {
+  return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
+    if (device && !thread.session.hasDevice(*device)) return CUDA_ERROR_INVALID_DEVICE;
+    uint64_t function = 0, context = contextOn(thread, device ? static_cast<unsigned>(*device) : thread.device());
+    if (CUresult error = known.functionIn(thread, context, function)) return error;
+    return body(fromWire<CUfunction>(function));
+  });
+}
+// Sets something of the kernel's functions on a device, those that it does not have yet included. `key` tells what is set.
+template <typename Set>
+CUresult setOnDevice(CUkernel kernel, CUdevice device, uint64_t key, Set&& set) {
+  return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return known.setOn(thread, static_cast<unsigned>(device), key, set);
+  });
+}
+
+// What a program asks of a library (library.cc).
+CUresult giveModule(CUmodule* module, CUlibrary library);
+CUresult countKernels(unsigned* count, CUlibrary library);
+CUresult giveKernels(CUkernel* kernels, unsigned most, CUlibrary library);
+CUresult giveKernel(CUkernel* kernel, CUlibrary library, const char* name);
+CUresult giveFunction(CUfunction* function, CUkernel kernel);
+
+}  // namespace vgpu::client

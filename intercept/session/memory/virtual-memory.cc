@@ -1,0 +1,346 @@
+#include "intercept/session/memory/virtual-memory.h"
+
+#include <algorithm>
+
+#include "intercept/session/call.h"
+#include "intercept/session/wait.h"
+
+namespace vgpu::client {
+
+namespace {
+
+bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
+
+// A range of whole pieces within the addresses that a program may reserve.
+bool isRange(uint64_t address, uint64_t bytes) {
+  return isPiece(address) && isPiece(bytes) && bytes != 0 && inMappedArena(address) &&
+         bytes <= mappedArenaBase + mappedArenaBytes - address;
+}
+
+bool isAccess(CUmemAccess_flags flags) {
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+         flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+}  // namespace
+
+CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties) {
+  if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;  // memory of the host
+  if (!thread.session.hasDevice(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  auto types = static_cast<unsigned>(properties->requestedHandleTypes);
+  if ((types & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  return properties->allocFlags.usage == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // tiles of sparse arrays
+}
+
+// ------------------------------------------------------------------ addresses
+
+std::optional<uint64_t> VirtualMemory::place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const {
+  auto isFree = [&](uint64_t address) {
+    auto next = reservations.lower_bound(address);
+    if (next != reservations.end() && next->first - address < bytes) return false;
+    return next == reservations.begin() || std::prev(next)->first + std::prev(next)->second <= address;
+  };
+  if (wanted % alignment == 0 && isRange(wanted, bytes) && isFree(wanted)) return wanted;
+  uint64_t at = mappedArenaBase;  // a multiple of every alignment that fits
+  for (auto& [address, size] : reservations) {
+    if (at <= address && address - at >= bytes) break;
+    at = std::max(at, roundUp(address + size, alignment));
+  }
+  return isRange(at, bytes) ? std::optional(at) : std::nullopt;
+}
+
+CUresult VirtualMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address) {
+  if (bytes == 0 || !isPiece(bytes) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > mappedArenaBytes || alignment > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::lock_guard lock(mutex);
+  auto found = place(bytes, std::max(alignment, leaseGranularity), wanted);
+  if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
+  reservations.emplace(*found, bytes);
+  *address = *found;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::unreserve(uint64_t address, uint64_t bytes) {
+  std::lock_guard change(changing);
+  std::lock_guard lock(mutex);
+  auto found = reservations.find(address);
+  if (found == reservations.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
+  auto mapping = mappings.lower_bound(address);
+  if (mapping != mappings.end() && mapping->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  reservations.erase(found);
+  return CUDA_SUCCESS;
+}
+
+// ------------------------------------------------------------------ physical memory
+
+VirtualMemory::Physical* VirtualMemory::findLive(CUmemGenericAllocationHandle handle) {
+  auto found = physicals.find(handle);
+  return found == physicals.end() || found->second.handles == 0 ? nullptr : &found->second;
+}
+
+CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAllocationProp* properties,
+                               CUmemGenericAllocationHandle* handle) {
+  if (CUresult bad = checkProperties(thread, properties)) return bad;
+  if (bytes == 0 || !isPiece(bytes)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard change(changing);
+  if (CUresult error = endUnused(thread)) return error;
+  HandleTable& handles = thread.session.handles;
+  auto device = static_cast<unsigned>(properties->location.id);
+  uint64_t made = handles.create(api::Kind::PHYSICAL, device);
+  auto ask = [&] {
+    Call<api::Cuda::PhysicalCreateParams> frame(thread.on(device), api::Method::physicalCreate);
+    frame->setPhysical(made);
+    frame->setBytes(bytes);
+    return frame.call();
+  };
+  CUresult result = ask();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {  // but for what the session has leased and not given out
+    thread.session.memory.trim(thread, device, 0);
+    result = ask();
+  }
+  if (result != CUDA_SUCCESS) return handles.destroy(made), result;
+  std::lock_guard lock(mutex);
+  physicals.emplace(made, Physical{bytes, *properties, 1, 0, {}});
+  *handle = made;
+  return CUDA_SUCCESS;
+}
+
+// Ends what nobody can reach any more.
+CUresult VirtualMemory::endUnused(Thread& thread) {
+  for (auto each = physicals.begin(); each != physicals.end();) {
+    auto& [handle, physical] = *each;
+    std::erase_if(physical.exports, [](const ExportedMemory& exported) { return !exported.isOpen(); });
+    if (physical.handles != 0 || physical.mappings != 0 || !physical.exports.empty()) {
+      ++each;
+      continue;
+    }
+    {
+      Call<api::Cuda::PhysicalReleaseParams> frame(thread.on(physical.device()), api::Method::physicalRelease);
+      frame->setPhysical(handle);
+      if (CUresult error = frame.call()) return error;
+    }
+    thread.session.handles.destroy(handle);
+    std::lock_guard lock(mutex);
+    each = physicals.erase(each);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::release(Thread& thread, CUmemGenericAllocationHandle handle) {
+  std::lock_guard change(changing);
+  {
+    std::lock_guard lock(mutex);
+    Physical* physical = findLive(handle);
+    if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    --physical->handles;
+  }
+  return endUnused(thread);
+}
+
+CUresult VirtualMemory::retain(uint64_t address, CUmemGenericAllocationHandle* handle) {
+  std::lock_guard change(changing);
+  std::lock_guard lock(mutex);
+  auto mapping = holding(address);
+  if (mapping == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+  *handle = mapping->second.physical;
+  ++physicals.at(mapping->second.physical).handles;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::describe(CUmemGenericAllocationHandle handle, CUmemAllocationProp* properties) const {
+  std::lock_guard lock(mutex);
+  auto found = physicals.find(handle);
+  if (found == physicals.end() || found->second.handles == 0) return CUDA_ERROR_INVALID_VALUE;
+  *properties = found->second.properties;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::exportTo(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor) {
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  std::lock_guard change(changing);
+  std::lock_guard lock(mutex);
+  Physical* physical = findLive(handle);
+  if (physical == nullptr || (physical->properties.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
+  auto exported = ExportedMemory::make(*descriptor);
+  if (!exported) return CUDA_ERROR_OPERATING_SYSTEM;
+  physical->exports.push_back(std::move(*exported));
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::importFrom(int descriptor, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* handle) {
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  std::lock_guard change(changing);
+  std::lock_guard lock(mutex);
+  for (auto& [made, physical] : physicals)
+    if (std::ranges::any_of(physical.exports, [&](auto& exported) { return exported.is(descriptor); })) {
+      ++physical.handles;
+      *handle = made;
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// ------------------------------------------------------------------ mappings
+
+VirtualMemory::Mappings::const_iterator VirtualMemory::holding(uint64_t address) const {
+  auto next = mappings.upper_bound(address);
+  if (next == mappings.begin()) return mappings.end();
+  --next;
+  return address - next->first < next->second.bytes ? next : mappings.end();
+}
+
+std::vector<uint64_t> VirtualMemory::mappingsOf(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  std::vector<uint64_t> whole;
+  uint64_t at = address;
+  for (auto each = mappings.find(address); each != mappings.end() && each->first == at && at - address < bytes; ++each) {
+    whole.push_back(at);
+    at += each->second.bytes;
+  }
+  if (at - address != bytes) whole.clear();
+  return whole;
+}
+
+CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset,
+                            CUmemGenericAllocationHandle handle) {
+  if (!isRange(address, bytes) || !isPiece(offset)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard change(changing);
+  unsigned device;
+  {
+    std::lock_guard lock(mutex);
+    const Physical* physical = findLive(handle);
+    if (physical == nullptr || offset > physical->bytes || bytes > physical->bytes - offset) return CUDA_ERROR_INVALID_VALUE;
+    auto reserved = reservations.upper_bound(address);
+    if (reserved == reservations.begin()) return CUDA_ERROR_INVALID_VALUE;
+    --reserved;
+    if (address - reserved->first > reserved->second || bytes > reserved->second - (address - reserved->first))
+      return CUDA_ERROR_INVALID_VALUE;
+    auto next = mappings.lower_bound(address);
+    if (holding(address) != mappings.end() || (next != mappings.end() && next->first - address < bytes))
+      return CUDA_ERROR_INVALID_VALUE;
+    device = physical->device();
+  }
+  {
+    Call<api::Cuda::PhysicalMapParams> frame(thread.on(device), api::Method::physicalMap);
+    frame->setAddress(address);
+    frame->setBytes(bytes);
+    frame->setOffset(offset);
+    frame->setPhysical(handle);
+    frame.describe(address, bytes);
+    if (CUresult error = frame.call()) return error;
+  }
+  std::lock_guard lock(mutex);
+  ++physicals.at(handle).mappings;
+  mappings.emplace(address, Mapping{bytes, offset, handle, {}});
+  return CUDA_SUCCESS;
+}
+
+// Waits for the devices that may be using it.
+CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
+  const Mapping mapping = mappings.at(address);
+  for (unsigned device = 0; device < thread.session.devices.size(); ++device)
+    if (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE && thread.session.fault(device) == CUDA_SUCCESS)
+      if (CUresult error = synchronizeDevice(thread, device)) return error;
+  {
+    Call<api::Cuda::PhysicalUnmapParams> frame(thread.on(handleDevice(mapping.physical)), api::Method::physicalUnmap);
+    frame->setAddress(address);
+    if (CUresult error = frame.call()) return error;
+  }
+  std::lock_guard lock(mutex);
+  --physicals.at(mapping.physical).mappings;
+  mappings.erase(address);
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::unmap(Thread& thread, uint64_t address, uint64_t bytes) {
+  std::lock_guard change(changing);
+  auto whole = mappingsOf(address, bytes);
+  if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t each : whole)
+    if (CUresult error = unmapOne(thread, each)) return error;
+  return endUnused(thread);
+}
+
+CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t bytes, std::span<const CUmemAccessDesc> access) {
+  if (access.data() == nullptr || access.empty()) return CUDA_ERROR_INVALID_VALUE;
+  for (auto& each : access) {
+    if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!thread.session.hasDevice(each.location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::lock_guard change(changing);
+  auto whole = mappingsOf(address, bytes);
+  if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t mapping : whole)
+    for (auto& each : access) {
+      {
+        Call<api::Cuda::PhysicalAccessParams> frame(thread.on(handleDevice(mappings.at(mapping).physical)),
+                                                    api::Method::physicalAccess);
+        frame->setAddress(mapping);
+        frame->setDevice(static_cast<uint32_t>(each.location.id));
+        frame->setFlags(each.flags);
+        if (CUresult error = frame.call()) return error;
+      }
+      std::lock_guard lock(mutex);
+      mappings.at(mapping).access[static_cast<size_t>(each.location.id)] = static_cast<uint8_t>(each.flags);
+    }
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::accessOf(uint64_t address, const CUmemLocation& location, unsigned long long* flags) const {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= static_cast<int>(maxDevices))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(mutex);
+  auto mapping = holding(address);
+  if (mapping == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+  *flags = mapping->second.access[static_cast<size_t>(location.id)];
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::endDevice(Thread& thread, unsigned device) {
+  std::lock_guard change(changing);
+  std::vector<uint64_t> ended;
+  for (auto& [address, mapping] : mappings)
+    if (handleDevice(mapping.physical) == device) ended.push_back(address);
+  CUresult first = CUDA_SUCCESS;
+  for (uint64_t address : ended)
+    if (CUresult error = unmapOne(thread, address); first == CUDA_SUCCESS) first = error;
+  for (auto& [handle, physical] : physicals)
+    if (physical.device() == device) physical.handles = 0, physical.exports.clear();
+  CUresult unused = endUnused(thread);
+  return first != CUDA_SUCCESS ? first : unused;
+}
+
+// ------------------------------------------------------------------ questions
+
+std::optional<VirtualMemory::Mapped> VirtualMemory::find(uint64_t address) const {
+  if (!inMappedArena(address)) return std::nullopt;
+  std::lock_guard lock(mutex);
+  auto found = holding(address);
+  if (found == mappings.end()) return std::nullopt;
+  auto& mapping = found->second;
+  const Physical& physical = physicals.at(mapping.physical);
+  Mapped mapped{found->first, mapping.bytes, mapping.physical, physical.device(), physical.properties.requestedHandleTypes, 0, 0};
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    mapped.readers |= (mapping.access[device] != CU_MEM_ACCESS_FLAGS_PROT_NONE ? 1u : 0u) << device;
+    mapped.writers |= (mapping.access[device] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? 1u : 0u) << device;
+  }
+  return mapped;
+}
+
+bool VirtualMemory::covers(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  for (auto each = holding(address); each != mappings.end(); ++each) {
+    uint64_t inside = each->second.bytes - (address - each->first);
+    bool isUsable = std::ranges::any_of(each->second.access, [](uint8_t flags) { return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; });
+    if (!isUsable) return false;
+    if (bytes <= inside) return true;
+    bytes -= inside;
+    address += inside;
+    if (auto next = std::next(each); next == mappings.end() || next->first != address) return false;
+  }
+  return false;
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,94 @@
+// Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap) as the program sees it: which addresses it has reserved,
+// which physical memory it has, and what is mapped where.
+//
+// All is decided here, as CUDA decides it; the worker makes and maps physical memory and knows nothing of reservations. Physical
+// memory lives while the program has a handle of it, a mapping, or an open descriptor that it was exported to.
+//
+// Any thread. `changing` is held over a change, and calls are made under it; then `mutex`, a leaf, guards the state, which other
+// threads' copies read. Stays in the program's process over a suspend, because the program has pointers to its addresses; the worker
+// maps the same again by the recipes of kinds physical and mapping.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "intercept/session/memory/exported-memory.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::client {
+
+class Thread;
+
+class VirtualMemory {
+ public:
+  // CUDA's results.
+  CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, CUdeviceptr* address);
+  CUresult unreserve(uint64_t address, uint64_t bytes);
+
+  CUresult create(Thread& thread, uint64_t bytes, const CUmemAllocationProp* properties, CUmemGenericAllocationHandle* handle);
+  CUresult release(Thread& thread, CUmemGenericAllocationHandle handle);
+  CUresult retain(uint64_t address, CUmemGenericAllocationHandle* handle);
+  CUresult describe(CUmemGenericAllocationHandle handle, CUmemAllocationProp* properties) const;
+  CUresult exportTo(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor);
+  CUresult importFrom(int descriptor, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* handle);
+
+  CUresult map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle);
+  CUresult unmap(Thread& thread, uint64_t address, uint64_t bytes);
+  CUresult setAccess(Thread& thread, uint64_t address, uint64_t bytes, std::span<const CUmemAccessDesc> access);
+  CUresult accessOf(uint64_t address, const CUmemLocation& location, unsigned long long* flags) const;
+
+  // Unmaps and ends all memory of a device, whose context has ended by a fault.
+  CUresult endDevice(Thread& thread, unsigned device);
+
+  // The mapping that holds `address`.
+  struct Mapped {
+    uint64_t address, bytes, id;
+    unsigned device;
+    CUmemAllocationHandleType exportable;
+    uint32_t readers, writers;  // masks of devices
+  };
+  std::optional<Mapped> find(uint64_t address) const;
+  // Whether mappings cover [address, address + bytes) and their own devices may use them.
+  bool covers(uint64_t address, uint64_t bytes) const;
+
+ private:
+  struct Physical {
+    uint64_t bytes;
+    CUmemAllocationProp properties;
+    uint64_t handles = 1, mappings = 0;
+    std::vector<ExportedMemory> exports;
+    unsigned device() const { return static_cast<unsigned>(properties.location.id); }
+  };
+  struct Mapping {
+    uint64_t bytes, offset, physical;
+    std::array<uint8_t, maxDevices> access{};  // CUmemAccess_flags
+  };
+  using Mappings = std::map<uint64_t, Mapping>;
+
+  // Under `changing`; they take `mutex`.
+  Physical* findLive(CUmemGenericAllocationHandle handle);  // that the program has a handle of
+  // The mappings that make up exactly that range; empty if none do.
+  std::vector<uint64_t> mappingsOf(uint64_t address, uint64_t bytes) const;
+  std::optional<uint64_t> place(uint64_t bytes, uint64_t alignment, uint64_t wanted) const;
+  CUresult unmapOne(Thread& thread, uint64_t address);
+  CUresult endUnused(Thread& thread);
+  Mappings::const_iterator holding(uint64_t address) const;  // under `mutex`
+
+  std::mutex changing;
+  mutable std::mutex mutex;
+  std::map<uint64_t, uint64_t> reservations;  // address to bytes
+  std::map<uint64_t, Physical> physicals;     // by handle
+  Mappings mappings;                          // by address
+};
+
+// What CUDA refuses of the properties of physical memory in a session.
+CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties);
+
+}  // namespace vgpu::client

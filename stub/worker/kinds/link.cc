@@ -1,0 +1,132 @@
+// Links: the inputs are blobs, and the image goes back to the program in parts. Compiling and linking are slow calls.
+#include "stub/worker/kinds/link.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr size_t partBytes = 256 * KiB;  // of an image; what a reply takes is more
+constexpr size_t mostLinks = 1024;       // of a GPU: far beyond what programs have under way
+
+// The linker's answer is data: it has errors that a frame's result may not have, being those of a fault.
+template <typename Results>
+void report(const Link& link, Results& results) {
+  results.setResult(link.result);
+  results.setErrors(link.jit.errors());
+  results.setInfo(link.jit.info());
+  results.setMilliseconds(link.jit.milliseconds());
+}
+
+// Nothing if this worker does not know it, which the client is told.
+Link* find(Execution& on, uint64_t handle) {
+  auto found = on.links.find(handle);
+  return found == on.links.end() ? nullptr : &found->second;
+}
+
+// What the other thread needs of a frame.
+struct Adding {
+  explicit Adding(const api::FrameReader<api::Cuda::LinkAddParams>& p)
+      : jit(p.getOptions(), p.getValues()), type(static_cast<CUjitInputType>(p.getType())), name(p.getName().cStr()) {}
+  JitCall jit;
+  const CUjitInputType type;
+  const std::string name;
+};
+
+CUresult destroyAll(Execution& on) {
+  CUresult first = CUDA_SUCCESS;
+  for (auto& [handle, link] : on.links) {
+    CUresult result = on.driver.cuLinkDestroy(link.real);
+    if (first == CUDA_SUCCESS) first = result;
+  }
+  on.links.clear();
+  return first;
+}
+
+}  // namespace
+
+CUresult linkCreate(Execution& on, const api::FrameReader<api::Cuda::LinkCreateParams>& p, Reply&) {
+  if (on.links.size() >= mostLinks) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto [place, isNew] = on.links.try_emplace(p.getLink(), p.getOptions(), p.getValues());
+  if (!isNew) return CUDA_ERROR_INVALID_VALUE;
+  Link& link = place->second;
+  CUresult result = on.driver.cuLinkCreate_v2(link.jit.count(), link.jit.options(), link.jit.optionValues(), &link.real);
+  if (result != CUDA_SUCCESS) on.links.erase(place);
+  return result;
+}
+
+CUresult linkAdd(Execution& on, const api::FrameReader<api::Cuda::LinkAddParams>& p, Reply& reply) {
+  Link* link = find(on, p.getLink());
+  const Blob* blob = on.blobs.find(p.getBlob());
+  if (link == nullptr || blob == nullptr || !blob->isWhole()) {
+    reply.init<api::Cuda::LinkAddResults>().setMissing(true);
+    return CUDA_SUCCESS;
+  }
+  auto adding = std::make_shared<Adding>(p);
+  reply.putOff({[&on, link, blob, adding] {
+                  auto bytes = blob->bytes();
+                  link->result = on.driver.cuLinkAddData_v2(link->real, adding->type, const_cast<std::byte*>(bytes.data()),
+                                                            bytes.size(), adding->name.c_str(), adding->jit.ownCount(),
+                                                            adding->jit.ownOptions(), adding->jit.ownValues());
+                  return CUDA_SUCCESS;
+                },
+                [link](CUresult, Reply& to) {
+                  auto results = to.init<api::Cuda::LinkAddResults>();
+                  report(*link, results);
+                  return CUDA_SUCCESS;
+                }});
+  return CUDA_SUCCESS;
+}
+
+CUresult linkComplete(Execution& on, const api::FrameReader<api::Cuda::LinkCompleteParams>& p, Reply& reply) {
+  Link* link = find(on, p.getLink());
+  if (link == nullptr) {
+    reply.init<api::Cuda::LinkCompleteResults>().setMissing(true);
+    return CUDA_SUCCESS;
+  }
+  reply.putOff({[&on, link] {
+                  void* image = nullptr;
+                  size_t bytes = 0;
+                  link->result = on.driver.cuLinkComplete(link->real, &image, &bytes);
+                  if (link->result == CUDA_SUCCESS) link->image = {static_cast<const std::byte*>(image), bytes};
+                  return CUDA_SUCCESS;
+                },
+                [link](CUresult, Reply& to) {
+                  auto results = to.init<api::Cuda::LinkCompleteResults>();
+                  report(*link, results);
+                  results.setBytes(link->image.size());
+                  return CUDA_SUCCESS;
+                }});
+  return CUDA_SUCCESS;
+}
+
+CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImageParams>& p, Reply& reply) {
+  auto results = reply.init<api::Cuda::LinkImageResults>();
+  auto found = on.links.find(p.getLink());
+  if (found == on.links.end() || p.getOffset() > found->second.image.size()) return CUDA_SUCCESS;
+  auto rest = found->second.image.subspan(p.getOffset());
+  auto part = rest.first(std::min(rest.size(), partBytes));
+  results.setBytes(kj::arrayPtr(fromWire<const kj::byte*>(toWire(part.data())), part.size()));
+  return CUDA_SUCCESS;
+}
+
+// Behind what is done to it on the other thread.
+CUresult linkDestroy(Execution& on, const api::FrameReader<api::Cuda::LinkDestroyParams>& p, Reply&) {
+  on.slow.afterAll([&on, handle = p.getLink()] {
+    auto found = on.links.find(handle);
+    if (found == on.links.end()) return;  // of a worker before
+    on.driver.cuLinkDestroy(found->second.real);
+    on.links.erase(found);
+  });
+  return CUDA_SUCCESS;
+}
+
+const KindModule linkKind{.name = "links", .drop = [](Execution& on) { destroyAll(on); }, .destroy = destroyAll};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,184 @@
+#include "stub/worker/physical-memory.h"
+
+#include <fmt/format.h>
+
+#include "stub/gpu/ranges.h"
+#include "vgpu/api/handle.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+constexpr auto bytesOfMapping = [](auto& mapping) { return mapping.bytes; };
+
+bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
+
+CUmemAllocationProp onDevice(unsigned device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
+  return properties;
+}
+
+// A fault has ended the memory with its context: nothing is left to be done.
+CUresult ended(CUresult result) { return isSticky(result) ? CUDA_SUCCESS : result; }
+
+}  // namespace
+
+PhysicalMemory::~PhysicalMemory() {
+  for (unsigned device = 0; device < maxDevices; ++device) endDevice(device);
+  if (!areReserved) return;
+  driver.cuMemAddressFree(mappedArenaBase, mappedArenaBytes);
+  driver.cuMemAddressFree(windowArenaBase, windowArenaBytes);
+}
+
+CUresult PhysicalMemory::reserveArenas() {
+  std::lock_guard lock(reserving);
+  if (areReserved) return CUDA_SUCCESS;
+  CUdeviceptr mapped = 0, window = 0;
+  require(driver, driver.cuMemAddressReserve(&mapped, mappedArenaBytes, 0, mappedArenaBase, 0), "reserving addresses");
+  require(driver, driver.cuMemAddressReserve(&window, windowArenaBytes, 0, windowArenaBase, 0), "reserving addresses");
+  areReserved = true;
+  if (mapped == mappedArenaBase && window == windowArenaBase) return CUDA_SUCCESS;
+  fail(fmt::format("the driver has put reserved addresses at {:#x} and {:#x}, and a program's pointers begin at {:#x}", mapped, window,
+                   mappedArenaBase));
+}
+
+CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes) {
+  if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+  const CUmemAllocationProp properties = onDevice(handleDevice(physical));
+  CUmemGenericAllocationHandle real = 0;
+  if (CUresult error = driver.cuMemCreate(&real, bytes, &properties, 0)) return error;
+  std::lock_guard lock(mutex);
+  if (objects.try_emplace(physical, Object{real, bytes, 0, 0}).second) return CUDA_SUCCESS;
+  driver.cuMemRelease(real);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult PhysicalMemory::release(uint64_t physical) {
+  Object object;
+  {
+    std::lock_guard lock(mutex);
+    auto found = objects.find(physical);
+    if (found == objects.end() || found->second.mappings != 0) return CUDA_ERROR_INVALID_VALUE;
+    object = found->second;
+    objects.erase(found);
+    windows.erase(object.window);
+  }
+  CUresult unmapped = object.window == 0 ? CUDA_SUCCESS : driver.cuMemUnmap(object.window, object.bytes);
+  CUresult released = driver.cuMemRelease(object.real);
+  return ended(unmapped != CUDA_SUCCESS ? unmapped : released);
+}
+
+CUresult PhysicalMemory::map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical) {
+  if (bytes == 0 || !isPiece(address) || !isPiece(bytes) || !isPiece(offset) || !inMappedArena(address) ||
+      bytes > mappedArenaBase + mappedArenaBytes - address)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = reserveArenas()) return error;
+  CUmemGenericAllocationHandle real;
+  {
+    std::lock_guard lock(mutex);
+    auto found = objects.find(physical);
+    if (found == objects.end() || offset > found->second.bytes || bytes > found->second.bytes - offset ||
+        !isFree(mappings, address, bytes, bytesOfMapping))
+      return CUDA_ERROR_INVALID_VALUE;
+    real = found->second.real;
+    ++found->second.mappings;
+    mappings.emplace(address, Mapping{bytes, physical});
+  }
+  CUresult result = driver.cuMemMap(address, bytes, offset, real, 0);
+  if (result == CUDA_SUCCESS) return result;
+  std::lock_guard lock(mutex);
+  mappings.erase(address);
+  --objects.at(physical).mappings;
+  return result;
+}
+
+CUresult PhysicalMemory::unmap(uint64_t address) {
+  Mapping mapping;
+  {
+    std::lock_guard lock(mutex);
+    auto found = mappings.find(address);
+    if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    mapping = found->second;
+    mappings.erase(found);
+    --objects.at(mapping.physical).mappings;
+  }
+  return ended(driver.cuMemUnmap(address, mapping.bytes));
+}
+
+CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags) {
+  uint64_t bytes;
+  {
+    std::lock_guard lock(mutex);
+    auto found = mappings.find(address);
+    if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    bytes = found->second.bytes;
+  }
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}}, flags};
+  return driver.cuMemSetAccess(address, bytes, &access, 1);
+}
+
+bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
+  std::lock_guard lock(mutex);
+  return isCovered(mappings, address, bytes, bytesOfMapping);
+}
+
+CUresult PhysicalMemory::endDevice(unsigned device) {
+  std::vector<uint64_t> addresses, handles;
+  {
+    std::lock_guard lock(mutex);
+    for (auto& [address, mapping] : mappings)
+      if (handleDevice(mapping.physical) == device) addresses.push_back(address);
+    for (auto& [handle, object] : objects)
+      if (handleDevice(handle) == device) handles.push_back(handle);
+  }
+  CUresult first = CUDA_SUCCESS;
+  auto keep = [&](CUresult result) {
+    if (first == CUDA_SUCCESS) first = result;
+  };
+  for (uint64_t address : addresses) keep(unmap(address));
+  for (uint64_t handle : handles) keep(release(handle));
+  return first;
+}
+
+std::map<uint64_t, uint64_t> PhysicalMemory::live() const {
+  std::lock_guard lock(mutex);
+  std::map<uint64_t, uint64_t> all;
+  for (auto& [handle, object] : objects) all.emplace(handle, object.bytes);
+  return all;
+}
+
+CUresult PhysicalMemory::openWindow(uint64_t physical, uint64_t& address) {
+  if (CUresult error = reserveArenas()) return error;
+  Object& object = objects.at(physical);
+  address = windowArenaBase;
+  for (auto& [taken, bytes] : windows) {
+    if (address + object.bytes <= taken) break;
+    address = taken + bytes;
+  }
+  if (address - windowArenaBase > windowArenaBytes - object.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (CUresult error = driver.cuMemMap(address, object.bytes, 0, object.real, 0)) return error;
+  CUmemAccessDesc access{onDevice(handleDevice(physical)).location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  if (CUresult error = driver.cuMemSetAccess(address, object.bytes, &access, 1)) {
+    driver.cuMemUnmap(address, object.bytes);
+    return error;
+  }
+  windows.emplace(address, object.bytes);
+  object.window = address;
+  return CUDA_SUCCESS;
+}
+
+// While no calls are executed: nobody else looks at the tables.
+uint64_t PhysicalMemory::windowOf(uint64_t physical) {
+  auto found = objects.find(physical);
+  if (found == objects.end()) fail(fmt::format("there is no physical memory {:#x}", physical));
+  if (found->second.window != 0) return found->second.window;
+  uint64_t address = 0;
+  require(driver, openWindow(physical, address), "mapping physical memory for a snapshot");
+  return address;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,69 @@
+// Physical memory of a session's GPUs that the program maps itself (virtual memory management): each of its objects is one of the
+// driver's. Leases (stub/gpu/device-leases.h) are what the session's own allocations lie in, and have nothing to do with it.
+//
+// An object that nobody has mapped has bytes too: for a snapshot it is mapped a second time, in a window at addresses of ours.
+//
+// Owned by the session: what is made on one GPU may be mapped for others. An object is changed by its GPU's thread; any GPU's thread
+// may ask owns(), because copies reach all of a session's memory. `mutex` guards the tables; no driver call is made under it. Restore
+// makes all of it by recipes, and writes the bytes through windows.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "stub/driver/driver.h"
+
+namespace vgpu::stub {
+
+class PhysicalMemory {
+ public:
+  explicit PhysicalMemory(const Driver& driver) : driver(driver) {}
+  ~PhysicalMemory();
+  PhysicalMemory(const PhysicalMemory&) = delete;
+  PhysicalMemory& operator=(const PhysicalMemory&) = delete;
+
+  // CUDA's answers; invalid value for what the client does not do: objects that are not there, ranges that overlap. The device is the
+  // handle's.
+  CUresult create(uint64_t physical, uint64_t bytes);
+  CUresult release(uint64_t physical);
+  CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
+  CUresult unmap(uint64_t address);
+  CUresult setAccess(uint64_t address, unsigned device, CUmemAccess_flags flags);
+
+  // Any thread. Whether mappings cover [address, address + bytes).
+  bool owns(uint64_t address, uint64_t bytes) const;
+
+  // Unmaps and releases everything of a device. CUDA's answer: the first error.
+  CUresult endDevice(unsigned device);
+
+  // The objects: by handle, their bytes.
+  std::map<uint64_t, uint64_t> live() const;
+  // Where all bytes of an object can be read and written in its device's context. Throws kj::Exception if the driver refuses.
+  uint64_t windowOf(uint64_t physical);
+
+ private:
+  struct Object {
+    CUmemGenericAllocationHandle real = 0;
+    uint64_t bytes = 0, window = 0, mappings = 0;
+  };
+  struct Mapping {
+    uint64_t bytes = 0, physical = 0;
+  };
+
+  CUresult reserveArenas();
+  CUresult openWindow(uint64_t physical, uint64_t& address);
+
+  const Driver& driver;
+  mutable std::mutex mutex;
+  std::mutex reserving;  // held while the arenas are reserved, the first time that something is mapped
+  bool areReserved = false;
+  std::map<uint64_t, Object> objects;    // by virtual handle
+  std::map<uint64_t, Mapping> mappings;  // by address
+  std::map<uint64_t, uint64_t> windows;  // address to bytes
+};
+
+}  // namespace vgpu::stub

@@ -1,0 +1,6 @@
+// What the two files of `separate` share.
+#pragma once
+
+extern __device__ int applied;
+__device__ int scaled(int value);
+__global__ void apply(int* values, int count);
