@@ -25,7 +25,8 @@ CUresult describe(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& p, NodeWor
 // Each word is the session's, and each operation one that cuStreamWriteValue… or cuStreamWaitValue… would take.
 CUresult describe(Session& session, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& p, NodeWork& work) {
   constexpr unsigned most = 256;  // cuda.h, cuStreamBatchMemOp
-  if (p.count > most || (p.count != 0 && p.paramArray == nullptr) || p.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  bool isWrong = p.ctx == nullptr || p.count > most || (p.count != 0 && p.paramArray == nullptr) || p.flags != 0;
+  if (isWrong) return CUDA_ERROR_INVALID_VALUE;
   MemOpsWork made{p.flags, {p.paramArray, p.paramArray + p.count}};
   for (auto& operation : made.operations) {
     uint64_t bytes = 4;

@@ -65,6 +65,7 @@ bool checkAny(unsigned* values) {
   operations[1].waitValue.value = 70;
   operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
   CUDA_BATCH_MEM_OP_NODE_PARAMS batch{};
+  CALL(cuCtxGetCurrent, &batch.ctx);
   batch.count = 2;
   batch.paramArray = operations;
   CALL(cuGraphAddBatchMemOpNode, &words, graph, &kernel, 1, &batch);

@@ -104,6 +104,7 @@ bool isWrittenByHostFunctions() {
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
   long long* total = managed<long long>(1);
+  loadKernel(sum);  // its first launch would wait for the stream, and the stream for the function's memory
   serve<<<1, 1, 0, stream>>>({written.data, written.count, 100});
   auto function = [](void* argument) {
     auto& written = *static_cast<Written*>(argument);

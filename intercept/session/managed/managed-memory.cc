@@ -165,6 +165,9 @@ uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
   Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);
   frame->setPhStream(stream);
   frame->setFlags(CU_STREAM_NON_BLOCKING);
+  // The GPU's queues may be fewer than the streams, and one that streams share holds them up together: bytes for a host function must
+  // not stand behind the wait for it. Streams of another priority have other queues.
+  frame->setPriority(thread.session.devices[device].greatestPriority);
   frame.post();
   return stream;
 }

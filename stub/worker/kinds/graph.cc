@@ -21,17 +21,21 @@ KnownGraph& graphOf(Execution& on, uint64_t handle) {
 
 // Executes a frame of a node. `add(node, graph, before, count)` calls the driver; `set(executable, node)` too. What a node that
 // cannot be added makes of the graph is the result of graphInstantiate, for which the program waits.
+// The driver knows all pinned memory before a node names it: else it takes it for pageable memory, which it reads when the graph is
+// launched, before the program has written there.
 template <typename Frame, typename Add, typename Set>
 CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
   KnownGraph& graph = graphOf(on, p.getGraph());
   if (graph.executable != nullptr) {
     if (p.getNode() >= graph.nodes.size()) return CUDA_ERROR_INVALID_VALUE;
     KnownGraphNode& node = graph.nodes[p.getNode()];
+    if (CUresult error = on.session.hostLeases.registerAll()) return error;
     if (CUresult error = set(graph.executable, node.node)) return error;
     node.set[on.method()].assign(on.words().begin(), on.words().end());
     return CUDA_SUCCESS;
   }
   if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
+  graph.failure = on.session.hostLeases.registerAll();
   std::vector<CUgraphNode> before;
   auto numbers = p.getBefore();
   KnownGraphNode made;
