@@ -159,7 +159,7 @@ void ManagedMemory::exclude(Thread& thread) {
 }
 
 uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
-  uint64_t& stream = streams[device];
+  uint64_t stream = streams[device].load(std::memory_order_relaxed);
   if (stream != 0 && thread.session.handles.isLive(api::Kind::STREAM, stream)) return stream;
   stream = thread.session.handles.create(api::Kind::STREAM, device);
   Call<api::Cuda::StreamCreateParams> frame(thread.of(stream), api::Method::streamCreate);
@@ -169,6 +169,7 @@ uint64_t ManagedMemory::streamOf(Thread& thread, unsigned device) {
   // not stand behind the wait for it. Streams of another priority have other queues.
   frame->setPriority(thread.session.devices[device].greatestPriority);
   frame.post();
+  streams[device].store(stream, std::memory_order_relaxed);  // a number: nothing else is read behind it
   return stream;
 }
 
@@ -205,7 +206,7 @@ CUresult ManagedMemory::giveAll(Thread& thread) {
     for (auto& span : written)
       if (CUresult error = moveRun(thread, range, span, true)) result = error;
     if (written.empty()) continue;
-    if (CUresult error = awaitStream(thread, streams[range.device])) result = error;
+    if (CUresult error = awaitStream(thread, streams[range.device].load(std::memory_order_relaxed))) result = error;
   }
   return result;
 }

@@ -62,8 +62,8 @@ class ManagedMemory {
   // Whether a copy or fill in `stream` that begins at one of these addresses uses managed memory. Our own copies do not: they are
   // how it is brought up to date.
   bool isUsedIn(uint64_t stream, uint64_t one, uint64_t other = 0) const {
-    bool isOurs = stream != 0 && std::ranges::find(streams, stream) != streams.end();
-    return (mayHold(one) || mayHold(other)) && !isOurs;
+    if (!mayHold(one) && !mayHold(other)) return false;
+    return stream == 0 || std::ranges::none_of(streams, [&](auto& own) { return own.load(std::memory_order_relaxed) == stream; });
   }
   bool exists() const { return highest.load(std::memory_order_relaxed) != 0; }
   // Whether an address may be in managed memory: without a lock, for a signal handler.
@@ -104,7 +104,8 @@ class ManagedMemory {
   Ranges ranges;
   std::atomic<bool> touched{false};
   std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
-  std::array<uint64_t, maxDevices> streams{};  // of our own, by device: bytes must not wait behind streams that wait for the program
+  // Of our own, by device; made under the mutex, read by any thread. Bytes must not wait behind what waits for the program.
+  std::array<std::atomic<uint64_t>, maxDevices> streams{};
 };
 
 }  // namespace vgpu::client
