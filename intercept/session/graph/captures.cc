@@ -31,15 +31,20 @@ std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
 }  // namespace
 
 // The legacy stream comes behind every blocking stream of its device.
-bool Captures::isImplicated(uint64_t stream, Capture** which) const {
-  if (stream != 0) return false;
+Captures::Capture* Captures::implicatedBy(uint64_t stream) const {
+  if (stream != 0) return nullptr;
   for (auto& [other, place] : streams) {
     auto* state = session.handles.find<api::Kind::STREAM>(other);
     if (state == nullptr || (state->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) != 0) continue;
-    *which = place.capture.get();
-    return true;
+    return place.capture.get();
   }
-  return false;
+  return nullptr;
+}
+
+bool Captures::invalidatesBy(uint64_t stream) {
+  Capture* implicated = implicatedBy(stream);
+  if (implicated != nullptr) implicated->invalidated = true;
+  return implicated != nullptr;
 }
 
 CUresult Captures::begin(Thread& thread, uint64_t stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
@@ -88,8 +93,7 @@ CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& 
 
 CUresult Captures::look(Thread&, uint64_t stream, Info& info) const {
   std::lock_guard lock(mutex);
-  Capture* implicated = nullptr;
-  if (isImplicated(stream, &implicated)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (implicatedBy(stream) != nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) return CUDA_SUCCESS;
   auto& [capture, tail] = found->second;
@@ -123,11 +127,7 @@ CUresult Captures::addNode(Place& place, const Describe& describe) {
 
 std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& describe) {
   std::lock_guard lock(mutex);
-  Capture* implicated = nullptr;
-  if (isImplicated(stream, &implicated)) {
-    implicated->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
+  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) return std::nullopt;
   return addNode(found->second, describe);
@@ -164,11 +164,7 @@ std::optional<CUresult> Captures::record(Thread& thread, uint64_t event, uint64_
   if (isExternal)
     return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, false}, CUDA_SUCCESS; });
   std::lock_guard lock(mutex);
-  Capture* implicated = nullptr;
-  if (isImplicated(stream, &implicated)) {
-    implicated->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
+  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto found = streams.find(stream);
   if (found == streams.end()) {
     events.erase(event);  // it is an event of executed work again
@@ -184,11 +180,7 @@ std::optional<CUresult> Captures::wait(Thread& thread, uint64_t event, uint64_t 
   if (isExternal)
     return add(thread, stream, [&](NodeWork& work) { return work = EventWork{event, true}, CUDA_SUCCESS; });
   std::lock_guard lock(mutex);
-  Capture* implicated = nullptr;
-  if (isImplicated(stream, &implicated)) {
-    implicated->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
+  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   auto at = streams.find(stream);
   auto captured = events.find(event);
   if (captured == events.end()) {

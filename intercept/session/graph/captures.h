@@ -82,7 +82,9 @@ class Captures {
     std::vector<GraphEdge> tail;  // behind which the next node comes
   };
 
-  bool isImplicated(uint64_t stream, Capture** which) const;
+  // The capture that a call on `stream` would touch from outside; nullptr if there is none.
+  Capture* implicatedBy(uint64_t stream) const;
+  bool invalidatesBy(uint64_t stream);
   CUresult addNode(Place& place, const Describe& describe);
   static bool isJoined(const Place& place, const std::vector<const GraphNode*>& joined);
   void finish(Capture& capture);
