@@ -1,36 +1,11 @@
 // Entries that are rows of the table and nothing else: each is called by its exported name, and its value or its effect is looked at.
-#include <dlfcn.h>
+#include "exported-entry.h"
+
+#include <cudaProfiler.h>
 
 #include <cstring>
 
-#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
-#include <cuda.h>
-#include <cudaProfiler.h>
-
-#include "program.h"
-
 namespace {
-
-// The entry as an old program finds it.
-template <typename Entry>
-Entry exported(const char* name) {
-  static void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  void* entry = driver == nullptr ? nullptr : dlsym(driver, name);
-  if (entry == nullptr) {
-    std::fprintf(stderr, "driver-rows: libcuda.so.1 does not export %s\n", name);
-    std::exit(1);
-  }
-  return reinterpret_cast<Entry>(entry);
-}
-#define ENTRY(name) exported<decltype(&name)>(#name)
-
-bool gives(const char* what, CUresult result, CUresult expected) {
-  if (result == expected) return true;
-  std::fprintf(stderr, "driver-rows: %s gave %d, expected %d\n", what, static_cast<int>(result), static_cast<int>(expected));
-  return false;
-}
-#define GIVES(expected, name, ...) gives(#name, ENTRY(name)(__VA_ARGS__), expected)
-#define WORKS(name, ...) GIVES(CUDA_SUCCESS, name, __VA_ARGS__)
 
 bool checkContexts() {
   CUcontext primary = nullptr, first = nullptr, second = nullptr, third = nullptr, popped = nullptr;

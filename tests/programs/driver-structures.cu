@@ -1,33 +1,9 @@
 // Entries whose arguments are structures and arrays, each called by its exported name: what they change survives a suspend.
-#include <dlfcn.h>
+#include "exported-entry.h"
 
 #include <cstring>
 
-#define __CUDA_API_VERSION_INTERNAL  // every version under its own name
-#include <cuda.h>
-
-#include "program.h"
-
 namespace {
-
-template <typename Entry>
-Entry exported(const char* name) {
-  static void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  void* entry = driver == nullptr ? nullptr : dlsym(driver, name);
-  if (entry == nullptr) {
-    std::fprintf(stderr, "driver-structures: libcuda.so.1 does not export %s\n", name);
-    std::exit(1);
-  }
-  return reinterpret_cast<Entry>(entry);
-}
-
-bool gives(const char* what, CUresult result, CUresult expected) {
-  if (result == expected) return true;
-  std::fprintf(stderr, "driver-structures: %s gave %d, expected %d\n", what, static_cast<int>(result), static_cast<int>(expected));
-  return false;
-}
-#define GIVES(expected, name, ...) gives(#name, exported<decltype(&name)>(#name)(__VA_ARGS__), expected)
-#define WORKS(name, ...) GIVES(CUDA_SUCCESS, name, __VA_ARGS__)
 
 bool setAttributes(CUstream stream) {
   CUstreamAttrValue policy{}, domains{};
