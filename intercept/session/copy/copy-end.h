@@ -44,6 +44,23 @@ struct CopyEnd {
   }
 };
 
+// Sets what a frame of a copy has of a box besides its width: its other sizes, and where it lies at either end.
+template <typename Frame>
+void setBox(Frame& frame, const CopyEnd& to, const CopyEnd& from, const BoxSize& size) {
+  frame->setHeight(size.height);
+  frame->setDepth(size.depth);
+  frame->setToPitch(to.pitch);
+  frame->setToSlice(to.slice);
+  frame->setFromPitch(from.pitch);
+  frame->setFromSlice(from.slice);
+  frame->setToX(to.x);
+  frame->setToRow(to.row);
+  frame->setToZ(to.z);
+  frame->setFromX(from.x);
+  frame->setFromRow(from.row);
+  frame->setFromZ(from.z);
+}
+
 // Calls `visit(place in memory, offset among the packed bytes, bytes)` for each run of a box that has no gaps in memory.
 template <typename Visit>
 void forRuns(const CopyEnd& memory, const BoxSize& size, Visit visit) {

@@ -37,18 +37,7 @@ CUresult withCopy(Thread& thread, const CopyEnd& to, const CopyEnd& from, const 
   }
   CopyCall<BoxCopy> frame(thread.of(stream), method, 0, waiter);
   setEnds(frame, to, from, size.width, stream);
-  frame->setHeight(size.height);
-  frame->setDepth(size.depth);
-  frame->setToPitch(to.pitch);
-  frame->setToSlice(to.slice);
-  frame->setFromPitch(from.pitch);
-  frame->setFromSlice(from.slice);
-  frame->setToX(to.x);
-  frame->setToRow(to.row);
-  frame->setToZ(to.z);
-  frame->setFromX(from.x);
-  frame->setFromRow(from.row);
-  frame->setFromZ(from.z);
+  setBox(frame, to, from, size);
   return send(frame);
 }
 

@@ -43,18 +43,7 @@ CUresult sendCopy(Thread& thread, const WorkerNode& node, const CopyEnd& to, con
   frame->setTo(to.place.number());
   frame->setFrom(from.place.number());
   frame->setWidth(size.width);
-  frame->setHeight(size.height);
-  frame->setDepth(size.depth);
-  frame->setToPitch(to.pitch);
-  frame->setToSlice(to.slice);
-  frame->setFromPitch(from.pitch);
-  frame->setFromSlice(from.slice);
-  frame->setToX(to.x);
-  frame->setToRow(to.row);
-  frame->setToZ(to.z);
-  frame->setFromX(from.x);
-  frame->setFromRow(from.row);
-  frame->setFromZ(from.z);
+  setBox(frame, to, from, size);
   return frame.post();
 }
 

@@ -19,27 +19,32 @@ namespace {
 
 // The C library's function of that name.
 template <typename Function>
-Function next(const char* name, Function* = nullptr) {
+Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// `call`, which lets the kernel access memory; `writes`: the kernel writes there.
-template <typename Call>
-auto withMemory(const void* memory, uint64_t bytes, bool writes, Call&& call) {
-  constexpr int mostTries = 100;  // each time another thread has been given all pages to the device between bringing and the call
+// `call`, which lets the kernel access memory that `bring` brings; that says whether it has brought any.
+template <typename Bring, typename Call>
+ssize_t broughtFor(Bring&& bring, Call&& call) {
+  constexpr int mostTries = 100;  // each time another thread has given all pages to the device between bringing and the call
   for (int tries = 0;; ++tries) {
     const int before = errno;
-    bool isManaged = bringForSystem(memory, bytes, writes);
+    bool isManaged = bring();
     errno = before;
-    auto result = call();
+    ssize_t result = call();
     if (result != -1 || errno != EFAULT || !isManaged || tries == mostTries) return result;
   }
 }
 
 template <typename Call>
 ssize_t withVectors(const struct iovec* vectors, int count, bool writes, Call&& call) {
-  for (int i = 0; i < count && vectors != nullptr; ++i) bringForSystem(vectors[i].iov_base, vectors[i].iov_len, writes);
-  return call();
+  auto bring = [&] {
+    bool isManaged = false;
+    for (int i = 0; i < count && vectors != nullptr; ++i)
+      isManaged |= bringForSystem(vectors[i].iov_base, vectors[i].iov_len, writes);
+    return isManaged;
+  };
+  return broughtFor(bring, call);
 }
 
 }  // namespace
@@ -58,20 +63,20 @@ VGPU_EXPORT sighandler_t signal(int number, sighandler_t handler) {
   return setAction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
 
-// ROW(result, name, parameters, memory, bytes, whether the kernel writes there, arguments)
-#define ROW(result, name, parameters, memory, bytes, writes, arguments)                  \
-  VGPU_EXPORT result name parameters {                                                   \
-    static const auto system = next<result(*) parameters>(#name);                        \
-    return withMemory(memory, bytes, writes, [&]() -> result { return system arguments; }); \
+// ROW(name, parameters, whether the kernel writes to `bytes` at `memory`, arguments)
+#define ROW(name, parameters, writes, arguments)                                                                     \
+  VGPU_EXPORT ssize_t name parameters {                                                                              \
+    static const auto system = next<ssize_t(*) parameters>(#name);                                                   \
+    return broughtFor([&] { return bringForSystem(memory, bytes, writes); }, [&] { return system arguments; });       \
   }
-ROW(ssize_t, read, (int file, void* memory, size_t bytes), memory, bytes, true, (file, memory, bytes))
-ROW(ssize_t, write, (int file, const void* memory, size_t bytes), memory, bytes, false, (file, memory, bytes))
-ROW(ssize_t, pread, (int file, void* memory, size_t bytes, off_t at), memory, bytes, true, (file, memory, bytes, at))
-ROW(ssize_t, pread64, (int file, void* memory, size_t bytes, off64_t at), memory, bytes, true, (file, memory, bytes, at))
-ROW(ssize_t, pwrite, (int file, const void* memory, size_t bytes, off_t at), memory, bytes, false, (file, memory, bytes, at))
-ROW(ssize_t, pwrite64, (int file, const void* memory, size_t bytes, off64_t at), memory, bytes, false, (file, memory, bytes, at))
-ROW(ssize_t, recv, (int socket, void* memory, size_t bytes, int flags), memory, bytes, true, (socket, memory, bytes, flags))
-ROW(ssize_t, send, (int socket, const void* memory, size_t bytes, int flags), memory, bytes, false, (socket, memory, bytes, flags))
+ROW(read, (int file, void* memory, size_t bytes), true, (file, memory, bytes))
+ROW(write, (int file, const void* memory, size_t bytes), false, (file, memory, bytes))
+ROW(pread, (int file, void* memory, size_t bytes, off_t at), true, (file, memory, bytes, at))
+ROW(pread64, (int file, void* memory, size_t bytes, off64_t at), true, (file, memory, bytes, at))
+ROW(pwrite, (int file, const void* memory, size_t bytes, off_t at), false, (file, memory, bytes, at))
+ROW(pwrite64, (int file, const void* memory, size_t bytes, off64_t at), false, (file, memory, bytes, at))
+ROW(recv, (int socket, void* memory, size_t bytes, int flags), true, (socket, memory, bytes, flags))
+ROW(send, (int socket, const void* memory, size_t bytes, int flags), false, (socket, memory, bytes, flags))
 #undef ROW
 
 // The C library moves large pieces by a system call of its own.
