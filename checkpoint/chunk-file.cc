@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <numeric>
 
 #include "checkpoint/thread-group.h"
@@ -15,6 +16,8 @@ namespace {
 
 // Enough that the link has the next while the thread sees to the last.
 constexpr size_t mostOnTheirWay = 8;
+// With fewer, a thread and its pack cost more than they save.
+constexpr size_t chunksOfThread = 8;
 
 std::span<const std::byte> bytesOf(const Slot& slot) { return {slot.memory, slot.bytes}; }
 
@@ -71,14 +74,45 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs) {
   return ChunkPlan(std::move(sizes));
 }
 
-void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
+namespace {
+
+// A piece that must be written.
+struct Unknown {
+  Piece piece;
+  size_t chunk;
+  bool isDigested;
+};
+
+// What the sink does not know by its digest, which it has noted then.
+std::vector<Unknown> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
+  std::vector<Unknown> unknown;
+  for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
+    auto digest = source.digest ? source.digest(*piece) : std::nullopt;
+    if (!digest || !sink.has(chunk, *digest, piece->bytes)) unknown.push_back({*piece, chunk, digest.has_value()});
+    else if (source.found) source.found(piece->bytes);
+  }
+  return unknown;
+}
+
+unsigned threadsFor(size_t chunks, unsigned most) {
+  return static_cast<unsigned>(std::clamp<size_t>(chunks / chunksOfThread, 1, most));
+}
+
+}  // namespace
+
+void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
+  auto unknown = unknownOf(sink, std::move(plan), source);
+  if (unknown.empty()) return;
+  unsigned writers = threadsFor(unknown.size(), sink.writers());
+  StagingRing ring(on != nullptr ? &on->driver : nullptr, StagingRing::slotsFor(writers, unknown.size()));
+  std::optional<Transfers> transfers;
+  if (on != nullptr) transfers.emplace(*on, ring.all().size());
   WorkQueue<Slot*> unused, filled;
   ThreadGroup threads([&] {
     unused.stop();
     filled.stop();
   });
   for (auto& slot : ring.all()) unused.push(&slot);
-  size_t chunk = sink.reserve(plan.count());
   auto write = [&](unsigned writer) {
     while (auto slot = filled.pop()) {
       sink.add(writer, (*slot)->chunk, bytesOf(**slot), (*slot)->isDigested);
@@ -86,24 +120,22 @@ void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, const Chunk
     }
   };
   auto copy = [&] {
-    InFlight inFlight(source.transfers, [&](Slot* slot) { filled.push(slot); });
-    for (; auto piece = plan.next(); ++chunk) {
-      auto digest = source.digest ? source.digest(*piece) : std::nullopt;
-      if (digest && sink.has(chunk, *digest, piece->bytes)) continue;
+    InFlight inFlight(transfers ? &*transfers : nullptr, [&](Slot* slot) { filled.push(slot); });
+    for (auto& [piece, chunk, isDigested] : unknown) {
       auto slot = unused.tryPop();
       while (!slot && inFlight.awaitOldest()) slot = unused.tryPop();
       if (!slot) slot = unused.pop();
       if (!slot) return;  // another thread has failed
       (*slot)->chunk = chunk;
-      (*slot)->bytes = piece->bytes;
-      (*slot)->isDigested = digest.has_value();
-      inFlight.add(*slot, source.fill(*piece, (*slot)->memory));
+      (*slot)->bytes = piece.bytes;
+      (*slot)->isDigested = isDigested;
+      inFlight.add(*slot, source.fill(piece, (*slot)->memory));
     }
     while (inFlight.awaitOldest()) continue;
     filled.close();
   };
   threads.guard([&] {
-    for (unsigned writer = 0; writer < sink.writers(); ++writer) threads.start([&, writer] { write(writer); });
+    for (unsigned writer = 0; writer < writers; ++writer) threads.start([&, writer] { write(writer); });
     copy();
   });
   threads.join();
@@ -116,6 +148,39 @@ void finishChunks(ChunkSink& sink) {
   });
   threads.join();
 }
+
+struct SavedChunks::Resolved {
+  std::vector<ChunkPlace> places;
+  std::vector<PackReader> packs;
+};
+
+SavedChunks::Resolved SavedChunks::resolve(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store,
+                                           std::vector<ChunkPlan> plans) {
+  Resolved resolved{std::move(places), {}};
+  std::map<uint64_t, uint16_t> numbers;  // of packs: where they are in `packs`
+  size_t chunk = 0;
+  for (auto& plan : plans)
+    for (; auto piece = plan.next(); ++chunk) {
+      ChunkPlace& place = resolved.places[chunk];
+      if (place.form != Form::stored) continue;
+      if (place.offset != piece->bytes) directory.refuse(chunksFile, fmt::format("chunk {}: its size differs", chunk));
+      StoredChunk found = store.get({place.digest, piece->bytes});
+      auto [pack, isNew] = numbers.emplace(found.pack, resolved.packs.size());
+      if (isNew) resolved.packs.push_back(PackReader(store.path(), store.packPath(found.pack)));
+      place = {place.digest, found.offset, found.bytes, pack->second, static_cast<Form>(found.form)};
+      bool isSound = found.bytes > 0 && found.bytes <= packedMost() && (place.form == Form::plain || place.form == Form::zstd);
+      if (!isSound || resolved.packs.size() > UINT16_MAX)
+        directory.refuse(chunksFile, fmt::format("chunk {}: its place in the store {} makes no sense", chunk, store.path()));
+    }
+  return resolved;
+}
+
+SavedChunks::SavedChunks(Resolved&& resolved, const DigestKey& key)
+    : places(std::move(resolved.places)), packs(std::move(resolved.packs)), digester(key) {}
+
+SavedChunks::SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store,
+                         std::vector<ChunkPlan> plans)
+    : SavedChunks(resolve(directory, std::move(places), store, std::move(plans)), store.key()) {}
 
 struct ChunkReading::State {
   State(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan)

@@ -54,21 +54,32 @@ struct ChunkSource {
   std::function<OnItsWay(const Piece&, std::byte* out)> fill;
   // The digest of a piece, if it is known before its bytes are; those that the sink has already are not filled.
   std::function<std::optional<Digest>(const Piece&)> digest = nullptr;
-  Transfers* transfers = nullptr;  // for copies on their way, if there are any
+  // Told of those that are not filled.
+  std::function<void(size_t bytes)> found = nullptr;
 };
 
-// Adds every piece of `plan` to `sink`.
-void writeChunks(StagingRing& ring, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source);
+// Adds every piece of `plan` to `sink`: first all that it knows by their digests, then the others, by as many threads as pay. `on`: whose
+// GPUs copy; nullptr if fill() has the bytes at once.
+void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source);
 // Waits until the disk has all that was written.
 void finishChunks(ChunkSink& sink);
 
 // What is in the packs of a snapshot.
 struct SavedChunks {
+  // Of `store`, whose names the list has, for the chunks of these plans, one after the other. The store must live longer. Throws
+  // kj::Exception that says which chunk it lacks.
+  SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store, std::vector<ChunkPlan> plans);
   SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, std::span<const uint64_t> packs, const DigestKey& key)
       : places(std::move(places)), packs(directory.openPacks(packs)), digester(key) {}
   const std::vector<ChunkPlace> places;
   const std::vector<PackReader> packs;
   const Digester digester;
+
+ private:
+  struct Resolved;
+  SavedChunks(Resolved&& resolved, const DigestKey& key);
+  static Resolved resolve(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store,
+                          std::vector<ChunkPlan> plans);
 };
 
 // Reads the chunks of `plan`, the first of which is number `first`. Threads begin to read at once, as far as the ring's slots go.

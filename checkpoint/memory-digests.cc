@@ -7,6 +7,12 @@
 
 namespace vgpu::checkpoint {
 
+// As many as take all digests at once, up to those of 64 GiB.
+size_t MemoryDigests::slotsFor(uint64_t bytes) {
+  constexpr uint64_t memoryOfSlot = chunkBytes / sizeof(Digest) * tileBytes;
+  return std::clamp<uint64_t>((bytes + memoryOfSlot - 1) / memoryOfSlot, 1, 8);
+}
+
 void MemoryDigests::add(std::optional<Place> place, uint64_t bytes) {
   Item& item = items.emplace_back(Item{digests.size() + begun, 0});
   if (!place || place->address % 16 != 0 || bytes < tileBytes) return;

@@ -18,9 +18,9 @@ namespace vgpu::checkpoint {
 
 class MemoryDigests {
  public:
-  // Uses `ring`, whose slots nobody has meanwhile. Throws kj::Exception if a GPU fails.
-  MemoryDigests(stub::SessionState& on, StagingRing& ring, const Digester& digester)
-      : on(on), ring(ring), digester(digester), tilesAtOnce(ring.whole().size() / sizeof(Digest)) {}
+  // For items of so many `bytes` in all. Throws kj::Exception if a GPU fails.
+  MemoryDigests(stub::SessionState& on, const Digester& digester, uint64_t bytes)
+      : on(on), ring(&on.driver, slotsFor(bytes)), digester(digester), tilesAtOnce(ring.whole().size() / sizeof(Digest)) {}
 
   // The next item of a plan; where it lies, if it does so.
   struct Place {
@@ -38,11 +38,12 @@ class MemoryDigests {
   struct Item {
     size_t first = 0, tiles = 0;  // in `digests`
   };
+  static size_t slotsFor(uint64_t bytes);
   void digestHere(const Place& place, uint64_t tiles);
   void flush();
 
   stub::SessionState& on;
-  StagingRing& ring;
+  StagingRing ring;  // small: where the digests come
   const Digester& digester;
   const size_t tilesAtOnce;
   std::vector<Item> items;

@@ -67,6 +67,16 @@ std::vector<ChunkPlace> loadChunks(const SnapshotReader& directory, const Manife
   return places;
 }
 
+// The store that the snapshot is in, if it has no packs of its own.
+std::unique_ptr<ChunkStore> storeOf(const SnapshotReader& directory, const Manifest& manifest) {
+  if (!manifest.packs.empty()) return nullptr;
+  auto folder = ChunkStore::around(directory.where());
+  if (!folder) directory.refuse(manifestFile, "packs: its chunks are in a store of snapshots, and it is in none");
+  auto store = std::make_unique<ChunkStore>(*folder);
+  if (store->key() != manifest.digestKey) directory.refuse(manifestFile, "digestKey: it is of another store of snapshots");
+  return store;
+}
+
 // Takes no memory: the manifest alone may not make us take any, nor do zeros.
 void reserveBlobs(stub::SessionState& on, const SnapshotReader& directory, const std::vector<SavedBlob>& blobs,
                   const std::set<uint64_t>& wanted) {
@@ -119,8 +129,11 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   requireSamePlace(pending, on.shared());
 
   reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
-  SavedChunks saved(directory, loadChunks(directory, manifest), manifest.packs, manifest.digestKey);
-  StagingRing ring(&on.driver, packsHere());
+  auto store = storeOf(directory, manifest);
+  auto places = loadChunks(directory, manifest);
+  SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
+                            : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
+  StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), saved.places.size()));
   loadBlobs(on, ring, saved, manifest.blobs, progress);
   ChunkReading reading(ring, saved, planOf(manifest.blobs).count(), planOf(manifest.state));  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);

@@ -61,7 +61,12 @@ Manifest describe(stub::SessionState& on, const Identity& identity, const Pendin
   return manifest;
 }
 
-void saveBlobs(const stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const std::vector<SavedBlob>& blobs,
+std::unique_ptr<ChunkStore> storeAround(const std::string& directory) {
+  auto folder = ChunkStore::around(directory);
+  return folder ? std::make_unique<ChunkStore>(*folder) : nullptr;
+}
+
+void saveBlobs(const stub::SessionState& on, ChunkSink& sink, const std::vector<SavedBlob>& blobs,
                const Progress& progress) {
   auto plan = planOf(blobs);
   Phase phase(progress, "images", plan.bytes());
@@ -72,7 +77,7 @@ void saveBlobs(const stub::SessionState& on, StagingRing& ring, ChunkSink& sink,
     phase.advance(piece.bytes);
     return std::nullopt;
   };
-  writeChunks(ring, sink, plan, {fill});
+  writeChunks(nullptr, sink, plan, {fill});  // host memory: nothing to pin
 }
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
@@ -85,26 +90,27 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   Manifest manifest = describe(on, identity, pending, records.size());
   addMethods(manifest.methods, records);
   addLibraryCalls(manifest.libraryCalls, records);
-  manifest.digestKey = DigestKey::random();
+  auto store = storeAround(directory.where());
+  manifest.digestKey = store ? store->key() : DigestKey::random();
+  auto sink = store ? std::make_unique<ChunkSink>(*store) : std::make_unique<ChunkSink>(directory.openPacks(), manifest.digestKey);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
-  ChunkSink sink(directory.openPacks(), manifest.digestKey);
-  StagingRing ring(&on.driver, sink.writers());
-  saveBlobs(on, ring, sink, manifest.blobs, progress);
+  saveBlobs(on, *sink, manifest.blobs, progress);
   Phase phase(progress, "memory", manifest.deviceBytes);
-  saveBytes(on, ring, sink, manifest.state, [&](size_t bytes) {
+  saveBytes(on, *sink, manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });
-  finishChunks(sink);
-  manifest.packs = sink.packs();
-  manifest.files[chunksFile] = directory.write(chunksFile, encodeChunks(sink.places()));
+  finishChunks(*sink);
+  manifest.packs = sink->packs();
+  manifest.files[chunksFile] = directory.write(chunksFile, encodeChunks(sink->places()));
   manifest.files[pendingCallsFile] = directory.write(pendingCallsFile, encodePendingCalls(pending));
   manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(on.output.rest())));
   std::string text = encodeManifest(manifest);
+  sink->commit();
   directory.publish(text);
 
   Report report{.deviceBytes = manifest.deviceBytes,
-                .storedBytes = storedBytes(manifest) + text.size(),
+                .storedBytes = storedBytes(manifest) + (store ? sink->writtenBytes() : 0) + text.size(),
                 .objects = records.size(),
                 .pendingCalls = pending.frameCount};
   return report;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "vgpu/base/fail.h"
@@ -17,11 +18,17 @@ namespace {
 constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 // A thread works on one while its next ones arrive; the GPU is never without one to copy.
 constexpr size_t slotsOfThread = 4, slotsOfGpu = 8;
+// The system gives memory at a few GB/s, and each slot is used for so many chunks at least.
+constexpr size_t chunksOfSlot = 8;
 
 }  // namespace
 
-StagingRing::StagingRing(const stub::Driver* driver, unsigned threads)
-    : driver(driver), bytes((slotsOfThread * threads + slotsOfGpu) * snapshot::chunkBytes) {
+size_t StagingRing::slotsFor(unsigned threads, size_t chunks) {
+  size_t most = slotsOfThread * threads + slotsOfGpu;
+  return std::min({most, std::max(slotsOfGpu, chunks / chunksOfSlot), std::max(chunks, size_t{1})});
+}
+
+StagingRing::StagingRing(const stub::Driver* driver, size_t slots) : driver(driver), bytes(slots * snapshot::chunkBytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
     fail(fmt::format("the worker was refused {} MiB of memory for its buffers: {}. Free memory on its host, or raise its limit",
@@ -30,7 +37,7 @@ StagingRing::StagingRing(const stub::Driver* driver, unsigned threads)
   madvise(memory, bytes, MADV_HUGEPAGE);
   // Without pinning, the driver copies once more: slower, not wrong.
   pinned = driver != nullptr && driver->cuMemHostRegister_v2(memory, bytes, forAllGpus) == CUDA_SUCCESS;
-  for (size_t at = 0; at < bytes; at += snapshot::chunkBytes) slots.push_back({.number = slots.size(), .memory = memory + at});
+  for (size_t at = 0; at < bytes; at += snapshot::chunkBytes) this->slots.push_back({.number = this->slots.size(), .memory = memory + at});
 }
 
 StagingRing::~StagingRing() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct Slot {
 
 class StagingRing {
  public:
-  // For as many `threads` between the GPU and files. `driver` pins it, nullptr if no device is involved. Throws kj::Exception if there
-  // is no memory for it.
-  StagingRing(const stub::Driver* driver, unsigned threads);
+  // For as many `threads` between the GPU and files; fewer for so few `chunks` that making it would take longer than copying them.
+  static size_t slotsFor(unsigned threads, size_t chunks = SIZE_MAX);
+  // `driver` pins it, nullptr if no device is involved. Throws kj::Exception if there is no memory for it.
+  StagingRing(const stub::Driver* driver, size_t slots);
   ~StagingRing();
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;

@@ -89,24 +89,19 @@ ChunkPlan planOf(const StateTables& state) {
   return ChunkPlan(std::move(sizes));
 }
 
-void saveBytes(stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const StateTables& state, const Moved& moved) {
+void saveBytes(stub::SessionState& on, ChunkSink& sink, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
-  MemoryDigests digests(on, ring, sink.digester);
+  MemoryDigests digests(on, sink.digester, bytesOf(state));
   for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
   digests.finish();
-  Transfers transfers(on, ring.all().size());
-  ChunkSource source{.fill = [&](const Piece& piece, std::byte* out) {
-                       auto& item = items[piece.item];
-                       item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
-                       return deviceOf(on, item);
-                     },
-                     .digest =
-                         [&](const Piece& piece) {
-                           moved(piece.bytes);
-                           return digests.of(piece);
-                         },
-                     .transfers = &transfers};
-  writeChunks(ring, sink, planOf(state), source);
+  auto fill = [&](const Piece& piece, std::byte* out) {
+    auto& item = items[piece.item];
+    item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
+    moved(piece.bytes);
+    return deviceOf(on, item);
+  };
+  auto digest = [&](const Piece& piece) { return digests.of(piece); };
+  writeChunks(&on, sink, planOf(state), {.fill = fill, .digest = digest, .found = moved});
 }
 
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved) {

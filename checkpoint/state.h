@@ -33,7 +33,7 @@ ChunkPlan planOf(const StateTables& state);
 
 // Called with each piece's bytes when they are on their way.
 using Moved = std::function<void(size_t bytes)>;
-void saveBytes(stub::SessionState& on, StagingRing& ring, ChunkSink& sink, const StateTables& state, const Moved& moved);
+void saveBytes(stub::SessionState& on, ChunkSink& sink, const StateTables& state, const Moved& moved);
 // After the step compare. `reading` is of planOf(state). Throws kj::Exception as ChunkReading does.
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved);
 

@@ -15,6 +15,7 @@ import threading
 import time
 
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
+STORE_POINTS = ("suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
 
 
 class Failure(Exception):
@@ -67,6 +68,7 @@ class Round:
         self.tree, self.number, self.point = tree, number, point
         self.random = random.Random(f"{seed}/{number}")
         self.victim = victim or self.random.choice(VICTIMS)
+        self.in_store = point in STORE_POINTS or self.random.random() < 0.5
         self.delay = None if point else self.random.uniform(0, 0.8)
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
         self.program, self.client = None, None
@@ -74,7 +76,8 @@ class Round:
         self.struck = False  # by kill_at_random
         self.moves, self.hits_before, self.refused = 0, 0, None
         self.environment = dict(os.environ, VGPU_TEST_RUN=self.directory, XDG_CACHE_HOME=self.path("cache"),
-                                VGPU_FAULT_LOG=self.path("faults"), VGPU_REATTACH_LIMIT=str(self.reattach_limit))
+                                VGPU_FAULT_LOG=self.path("faults"), VGPU_REATTACH_LIMIT=str(self.reattach_limit),
+                                VGPU_STORE=self.path("store"))
         for name in ("VGPU_NODE", "XDG_RUNTIME_DIR", "VGPU_FAULT_POINT"):
             self.environment.pop(name, None)
 
@@ -236,11 +239,13 @@ class Round:
         return self.point is not None and self.victim == process and self.point.startswith(prefixes or "")
 
     def snapshot(self, move):
-        return self.path(f"snapshot-{move}")
+        return self.path(f"store/snapshots/{move}" if self.in_store else f"snapshot-{move}")
 
     def move(self):
         """Suspends the program on one node and resumes it on the other: to a fault point once, at random until the kill."""
         here, there = "a", "b"
+        if self.in_store:
+            self.ctl("a", "snapshots", "ls")  # makes it
         end = time.monotonic() + self.limit
         while self.program.poll() is None:
             time.sleep(self.random.uniform(0, 0.05))
@@ -253,6 +258,8 @@ class Round:
                     self.refused = verb
                     return
             here, there = there, here
+            if self.in_store:
+                self.ctl("a", "snapshots", "gc", name="gc", fault=self.is_fault_of("vgpuctl", "gc."))
             if self.point or self.struck:
                 return
             if time.monotonic() > end:
@@ -320,9 +327,20 @@ class Round:
                 raise Failure(f"node {name} does not end when it is told to")
             if code != 0:
                 raise Failure(f"node {name} ended with code {code}")
+        if self.in_store:
+            self.require_sound_store()
         wait_until(lambda: not self.processes(), "no process is left", min(self.limit, 10))
         if self.left_files():
             raise Failure("files are left: " + ", ".join(self.left_files()))
+
+    def require_sound_store(self):
+        """What is complete can be resumed, and nothing is left of what was not or is removed."""
+        for arguments in (("verify",), ("gc",), *(("rm", "--force", str(move)) for move in range(1, self.moves + 1) if self.is_complete(move)), ("gc",)):
+            if self.ctl("a", "snapshots", *arguments, name="store") != 0:
+                raise Failure(f"vgpuctl snapshots {' '.join(arguments)} fails")
+        left = os.listdir(self.path("store/packs")) + os.listdir(self.path("store/snapshots"))
+        if left:
+            raise Failure("the store has kept what nobody needs: " + ", ".join(left))
 
     def left_files(self):
         left = [entry.path for name in self.daemons for folder in ("", "sessions", "renewals")

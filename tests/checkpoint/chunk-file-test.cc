@@ -29,7 +29,7 @@ constexpr unsigned writers = 3;
 
 // One for all cases: it takes longer to make than most files here to read.
 StagingRing& ring() {
-  static StagingRing shared(nullptr, writers);
+  static StagingRing shared(nullptr, StagingRing::slotsFor(writers));
   return shared;
 }
 
@@ -49,7 +49,7 @@ Written write(const std::string& path, const Items& items) {
     std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
     return std::nullopt;
   };
-  writeChunks(ring(), sink, planOf(items), {fill});
+  writeChunks(nullptr, sink, planOf(items), {fill});
   finishChunks(sink);
   directory.publish("");
   return {sink.places(), sink.packs()};
@@ -232,7 +232,7 @@ TEST_CASE("a thread that fails ends the others, and its error comes out") {
       KJ_REQUIRE(++filled < 100, "the source gives up");
       return std::nullopt;
     };
-    CHECK_THROWS_WITH_AS(writeChunks(ring(), sink, ChunkPlan(sizes), {fill}), doctest::Contains("gives up"), kj::Exception);
+    CHECK_THROWS_WITH_AS(writeChunks(nullptr, sink, ChunkPlan(sizes), {fill}), doctest::Contains("gives up"), kj::Exception);
   }
   Written written = write(scratch.path + "/t", items);
   SavedChunks saved(SnapshotReader(scratch.path + "/t"), written.places, written.packs, key);
@@ -259,7 +259,7 @@ TEST_CASE("where there is room for one thread only, writing chunks is an error a
   {
     RoomForOneThread room;
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
-                   writeChunks(ring(), sink, ChunkPlan({1000}), {[](auto&, auto*) { return std::nullopt; }});
+                   writeChunks(nullptr, sink, ChunkPlan({1000}), {[](auto&, auto*) { return std::nullopt; }});
                    finishChunks(sink);
                  }))
       text = exception->getDescription().cStr();

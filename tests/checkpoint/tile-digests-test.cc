@@ -25,7 +25,7 @@ TEST_CASE("the GPU's digests of tiles are the host's") {
       std::memset(&bytes[tileBytes], 0, tileBytes);
       std::memset(&bytes[2 * tileBytes], 0xff, tileBytes);
       // In memory of the host that the GPU reaches: the first slot is digested, the digests come into the second.
-      checkpoint::StagingRing ring(&on.driver, 1);
+      checkpoint::StagingRing ring(&on.driver, 2);
       KJ_REQUIRE(ring.onGpu() != 0);
       std::memcpy(ring.all()[0].memory, bytes.data(), bytes.size());
       auto check = [&](CUresult result) { stub::require(on.driver, result, "the test's GPU"); };

@@ -162,3 +162,39 @@ stillWorks() {
 
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
 isGone() { [ ! -e "$1" ]; }
+
+# startContents NODE NAME MIB: the program contents with random memory; commands for it go to descriptor ${commands[NAME]}, its process is
+# ${runner[NAME]}, its output in NAME.log. Skips where it was not built.
+declare -A commands=() runner=()
+startContents() {
+  local program=$tree/tests/programs/contents file
+  [ -x "$program" ] || skip "no program contents"
+  mkfifo "$dir/$2.in"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" run --name "$2" -- \
+    "$program" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
+  runner[$2]=$!
+  exec {file}>"$dir/$2.in"
+  commands[$2]=$file
+  waitUntil says "$2" ready
+}
+# tell NAME WORD REPLY: gives the program a command and waits for its reply.
+tell() {
+  local already
+  already=$(grep -c "^$3" "$dir/$1.log")
+  echo "$2" >&"${commands[$1]}"
+  waitUntil saysMore "$1" "$3" "$already"
+}
+saysMore() { [ "$(grep -c "^$2" "$dir/$1.log")" -gt "$3" ]; }
+# memoryIsRight NAME: what the program reads of its device memory is what it wrote.
+memoryIsRight() {
+  tell "$1" verify "wrong "
+  [ "$(grep '^wrong ' "$dir/$1.log" | tail -n 1)" = "wrong 0" ] || fail "the memory of $1 has changed"
+}
+endContents() {
+  echo quit >&"${commands[$1]}"
+  local code=0
+  wait "${runner[$1]}" || code=$?
+  [ "$code" = 0 ] || fail "$1 returned $code"
+}
+# storedBytes COMMAND...: what it prints as storedBytes.
+storedBytes() { "$@" --json 2>"$dir/stored.log" | python3 -c 'import json, sys; print(json.load(sys.stdin)["storedBytes"])'; }

@@ -19,9 +19,17 @@ int runProgram(const NodeAddress& node, const RunOptions& options);
 
 int listSessions(const NodeAddress& node, bool json);
 int listWorkers(const NodeAddress& node, bool json);
-int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory,
+// To `directory`; if that is empty, to the user's store, as `name`, or by default as the session is called here.
+int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory, const std::string& name,
                    unsigned timeoutSeconds, bool json);
-int resumeSession(const NodeAddress& node, const std::string& directory, bool json);
+// From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
+int resumeSession(const NodeAddress& node, const std::string& snapshot, bool json);
+
+// Of the user's store.
+int listSnapshots(bool json);
+int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
+int verifySnapshots(const std::vector<std::string>& names);  // all, if none is named
+int collectSnapshots(bool json);
 
 // `target` is a session (its object list is shown) or a snapshot's directory (its manifest is).
 int inspect(const NodeAddress& node, const std::string& target, bool json);

@@ -4,9 +4,11 @@
 
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
+#include "tools/common/snapshot-store.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/commands.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -15,16 +17,19 @@ constexpr const char* examples =
     "Examples:\n"
     "  vgpuctl run -- ./app input.bin             run a CUDA program on a virtual GPU\n"
     "  vgpuctl ps                                 what runs on this node\n"
-    "  vgpuctl suspend app --to /var/tmp/app-1    free the GPU; the program waits\n"
+    "  vgpuctl suspend app                        free the GPU; the program waits, its memory is in your store\n"
+    "  vgpuctl resume app                         give it a GPU again\n"
+    "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
-  std::string node, session, directory, target;
+  std::string node, session, directory, name, target;
+  std::vector<std::string> snapshots;
   unsigned timeoutSeconds = 60;
-  bool json = false, workers = false;
+  bool json = false, workers = false, force = false;
   RunOptions run;
 };
 
@@ -60,10 +65,11 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   auto* suspend = on(
       app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
       [](const NodeAddress& node, const Options& o) {
-        return suspendSession(node, o.session, o.directory, o.timeoutSeconds, o.json);
+        return suspendSession(node, o.session, o.directory, o.name, o.timeoutSeconds, o.json);
       });
   suspend->add_option("session", options.session, "SESSION")->required();
-  suspend->add_option("--to", options.directory, "a new directory for the snapshot")->required();
+  auto* to = suspend->add_option("--to", options.directory, "a new directory for the snapshot (default: your store of snapshots)");
+  suspend->add_option("--name", options.name, "the snapshot's name in the store")->excludes(to);
   suspend->add_option("--timeout", options.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -71,8 +77,28 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
 
   auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
                     [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.json); });
-  resume->add_option("directory", options.directory, "the snapshot's directory")->required();
+  resume->add_option("snapshot", options.directory, "the snapshot's directory, or its name in the store")->required();
   addJson(resume, options);
+
+  auto* snapshots = app.add_subcommand("snapshots", "What your store of snapshots has (VGPU_STORE says where it is)");
+  snapshots->require_subcommand(1);
+  auto* list = on(snapshots->add_subcommand("ls", "List them"), [](const NodeAddress&, const Options& o) { return listSnapshots(o.json); });
+  addJson(list, options);
+  auto* show = on(snapshots->add_subcommand("show", "Show what one holds"), [](const NodeAddress& node, const Options& o) {
+    return inspect(node, ChunkStore::directoryOf(snapshotStore(), o.target), o.json);
+  });
+  show->add_option("snapshot", options.target, "its name")->required();
+  addJson(show, options);
+  auto* remove = on(snapshots->add_subcommand("rm", "Remove one"),
+                    [](const NodeAddress&, const Options& o) { return removeSnapshot(o.target, o.force); });
+  remove->add_option("snapshot", options.target, "its name")->required();
+  remove->add_flag("--force", options.force, "also if it is the latest of a session whose program is there");
+  auto* verify = on(snapshots->add_subcommand("verify", "Read all that they need, and compare it with its digests"),
+                    [](const NodeAddress&, const Options& o) { return verifySnapshots(o.snapshots); });
+  verify->add_option("snapshots", options.snapshots, "their names (default: all)");
+  auto* collect = on(snapshots->add_subcommand("gc", "Free what no snapshot needs"),
+                     [](const NodeAddress&, const Options& o) { return collectSnapshots(o.json); });
+  addJson(collect, options);
 }
 
 int run(int argc, char** argv) {

@@ -1,6 +1,7 @@
 // ps, suspend and resume: what vgpuctl asks of a daemon.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,9 +9,13 @@
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/common/node-client.h"
+#include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -25,6 +30,34 @@ json toJson(control::Report::Reader report) {
   return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
           {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
           {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()}};
+}
+
+// Where a session goes in the store: as `name`, or as the person called the session, with a number if that is taken. Of `session`,
+// "name:app" is "app"; what no name of a snapshot can have becomes '-'.
+std::string inStore(const std::string& session, const std::string& name) {
+  ChunkStore store(snapshotStore());
+  auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
+  if (!name.empty()) {
+    if (std::filesystem::exists(directory(name) + "/" + snapshot::manifestFile))
+      fail(fmt::format("the store {} has a snapshot {} already; give this one another --name, or remove that with `vgpuctl snapshots rm`",
+                       store.path(), name));
+    return directory(name);
+  }
+  std::string base = session.substr(session.find(':') + 1).substr(0, 80), target;
+  for (char& letter : base)
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
+  for (int number = 1;; ++number) {
+    target = directory(number == 1 ? base : fmt::format("{}-{}", base, number));
+    if (!std::filesystem::exists(target)) return target;
+  }
+}
+
+std::string directoryOf(const std::string& snapshot) {
+  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return absolute(snapshot);
+  std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
+  if (!std::filesystem::is_directory(stored))
+    fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}", snapshot, stored));
+  return stored;
 }
 
 std::string summary(control::Report::Reader report) {
@@ -86,11 +119,11 @@ int listWorkers(const NodeAddress& address, bool asJson) {
 }
 
 int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory,
-                   unsigned timeoutSeconds, bool asJson) {
+                   const std::string& name, unsigned timeoutSeconds, bool asJson) {
   NodeClient client(address);
   auto request = client.node().suspendRequest();
   request.setSession(reader(session));
-  std::string target = absolute(directory);
+  std::string target = directory.empty() ? inStore(session, name) : absolute(directory);
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
   request.setTimeoutSeconds(timeoutSeconds);
@@ -112,7 +145,7 @@ int suspendSession(const NodeAddress& address, const std::string& session, const
 int resumeSession(const NodeAddress& address, const std::string& directory, bool asJson) {
   NodeClient client(address);
   auto request = client.node().resumeRequest();
-  std::string source = absolute(directory);
+  std::string source = directoryOf(directory);
   request.setDirectory(reader(source));
   request.setProgress(kj::heap<ProgressLine>("resume"));
   auto sent = request.send();

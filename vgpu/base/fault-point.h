@@ -33,6 +33,8 @@ inline constexpr FaultPoint faultPoints[] = {
     {"suspend.gate-closed", "vgpud", "the program has said that its gate is closed"},
     {"suspend.quiesced", "vgpu-worker", "the worker consumes nothing and the GPU is idle"},
     {"suspend.saving", "vgpu-worker", "a piece of device memory has been read; hit once for each piece"},
+    {"suspend.packs-synced", "vgpu-worker", "to the store: the disk has all chunks; the store's index does not know them"},
+    {"suspend.chunks-indexed", "vgpu-worker", "to the store: its index has the new chunks; there is no manifest"},
     {"suspend.manifest-written", "vgpu-worker", "the manifest is complete and has not its name yet"},
     {"suspend.manifest-named", "vgpu-worker", "there is a snapshot; the daemon has not been told"},
     {"suspend.saved", "vgpud", "the daemon knows of the snapshot; the program has not been told"},
@@ -51,6 +53,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"resume.accepted", "vgpud", "the daemon knows that the program has accepted; the worker has not been told"},
     {"resume.proceeded", "vgpu-worker", "the worker has claimed the session: no way back; the daemon has not been told"},
     {"resume.gate-opened", "vgpud", "the program has been told to open its gate"},
+    {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 
 // The name of a point, checked against the table by the compiler.

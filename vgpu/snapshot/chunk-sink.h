@@ -1,24 +1,33 @@
-// Where the chunks of a new snapshot go: into its packs, unless they are zeros or like an earlier one, and into its list.
+// Where the chunks of a new snapshot go: into its packs, unless they are zeros or like an earlier one, and into its list. Of a snapshot in a
+// store, into packs of the store, unless the store has them already; its list has their names.
 //
-// Owns the packs. add() is for any number of threads at once, of which each has a writer of its own; the rest is one thread's.
+// Owns the packs; those of a store are removed with it unless they were committed. add() is for any number of threads at once, of which each
+// has a writer of its own; the rest is one thread's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "vgpu/snapshot/chunk.h"
 #include "vgpu/snapshot/packer.h"
 #include "vgpu/snapshot/snapshot-writer.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::snapshot {
 
 class ChunkSink {
  public:
   ChunkSink(std::vector<PackWriter> packs, const DigestKey& key);
+  // Into new packs of `store`, which must live until the snapshot has its name.
+  explicit ChunkSink(ChunkStore& store);
+  ~ChunkSink() noexcept;
+  ChunkSink(const ChunkSink&) = delete;
+  ChunkSink& operator=(const ChunkSink&) = delete;
 
   const Digester digester;
 
@@ -34,24 +43,36 @@ class ChunkSink {
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.
   void finish(unsigned writer);
 
-  // After finish().
+  // After finish() of each.
   std::vector<ChunkPlace> places() const;
-  std::vector<uint64_t> packs() const;
+  std::vector<uint64_t> packs() const;  // their sizes; those of a store are not the snapshot's
+  uint64_t writtenBytes() const;        // in packs
+
+  // After that, and before the snapshot gets its name: whoever reads the store finds its chunks from here on. Nothing to do without one.
+  void commit();
 
  private:
   struct Writing {
-    PackWriter pack;
+    std::optional<PackWriter> pack;  // of a store: made for the first chunk
     Packer packer;
-    uint64_t bytes = 0;  // of the pack, once it is finished
+    uint64_t bytes = 0;   // of the pack, once it is finished
+    uint64_t number = 0;  // in the store
   };
-  bool isFirst(const Digest& digest, size_t chunk);
+  bool isFirst(const Digest& digest, size_t chunk, size_t bytes);
+  PackWriter& packOf(Writing& writer);
 
   const Digest zeroChunk;
   std::vector<Writing> writing;
+  ChunkStore* store = nullptr;
+  bool isCommitted = false;
   std::vector<ChunkPlace> list;
-  std::vector<size_t> sameAs;  // by chunk: the one that has its bytes, often itself
-  std::mutex mutex;            // guards what follows
-  std::map<Digest, size_t> first;
+  std::vector<uint32_t> sizes;  // by chunk, of those that are in a pack
+  std::vector<size_t> sameAs;   // by chunk: the one that has its bytes, often itself
+  struct Hash {
+    size_t operator()(const Digest& digest) const { return digest.low; }
+  };
+  std::mutex mutex;  // guards the store and what follows
+  std::unordered_map<Digest, size_t, Hash> first;
 };
 
 }  // namespace vgpu::snapshot

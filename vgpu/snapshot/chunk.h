@@ -13,12 +13,12 @@ namespace vgpu::snapshot {
 
 constexpr size_t chunkBytes = size_t{2} << 20;
 
-enum class Form : uint16_t { zero, plain, zstd };
+enum class Form : uint16_t { zero, plain, zstd, stored };  // stored: where its name is in the store (vgpu/store/chunk-store.h)
 
 struct ChunkPlace {
   Digest digest;
-  uint64_t offset = 0;  // in its pack
-  uint32_t bytes = 0;   // there; a chunk of zeros has none
+  uint64_t offset = 0;  // in its pack; of a chunk of the store, its size
+  uint32_t bytes = 0;   // there; a chunk of zeros, or of the store, has none
   uint16_t pack = 0;
   Form form = Form::zero;
   bool operator==(const ChunkPlace&) const = default;

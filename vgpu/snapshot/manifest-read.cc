@@ -149,7 +149,7 @@ void readFiles(const Fields& fields, const Json& json, Header& manifest) {
 
 void readPacks(const Fields& fields, const Json& json, Header& manifest) {
   for (auto& bytes : fields.list(json, "packs")) manifest.packs.push_back(fields.number(bytes, "packs"));
-  fields.require(!manifest.packs.empty() && manifest.packs.size() <= mostPacks, "packs");
+  fields.require(manifest.packs.size() <= mostPacks, "packs");
   auto key = DigestKey::parse(fields.textIn(json, "digestKey"));
   fields.require(key.has_value(), "digestKey");
   manifest.digestKey = *key;

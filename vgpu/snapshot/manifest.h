@@ -15,7 +15,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 12;
+constexpr uint64_t snapshotVersion = 13;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -55,7 +55,7 @@ struct Header {
   std::vector<RingState> rings;  // those that have been used, by device
   uint64_t objectCount = 0, deviceBytes = 0;
   std::map<std::string, FileSum> files;  // by name, all of dataFiles
-  std::vector<uint64_t> packs;           // bytes of each
+  std::vector<uint64_t> packs;           // bytes of each; none of a snapshot in a store
   DigestKey digestKey;                   // of the chunks
 };
 

@@ -62,8 +62,14 @@ void PackReader::refuse(const std::string& check) const {
 }
 
 void PackReader::read(uint64_t offset, std::span<std::byte> out) const {
+  kj::AutoCloseFd opened;
+  if (file.get() < 0) {
+    opened = kj::AutoCloseFd(::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (opened.get() < 0) refuse(fmt::format("cannot be opened: {}", strerror(errno)));
+  }
+  int fd = file.get() < 0 ? opened.get() : file.get();
   while (!out.empty()) {
-    ssize_t count = pread(file, out.data(), out.size(), static_cast<off_t>(offset));
+    ssize_t count = pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) refuse(fmt::format("cannot be read: {}", strerror(errno)));
     if (count == 0) refuse("length: it became shorter while it was read");

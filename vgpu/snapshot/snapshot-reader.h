@@ -38,15 +38,17 @@ class FileReader {
 // A pack of a snapshot. Any number of threads.
 class PackReader {
  public:
+  // `directory` and `name` are for messages.
+  PackReader(kj::AutoCloseFd file, std::string directory, std::string name)
+      : file(kj::mv(file)), directory(std::move(directory)), name(std::move(name)) {}
+  // Of a store, at `path`: opened for each read, because what is in a store may be in more packs than a process may have files.
+  PackReader(std::string store, std::string path) : directory(std::move(store)), name(std::move(path)) {}
   // Fills `out` whole from there. Throws kj::Exception that names the file if it cannot.
   void read(uint64_t offset, std::span<std::byte> out) const;
   // As FileReader::refuse().
   [[noreturn]] void refuse(const std::string& check) const;
 
  private:
-  friend class SnapshotReader;
-  PackReader(kj::AutoCloseFd file, std::string directory, std::string name)
-      : file(kj::mv(file)), directory(std::move(directory)), name(std::move(name)) {}
   kj::AutoCloseFd file;
   std::string directory, name;
 };
@@ -69,6 +71,7 @@ class SnapshotReader {
   std::vector<std::byte> readWhole(const char* name, const FileSum& expected, uint64_t mostBytes) const;
 
   [[noreturn]] void refuse(const std::string& name, const std::string& check) const;
+  const std::string& where() const { return path; }
 
  private:
   std::string textOf(kj::AutoCloseFd file, uint64_t bytes) const;

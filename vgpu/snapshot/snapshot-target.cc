@@ -15,6 +15,7 @@
 
 #include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::snapshot {
 
@@ -38,6 +39,12 @@ std::vector<std::string> leftIn(const std::string& path) {
         "the program goes on",
         path, *foreign));
   return found;
+}
+
+// So that a directory that was made is still there after a crash of the machine.
+void syncFolderOf(const std::string& path) {
+  kj::AutoCloseFd folder(open((path + "/..").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write the folder of the snapshot's directory", path, errno);
 }
 
 bool isSame(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -71,9 +78,11 @@ SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
   directory = kj::AutoCloseFd(fd);
   lock();
   KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
+  if (made) syncFolderOf(folder);
   takeEmpty();
   create(unfinishedManifest);  // first: it says of the others that nobody ever finished them
   for (const char* name : dataFiles) create(name);
+  if (ChunkStore::around(folder)) return;  // whose packs they are
   for (unsigned pack = 0; pack < packsHere(); ++pack) create(packFile(pack));
 }
 

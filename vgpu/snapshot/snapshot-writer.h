@@ -34,14 +34,14 @@ class FileWriter {
 // A pack of a new snapshot: bytes of chunks, one behind the other. One thread at a time.
 class PackWriter {
  public:
+  // `path` is for messages.
+  PackWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
   // Where they begin.
   uint64_t append(std::span<const std::byte> bytes);
   // Waits until the disk has them. How many there are.
   uint64_t finish();
 
  private:
-  friend class SnapshotWriter;
-  PackWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
   kj::AutoCloseFd file;
   std::string path;
   uint64_t written = 0, begun = 0;  // to be written, of which the disk was asked to write so many
@@ -57,6 +57,7 @@ class SnapshotWriter {
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
+  const std::string& where() const { return path; }
   FileWriter create(const char* name);
   // Those that the target has.
   std::vector<PackWriter> openPacks();

@@ -1,4 +1,4 @@
-# One run, suspend and resume of a program with memory comes to every fault point; a point kills, stops or lets go on.
+# One run, with a suspend to a directory and one to the store, of a program with memory comes to every fault point; a point kills, stops or lets go on.
 points() { "$tree/bin/vgpud" --list-fault-points; }
 [ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
 points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
@@ -17,6 +17,10 @@ if [ -x "$program" ]; then
   read -r pid <"$dir/pause.reached"
   succeeds ctl a suspend "$pid" --to "$dir/snapshot"
   succeeds ctl a resume "$dir/snapshot"
+  export VGPU_STORE=$dir/store
+  succeeds ctl a suspend "$pid" --name stored
+  succeeds ctl a resume stored
+  succeeds ctl a snapshots gc
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"
   for point in $(points | cut -f1); do

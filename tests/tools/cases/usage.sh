@@ -5,11 +5,11 @@ expectCode() {
   "$@" >"$dir/usage.log" 2>&1 || code=$?
   [ "$code" = "$expected" ] || fail "returned $code instead of $expected: $*"
 }
-for words in "" "frobnicate" "suspend" "suspend x" "suspend --to x" "resume" "inspect" "run" "ps extra" "ps --what"; do
+for words in "" "frobnicate" "suspend" "suspend --to x" "suspend x --to y --name z" "snapshots" "snapshots rm" "snapshots show" "resume" "inspect" "run" "ps extra" "ps --what"; do
   # shellcheck disable=SC2086
   expectCode 2 "$tree/bin/vgpuctl" $words
 done
-for words in --help --version "suspend --help" "run --help"; do
+for words in --help --version "suspend --help" "run --help" "snapshots --help"; do
   # shellcheck disable=SC2086
   expectCode 0 "$tree/bin/vgpuctl" $words
 done

@@ -1,0 +1,67 @@
+# What of a store was altered, cut off, swapped or replaced by something older is found by a resume, and named; the program waits on.
+export VGPU_STORE=$dir/store
+startNode a
+startContents a one 8
+succeeds ctl a suspend one --name before
+succeeds ctl a resume before
+cp -r "$VGPU_STORE" "$dir/older"
+tell one change changed
+succeeds ctl a suspend one --name good
+cp -r "$VGPU_STORE" "$dir/whole"
+
+# damaged PATTERN COMMAND...: after COMMAND, which runs in the store, a resume says PATTERN, and so does `snapshots verify`.
+damaged() {
+  local pattern=$1
+  shift
+  (cd "$VGPU_STORE" && "$@") || fail "cannot damage the store: $*"
+  refused "$pattern" ctl a resume good
+  hasState a one suspended || fail "after $* the session is $(field a one state)"
+  refused "$pattern" ctl a snapshots verify good
+  rm -r "$VGPU_STORE"
+  cp -r "$dir/whole" "$VGPU_STORE"
+}
+flip() {
+  python3 -c '
+import os, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[min(int(len(data) * float(sys.argv[2])), len(data) - 1)] ^= 0x20
+open(sys.argv[1], "wb").write(data)' "$@"
+}
+largest=$(cd "$VGPU_STORE/packs" && ls -S | head -n 1)
+second=$(cd "$VGPU_STORE/packs" && ls -S | sed -n 2p)
+swapPacks() { mv "packs/$largest" away && mv "packs/$second" "packs/$largest" && mv away "packs/$second"; }
+for place in 0 0.5 1; do damaged "$largest.*digest differs" flip "packs/$largest" "$place"; done
+damaged "$largest.*cut off" truncate -s -1 "packs/$largest"
+damaged "$largest.*removed or cut off" rm "packs/$largest"
+damaged "packs/.*\(digest differs\|cut off\)" swapPacks
+damaged "index.*was cut off" truncate -s -4096 index/data.mdb
+damaged "its index has no chunk" cp "$dir/older/index/data.mdb" index/data.mdb
+damaged "its index has no chunk" rm -r index
+damaged "format was altered or damaged" truncate -s -1 format
+damaged "format was altered or damaged" flip format 0
+damaged "its format has version" flip format 0.3
+damaged "its file format is missing" rm format
+damaged "chunks" flip snapshots/good/chunks 0.5
+damaged "chunks" cp snapshots/before/chunks snapshots/good/chunks
+damaged "chunks" truncate -s -32 snapshots/good/chunks
+damaged "manifest.json" flip snapshots/good/manifest.json 0.5
+
+# Nothing is collected that a snapshot might need.
+rm -r "$VGPU_STORE/index"
+refused "nothing is removed" ctl a snapshots gc
+rm -r "$VGPU_STORE"
+cp -r "$dir/whole" "$VGPU_STORE"
+flip "$VGPU_STORE/snapshots/before/chunks" 0.5
+refused "nothing is removed.*snapshots rm before" ctl a snapshots gc
+succeeds ctl a snapshots rm before
+succeeds ctl a snapshots gc
+
+# Neither beside its store nor in another one.
+cp -r "$VGPU_STORE/snapshots/good" "$dir/beside"
+refused "it is in none" ctl a resume "$dir/beside"
+VGPU_STORE=$dir/another succeeds ctl a snapshots ls
+cp -r "$VGPU_STORE/snapshots/good" "$dir/another/snapshots/good"
+refused "digestKey: it is of another store" ctl a resume "$dir/another/snapshots/good"
+succeeds ctl a resume good
+memoryIsRight one
+endContents one

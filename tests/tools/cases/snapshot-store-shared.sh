@@ -1,0 +1,51 @@
+# Two daemons save to one store at the same time while it is collected, and a suspend that stands still keeps what it relies on.
+export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
+startNode a
+startNode b
+startContents a one 16
+startContents b two 16
+freed() { ctl a snapshots gc --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["'"$1"'"])'; }
+hit() { grep -q "^$1 " "$dir/faults"; }
+
+# Both programs have the same random memory.
+ctl a suspend one >"$dir/suspend-one.log" 2>&1 & first=$!
+ctl b suspend two >"$dir/suspend-two.log" 2>&1 & second=$!
+for _ in 1 2 3; do succeeds ctl a snapshots gc; done
+wait "$first" || fail "one was not suspended"
+wait "$second" || fail "two was not suspended"
+succeeds ctl a snapshots verify
+succeeds ctl b resume one
+succeeds ctl a resume two
+memoryIsRight one
+memoryIsRight two
+
+# The worker is stopped behind its packs: nothing but its lease keeps them, and the chunks of `one` that it has found.
+succeeds ctl b suspend one --name one-again
+for name in one two; do succeeds ctl a snapshots rm --force "$name"; done
+succeeds ctl a resume one-again
+startNode c
+VGPU_FAULT_POINT=suspend.packs-synced:stop startNode d
+succeeds ctl a suspend two --name moved
+succeeds ctl d resume moved
+tell two change changed
+rm "$dir/faults"
+ctl d suspend two --name standing >"$dir/standing.log" 2>&1 & standing=$!
+waitUntil hit suspend.packs-synced
+for name in moved one-again; do succeeds ctl a snapshots rm --force "$name"; done
+[ "$(freed leasedPacks)" -gt 0 ] || fail "a pack in use was looked at"
+worker=$(grep '^suspend.packs-synced ' "$dir/faults" | cut -d' ' -f3)
+kill -CONT "$worker"
+wait "$standing" || fail "a suspend beside a collection failed"
+succeeds ctl c snapshots verify standing
+succeeds ctl c resume standing
+memoryIsRight two
+
+# What was killed is collected.
+VGPU_FAULT_POINT=suspend.chunks-indexed:kill startNode e
+succeeds ctl c suspend two --name last
+succeeds ctl e resume last
+tell two change changed
+ctl e suspend two --name killed >"$dir/killed.log" 2>&1 && fail "a suspend whose worker was killed succeeded"
+waitUntil isGone "$VGPU_STORE/snapshots/killed"
+[ "$(freed chunks)" -gt 0 ] || fail "the chunks of a suspend that was killed are left"
+succeeds ctl a snapshots verify

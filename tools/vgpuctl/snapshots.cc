@@ -1,0 +1,233 @@
+// snapshots: what the user's store has, and what of it is not needed.
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tools/common/printable.h"
+#include "tools/common/reason.h"
+#include "tools/common/snapshot-store.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/progress-line.h"
+#include "tools/vgpuctl/session-info.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/snapshot/manifest.h"
+#include "vgpu/snapshot/packer.h"
+#include "vgpu/store/chunk-store.h"
+
+namespace vgpu::ctl {
+namespace {
+
+using namespace snapshot;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+bool isWhole(const std::string& directory) { return fs::exists(directory + "/" + manifestFile); }
+
+// The directories of the store's snapshots, of those that are whole.
+std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
+  std::vector<std::string> directories;
+  for (auto& name : store.snapshots())
+    if (std::string directory = store.path() + "/snapshots/" + name; isWhole(directory)) directories.push_back(directory);
+  return directories;
+}
+
+std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
+  std::string directory = ChunkStore::directoryOf(store.path(), name);
+  if (!isWhole(directory)) fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
+  return directory;
+}
+
+std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
+
+// Adds the names of its chunks but those of zeros. Throws kj::Exception if they cannot be read.
+void addChunks(std::vector<ChunkName>& names, const std::string& directory) {
+  SnapshotReader reader(directory);
+  Manifest manifest = readManifest(reader);
+  auto bytes = reader.readWhole(chunksFile, manifest.files.at(chunksFile), maxChunkListBytes);
+  for (auto& place : decodeChunks(bytes, manifest.packs))
+    if (place.form == Form::stored) names.push_back({place.digest, place.offset});
+}
+
+void makeUnique(std::vector<ChunkName>& names) {
+  std::ranges::sort(names);
+  auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+}
+
+// What a save left that was killed: it holds its directory's lock as long as it runs.
+void removeUnfinished(const ChunkStore& store) {
+  for (auto& name : store.snapshots()) {
+    std::string directory = store.path() + "/snapshots/" + name;
+    kj::AutoCloseFd held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0 || isWhole(directory)) continue;
+    if (fs::exists(directory + "/" + unfinishedManifest)) fs::remove_all(directory);
+    else ::rmdir(directory.c_str());  // of a daemon that was killed as it had made it
+  }
+}
+
+// Compares chunks with their digests, as a resume does. Of one thread.
+class Verification {
+ public:
+  explicit Verification(ChunkStore& store) : store(store), digester(store.key()) {}
+
+  void verify(const ChunkName& name) {
+    StoredChunk chunk = store.get(name);
+    PackReader pack(store.path(), store.packPath(chunk.pack));
+    packed.resize(std::min<size_t>(chunk.bytes, packedMost()));
+    bytes.resize(std::min<uint64_t>(name.bytes, chunkBytes));
+    pack.read(chunk.offset, packed);
+    if (!unpack(static_cast<Form>(chunk.form), packed, bytes) || digester(bytes) != name.digest)
+      pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", chunk.bytes, chunk.offset));
+  }
+
+ private:
+  ChunkStore& store;
+  Digester digester;
+  std::vector<std::byte> packed, bytes;
+};
+
+json jsonOf(const std::string& directory, const Header& header) {
+  return {{"snapshot", nameOf(directory)},           {"directory", directory},
+          {"created", header.created},               {"deviceBytes", header.deviceBytes},
+          {"session", header.identity.session},      {"name", header.identity.name},
+          {"pid", header.identity.pid},              {"program", header.identity.program}};
+}
+
+// Nothing if it cannot be read.
+std::optional<Header> headerOf(const std::string& directory) {
+  std::optional<Header> header;
+  kj::runCatchingExceptions([&] { header = readHeader(SnapshotReader(directory)); });
+  return header;
+}
+
+// Whether a process waits for connections at a socket of that path. By the system's list, because a connection is a message to it.
+bool isListening(const std::string& socket) {
+  constexpr unsigned acceptsConnections = 1 << 16;
+  std::ifstream list("/proc/net/unix");
+  std::string line;
+  while (std::getline(list, line)) {
+    unsigned flags = 0;
+    bool isRead = sscanf(line.c_str(), "%*s %*s %*s %x", &flags) == 1;
+    if (isRead && (flags & acceptsConnections) != 0 && line.ends_with(" " + socket)) return true;
+  }
+  return false;
+}
+
+// Whether the store has no later snapshot of the same session, which its program would be resumed from.
+bool isLatest(const ChunkStore& store, const std::string& directory, const std::string& session) {
+  auto made = [](const std::string& snapshot) { return fs::last_write_time(snapshot + "/" + manifestFile); };
+  for (auto& other : wholeSnapshots(store)) {
+    auto header = headerOf(other);
+    if (other != directory && header && header->identity.session == session && made(other) > made(directory)) return false;
+  }
+  return true;
+}
+
+constexpr const char* listRow = "{:<24} {:<20} {:>12} {:>8} {}\n";
+
+void printRow(const std::string& directory, const Header& header) {
+  std::time_t created = header.created;
+  fmt::print(listRow, nameOf(directory), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)), humanBytes(header.deviceBytes),
+             header.identity.pid, printable(header.identity.program));
+}
+
+}  // namespace
+
+int listSnapshots(bool asJson) {
+  ChunkStore store(snapshotStore());
+  json array = json::array();
+  if (!asJson) fmt::print(listRow, "SNAPSHOT", "MADE", "MEMORY", "PID", "PROGRAM");
+  for (auto& directory : wholeSnapshots(store)) {
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
+                   Header header = readHeader(SnapshotReader(directory));
+                   if (asJson) array.push_back(jsonOf(directory, header));
+                   else printRow(directory, header);
+                 })) {
+      std::string damage = reasonOf(*exception);
+      if (asJson) array.push_back({{"snapshot", nameOf(directory)}, {"directory", directory}, {"damage", damage}});
+      else fmt::print("{:<24} {}\n", nameOf(directory), printable(damage));
+    }
+  }
+  if (asJson) printJson(array);
+  return 0;
+}
+
+// The manifest goes first: what is left of a removal that was interrupted is an unfinished snapshot, which a collection removes.
+int removeSnapshot(const std::string& name, bool force) {
+  ChunkStore store(snapshotStore());
+  std::string directory = wholeSnapshot(store, name);
+  auto header = headerOf(directory);
+  if (!force && header && isListening(header->identity.reattach) && isLatest(store, directory, header->identity.session))
+    fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) is there: if it is suspended, it can go on from nothing "
+                     "else. If it runs, remove the snapshot with --force",
+                     name, header->identity.session, header->identity.pid));
+  fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
+  for (const char* file : dataFiles) fs::remove(directory + "/" + file);
+  fs::remove_all(directory);
+  fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
+  return 0;
+}
+
+int verifySnapshots(const std::vector<std::string>& names) {
+  ChunkStore store(snapshotStore());
+  std::vector<std::string> directories;
+  for (auto& name : names) directories.push_back(wholeSnapshot(store, name));
+  if (names.empty()) directories = wholeSnapshots(store);
+  Verification verification(store);
+  std::vector<ChunkName> all;
+  int code = 0;
+  for (auto& directory : directories) {
+    KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
+                   std::vector<ChunkName> wanted;
+                   addChunks(wanted, directory);
+                   makeUnique(wanted);
+                   for (auto& chunk : wanted)
+                     if (!std::ranges::binary_search(all, chunk)) verification.verify(chunk);
+                   all.insert(all.end(), wanted.begin(), wanted.end());
+                   makeUnique(all);
+                 })) {
+      fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
+      code = 1;
+    }
+  }
+  fmt::print("{} snapshots, {} chunks: {}\n", directories.size(), all.size(), code == 0 ? "all are as they were written" : "not all are as they were written");
+  return code;
+}
+
+int collectSnapshots(bool asJson) {
+  ChunkStore store(snapshotStore());
+  removeUnfinished(store);
+  auto collected = store.collect([&] {
+    std::vector<ChunkName> used;
+    for (auto& directory : wholeSnapshots(store)) {
+      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { addChunks(used, directory); }))
+        fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
+                         reasonOf(*exception), nameOf(directory)));
+      makeUnique(used);
+    }
+    return used;
+  });
+  if (asJson)
+    printJson({{"chunks", collected.chunks},
+               {"packs", collected.packs},
+               {"freedBytes", collected.freedBytes},
+               {"keptBytes", collected.keptBytes},
+               {"leasedPacks", collected.leasedPacks}});
+  else
+    fmt::print("removed {} chunks and {} packs, {} in all; {} are left{}\n", collected.chunks, collected.packs, humanBytes(collected.freedBytes),
+               humanBytes(collected.keptBytes),
+               collected.leasedPacks == 0 ? "" : fmt::format("; {} packs are in use, and nothing of them was looked at", collected.leasedPacks));
+  return 0;
+}
+
+}  // namespace vgpu::ctl

@@ -1,0 +1,142 @@
+#include "vgpu/store/chunk-index.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <utility>
+
+#include "vgpu/base/fail.h"
+
+namespace vgpu {
+
+namespace {
+
+constexpr size_t mostIndexBytes = 4 * GiB;  // of addresses: some 40 million chunks, 80 TiB of memory
+constexpr unsigned mostReaders = 512;       // processes at a time
+
+static_assert(sizeof(ChunkName) == 24 && sizeof(StoredChunk) == 24);
+
+template <typename Value>
+MDB_val bytesOf(const Value& value) {
+  return {sizeof value, const_cast<Value*>(&value)};
+}
+
+// LMDB reports a write that a full disk has cut short as EIO.
+std::string textOf(int error) {
+  if (error == EIO) return "Input/output error, or No space left on device";
+  return error > 0 ? strerror(error) : mdb_strerror(error);
+}
+
+}  // namespace
+
+ChunkIndex::ChunkIndex(const std::string& folder) : folder(folder) {
+  KJ_ON_SCOPE_FAILURE(end());
+  open();
+}
+
+ChunkIndex::~ChunkIndex() noexcept { end(); }
+
+void ChunkIndex::open() {
+  require(mdb_env_create(&environment), "preparing it");
+  require(mdb_env_set_mapsize(environment, mostIndexBytes), "preparing it");
+  require(mdb_env_set_maxreaders(environment, mostReaders), "preparing it");
+  require(mdb_env_open(environment, folder.c_str(), MDB_NOTLS, 0600), "opening it");
+  refuseIfCut();
+  int dead = 0;
+  require(mdb_reader_check(environment, &dead), "clearing out readers that have ended");
+  require(mdb_txn_begin(environment, nullptr, MDB_RDONLY, &reading), "reading it");
+  require(mdb_dbi_open(reading, nullptr, 0, &table), "reading it");
+}
+
+// Pages behind the file's end would end this process when they are read.
+void ChunkIndex::refuseIfCut() const {
+  MDB_envinfo info;
+  MDB_stat pages;
+  struct stat status;
+  require(mdb_env_info(environment, &info), "looking at it");
+  require(mdb_env_stat(environment, &pages), "looking at it");
+  std::string file = folder + "/data.mdb";
+  if (stat(file.c_str(), &status) != 0) require(errno, "looking at it");
+  uint64_t expected = (info.me_last_pgno + 1) * uint64_t{pages.ms_psize};
+  if (static_cast<uint64_t>(status.st_size) < expected)
+    fail(fmt::format("the index of chunks {} cannot be used: it has {} bytes and must have {}; it was cut off", file, status.st_size, expected));
+}
+
+void ChunkIndex::end() noexcept {
+  if (reading != nullptr) mdb_txn_abort(std::exchange(reading, nullptr));
+  if (environment != nullptr) mdb_env_close(std::exchange(environment, nullptr));
+}
+
+void ChunkIndex::require(int error, const char* doing) const {
+  if (error != 0) fail(fmt::format("the index of chunks {} cannot be used: {}: {}", folder, doing, textOf(error)));
+}
+
+void ChunkIndex::renew() {
+  mdb_txn_reset(reading);
+  require(mdb_txn_renew(reading), "reading it");
+}
+
+std::optional<StoredChunk> ChunkIndex::find(const ChunkName& name) const {
+  MDB_val key = bytesOf(name), value;
+  int error = mdb_get(reading, table, &key, &value);
+  if (error == MDB_NOTFOUND) return std::nullopt;
+  require(error, "looking for a chunk");
+  StoredChunk chunk;
+  if (value.mv_size != sizeof chunk) require(MDB_CORRUPTED, "looking for a chunk");
+  std::memcpy(&chunk, value.mv_data, sizeof chunk);
+  return chunk;
+}
+
+uint64_t ChunkIndex::count() const {
+  MDB_stat stat;
+  require(mdb_stat(reading, table, &stat), "counting its rows");
+  return stat.ms_entries;
+}
+
+template <typename Change>
+void ChunkIndex::change(Change apply) {
+  MDB_txn* writing = nullptr;
+  require(mdb_txn_begin(environment, nullptr, 0, &writing), "writing it");
+  KJ_ON_SCOPE_FAILURE(if (writing != nullptr) mdb_txn_abort(writing));
+  apply(writing);
+  require(mdb_txn_commit(std::exchange(writing, nullptr)), "writing it");
+  renew();
+}
+
+void ChunkIndex::put(const std::map<ChunkName, StoredChunk>& rows) {
+  change([&](MDB_txn* writing) {
+    for (auto& [name, chunk] : rows) {
+      MDB_val key = bytesOf(name), value = bytesOf(chunk);
+      require(mdb_put(writing, table, &key, &value, 0), "writing it");
+    }
+  });
+}
+
+uint64_t ChunkIndex::filter(const std::function<bool(const ChunkName&, const StoredChunk&)>& keeps) {
+  uint64_t removed = 0;
+  change([&](MDB_txn* writing) {
+    MDB_cursor* cursor = nullptr;
+    require(mdb_cursor_open(writing, table, &cursor), "reading it");
+    KJ_DEFER(mdb_cursor_close(cursor));
+    MDB_val key, value;
+    int error;
+    while ((error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+      ChunkName name;
+      StoredChunk chunk;
+      if (key.mv_size != sizeof name || value.mv_size != sizeof chunk) require(MDB_CORRUPTED, "reading it");
+      std::memcpy(&name, key.mv_data, sizeof name);
+      std::memcpy(&chunk, value.mv_data, sizeof chunk);
+      if (keeps(name, chunk)) continue;
+      require(mdb_cursor_del(cursor, 0), "writing it");
+      ++removed;
+    }
+    if (error != MDB_NOTFOUND) require(error, "reading it");
+  });
+  return removed;
+}
+
+}  // namespace vgpu
