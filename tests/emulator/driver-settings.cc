@@ -33,6 +33,7 @@ TEST_CASE("settings make the device") {
   CHECK(passes("in a process: checked shared memory", "check=shared,faults=reset"));
   CHECK(passes("in a process: checked shared memory", "check=races,check=uninitialized,faults=reset"));
   CHECK(passes("in a process: a fault ends all contexts", "devices=2"));
+  CHECK(passes("in a process: physical memory of another device", "devices=2"));
   CHECK(passes("in a process: slow links", "devices=2,link=16MiB,peer-link=8MiB"));
   CHECK(passes("in a process: slow links", "devices=2,link=8MiB,peer-link=16MiB"));
 }
@@ -74,6 +75,31 @@ TEST_CASE("in a process: four small Turings" * doctest::skip()) {
   REQUIRE_CUDA(cuCtxDisablePeerAccess(second.context));
   REQUIRE_CUDA(launch(store, nullptr, 1, far, 7u));
   CHECK_ANSWER(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// As two H200 do (docs/facts.md).
+TEST_CASE("in a process: physical memory of another device" * doctest::skip()) {
+  Device first(0), second(1);
+  constexpr size_t bytes = 2 << 20;
+  CUmemAllocationProp properties{.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+  CUmemGenericAllocationHandle physical = 0;
+  CUdeviceptr far = 0;
+  REQUIRE_CUDA(cuMemCreate(&physical, bytes, &properties, 0));
+  REQUIRE_CUDA(cuMemAddressReserve(&far, bytes, 0, 0, 0));
+  REQUIRE_CUDA(cuMemMap(far, bytes, 0, physical, 0));
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {1}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  REQUIRE_CUDA(cuMemSetAccess(far, bytes, &access, 1));
+  REQUIRE_CUDA(cuCtxSetCurrent(first.context));
+  CUdeviceptr near = first.allocate(4);
+  CHECK_ANSWER(cuMemcpyDtoD(far, near, 4), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuMemcpy(near, far, 4), CUDA_ERROR_INVALID_VALUE);
+  CHECK_ANSWER(cuMemsetD32(far, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  CHECK_CUDA(cuMemcpyPeer(far, second.context, near, first.context, 4));
+  access.location.id = 0;
+  REQUIRE_CUDA(cuMemSetAccess(far, bytes, &access, 1));
+  CHECK_CUDA(cuMemsetD32(far, 9, 1));
+  CHECK_CUDA(cuMemcpyDtoD(near, far, 4));
+  CHECK_EQ(first.read(near), 9);
 }
 
 TEST_CASE("in a process: a fault ends all contexts" * doctest::skip()) {

@@ -16,7 +16,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     std::shared_ptr<Context> peer = context.driver.contexts.get(handle);
     peer->check();
     uint64_t bit = peer->device.bit();
-    if (&peer->device == &context.device) refuse(CUDA_ERROR_INVALID_DEVICE);
+    if (peer.get() == &context) refuse(CUDA_ERROR_INVALID_CONTEXT);
+    if (&peer->device == &context.device) refuse(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     if (context.peers.fetch_or(bit) & bit) refuse(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
   });
 }
@@ -26,6 +27,21 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext handle) {
     uint64_t bit = context.driver.contexts.get(handle)->device.bit();
     bool own = bit == context.device.bit();
     if (own || !(context.peers.fetch_and(~bit) & bit)) refuse(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  });
+}
+
+CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
+                                                  CUdevice from, CUdevice to) {
+  constexpr unsigned widths = CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+  constexpr unsigned ofIntegers = widths | CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED;
+  return enterDriver([&](Driver& driver) {
+    require(count != 0 && capabilities != nullptr && operations != nullptr);
+    if (&driver.device(from) == &driver.device(to)) refuse(CUDA_ERROR_INVALID_DEVICE);
+    for (unsigned i = 0; i < count; ++i) {
+      require(operations[i] >= CU_ATOMIC_OPERATION_INTEGER_ADD && operations[i] <= CU_ATOMIC_OPERATION_FLOAT_MAX);
+      bool isFloat = operations[i] >= CU_ATOMIC_OPERATION_FLOAT_ADD;
+      capabilities[i] = !isFloat ? ofIntegers : operations[i] == CU_ATOMIC_OPERATION_FLOAT_ADD ? widths : 0;
+    }
   });
 }
 

@@ -204,13 +204,13 @@ std::optional<Mapping> AddressSpace::findKind(uint64_t base, MappingKind kind) c
   return at == mappings.end() || at->second.kind != kind ? std::nullopt : std::optional(at->second);
 }
 
-std::optional<std::vector<Piece>> AddressSpace::resolve(uint64_t address, uint64_t bytes) const {
+std::optional<std::vector<Piece>> AddressSpace::resolve(uint64_t address, uint64_t bytes, uint64_t devices) const {
   std::lock_guard lock(mutex);
   std::vector<Piece> pieces;
   auto at = holding(address);
   while (at != mappings.end()) {
     const Mapping& mapping = at->second;
-    if (mapping.kind == MappingKind::physical && mapping.readers == 0) return std::nullopt;  // no access was set
+    if (mapping.kind == MappingKind::physical && (mapping.readers & devices) == 0) return std::nullopt;  // no access was set
     uint64_t offset = address - mapping.base, part = std::min(bytes, mapping.bytes - offset);
     pieces.push_back({mapping.host + offset, part, mapping.view});
     bytes -= part;

@@ -36,6 +36,7 @@ namespace vgpu::emulator::api {
 
 constexpr uint64_t pieceBytes = uint64_t{2} << 20;  // the granularity of device memory, as on hardware
 constexpr uint64_t hostPageBytes = 4096;
+constexpr uint64_t everyDevice = ~uint64_t{0};  // of a mask of devices
 constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
@@ -146,8 +147,9 @@ class AddressSpace {
   std::optional<Mapping> findKind(uint64_t base, MappingKind kind) const;
 
   // The host views of [address, address + bytes), all of which must be mapped; nothing if it is not. Physical memory
-  // may continue from mapping to mapping, any other range is of one allocation.
-  std::optional<std::vector<Piece>> resolve(uint64_t address, uint64_t bytes) const;
+  // may continue from mapping to mapping, and one of `devices` must have access to it; any other range is of one
+  // allocation.
+  std::optional<std::vector<Piece>> resolve(uint64_t address, uint64_t bytes, uint64_t devices = everyDevice) const;
 
   std::vector<Mapping> mappingsOf(const Context&) const;  // those that the context made
 

@@ -39,14 +39,14 @@ Side arraySide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) 
   require(place.xBytes <= array->rowBytes && copy.WidthInBytes <= array->rowBytes - place.xBytes);
   require(place.y <= array->rows && copy.Height <= array->rows - place.y);
   require(place.z <= array->slices && copy.Depth <= array->slices - place.z);
-  return {.span = MemorySpan::ofDevice(context.driver.space, array->address, array->bytes()),
+  return {.span = MemorySpan::ofDevice(context.driver.space, array->address, array->bytes(), everyDevice),
           .start = (place.z * array->rows + place.y) * array->rowBytes + place.xBytes,
           .pitch = array->rowBytes,
           .slicePitch = array->rowBytes * array->rows,
           .array = array};
 }
 
-Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
+Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy, uint64_t devices) {
   // A pitch or height of zero is that of the copy: rows without gaps (cuda.h).
   uint64_t pitch = place.pitch ? place.pitch : copy.WidthInBytes + place.xBytes;
   uint64_t height = place.height ? place.height : copy.Height + place.y;
@@ -58,19 +58,19 @@ Side linearSide(Context& context, const Place& place, const CUDA_MEMCPY3D& copy)
   uint64_t base = place.type == CU_MEMORYTYPE_HOST ? asNumber(place.host) : place.device;
   require(base != 0);
   const AddressSpace& space = context.driver.space;
-  MemorySpan span = place.type == CU_MEMORYTYPE_DEVICE ? MemorySpan::ofDevice(space, base + start, bytes)
-                                                       : MemorySpan::ofEither(space, base + start, bytes);
+  MemorySpan span = place.type == CU_MEMORYTYPE_DEVICE ? MemorySpan::ofDevice(space, base + start, bytes, devices)
+                                                       : MemorySpan::ofEither(space, base + start, bytes, devices);
   return {.span = std::move(span), .pitch = pitch, .slicePitch = slicePitch};
 }
 
-Side sideOf(Context& context, const Place& place, const CUDA_MEMCPY3D& copy) {
+Side sideOf(Context& context, const Place& place, const CUDA_MEMCPY3D& copy, uint64_t devices) {
   switch (place.type) {
     case CU_MEMORYTYPE_ARRAY:
       return arraySide(context, place, copy);
     case CU_MEMORYTYPE_HOST:
     case CU_MEMORYTYPE_DEVICE:
     case CU_MEMORYTYPE_UNIFIED:
-      return linearSide(context, place, copy);
+      return linearSide(context, place, copy, devices);
   }
   refuse(CUDA_ERROR_INVALID_VALUE);
 }
@@ -80,16 +80,17 @@ struct Plan {
   bool pageable = false, deviceOnly = false;
 };
 
-Plan planOf(Context& context, const CUDA_MEMCPY3D& copy) {
+// `devices`: one of them needs access to physical memory that is copied.
+Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
   require(copy.srcLOD == 0 && copy.dstLOD == 0);
   Side from = sideOf(context,
                      {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes, copy.srcY,
                       copy.srcZ, copy.srcPitch, copy.srcHeight},
-                     copy);
+                     copy, devices);
   Side to = sideOf(context,
                    {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes, copy.dstY,
                     copy.dstZ, copy.dstPitch, copy.dstHeight},
-                   copy);
+                   copy, devices);
   Plan plan{.pageable = from.span.pageable() || to.span.pageable(),
             .deviceOnly = from.span.onDevice() && to.span.onDevice()};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
@@ -111,11 +112,11 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy) {
   return plan;
 }
 
-CUresult copy3d(Waiting waiting, const CUDA_MEMCPY3D& copy, CUstream handle) {
+CUresult copy3d(Waiting waiting, const CUDA_MEMCPY3D& copy, CUstream handle, bool asPeers = false) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return;
-    Plan plan = planOf(context, copy);
+    Plan plan = planOf(context, copy, asPeers ? everyDevice : context.device.bit());
     if (waiting == Waiting::sync) refuseDuringCapture(context.driver);
     bool wait = (plan.pageable || (waiting == Waiting::sync && !plan.deviceOnly)) && !stream->capturing();
     if (wait) {
@@ -198,7 +199,7 @@ End inArray(CUarray array, size_t offset) { return {.type = CU_MEMORYTYPE_ARRAY,
 
 }  // namespace
 
-Operation copy3dOperation(Context& context, const CUDA_MEMCPY3D& copy) { return planOf(context, copy).operation; }
+Operation copy3dOperation(Context& context, const CUDA_MEMCPY3D& copy) { return planOf(context, copy, context.device.bit()).operation; }
 
 }  // namespace vgpu::emulator::api
 
@@ -223,11 +224,11 @@ CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) 
 }
 
 CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
-  return copy ? copy3d(Waiting::sync, withoutPeers(*copy), nullptr) : CUDA_ERROR_INVALID_VALUE;
+  return copy ? copy3d(Waiting::sync, withoutPeers(*copy), nullptr, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-  return copy ? copy3d(Waiting::async, withoutPeers(*copy), stream) : CUDA_ERROR_INVALID_VALUE;
+  return copy ? copy3d(Waiting::async, withoutPeers(*copy), stream, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemcpyHtoA_v2(CUarray to, size_t offset, const void* from, size_t bytes) {

@@ -28,10 +28,10 @@ const AddressSpace& spaceOf(Context& context) { return context.driver.space; }
 
 enum class Side { device, host, either };
 
-MemorySpan spanOf(Context& context, Side side, uint64_t address, uint64_t bytes) {
+MemorySpan spanOf(Context& context, Side side, uint64_t address, uint64_t bytes, uint64_t devices) {
   require(address != 0);
-  if (side == Side::device) return MemorySpan::ofDevice(spaceOf(context), address, bytes);
-  return MemorySpan::ofEither(spaceOf(context), address, bytes);
+  if (side == Side::device) return MemorySpan::ofDevice(spaceOf(context), address, bytes, devices);
+  return MemorySpan::ofEither(spaceOf(context), address, bytes, devices);
 }
 
 // A one-dimensional copy as a graph node says it.
@@ -45,12 +45,15 @@ CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
   return copy;
 }
 
-// All the one-dimensional entries. Peers are the same: one address space holds every device.
-CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle) {
+// All the one-dimensional entries. Peers are the same, as one address space holds every device; but the current device needs no
+// access to physical memory of another that is copied as a peer's (docs/facts.md).
+CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle,
+              bool asPeers = false) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (bytes == 0) return;
-    MemorySpan target = spanOf(context, toSide, to, bytes), source = spanOf(context, fromSide, from, bytes);
+    const uint64_t devices = asPeers ? everyDevice : context.device.bit();
+    MemorySpan target = spanOf(context, toSide, to, bytes, devices), source = spanOf(context, fromSide, from, bytes, devices);
     // A copy inside device memory is asynchronous to the host whichever entry asked for it.
     if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
     submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));
@@ -125,7 +128,7 @@ CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr f
     checkPeer(context, fromContext);
   });
   if (checked != CUDA_SUCCESS) return checked;
-  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr);
+  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr, true);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
@@ -135,5 +138,5 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdevice
     checkPeer(context, fromContext);
   });
   if (checked != CUDA_SUCCESS) return checked;
-  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream);
+  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream, true);
 }

@@ -32,7 +32,7 @@ Operation fillOperation(Context& context, const Fill& request) {
   require(request.address != 0 && request.address % request.valueBytes == 0 && pitch % request.valueBytes == 0);
   require(pitch >= rowBytes && (request.height <= 1 || request.height - 1 <= most / pitch));
   uint64_t bytes = (request.height - 1) * pitch + rowBytes;
-  MemorySpan span = MemorySpan::ofDevice(context.driver.space, request.address, bytes);
+  MemorySpan span = MemorySpan::ofDevice(context.driver.space, request.address, bytes, context.device.bit());
   return {.weight = bytes <= lightBytes ? Weight::light : Weight::heavy,
           .action =
               [span = std::move(span), request, rowBytes, pitch] {

@@ -9,8 +9,6 @@
 namespace vgpu::emulator::api {
 namespace {
 
-constexpr uint64_t everyDevice = ~uint64_t{0};
-
 bool isMapped(const std::byte* base, uint64_t bytes) {
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), address = asNumber(base);
   uint64_t first = address / page * page, end = alignUp(address + bytes, page);

@@ -15,8 +15,8 @@ MemorySpan MemorySpan::ofHost(const void* pointer, uint64_t bytes) {
   return span;
 }
 
-MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uint64_t bytes) {
-  std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes);
+MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uint64_t bytes, uint64_t devices) {
+  std::optional<std::vector<Piece>> pieces = space.resolve(address, bytes, devices);
   std::optional<Mapping> mapping = space.find(address);
   if (!pieces || !mapping)
     refuse(CUDA_ERROR_INVALID_VALUE, "no mapped memory holds all of the range: " + space.describe(address));
@@ -27,8 +27,8 @@ MemorySpan MemorySpan::ofDevice(const AddressSpace& space, uint64_t address, uin
   return span;
 }
 
-MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uint64_t bytes) {
-  if (space.find(address)) return ofDevice(space, address, bytes);
+MemorySpan MemorySpan::ofEither(const AddressSpace& space, uint64_t address, uint64_t bytes, uint64_t devices) {
+  if (space.find(address)) return ofDevice(space, address, bytes, devices);
   if (space.isDeviceAddress(address)) refuse(CUDA_ERROR_INVALID_VALUE, space.describe(address));
   return ofHost(asHostPointer(address), bytes);
 }

@@ -14,10 +14,11 @@ class MemorySpan {
   MemorySpan() = default;
   // Pageable host memory, which the caller vouches for.
   static MemorySpan ofHost(const void* pointer, uint64_t bytes);
-  // Mapped memory; refuses with CUDA_ERROR_INVALID_VALUE if not all of it is one allocation of the driver's.
-  static MemorySpan ofDevice(const AddressSpace&, uint64_t address, uint64_t bytes);
+  // Mapped memory; refuses with CUDA_ERROR_INVALID_VALUE if not all of it is one allocation of the driver's, or physical
+  // memory to which none of `devices` has been given access.
+  static MemorySpan ofDevice(const AddressSpace&, uint64_t address, uint64_t bytes, uint64_t devices);
   // Whichever of the two `address` is.
-  static MemorySpan ofEither(const AddressSpace&, uint64_t address, uint64_t bytes);
+  static MemorySpan ofEither(const AddressSpace&, uint64_t address, uint64_t bytes, uint64_t devices);
   // Bytes of its own, which the span keeps: what a pageable source held when the copy was asked for.
   static MemorySpan ofCopy(const MemorySpan& source);
 
