@@ -23,7 +23,7 @@ Device describe(stub::SessionState& on, int device) {
   check(driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
   Device described{.name = name, .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
   for (char byte : uuid.bytes) described.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  if (on.isEnded(static_cast<unsigned>(device))) return described;  // nothing on it has a time
+  if (!on.isUsed(static_cast<unsigned>(device)) || on.isEnded(static_cast<unsigned>(device))) return described;  // no time there
   described.clock = on.select(static_cast<unsigned>(device)).eventTimes.now();
   return described;
 }

@@ -46,6 +46,7 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   each(api::Kind::LIBRARY_OBJECT, [&](uint64_t handle) { return endLibraryObject(thread, handle); });
   keep(session.memory.freeAll(thread, device, context));
   if (context == 0) keep(session.virtualMemory.endDevice(thread, device));  // it belongs to no context
+  session.peerAccess.forget(thread, device, context);
   return first;
 }
 

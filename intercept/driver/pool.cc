@@ -145,13 +145,16 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
   if (map == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
+    Session& session = *initializedSession();
     for (size_t i = 0; i < count; ++i) {
       if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-      bool own = map[i].location.id == static_cast<int>(found.device);
-      if (own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
-      if (!own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-        return CUDA_ERROR_INVALID_DEVICE;  // no peers in a session
+      if (!session.hasDevice(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+      const auto device = static_cast<unsigned>(map[i].location.id);
+      if (device == found.device ? map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                 : map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !session.devices[device].canAccess(found.device))
+        return CUDA_ERROR_INVALID_DEVICE;
     }
+    for (size_t i = 0; i < count; ++i) found.access[static_cast<size_t>(map[i].location.id)] = map[i].flags;
     return CUDA_SUCCESS;
   });
 }
@@ -159,9 +162,11 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAc
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
-  return withPool(pool, [&](StreamPools&, StreamPool& found) {
-    bool own = location->id == static_cast<int>(found.device);
-    *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return withPool(pool, [&](StreamPools&, StreamPool& found) -> CUresult {
+    Session& session = *initializedSession();
+    if (!session.hasDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    const auto device = static_cast<unsigned>(location->id);
+    *flags = device == found.device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : found.access[device];
     return CUDA_SUCCESS;
   });
 }

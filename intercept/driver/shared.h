@@ -95,6 +95,12 @@ CUresult allocateHost(Pointer* out, size_t bytes, unsigned flags, HostKind kind)
   });
 }
 
+// ---- peers (peer.cc)
+CUresult enablePeerAccess(CUcontext other);
+CUresult disablePeerAccess(CUcontext other);
+CUresult tellCanAccessPeer(int* can, CUdevice device, CUdevice peer);
+CUresult tellP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer);
+
 // ---- streams
 // Runs `body` with the handle of a live stream as frames have it.
 template <typename Body>

@@ -21,7 +21,7 @@ Waiter* takeWaiter(Thread& thread, api::Method method, std::optional<Waiter>& ow
 
 // The device, once the worker consumes its ring. Before the call takes a slot or enters the gate.
 unsigned ready(const Target& target) {
-  if (!target.thread.session.isRingOpen(target.device)) [[unlikely]] target.thread.session.openRing(target.thread, target.device);
+  target.thread.session.use(target.thread, target.device);
   return target.device;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct DeviceInfo {
   uint64_t totalBytes = 0;
   std::vector<int> attributes;  // by CUdevice_attribute
   int leastPriority = 0, greatestPriority = 0;
+
+  // What it reports of each device of the session as its peer, by device: whether it can access it, then by CUdevice_P2PAttribute.
+  static constexpr size_t peerFacts = 1 + CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED;
+  std::vector<std::array<int, peerFacts>> peers;
+
+  bool canAccess(unsigned device) const { return device < peers.size() && peers[device][0] != 0; }
 
   int attribute(CUdevice_attribute which) const {
     auto index = static_cast<size_t>(which);

@@ -136,6 +136,10 @@ void Session::describeDevices() {
     info.totalBytes = reported.getTotalBytes();
     auto attributes = reported.getAttributes();
     for (size_t i = 0; i < attributes.size(); ++i) info.attributes.push_back(attributes[i]);
+    auto peers = reported.getPeers();
+    info.peers.resize(peers.size() / DeviceInfo::peerFacts);
+    for (size_t i = 0; i < info.peers.size() * DeviceInfo::peerFacts; ++i)
+      info.peers[i / DeviceInfo::peerFacts][i % DeviceInfo::peerFacts] = peers[i];
     info.leastPriority = reported.getLeastPriority();
     info.greatestPriority = reported.getGreatestPriority();
     info.limitToSession();

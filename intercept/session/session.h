@@ -4,10 +4,9 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: CodeLibrary's, Linker's, VirtualMemory's, ManagedMemory's, DeviceOutput's and Session::ringOpening, in each of which calls
-// are made, then Session::memory.mutex, then
-// HandleTable's, then Recorder's; the gate is entered with none of them held. Everything here stays in the process over a
-// suspend; the segment and the host arena are handed to the next worker.
+// Lock order: CodeLibrary's, Linker's, VirtualMemory's, ManagedMemory's, DeviceOutput's, PeerAccess's and Session::ringOpening, in each
+// of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
+// Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
 #pragma once
 
 #include <cuda.h>
@@ -36,6 +35,7 @@
 #include "intercept/session/memory/memory.h"
 #include "intercept/session/memory/slabs.h"
 #include "intercept/session/memory/virtual-memory.h"
+#include "intercept/session/peer-access.h"
 #include "intercept/session/recorder.h"
 #include "intercept/session/slot-table.h"
 #include "intercept/session/textures.h"
@@ -58,11 +58,14 @@ class Session final : public SessionControl {
   static Session* find();
 
   Segment segment;
-  // The ring of a device. A frame may be sent when the worker consumes it: see openRing().
+  // The ring of a device. A frame may be sent when the worker consumes it: see use().
   RingWriter& ring(unsigned device) const { return *rings[device]; }
   bool isRingOpen(unsigned device) const { return (openRings.load(std::memory_order_acquire) >> device & 1) != 0; }
-  // Has the worker start a thread that consumes the ring, unless it has. Waits; outside the gate, without a slot.
-  void openRing(Thread& thread, unsigned device);
+  // Has the worker make the device's context and a thread that consumes its ring, unless it has. Waits; outside the gate, without a
+  // slot. Throws kj::Exception if it cannot.
+  void use(Thread& thread, unsigned device) {
+    if (!isRingOpen(device)) [[unlikely]] openRing(thread, device);
+  }
   // Up to where the worker has executed the frames of each ring.
   RingCut executed() const;
   // Reserves a place in a ring for a frame that builds an object, and numbers it: in one ring, numbers are in the order of
@@ -72,6 +75,7 @@ class Session final : public SessionControl {
   SlotTable slots;
   HandleTable handles;
   Contexts contexts{handles};
+  PeerAccess peerAccess;
   Children<std::string> functions;  // by module
   Children<std::string> kernels;    // by library
   Children<uint32_t> levels;        // by mipmapped array
@@ -148,6 +152,7 @@ class Session final : public SessionControl {
   void readEnvironment();
   void start();
   void describeDevices();
+  void openRing(Thread& thread, unsigned device);
 
   Mapping hostArena;
   std::vector<std::unique_ptr<RingWriter>> rings;  // by device

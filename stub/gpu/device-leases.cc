@@ -10,6 +10,10 @@ namespace {
 
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 
+CUmemAccessDesc accessOf(unsigned device) {
+  return {{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+}
+
 }  // namespace
 
 DeviceLeases::~DeviceLeases() {
@@ -26,13 +30,18 @@ void DeviceLeases::reserveArena() {
     KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
-  int devices = 0, own = static_cast<int>(device);
-  require(driver, driver.cuDeviceGetCount(&devices), "counting devices");
-  for (int other = 0; other < devices; ++other) {
-    int reaches = other == own;
-    if (other != own) require(driver, driver.cuDeviceCanAccessPeer(&reaches, other, own), "asking for peers");
-    if (reaches != 0) access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {other}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
-  }
+  std::lock_guard lock(mutex);
+  access.push_back(accessOf(device));
+}
+
+void DeviceLeases::letReach(unsigned other) {
+  int reaches = 0;
+  require(driver, driver.cuDeviceCanAccessPeer(&reaches, static_cast<int>(other), static_cast<int>(device)), "asking for peers");
+  if (reaches == 0) return;
+  std::lock_guard lock(mutex);
+  access.push_back(accessOf(other));
+  for (auto& [address, lease] : leases)
+    require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
 }
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
@@ -49,16 +58,13 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
   CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
   if (error == CUDA_SUCCESS) {
+    std::lock_guard lock(mutex);
     error = driver.cuMemSetAccess(address, bytes, access.data(), access.size());
-    if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, bytes);
+    if (error == CUDA_SUCCESS) return leases.emplace(address, Lease{bytes, physical}), CUDA_SUCCESS;
+    driver.cuMemUnmap(address, bytes);
   }
-  if (error != CUDA_SUCCESS) {
-    driver.cuMemRelease(physical);
-    return error;
-  }
-  std::lock_guard lock(mutex);
-  leases.emplace(address, Lease{bytes, physical});
-  return CUDA_SUCCESS;
+  driver.cuMemRelease(physical);
+  return error;
 }
 
 CUresult DeviceLeases::endLease(uint64_t address) {

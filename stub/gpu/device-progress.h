@@ -27,8 +27,7 @@ class DeviceProgress {
   DeviceProgress(const DeviceProgress&) = delete;
   DeviceProgress& operator=(const DeviceProgress&) = delete;
 
-  // In the device's context, which is current. Always at the same point of a worker's life: what the driver places
-  // after it must lie alike in every worker (docs/snapshot.md, module variables).
+  // In the device's context, which is current.
   CUresult start();
 
   // `stream` (0: the legacy default stream) is given work. In every frame: a stream that follows itself costs a comparison.

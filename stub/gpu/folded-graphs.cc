@@ -55,7 +55,7 @@ FoldedGraph* FoldedGraphs::find(Pool& pool, FoldedRun run, FoldedRunHints hints)
 
 bool FoldedGraphs::make(Pool& pool, FoldedRun run) {
   std::unique_ptr<FoldedGraph> made;
-  CUresult result = FoldedGraph::make(driver, context, run, made);
+  CUresult result = FoldedGraph::make(driver, context.get(), run, made);
   if (result == CUDA_SUCCESS) {
     allNodes += made->size();
     pool.graphs.push_back(std::move(made));

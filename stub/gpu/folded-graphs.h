@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stub/gpu/folded-graph.h"
+#include "stub/gpu/primary-context.h"
 
 namespace vgpu::stub {
 
@@ -26,7 +27,7 @@ struct FoldedRunHints {
 class FoldedGraphs {
  public:
   // `context`: the GPU's.
-  FoldedGraphs(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
+  FoldedGraphs(const Driver& driver, const PrimaryContext& context) : driver(driver), context(context) {}
 
   // Launches `run` into `stream`, a virtual handle and `real`, as one graph. False if it is not: nothing has been launched then.
   bool launch(uint64_t stream, CUstream real, FoldedRun run, FoldedRunHints hints);
@@ -61,7 +62,7 @@ class FoldedGraphs {
   static constexpr uint64_t restAfterLack = 1024;  // runs that are not folded after the driver had no memory for a graph
 
   const Driver& driver;
-  const CUcontext context;
+  const PrimaryContext& context;
   Pools pools;
   size_t allNodes = 0;
   uint64_t runs = 0, restsUntil = 0;

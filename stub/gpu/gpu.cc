@@ -11,7 +11,7 @@ Gpu::Gpu(const Driver& driver, unsigned device)
       leases(driver, device),
       progress(driver, handles),
       digests(driver),
-      folded(driver, context.get()) {}
+      folded(driver, context) {}
 
 CUresult Gpu::query() {
   CUresult state = driver.cuStreamQuery(nullptr);

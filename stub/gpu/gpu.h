@@ -23,15 +23,16 @@ namespace vgpu::stub {
 
 class Gpu {
  public:
-  // Takes the device's context. Throws kj::Exception.
   Gpu(const Driver& driver, unsigned device);
-  ~Gpu() { context.select(); }  // for what its parts destroy
+  ~Gpu() {
+    if (context.isTaken()) context.select();  // for what its parts destroy
+  }
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   const Driver& driver;
   const unsigned device;
-  const PrimaryContext context;  // ends after the parts
+  PrimaryContext context;  // taken when the GPU is first used; ends after the parts
   HandleMap handles;
   DeviceLeases leases;
   DeviceProgress progress;

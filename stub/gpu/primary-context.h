@@ -1,4 +1,4 @@
-// A device's primary context, which lives while one of these does.
+// A device's primary context, from take() on.
 #pragma once
 
 #include "stub/driver/driver.h"
@@ -7,13 +7,16 @@ namespace vgpu::stub {
 
 class PrimaryContext {
  public:
-  // Throws kj::Exception.
-  PrimaryContext(const Driver& driver, unsigned device) : driver(driver), device(static_cast<CUdevice>(device)) {
-    require(driver, driver.cuDevicePrimaryCtxRetain(&context, this->device), "creating a context");
+  PrimaryContext(const Driver& driver, unsigned device) : driver(driver), device(static_cast<CUdevice>(device)) {}
+  ~PrimaryContext() {
+    if (context != nullptr) driver.cuDevicePrimaryCtxRelease_v2(device);
   }
-  ~PrimaryContext() { driver.cuDevicePrimaryCtxRelease_v2(device); }
   PrimaryContext(const PrimaryContext&) = delete;
   PrimaryContext& operator=(const PrimaryContext&) = delete;
+
+  // Once. CUDA's answer.
+  CUresult take() { return driver.cuDevicePrimaryCtxRetain(&context, device); }
+  bool isTaken() const { return context != nullptr; }
 
   // Makes it the calling thread's. CUDA's answer.
   CUresult select() const { return driver.cuCtxSetCurrent(context); }

@@ -20,8 +20,9 @@ class TileDigests {
   TileDigests(const TileDigests&) = delete;
   TileDigests& operator=(const TileDigests&) = delete;
 
-  // Loads the kernel, unless it is loaded: as a worker starts, because compiling takes long. A driver that does not take the kernel has
-  // none: digests are the host's work then. Whether it is there.
+  // Loads the kernel, unless it is loaded: when the GPU is first used, because compiling takes long, and so that it is before the
+  // program's modules in every worker. A driver that does not take the kernel has none: digests are the host's work then. Whether it is
+  // there.
   bool load();
 
   // Has the GPU write the digests of `tiles` tiles from `address`, which is a multiple of 16, to `out`, memory that it can write. CUDA's

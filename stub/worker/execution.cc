@@ -31,10 +31,15 @@ Execution::Execution(SessionState& session, unsigned device)
       blobs(session.blobUsage),
       slow([this] { gpu.select(); }) {}
 
-void Execution::start() {
+CUresult Execution::begin() {
+  if (CUresult refused = gpu.context.take()) return refused;
+  gpu.select();
   gpu.leases.reserveArena();
   eventTimes.start();
   require(driver, gpu.progress.start(), "preparing to wait for a device");
+  if (driver.noteAllocation == nullptr) gpu.digests.load();  // the emulated device's memory is digested by the host
+  begun.store(true, std::memory_order_release);
+  return CUDA_SUCCESS;
 }
 
 CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> words, uint64_t position, uint32_t slot,

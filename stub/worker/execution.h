@@ -36,13 +36,17 @@ namespace vgpu::stub {
 class Execution {
  public:
   Execution(SessionState& session, unsigned device);
-  ~Execution() { gpu.context.select(); }  // for what its parts destroy
+  ~Execution() {
+    if (gpu.context.isTaken()) gpu.context.select();  // for what its parts destroy
+  }
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // In the GPU's context, once: what is made here must lie alike in every worker (docs/snapshot.md, module variables), so it is
-  // made when the contexts of all GPUs are there.
-  void start();
+  // Takes the GPU's context, makes it the calling thread's, and makes what the worker needs there; once, before anything else is done
+  // with the GPU. CUDA's answer if the driver makes no context; throws kj::Exception on anything else that it refuses.
+  CUresult begin();
+  // Any thread. Whether begin() has been called: nothing of the session is on a GPU that it has not used.
+  bool hasBegun() const { return begun.load(std::memory_order_acquire); }
 
   SessionState& session;
   const Driver& driver;
@@ -59,6 +63,7 @@ class Execution {
   LibraryObjects library;
   KnownGraphs graphs;  // by virtual handle
   Links links;
+  uint32_t peers = 0;  // the devices whose memory this GPU's context has access to: a bit each
 
   Blobs blobs;  // of modules of this GPU
   std::unordered_map<uint32_t, std::vector<capnp::word>> longReplies;  // by slot: those that it did not take, until fetched
@@ -134,6 +139,7 @@ class Execution {
   bool ownsMemory(uint64_t address, uint64_t bytes) const { return session.ownsMemory(address, bytes); }
 
  private:
+  std::atomic<bool> begun{false};
   static constexpr uint32_t launchesPerCollect = 16;
   uint32_t launchesSinceCollect = 0;
   uint64_t frameSequence = 0;

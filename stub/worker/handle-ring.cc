@@ -3,9 +3,23 @@
 
 namespace vgpu::stub {
 
-CUresult openRing(Execution& on, const api::FrameReader<api::Cuda::OpenRingParams>& p, Reply&) {
-  if (on.device() != 0 || p.getDevice() >= on.session.deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
-  on.session.startThread(p.getDevice());
+// Making a context takes the driver tenths of a second, in which the first ring goes on. After a fault none is made any more, on no
+// device: the ring is consumed all the same, because the program says there that it gives its objects up.
+CUresult openRing(Execution& on, const api::FrameReader<api::Cuda::OpenRingParams>& p, Reply& reply) {
+  const unsigned device = p.getDevice();
+  if (on.device() != 0 || device >= on.session.deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
+  auto begin = [&on, device] {
+    if (on.gpu.progress.fault() != CUDA_SUCCESS) return CUDA_SUCCESS;
+    std::lock_guard noOtherLoads(on.session.moduleLoading);  // a context takes of the driver's addresses too
+    return on.session.use(device);
+  };
+  auto start = [&on, device](CUresult result, Reply&) {
+    if (isSticky(result)) on.session.noteFault(result);
+    if (result != CUDA_SUCCESS && !isSticky(result)) return result;
+    on.session.startThread(device);
+    return CUDA_SUCCESS;
+  };
+  reply.putOff({begin, start});
   return CUDA_SUCCESS;
 }
 

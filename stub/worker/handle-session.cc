@@ -1,16 +1,35 @@
 // By hand: the session's own methods — what the host offers, leases.
-#include <kj/common.h>
-
 #include <algorithm>
 
 #include "cuda-handlers.h"
 
 namespace vgpu::stub {
 
+namespace {
+
+// Of each device: whether this one can access its memory, and every CUdevice_P2PAttribute from 1 on; 0 of itself, and of what this
+// driver does not know.
+template <typename Results>
+void describePeers(Execution& on, int device, Results& results) {
+  constexpr unsigned each = CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED + 1;
+  auto peers = results.initPeers(each * on.session.deviceCount());
+  for (int peer = 0; peer < static_cast<int>(on.session.deviceCount()); ++peer)
+    for (unsigned fact = 0; fact < each; ++fact) {
+      int value = 0;
+      if (peer != device) {
+        CUresult known = fact == 0 ? on.driver.cuDeviceCanAccessPeer(&value, device, peer)
+                                   : on.driver.cuDeviceGetP2PAttribute(&value, static_cast<CUdevice_P2PAttribute>(fact), device, peer);
+        if (known != CUDA_SUCCESS) value = 0;
+      }
+      peers.set(static_cast<unsigned>(peer) * each + fact, value);
+    }
+}
+
+}  // namespace
+
 CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
   int device = static_cast<int>(p.getDevice());
-  on.session.of(p.getDevice()).gpu.select();
-  KJ_DEFER(on.gpu.select());
+  on.session.of(p.getDevice());  // is there
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
   CUuuid uuid{};
@@ -28,8 +47,10 @@ CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParam
   if (CUresult error = on.driver.cuDeviceTotalMem_v2(&total, device)) return error;
   results.setTotalBytes(total);
   if (CUresult error = on.driver.cuCtxGetStreamPriorityRange(&least, &greatest)) return error;
+  // Of the current context: GPUs of one host have the same.
   results.setLeastPriority(least);
   results.setGreatestPriority(greatest);
+  describePeers(on, device, results);
   auto attributes = results.initAttributes(CU_DEVICE_ATTRIBUTE_MAX);
   for (unsigned i = 0; i < CU_DEVICE_ATTRIBUTE_MAX; ++i) {
     int value = 0;
@@ -69,8 +90,12 @@ CUresult endHostLease(Execution& on, const api::FrameReader<api::Cuda::EndHostLe
   return on.session.hostLeases.endLease(p.getAddress(), on.session.hostArenaFile());
 }
 
-CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply&) {
-  return on.session.hostLeases.adopt(p.getAddress(), p.getArenaAddress(), p.getBytes(), on.session.hostArenaFile());
+// The driver pins all pages at once: 50 ms a GiB and more.
+CUresult hostAdopt(Execution& on, const api::FrameReader<api::Cuda::HostAdoptParams>& p, Reply& reply) {
+  reply.putOff([&session = on.session, address = p.getAddress(), arena = p.getArenaAddress(), bytes = p.getBytes()] {
+    return session.hostLeases.adopt(address, arena, bytes, session.hostArenaFile());
+  });
+  return CUDA_SUCCESS;
 }
 
 CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleaseParams>& p, Reply&) {

@@ -113,10 +113,14 @@ bool HostLeases::hasRoom(uint64_t bytes, uint64_t absent, const MemoryFile& aren
   return promisedBytes <= available - absent;
 }
 
-void HostLeases::add(uint64_t address, const Lease& lease) {
-  leases.emplace(address, lease);
+void HostLeases::take(const Lease& lease) {
   usedArena.emplace(lease.arenaAddress, lease.bytes);
   leasedBytes += lease.bytes;
+}
+
+void HostLeases::giveBack(const Lease& lease) {
+  usedArena.erase(lease.arenaAddress);
+  leasedBytes -= lease.bytes;
 }
 
 CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& arena) {
@@ -124,7 +128,9 @@ CUresult HostLeases::lease(uint64_t address, uint64_t bytes, const MemoryFile& a
   if (!isInArena(address, bytes) || !isFree(usedArena, address, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t absent = absentBytes(arena, address, bytes);
   if (!hasRoom(bytes, absent, arena)) return CUDA_ERROR_OUT_OF_MEMORY;
-  add(address, {.bytes = bytes, .arenaAddress = address});
+  const Lease lease{.bytes = bytes, .arenaAddress = address};
+  take(lease);
+  leases.emplace(address, lease);
   promisedBytes += absent;
   ++unregistered;
   return CUDA_SUCCESS;
@@ -145,8 +151,7 @@ CUresult HostLeases::end(std::map<uint64_t, Lease>::iterator found, const Memory
   int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   KJ_SYSCALL(fallocate(arena.fd(), hole, static_cast<off_t>(lease.arenaAddress - hostArenaBase),
                        static_cast<off_t>(lease.bytes)));
-  leasedBytes -= lease.bytes;
-  usedArena.erase(lease.arenaAddress);
+  giveBack(lease);
   leases.erase(found);
   return error;
 }
@@ -157,17 +162,29 @@ CUresult HostLeases::adopt(uint64_t address, uint64_t arenaAddress, uint64_t byt
   if (!isInArena(arenaAddress, bytes) || address % 4096 != 0 || address < lowest || address > highest - bytes ||
       inHostArena(address) || inDeviceArenas(address) || inMappedArena(address))
     return CUDA_ERROR_INVALID_VALUE;
+  const Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
+  {
+    std::lock_guard lock(mutex);
+    if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
+    if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+    take(lease);
+  }
+  CUresult error = mapAndRegister(address, lease, arena);
   std::lock_guard lock(mutex);
-  if (!isFree(usedArena, arenaAddress, bytes, itself)) return CUDA_ERROR_INVALID_VALUE;
-  if (!hasRoom(bytes, absentBytes(arena, arenaAddress, bytes), arena)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (error == CUDA_SUCCESS)
+    leases.emplace(address, lease);
+  else
+    giveBack(lease);
+  return error;
+}
+
+CUresult HostLeases::mapAndRegister(uint64_t address, const Lease& lease, const MemoryFile& arena) {
   // Never over what this process has: the address is the program's choice.
-  void* mapped = mmap(fromWire<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
-                      arena.fd(), static_cast<off_t>(arenaAddress - hostArenaBase));
+  void* mapped = mmap(fromWire<void*>(address), lease.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                      arena.fd(), static_cast<off_t>(lease.arenaAddress - hostArenaBase));
   if (mapped == MAP_FAILED) return CUDA_ERROR_ALREADY_MAPPED;
-  Lease lease{.bytes = bytes, .arenaAddress = arenaAddress, .registered = true};
   CUresult error = mapped == fromWire<void*>(address) ? registerLease(address, lease) : CUDA_ERROR_ALREADY_MAPPED;
-  if (error == CUDA_SUCCESS) add(address, lease);
-  if (error != CUDA_SUCCESS) munmap(mapped, bytes);
+  if (error != CUDA_SUCCESS) munmap(mapped, lease.bytes);
   return error;
 }
 

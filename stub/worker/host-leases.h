@@ -1,8 +1,8 @@
 // The parts of the host arena that a session has leased: pinned memory, registered with the driver for every GPU.
 //
-// Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and registering is done under it, because what
-// another thread is registering a GPU must not be given work for. A suspend drops the mappings; restore leases the same pieces
-// again.
+// Owned by the session's state. Any GPU's thread: `mutex` guards all of it, and leases are registered under it, because what
+// another thread is registering a GPU must not be given work for. What is adopted is registered without it: the program does not
+// know of it before the reply. A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
 #include <atomic>
@@ -67,7 +67,10 @@ class HostLeases {
   CUresult registerLease(uint64_t address, const Lease& lease);
   // Whether a piece that takes `absentBytes` more from the machine is within the limits.
   bool hasRoom(uint64_t bytes, uint64_t absentBytes, const MemoryFile& arena);
-  void add(uint64_t address, const Lease& lease);
+  // A part of the arena is used, or free again.
+  void take(const Lease& lease);
+  void giveBack(const Lease& lease);
+  CUresult mapAndRegister(uint64_t address, const Lease& lease, const MemoryFile& arena);
 
   const Driver& driver;
   HostLimits limits;

@@ -27,7 +27,7 @@ std::string readable(const std::string& name) {
 
 CUresult SessionState::awaitIdle(const Waiting& waiting) {
   auto reported = std::chrono::steady_clock::now();
-  for (unsigned device = 0; device < deviceCount(); ++device) {
+  for (unsigned device : usedDevices()) {
     Backoff backoff;
     while (!isEnded(device) && select(device).gpu.query() == CUDA_ERROR_NOT_READY) {
       if (backoff.spin()) continue;

@@ -39,6 +39,8 @@ class Reply {
 
   // The frame is executed later, by these; the handler returns success, and has not begun the results.
   void putOff(SlowCall call) { slow = std::move(call); }
+  // The same for a call whose result is all that it gives.
+  void putOff(std::function<CUresult()> work) { putOff({std::move(work), [](CUresult result, Reply&) { return result; }}); }
   std::optional<SlowCall> takeSlowCall() { return std::exchange(slow, std::nullopt); }
 
   // The message, valid until reset(); empty if no results were begun. Throws kj::Exception if it is larger than maxReplyBytes.

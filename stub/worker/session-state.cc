@@ -1,5 +1,6 @@
 #include "stub/worker/session-state.h"
 
+#include <kj/common.h>
 #include <kj/debug.h>
 
 #include <algorithm>
@@ -30,7 +31,6 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
   std::vector<const HandleMap*> handles;
   for (auto& execution : executions) handles.push_back(&execution->handles);
   for (auto& execution : executions) execution->handles.setAll(handles);
-  for (unsigned device = 0; device < deviceCount(); ++device) select(device).start();
   select(0);
 }
 
@@ -45,7 +45,7 @@ void SessionState::countIn(LaunchCounters& counters) {
 }
 
 void SessionState::destroyAll() {
-  for (unsigned device = 0; device < deviceCount(); ++device) select(device).destroyAll();
+  for (unsigned device : usedDevices()) select(device).destroyAll();
   require(driver, hostLeases.endAll(), "pinned memory");
 }
 
@@ -54,8 +54,39 @@ Execution& SessionState::of(unsigned device) const {
   return *executions[device];
 }
 
-Execution& SessionState::select(unsigned device) {
+Execution& SessionState::begun(unsigned device) {
+  require(driver, use(device), "creating a context");
+  return of(device);
+}
+
+CUresult SessionState::use(unsigned device) {
   Execution& execution = of(device);
+  if (execution.hasBegun()) return CUDA_SUCCESS;
+  std::lock_guard lock(beginning);
+  if (execution.hasBegun()) return CUDA_SUCCESS;
+  CUcontext current = nullptr;
+  if (CUresult refused = driver.cuCtxGetCurrent(&current)) return refused;
+  KJ_DEFER(driver.cuCtxSetCurrent(current));
+  if (CUresult refused = execution.begin()) return refused;
+  for (unsigned other : usedDevices()) {
+    if (other == device) continue;
+    of(other).gpu.leases.letReach(device);
+    execution.gpu.leases.letReach(other);
+  }
+  return CUDA_SUCCESS;
+}
+
+bool SessionState::isUsed(unsigned device) const { return of(device).hasBegun(); }
+
+std::vector<unsigned> SessionState::usedDevices() const {
+  std::vector<unsigned> used;
+  for (auto& execution : executions)
+    if (execution->hasBegun()) used.push_back(execution->device());
+  return used;
+}
+
+Execution& SessionState::select(unsigned device) {
+  Execution& execution = begun(device);
   execution.gpu.select();
   return execution;
 }
@@ -126,7 +157,7 @@ void SessionState::noteDeferred(unsigned device, CUresult code) {
 }
 
 CUresult SessionState::synchronize() {
-  for (unsigned device = 0; device < deviceCount(); ++device) {
+  for (unsigned device : usedDevices()) {
     if (isEnded(device)) continue;
     select(device);
     if (CUresult error = driver.cuCtxSynchronize_v2(nullptr)) return error;
@@ -135,7 +166,7 @@ CUresult SessionState::synchronize() {
 }
 
 void SessionState::dropGraphs() {
-  for (unsigned device = 0; device < deviceCount(); ++device) select(device).gpu.folded.dropAll();
+  for (unsigned device : usedDevices()) select(device).gpu.folded.dropAll();
 }
 
 bool SessionState::finishSlowCalls(std::chrono::milliseconds limit) {
@@ -144,7 +175,7 @@ bool SessionState::finishSlowCalls(std::chrono::milliseconds limit) {
 
 bool SessionState::continueLater() {
   bool isEmpty = true;
-  for (unsigned device = 0; device < deviceCount(); ++device) {
+  for (unsigned device : usedDevices()) {
     Gpu& gpu = select(device).gpu;
     gpu.later.poll(gpu.progress);
     isEmpty &= gpu.later.isEmpty() && of(device).slow.isEmpty();

@@ -42,7 +42,7 @@ class Reply;
 
 class SessionState {
  public:
-  // Takes the contexts of every device. Throws kj::Exception if the driver refuses. `outputFile`: see DeviceOutput;
+  // Begins with the first device. Throws kj::Exception if the driver refuses. `outputFile`: see DeviceOutput;
   // `libraryFolder`: see Libraries.
   explicit SessionState(const Driver& driver, const Images& images = {}, int outputFile = -1, std::string libraryFolder = {});
   ~SessionState();
@@ -79,8 +79,17 @@ class SessionState {
   unsigned deviceCount() const { return static_cast<unsigned>(executions.size()); }
   // Of one of them. Throws BadHandle if there is no such device.
   Execution& of(unsigned device) const;
+  // Has the session use a device, if it does not: its context is made, and all devices that are used get access to each other's leased
+  // memory. Any thread; its current context stays. CUDA's answer if there is no context; throws kj::Exception otherwise.
+  CUresult use(unsigned device);
+  // The same as of(), of a device that is used from now on. Throws kj::Exception if it cannot be.
+  Execution& begun(unsigned device);
   // The same, with the device's context made the calling thread's.
   Execution& select(unsigned device);
+  // Whether the session uses it. Any thread.
+  bool isUsed(unsigned device) const;
+  // Those that it uses, in order.
+  std::vector<unsigned> usedDevices() const;
   // Whether the program has given up what a fault has ended (Execution::end).
   bool isEnded(unsigned device) const;
 
@@ -139,6 +148,7 @@ class SessionState {
   CUresult registerSlabGroup(uint32_t group);
 
   std::vector<std::unique_ptr<Execution>> executions;  // by device
+  std::mutex beginning;  // held while the session begins to use a device; the leases' mutexes come after it
   std::unique_ptr<Segment> segment;
   MemoryFile segmentFile, hostArena;
   Mapping hostArenaMapping;

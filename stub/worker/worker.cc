@@ -120,20 +120,20 @@ void Worker::Impl::begin() {
 
 void Worker::Impl::recycle() {
   if (const char* residue = session->residue) fail(residue);
-  std::vector<std::unique_ptr<PrimaryContext>> kept;
-  for (unsigned device = 0; device < session->deviceCount(); ++device)
-    kept.push_back(std::make_unique<PrimaryContext>(driver, device));
+  PrimaryContext kept(driver, 0);
+  require(driver, kept.take(), "keeping a context");
   closeRings();
   session->destroyAll();
   session.reset();
   begin();
 }
 
-// On the first GPU's thread.
+// On the first GPU's thread. The GPU is used already.
 void Worker::Impl::openRing(unsigned device) {
   std::lock_guard lock(mutex);
   if (!consumers[device]) {
     session->shared().populateRing(device);
+    session->shared().ring(device).isOpen.store(1);
     consumers[device] = std::make_unique<RingConsumer>(session->of(device));
   }
   if (device != 0 && !others[device].joinable()) others[device] = std::thread([this, device] { serve(device); });
@@ -145,11 +145,14 @@ void Worker::Impl::closeRings() {
   for (auto& consumer : consumers) consumer.reset();
 }
 
-// Those that the program has used: it goes on to use them, and does not open them again. A consumer that is there stays, also
+// Those that the program has opened: it goes on to use them, and does not open them again. A consumer that is there stays, also
 // after a quiesce() that failed: what waits for the GPU may be its.
 void Worker::Impl::openRings() {
-  for (unsigned device = 0; device < session->deviceCount(); ++device)
-    if (device == 0 || session->shared().ring(device).head.load() != 0) openRing(device);
+  for (unsigned device = 0; device < session->deviceCount(); ++device) {
+    if (consumers[device] || (device != 0 && session->shared().ring(device).isOpen.load() == 0)) continue;
+    session->begun(device);
+    openRing(device);
+  }
 }
 
 // Under the lock.

@@ -30,9 +30,9 @@ struct SharedFiles {
 
 class Worker {
  public:
-  // Creates the contexts of every device. Throws kj::Exception where the driver refuses. What `images` and
-  // `launches` point to must outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned. `fold`: when
-  // launches are folded into graphs, if the program does not say. `libraryFolder`: see Libraries.
+  // Makes the first device's context; another's is made when the session first uses it. Throws kj::Exception where the driver
+  // refuses. What `images` and `launches` point to must outlive the worker. `outputFile`: what DeviceOutput::redirect() has returned.
+  // `fold`: when launches are folded into graphs, if the program does not say. `libraryFolder`: see Libraries.
   explicit Worker(const Driver& driver, const Images& images = {}, int outputFile = -1, FoldMode fold = FoldMode::AUTO,
                   LaunchCounters* launches = nullptr, const std::string& libraryFolder = {});
   ~Worker();
@@ -51,7 +51,7 @@ class Worker {
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
 
   // After quiesce(), when the session has ended: destroys all that it has made, as if this worker were a new one, but for the
-  // devices' contexts, which stay. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session
+  // first device's context, which stays. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session
   // leaves something that cannot be destroyed; the worker is then of no further use.
   void recycle();
 

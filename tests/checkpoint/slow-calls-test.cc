@@ -1,4 +1,4 @@
-// What is slow by nature does not hold up the ring of its GPU.
+// What is slow by nature does not hold up the ring of its GPU, and a GPU that is not used costs nothing.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <unistd.h>
@@ -30,6 +30,27 @@ void beginToLoad(TestSession& session) {
   bringImage(session, 1, madeImage());
   session.post(moduleLoad(0, made::module, 1));
   while (begun == 0) usleep(50);
+}
+
+decltype(stub::Driver::cuMemHostRegister_v2) registerAtOnce;
+
+CUresult registerWhenLet(void* memory, size_t bytes, unsigned flags) {
+  if (bytes != 3 * MiB) return registerAtOnce(memory, bytes, flags);  // the worker's own
+  ++begun;
+  while (!mayLoad) usleep(50);
+  return registerAtOnce(memory, bytes, flags);
+}
+
+void adaptRegistering(stub::Driver& driver) { registerAtOnce = std::exchange(driver.cuMemHostRegister_v2, registerWhenLet); }
+
+std::atomic<unsigned> retained{0};  // devices whose context has been made: a bit each
+decltype(stub::Driver::cuDevicePrimaryCtxRetain) retainAtOnce;
+
+void adaptRetaining(stub::Driver& driver) {
+  retainAtOnce = std::exchange(driver.cuDevicePrimaryCtxRetain, [](CUcontext* context, CUdevice device) {
+    retained |= 1u << device;
+    return retainAtOnce(context, device);
+  });
 }
 
 // It is loaded if it has its function. A second load of the same image is answered behind the first.
@@ -86,3 +107,41 @@ TEST_CASE("a worker that is quiesced has loaded what it began to load") {
   CHECK(problem == "");
 }
 
+
+TEST_CASE("a ring goes on while memory of the program's is registered") {
+  TestSession session;
+  auto problem = session.inWorker(
+      [&](stub::Worker& worker) {
+        worker.proceed();
+        uint64_t position = session.post(makeFrame<api::Cuda::HostAdoptParams>(0, api::Method::hostAdopt, 0, [](auto p) {
+          p.setAddress(0x6f00'0000'0000);
+          p.setArenaAddress(hostArenaBase);
+          p.setBytes(3 * MiB);
+        }));
+        while (begun == 0) usleep(50);
+        session.require(synchronize());
+        mayLoad = true;
+        auto& slot = session.segment().slot(5);
+        while (slot.done.load() != position + 1) usleep(50);
+        KJ_REQUIRE(slot.result == CUDA_SUCCESS);
+      },
+      "", adaptRegistering);
+  CHECK(problem == "");
+}
+
+TEST_CASE("a device has a context when the session first uses it") {
+  TestSession session;
+  auto problem = session.inWorker(
+      [&](stub::Worker& worker) {
+        worker.proceed();
+        session.require(synchronize());
+        KJ_REQUIRE(retained == 1u, retained.load());
+        session.require(makeFrame<api::Cuda::CtxSynchronizeParams>(0, api::Method::ctxSynchronize, 2, [](auto) {}));
+        KJ_REQUIRE(retained == 5u, retained.load());
+        worker.quiesce();
+        worker.recycle();
+        KJ_REQUIRE(retained == 5u, retained.load());
+      },
+      "devices=3", adaptRetaining);
+  CHECK(problem == "");
+}

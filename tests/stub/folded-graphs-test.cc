@@ -64,7 +64,8 @@ Driver fakeDriver() {
 struct Made {
   Made() { fake = {}; }
   const Driver driver = fakeDriver();
-  FoldedGraphs graphs{driver, nullptr};
+  PrimaryContext context{driver, 0};  // none is taken
+  FoldedGraphs graphs{driver, context};
   std::list<std::vector<capnp::word>> contents;
 
   // Kernels of one function with these parameters.

@@ -26,11 +26,11 @@ struct ProcessRecord {
   std::optional<uint64_t> gpuBytes;  // of this process on all GPUs, if the system tells (memory-usage.h)
   uint64_t mappedBytes = 0;          // addresses that the driver has taken (driver-addresses.h)
 
-  // In the current thread's contexts, one after the other: `select` makes that of a device current. Throws kj::Exception.
+  // Of `devices`, those of a new worker: `select` makes the context of one current. Throws kj::Exception.
   template <typename Select>
-  static ProcessRecord take(const Driver& driver, unsigned deviceCount, Select select) {
+  static ProcessRecord take(const Driver& driver, const std::vector<unsigned>& devices, Select select) {
     ProcessRecord record;
-    for (unsigned device = 0; device < deviceCount; ++device) {
+    for (unsigned device : devices) {
       select(device);
       record.addCurrent(driver);
     }

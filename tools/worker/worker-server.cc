@@ -103,15 +103,12 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     if (worker == nullptr) {
       worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches, libraryFolder);
       attachNewMemory();
-      worker->runQuiesced([](stub::SessionState& on) {
-        for (unsigned device = 0; device < on.deviceCount(); ++device) on.select(device).gpu.digests.load();
-        on.select(0);
-      });
       fresh = record();
     }
     stub::require(*driver, driver->cuDriverGetVersion(&result.version), "cuDriverGetVersion");
     worker->runQuiesced([&](stub::SessionState& on) {
-      for (unsigned device = 0; device < on.deviceCount(); ++device) {
+      for (auto& device : result.devices) device.freeBytes = device.memoryBytes;  // without a context the driver does not say
+      for (unsigned device : on.usedDevices()) {
         size_t total = 0;
         on.select(device);
         stub::require(*driver, driver->cuMemGetInfo_v2(&result.devices[device].freeBytes, &total), "cuMemGetInfo");
@@ -143,7 +140,7 @@ void WorkerServer::attachNewMemory() {
 ProcessRecord WorkerServer::record() {
   ProcessRecord taken;
   worker->runQuiesced([&](stub::SessionState& on) {
-    taken = ProcessRecord::take(*driver, on.deviceCount(), [&](unsigned device) { on.select(device); });
+    taken = ProcessRecord::take(*driver, on.usedDevices(), [&](unsigned device) { on.select(device); });
     on.select(0);
   });
   return taken;

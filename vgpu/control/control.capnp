@@ -93,7 +93,7 @@ struct Device {
   uuid @2 :Text;
   memoryBytes @3 :UInt64;
   readsHostMemory @4 :Bool;   # CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: kernels reach all memory of the worker's process
-  freeBytes @5 :UInt64;       # at the time of the call, from a worker
+  freeBytes @5 :UInt64;       # at the time of the call, from a worker; memoryBytes if the worker has no context on it
 }
 
 enum State { running @0; suspending @1; suspended @2; resuming @3; lost @4; }

@@ -218,6 +218,7 @@ void putBack(const PendingCalls& pending, const Segment& segment) {
     });
     segment.ring(device).tail.store(ring.barrier);
     segment.ring(device).head.store(ring.head);
+    segment.ring(device).isOpen.store(1);
     walk(ring, [&](const FrameStart& start, std::span<const std::byte>) {
       std::memcpy(at(start), &start.sequence, sizeof start.sequence);
     });

@@ -6,7 +6,7 @@
 // it at any time, so the worker keeps its own copy of what it relies on, and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that waits there and, when its frame is complete, the worker or the
-// GPU; `tail`, `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
+// GPU; `tail`, `isOpen`, `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 namespace vgpu {
 
 constexpr uint32_t segmentMagic = 0x55504756;  // "VGPU"
-constexpr uint32_t segmentVersion = 9;
+constexpr uint32_t segmentVersion = 10;
 
 constexpr uint64_t ringBytes = 4 * MiB;
 constexpr uint64_t maxFrameBytes = 64 * KiB;
@@ -63,6 +63,7 @@ struct alignas(128) RingHeader {
 
   alignas(128) std::atomic<uint32_t> doorbell;  // futex of the consumer
   std::atomic<uint32_t> consumerSleeping;
+  std::atomic<uint32_t> isOpen;                 // 1 since a worker first consumed it: each further worker consumes it too
 };
 
 struct alignas(128) SegmentHeader {

@@ -31,6 +31,7 @@ struct StreamPool {
   std::array<int, 3> reuse{1, 1, 1};  // follow events, opportunistic, internal dependencies
   uint64_t mostBytes = 0;             // 0: no limit of its own
   uint64_t releaseThreshold = 0;
+  std::array<CUmemAccess_flags, maxDevices> access{};  // that other devices have been given
   uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
 
   void add(uint64_t bytes);

@@ -36,7 +36,7 @@ void drop(Execution& on) { on.eventTimes.forgetAll(); }
 // A row: virtual handle, time on the clock of its device.
 Rows save(SessionState& session) {
   Rows rows;
-  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+  for (unsigned device : session.usedDevices()) {
     if (session.isEnded(device)) continue;
     Execution& on = session.select(device);
     for (auto [event, time] : on.eventTimes.times(on.handles.of(api::Kind::EVENT))) rows.push_back({event, time});

@@ -7,9 +7,9 @@
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 11> all{&memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,
+  static constexpr std::array<const KindModule*, 12> all{&memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,
                                                          &arrayKind,   &textureKind,     &eventKind,       &libraryKind,
-                                                         &graphKind,   &linkKind,        &physicalKind};
+                                                         &graphKind,   &linkKind,        &physicalKind,    &peersKind};
   return all;
 }
 

@@ -57,7 +57,7 @@ struct KindModule {
 };
 
 extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind,
-    graphKind, linkKind, physicalKind;
+    graphKind, linkKind, physicalKind, peersKind;
 
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();

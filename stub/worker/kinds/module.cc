@@ -208,7 +208,7 @@ void requireSavable(const Execution& on) {
 // Of every loaded module, whether the program ever asked for it or not; one that it asked for may be there twice.
 std::vector<ModuleVariable> variablesOf(SessionState& session) {
   std::vector<ModuleVariable> variables;
-  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+  for (unsigned device : session.usedDevices()) {
     Execution& on = session.select(device);
     for (auto& variable : on.allVariables()) variables.push_back(variable);
     for (auto& [handle, variable] : on.modules.variables) variables.push_back(variable);

@@ -122,7 +122,7 @@ void prepare(SessionState& session, const Rows& rows) {
 }
 
 void compare(SessionState& session, const Rows& rows) {
-  for (unsigned device = 0; device < session.deviceCount(); ++device) session.select(device).textures.finishRestore();
+  for (unsigned device : session.usedDevices()) session.select(device).textures.finishRestore();
   for (auto& row : rows) {
     auto& live = session.of(deviceOf(row)).textures.live();
     uint64_t handle = numberIn(row, 0);

@@ -1,0 +1,45 @@
+// A device is given access to another's memory before anything is on the other one, and keeps it: at the pause the other device's ring
+// is open and has had no frame. Passes at once if there are no two such devices.
+#include "program.h"
+
+__device__ unsigned variable;
+
+__global__ void set(unsigned* to, unsigned value) { *to = value; }
+
+namespace {
+
+bool reaches() {
+  int devices = 0, reaches = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return false;
+  CHECK(cudaDeviceCanAccessPeer(&reaches, 0, 1));
+  return reaches != 0;
+}
+
+bool writesAcross() {
+  CHECK(cudaSetDevice(1));
+  void* there;
+  unsigned* memory;
+  CHECK(cudaGetSymbolAddress(&there, variable));
+  CHECK(cudaMalloc(&memory, sizeof *memory));
+  CHECK(cudaSetDevice(0));
+  set<<<1, 1>>>(static_cast<unsigned*>(there), 41);
+  set<<<1, 1>>>(memory, 42);
+  CHECK(cudaDeviceSynchronize());
+  unsigned seen[2] = {};
+  CHECK(cudaMemcpy(&seen[0], there, sizeof seen[0], cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(&seen[1], memory, sizeof seen[1], cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(memory));
+  return EXPECT(seen[0] == 41 && seen[1] == 42);
+}
+
+}  // namespace
+
+int main() {
+  if (!reaches()) return verdict("peers-unused", getenv("VGPU_EMULATED") == nullptr);  // emulated devices do
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  pausePoint();
+  bool ok = EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  return verdict("peers-unused", ok & writesAcross());
+}

@@ -1,0 +1,186 @@
+// Two devices that reach each other's memory: kernels read and write it, atomics of both meet in it, copies are ordered among the
+// streams of both, and what is enabled stays so over a pause. Passes at once if there are no two such devices.
+#include <vector>
+
+#include "program.h"
+
+__device__ unsigned onDevice[4];
+
+__global__ void add(unsigned* to, const unsigned* from, unsigned count) {
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) to[i] += from[i];
+}
+__global__ void countUp(unsigned* counter) { atomicAdd_system(counter, 1); }
+__global__ void set(unsigned* to, unsigned value) { *to = value; }
+
+namespace {
+
+constexpr unsigned count = 3000;
+constexpr size_t bytes = count * sizeof(unsigned);
+
+unsigned* filled(int device, unsigned value) {
+  CHECK(cudaSetDevice(device));
+  unsigned* memory;
+  CHECK(cudaMalloc(&memory, bytes));
+  const std::vector<unsigned> values(count, value);
+  CHECK(cudaMemcpy(memory, values.data(), bytes, cudaMemcpyHostToDevice));
+  return memory;
+}
+
+bool holds(const unsigned* memory, unsigned value) {
+  std::vector<unsigned> values(count);
+  CHECK(cudaMemcpy(values.data(), memory, bytes, cudaMemcpyDeviceToHost));
+  for (unsigned each : values)
+    if (each != value) return EXPECT(each == value);
+  return true;
+}
+
+bool devicesReachEachOther() {
+  int devices = 0, there = 0, back = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return false;
+  CHECK(cudaDeviceCanAccessPeer(&there, 0, 1));
+  CHECK(cudaDeviceCanAccessPeer(&back, 1, 0));
+  return there != 0 && back != 0;
+}
+
+// What enabling and disabling says, whatever was before.
+bool answers() {
+  CHECK(cudaSetDevice(0));
+  return EXPECT_ERROR(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled) &
+         EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 1), cudaErrorInvalidValue) &
+         EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess) &
+         EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled) &
+         EXPECT_ERROR(cudaDeviceDisablePeerAccess(1), cudaSuccess) &
+         EXPECT_ERROR(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+}
+
+// What the driver says of atomics between the two.
+bool atomicsAreDescribed() {
+  const cudaAtomicOperation operations[] = {cudaAtomicOperationIntegerAdd, cudaAtomicOperationCAS};
+  unsigned capabilities[2] = {~0u, ~0u};
+  int native = 0;
+  CHECK(cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, 0, 1));
+  CHECK(cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, 2, 0, 1));
+  bool ok = EXPECT_ERROR(cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, 2, 0, 999), cudaErrorInvalidDevice);
+  for (unsigned each : capabilities) ok &= EXPECT(each < 128u) & EXPECT((each != 0) == (native != 0));
+  return ok;
+}
+
+struct Memory {
+  unsigned *mine, *before, *after;  // on device 0; on device 1, allocated before and after access was enabled
+  unsigned *pooled, *variable;      // on device 1: of a pool, and of a module
+  unsigned* counter;
+};
+
+unsigned* ofPool() {
+  CHECK(cudaSetDevice(1));
+  cudaMemPool_t pool;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 1));
+  cudaMemAccessDesc access{};
+  access.location = {cudaMemLocationTypeDevice, 0};
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+  cudaMemAccessFlags flags;
+  CHECK(cudaMemPoolGetAccess(&flags, pool, &access.location));
+  EXPECT(flags == cudaMemAccessFlagsProtReadWrite);
+  void* memory;
+  CHECK(cudaMallocAsync(&memory, bytes, nullptr));
+  CHECK(cudaMemsetAsync(memory, 0, bytes, nullptr));
+  CHECK(cudaStreamSynchronize(nullptr));
+  return static_cast<unsigned*>(memory);
+}
+
+// Device 0's kernels add to all that device 1 has; each holds `times` times the same afterwards.
+bool kernelsReach(const Memory& memory, unsigned times) {
+  CHECK(cudaSetDevice(0));
+  for (unsigned* there : {memory.before, memory.after, memory.pooled}) add<<<1, 128>>>(there, memory.mine, count);
+  set<<<1, 1>>>(memory.variable, times);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaSetDevice(1));
+  unsigned value = 0;
+  CHECK(cudaMemcpyFromSymbol(&value, onDevice, sizeof value, sizeof value));
+  return EXPECT(value == times) & holds(memory.before, 10 + times) & holds(memory.after, 20 + times) & holds(memory.pooled, times);
+}
+
+// Kernels of both devices count in one word of device 1.
+bool atomicsMeet(const Memory& memory) {
+  constexpr unsigned each = 640;
+  CHECK(cudaSetDevice(1));
+  CHECK(cudaMemset(memory.counter, 0, sizeof(unsigned)));
+  CHECK(cudaDeviceSynchronize());
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    countUp<<<each / 64, 64>>>(memory.counter);
+  }
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaDeviceSynchronize());
+  }
+  unsigned value = 0;
+  CHECK(cudaMemcpy(&value, memory.counter, sizeof value, cudaMemcpyDeviceToHost));
+  return EXPECT(value == 2 * each);
+}
+
+// A kernel of device 1, a copy to device 0 behind it, and a kernel of device 0 behind that.
+bool copiesAreOrdered(const Memory& memory) {
+  cudaStream_t streams[2];
+  cudaEvent_t done[2];
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&done[device], cudaEventDisableTiming));
+  }
+  unsigned *source = filled(1, 1), *twice = filled(1, 0), *target = filled(0, 0);
+  CHECK(cudaSetDevice(1));
+  for (int i = 0; i < 5; ++i) add<<<1, 128, 0, streams[1]>>>(twice, source, count);
+  CHECK(cudaMemcpyPeerAsync(target, 0, twice, 1, bytes, streams[1]));
+  CHECK(cudaEventRecord(done[1], streams[1]));
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaStreamWaitEvent(streams[0], done[1], 0));
+  add<<<1, 128, 0, streams[0]>>>(target, memory.mine, count);
+  cudaMemcpy3DPeerParms box{};
+  box.srcDevice = 0;
+  box.dstDevice = 1;
+  box.srcPtr = make_cudaPitchedPtr(target, 1000, 1000, 4);
+  box.dstPtr = make_cudaPitchedPtr(source, 1000, 1000, 4);
+  box.extent = make_cudaExtent(1000, 4, 3);
+  CHECK(cudaMemcpy3DPeerAsync(&box, streams[0]));
+  CHECK(cudaStreamSynchronize(streams[0]));
+  bool ok = holds(target, 6) & holds(source, 6);
+  CHECK(cudaMemcpyPeer(twice, 1, memory.mine, 0, bytes));
+  ok &= holds(twice, 1);
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamDestroy(streams[device]));
+    CHECK(cudaEventDestroy(done[device]));
+  }
+  for (unsigned* each : {source, twice, target}) CHECK(cudaFree(each));
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  if (!devicesReachEachOther()) return verdict("peers", getenv("VGPU_EMULATED") == nullptr);  // emulated devices do
+  bool ok = answers() & atomicsAreDescribed();
+  Memory memory{};
+  memory.mine = filled(0, 1);
+  memory.before = filled(1, 10);
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  memory.after = filled(1, 20);
+  memory.counter = filled(1, 0);
+  memory.pooled = ofPool();
+  void* variable;
+  CHECK(cudaGetSymbolAddress(&variable, onDevice));
+  memory.variable = static_cast<unsigned*>(variable) + 1;
+
+  ok &= kernelsReach(memory, 1) & atomicsMeet(memory) & copiesAreOrdered(memory);
+  pausePoint();
+  CHECK(cudaSetDevice(0));
+  ok &= EXPECT_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  ok &= kernelsReach(memory, 2) & atomicsMeet(memory) & copiesAreOrdered(memory);
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaDeviceDisablePeerAccess(1));
+  return verdict("peers", ok & answers());
+}
