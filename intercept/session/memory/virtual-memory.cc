@@ -272,8 +272,16 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   std::lock_guard change(changing);
   auto whole = mappingsOf(address, bytes);
   if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+  auto reaches = [&](const CUmemAccessDesc& each, uint64_t mapping) {
+    const auto device = static_cast<unsigned>(each.location.id), owner = handleDevice(mappings.at(mapping).physical);
+    return device == owner || each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || thread.session.devices[device].canAccess(owner);
+  };
+  for (uint64_t mapping : whole)
+    for (auto& each : access)
+      if (!reaches(each, mapping)) return CUDA_ERROR_INVALID_DEVICE;
   for (uint64_t mapping : whole)
     for (auto& each : access) {
+      thread.session.use(thread, static_cast<unsigned>(each.location.id));
       {
         Call<api::Cuda::PhysicalAccessParams> frame(thread.on(handleDevice(mappings.at(mapping).physical)),
                                                     api::Method::physicalAccess);

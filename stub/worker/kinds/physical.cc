@@ -26,6 +26,7 @@ CUresult physicalUnmap(Execution& on, const api::FrameReader<api::Cuda::Physical
 
 CUresult physicalAccess(Execution& on, const api::FrameReader<api::Cuda::PhysicalAccessParams>& p, Reply&) {
   if (p.getDevice() >= on.session.deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
+  if (CUresult refused = on.session.use(p.getDevice())) return refused;
   return on.session.physical.setAccess(p.getAddress(), p.getDevice(), static_cast<CUmemAccess_flags>(p.getFlags()));
 }
 

@@ -1,0 +1,95 @@
+// Virtual memory management between two devices: physical memory of one is mapped for both, and what may use it is what the program has
+// said, also after a pause. Passes at once if there are no two devices that reach each other's memory.
+#include "driver-entry.h"
+
+__global__ void addTo(unsigned* data, unsigned value) { data[threadIdx.x] += value; }
+
+namespace {
+
+constexpr unsigned count = 64;
+constexpr CUmemAccess_flags noAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE, readWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+
+bool devicesReachEachOther() {
+  int devices = 0, there = 0, back = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return false;
+  CHECK(cudaDeviceCanAccessPeer(&there, 0, 1));
+  CHECK(cudaDeviceCanAccessPeer(&back, 1, 0));
+  return there != 0 && back != 0;
+}
+
+CUmemAccessDesc accessOf(int device, CUmemAccess_flags flags) { return {{CU_MEM_LOCATION_TYPE_DEVICE, device}, flags}; }
+
+// A piece of device `owner`'s memory, mapped for both devices.
+struct Mapped {
+  explicit Mapped(int owner) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, owner};
+    CALL(cuMemGetAllocationGranularity, &bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    CALL(cuMemAddressReserve, &address, bytes, 0, 0, 0);
+    CALL(cuMemCreate, &memory, bytes, &properties, 0);
+    CALL(cuMemMap, address, bytes, 0, memory, 0);
+    const CUmemAccessDesc both[] = {accessOf(0, readWrite), accessOf(1, readWrite)};
+    CALL(cuMemSetAccess, address, bytes, both, 2);
+    CHECK(cudaSetDevice(1 - owner));
+    CHECK(cudaMemset(data(), 0, bytes));
+    CHECK(cudaDeviceSynchronize());
+  }
+  ~Mapped() {
+    CALL(cuMemUnmap, address, bytes);
+    CALL(cuMemRelease, memory);
+    CALL(cuMemAddressFree, address, bytes);
+  }
+  unsigned* data() const { return reinterpret_cast<unsigned*>(address); }
+  unsigned long long accessFor(int device) const {
+    unsigned long long flags = 0;
+    CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, device};
+    CALL(cuMemGetAccess, &flags, &location, address);
+    return flags;
+  }
+
+  size_t bytes = 0;
+  CUdeviceptr address = 0;
+  CUmemGenericAllocationHandle memory = 0;
+};
+
+// Kernels of both devices add to it, and both copy it.
+bool bothUse(const Mapped& mapped, unsigned before) {
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    addTo<<<1, count>>>(mapped.data(), 1);
+    CHECK(cudaDeviceSynchronize());
+  }
+  bool ok = true;
+  for (int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    std::vector<unsigned> seen(count);
+    CHECK(cudaMemcpy(seen.data(), mapped.data(), count * sizeof(unsigned), cudaMemcpyDeviceToHost));
+    ok &= same("memory", seen, std::vector<unsigned>(count, before + 2));
+  }
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  if (!devicesReachEachOther()) return verdict("peers-mapped", getenv("VGPU_EMULATED") == nullptr);  // emulated devices do
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaFree(nullptr));
+  bool ok = true;
+  {
+    Mapped here(0), there(1);
+    ok &= bothUse(here, 0) & bothUse(there, 0);
+    const CUmemAccessDesc withdrawn = accessOf(0, noAccess);
+    CALL(cuMemSetAccess, there.address, there.bytes, &withdrawn, 1);
+    pausePoint();
+    ok &= EXPECT(there.accessFor(0) == noAccess) & EXPECT(there.accessFor(1) == readWrite) & EXPECT(here.accessFor(1) == readWrite);
+    const CUmemAccessDesc again = accessOf(0, readWrite);
+    CALL(cuMemSetAccess, there.address, there.bytes, &again, 1);
+    ok &= bothUse(here, 2) & bothUse(there, 2);
+    const CUmemAccessDesc wrong = accessOf(99, readWrite);
+    ok &= EXPECT(DRIVER(cuMemSetAccess)(there.address, there.bytes, &wrong, 1) == CUDA_ERROR_INVALID_DEVICE);
+  }
+  return verdict("peers-mapped", ok);
+}
