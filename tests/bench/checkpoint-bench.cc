@@ -1,8 +1,10 @@
 // What the chunk pipeline moves: memory to a file and back, compressed and checked. Times are reported, never asserted;
 // the file is synced, so the disk is part of it.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -79,6 +81,50 @@ void restore(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * totalBytes));
 }
 BENCHMARK(restore)->DenseRange(0, 2)->MeasureProcessCPUTime()->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// What the index costs a save of 32 GiB: new chunks into it, and asking for chunks that it has.
+constexpr size_t chunksOf32GiB = 16384;
+
+std::map<ChunkName, StoredChunk> rows(uint64_t version) {
+  std::mt19937_64 random(version);
+  std::map<ChunkName, StoredChunk> made;
+  for (uint64_t chunk = 0; chunk < chunksOf32GiB; ++chunk) made[{{random() >> 3, random() >> 3}, chunkBytes}] = {1, chunk * chunkBytes, chunkBytes, 1};
+  return made;
+}
+
+void addToIndex(benchmark::State& state) {
+  ScratchDirectory scratch;
+  ChunkStore store(scratch.path + "/store");
+  uint64_t version = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto made = rows(++version);
+    state.ResumeTiming();
+    store.add(made);
+  }
+}
+BENCHMARK(addToIndex)->Iterations(20)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void askIndex(benchmark::State& state) {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/store";
+  auto known = rows(1);
+  {
+    ChunkStore store(path);
+    auto pack = store.createPack();
+    if (ftruncate(pack.file, chunksOf32GiB * chunkBytes) != 0) return state.SkipWithError("no sparse files");
+    for (auto& [name, chunk] : known) chunk.pack = pack.number;
+    store.add(known);
+  }
+  for (auto _ : state) {
+    ChunkStore store(path);
+    ChunkSink sink(store);
+    size_t chunk = sink.reserve(known.size());
+    for (auto& [name, stored] : known)
+      if (!sink.has(chunk++, name.digest, name.bytes)) state.SkipWithError("a chunk is not found");
+  }
+}
+BENCHMARK(askIndex)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

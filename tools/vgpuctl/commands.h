@@ -25,7 +25,8 @@ int suspendSession(const NodeAddress& node, const std::string& session, const st
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
 int resumeSession(const NodeAddress& node, const std::string& snapshot, bool json);
 
-// Of the user's store.
+// Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
+void requireSoundStore(const std::string& folder);
 int listSnapshots(bool json);
 int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
 int verifySnapshots(const std::vector<std::string>& names);  // all, if none is named

@@ -35,6 +35,7 @@ json toJson(control::Report::Reader report) {
 // Where a session goes in the store: as `name`, or as the person called the session, with a number if that is taken. Of `session`,
 // "name:app" is "app"; what no name of a snapshot can have becomes '-'.
 std::string inStore(const std::string& session, const std::string& name) {
+  requireSoundStore(snapshotStore());
   ChunkStore store(snapshotStore());
   auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
   if (!name.empty()) {
@@ -57,6 +58,7 @@ std::string directoryOf(const std::string& snapshot) {
   std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
   if (!std::filesystem::is_directory(stored))
     fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}", snapshot, stored));
+  requireSoundStore(snapshotStore());
   return stored;
 }
 
@@ -120,10 +122,10 @@ int listWorkers(const NodeAddress& address, bool asJson) {
 
 int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory,
                    const std::string& name, unsigned timeoutSeconds, bool asJson) {
+  std::string target = directory.empty() ? inStore(session, name) : absolute(directory);
   NodeClient client(address);
   auto request = client.node().suspendRequest();
   request.setSession(reader(session));
-  std::string target = directory.empty() ? inStore(session, name) : absolute(directory);
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
   request.setTimeoutSeconds(timeoutSeconds);
@@ -143,9 +145,9 @@ int suspendSession(const NodeAddress& address, const std::string& session, const
 }
 
 int resumeSession(const NodeAddress& address, const std::string& directory, bool asJson) {
+  std::string source = directoryOf(directory);
   NodeClient client(address);
   auto request = client.node().resumeRequest();
-  std::string source = directoryOf(directory);
   request.setDirectory(reader(source));
   request.setProgress(kj::heap<ProgressLine>("resume"));
   auto sent = request.send();

@@ -17,6 +17,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/confined.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
@@ -143,6 +144,14 @@ void printRow(const std::string& directory, const Header& header) {
 
 }  // namespace
 
+void requireSoundStore(const std::string& folder) {
+  int code = runConfined("the index of the store of snapshots " + folder, [&] {
+    ChunkStore(folder).checkIndex();
+    return 0;
+  });
+  if (code != 0) fail("the store of snapshots " + folder + " is of no use as it is");
+}
+
 int listSnapshots(bool asJson) {
   ChunkStore store(snapshotStore());
   json array = json::array();
@@ -179,6 +188,7 @@ int removeSnapshot(const std::string& name, bool force) {
 }
 
 int verifySnapshots(const std::vector<std::string>& names) {
+  requireSoundStore(snapshotStore());
   ChunkStore store(snapshotStore());
   std::vector<std::string> directories;
   for (auto& name : names) directories.push_back(wholeSnapshot(store, name));
@@ -205,6 +215,7 @@ int verifySnapshots(const std::vector<std::string>& names) {
 }
 
 int collectSnapshots(bool asJson) {
+  requireSoundStore(snapshotStore());
   ChunkStore store(snapshotStore());
   removeUnfinished(store);
   auto collected = store.collect([&] {

@@ -91,10 +91,31 @@ std::optional<StoredChunk> ChunkIndex::find(const ChunkName& name) const {
   return chunk;
 }
 
-uint64_t ChunkIndex::count() const {
-  MDB_stat stat;
-  require(mdb_stat(reading, table, &stat), "counting its rows");
-  return stat.ms_entries;
+uint64_t ChunkIndex::checkTable(unsigned number) const {
+  MDB_cursor* cursor = nullptr;
+  require(mdb_cursor_open(reading, number, &cursor), "reading it");
+  KJ_DEFER(mdb_cursor_close(cursor));
+  MDB_val key, value;
+  uint64_t rows = 0;
+  [[maybe_unused]] volatile unsigned char last = 0;  // so that the page of the value is read
+  int error;
+  for (; (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0; ++rows) {
+    auto* bytes = static_cast<const unsigned char*>(value.mv_data);
+    if (number == table && (key.mv_size != sizeof(ChunkName) || value.mv_size != sizeof(StoredChunk))) require(MDB_CORRUPTED, "reading it");
+    if (value.mv_size > 0) last = bytes[value.mv_size - 1];
+  }
+  if (error != MDB_NOTFOUND) require(error, "reading it");
+  return rows;
+}
+
+uint64_t ChunkIndex::check() const {
+  constexpr unsigned freePages = 0;  // LMDB's own table, which a transaction that writes takes pages from
+  checkTable(freePages);
+  MDB_stat pages;
+  require(mdb_stat(reading, table, &pages), "looking at it");
+  uint64_t rows = checkTable(table);
+  if (rows != pages.ms_entries) require(MDB_CORRUPTED, "counting its rows");
+  return rows;
 }
 
 template <typename Change>

@@ -2,7 +2,7 @@
 //
 // What changes, changes in one transaction, which is on disk when the call returns; whoever reads sees all of it or nothing. Any number of
 // processes at a time. LMDB maps the file and trusts it: an index that was cut is refused when it is opened, one whose pages were altered may
-// end the process.
+// end the process, so whoever cannot afford that has another process check() it before.
 //
 // Owns the environment and a transaction that reads. One thread at a time; at most one of a folder in a process (LMDB's rule).
 #pragma once
@@ -46,7 +46,8 @@ class ChunkIndex {
 
   // As of the last renew(), put() or filter().
   std::optional<StoredChunk> find(const ChunkName& name) const;
-  uint64_t count() const;
+  // Reads every page. How many rows there are.
+  uint64_t check() const;
   void renew();
 
   // In one transaction. A row that is there already is replaced.
@@ -55,6 +56,7 @@ class ChunkIndex {
   uint64_t filter(const std::function<bool(const ChunkName&, const StoredChunk&)>& keeps);
 
  private:
+  uint64_t checkTable(unsigned number) const;
   void open();
   void refuseIfCut() const;
   template <typename Change>

@@ -48,6 +48,9 @@ class ChunkStore {
   const std::string& path() const { return folder; }
   const DigestKey& key() const { return digestKey; }
 
+  // Reads all of the index (chunk-index.h). How many chunks there are.
+  uint64_t checkIndex() const { return index->check(); }
+
   // Where a chunk is, if it can be had; its pack is leased then, as long as this object lives. Nothing also if a collection has the pack:
   // this does not wait.
   std::optional<StoredChunk> find(const ChunkName& name);

@@ -5,7 +5,7 @@ startNode b
 startContents a one 16
 startContents b two 16
 freed() { ctl a snapshots gc --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["'"$1"'"])'; }
-hit() { grep -q "^$1 " "$dir/faults"; }
+hit() { grep -qs "^$1 " "$dir/faults"; }
 
 # Both programs have the same random memory.
 ctl a suspend one >"$dir/suspend-one.log" 2>&1 & first=$!
