@@ -220,6 +220,66 @@ TEST_CASE("a list of chunks comes back as it was, and one that makes no sense is
     CHECK_THROWS_AS(decodeChunks(std::span(good).first(size), packs), kj::Exception);
 }
 
+TEST_CASE("of a second save to a store only what is new is written, and both come back") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/store";
+  ChunkStore(path).key();
+  SnapshotReader directory(scratch.path);  // for messages
+  Items first{randomBytes(3 * chunkBytes + 100, 1), std::vector<std::byte>(chunkBytes)}, second = first;
+  second[0][chunkBytes] ^= std::byte{1};
+  auto save = [&](const Items& items, uint64_t& written) {
+    ChunkStore store(path);
+    ChunkSink sink(store);
+    auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
+      std::memcpy(out, items[piece.item].data() + piece.offset, piece.bytes);
+      return std::nullopt;
+    };
+    writeChunks(nullptr, sink, planOf(items), {fill});
+    finishChunks(sink);
+    written = sink.writtenBytes();
+    CHECK(sink.packs().empty());
+    sink.commit();
+    return sink.places();
+  };
+  auto matches = [&](const std::vector<ChunkPlace>& places, const Items& items) {
+    ChunkStore store(path);
+    SavedChunks saved(directory, places, store, {planOf(items)});
+    bool same = true;
+    ChunkReading(ring(), saved, 0, planOf(items)).run(nullptr, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
+      std::span<const std::byte> wanted(items[piece.item].data() + piece.offset, piece.bytes);
+      same = same && (bytes == nullptr ? isZero(wanted) : memcmp(bytes, wanted.data(), wanted.size()) == 0);
+      return std::nullopt;
+    });
+    return same;
+  };
+  uint64_t all = 0, changed = 0, none = 1;
+  auto firstPlaces = save(first, all), secondPlaces = save(second, changed), again = save(second, none);
+  CHECK(all == 3 * chunkBytes + 100);
+  CHECK(changed == chunkBytes);
+  CHECK(none == 0);
+  CHECK(again == secondPlaces);
+  CHECK(matches(firstPlaces, first));
+  CHECK(matches(secondPlaces, second));
+  CHECK_FALSE(matches(firstPlaces, second));
+}
+
+TEST_CASE("a save to a store that is given up leaves no pack") {
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/store";
+  ChunkStore store(path);
+  {
+    ChunkSink sink(store);
+    auto fill = [](const Piece& piece, std::byte* out) -> OnItsWay {
+      auto bytes = randomBytes(piece.bytes, 1);
+      std::memcpy(out, bytes.data(), piece.bytes);
+      return std::nullopt;
+    };
+    writeChunks(nullptr, sink, ChunkPlan({chunkBytes}), {fill});
+    CHECK(namesIn(path + "/packs").size() == 1);
+  }
+  CHECK(namesIn(path + "/packs").empty());
+}
+
 TEST_CASE("a thread that fails ends the others, and its error comes out") {
   ScratchDirectory scratch;
   Items items{randomBytes(100 * 4096, 1)};
