@@ -11,7 +11,7 @@ CUresult describe(Thread& thread, const CUDA_KERNEL_NODE_PARAMS_v3& p, NodeWork&
     if (CUresult error = cuKernelGetFunction(&function, p.kern)) return error;
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   LaunchShape shape{p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ, p.sharedMemBytes};
-  return describeKernel(thread, function, shape, p.kernelParams, p.extra, work.emplace<KernelWork>());
+  return describeKernel(thread, function, shape, {}, p.kernelParams, p.extra, work.emplace<KernelWork>());
 }
 
 CUresult describe(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& p, NodeWork& work) {

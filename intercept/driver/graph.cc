@@ -108,11 +108,7 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     bool isMemory = std::holds_alternative<AllocWork>(found->work) || std::holds_alternative<FreeWork>(found->work);
     if (isMemory || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
-    if (auto* kernel = std::get_if<KernelWork>(&work)) {
-      auto& now = std::get<KernelWork>(found->work);
-      kernel->priority = now.priority;
-      kernel->shape.cooperative = now.shape.cooperative;
-    }
+    keepAttributes(work, found->work);
     found->work = std::move(work);
     return CUDA_SUCCESS;
   });
@@ -242,12 +238,13 @@ CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNo
   CUresult known = CUDA_SUCCESS;
   CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
     *value = {};
-    switch (attribute) {
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value->cooperative = work.shape.cooperative; break;
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = work.priority; break;
-      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: break;  // none
-      default: known = CUDA_ERROR_NOT_SUPPORTED;
+    auto* kind = findAttributeKind(attribute);
+    if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      value->cooperative = work.shape.cooperative;
+    } else if (kind == nullptr || !kind->ofNodes) {
+      known = CUDA_ERROR_NOT_SUPPORTED;
+    } else if (auto* set = findAttribute(work.attributes, attribute)) {
+      *value = set->value;
     }
   });
   return found != CUDA_SUCCESS ? found : known;
@@ -256,10 +253,14 @@ CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNo
 CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
   CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
-    switch (attribute) {
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: work.shape.cooperative = value->cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY: work.priority = value->priority; break;
-      default: known = CUDA_ERROR_NOT_SUPPORTED;
+    auto* kind = findAttributeKind(attribute);
+    if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      work.shape.cooperative = value->cooperative != 0;
+    } else if (kind == nullptr || !kind->ofNodes) {
+      known = CUDA_ERROR_NOT_SUPPORTED;
+    } else if (known = checkValue(attribute, *value); known == CUDA_SUCCESS) {
+      std::erase_if(work.attributes, [&](auto& each) { return each.id == attribute; });
+      work.attributes.push_back(attributeOf(*kind, *value));
     }
   });
   return found != CUDA_SUCCESS ? found : known;
@@ -268,7 +269,7 @@ CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUke
 CUresult copyAttributes(CUgraphNode to, CUgraphNode from) {
   return onWork<KernelWork>(from, &to, [&](auto& source) {
     onWork<KernelWork>(to, &to, [&](auto& work) {
-      work.priority = source.priority;
+      work.attributes = source.attributes;
       work.shape.cooperative = source.shape.cooperative;
     });
   });

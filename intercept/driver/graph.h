@@ -4,6 +4,8 @@
 
 #include <cuda.h>
 
+#include <span>
+
 #include "intercept/session/graph/executable.h"
 #include "intercept/session/graph/node-lists.h"
 #include "intercept/session/graph/node-request.h"
@@ -13,8 +15,8 @@ namespace vgpu::client {
 // ---- what a node does (graph-work.cc)
 // Checks a request as CUDA does at once. CUDA's error for what cannot be a node.
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work);
-CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, void** kernelParams, void** extra,
-                        KernelWork& work);  // launch.cc
+CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, std::span<const CUlaunchAttribute> attributes,
+                        void** kernelParams, void** extra, KernelWork& work);  // launch.cc
 CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address,
                       NodeWork& work);  // graph-memory.cc
 CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);

@@ -1,8 +1,13 @@
 // Launches: checked against what the device and the function allow, as CUDA does at once; then one posted frame.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "intercept/driver/shared.h"
 #include "intercept/session/kernel-parameters.h"
+#include "intercept/session/launch-attributes.h"
 
 using namespace vgpu;
 using namespace vgpu::client;
@@ -43,31 +48,41 @@ CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const L
   return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
+// The clusters that a launch asks for, or else the kernel's own. How large they may be: CUDA C++ Programming Guide, "Thread Block
+// Clusters" (8 blocks), and cuFuncSetAttribute.
+CUresult checkClusters(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
+                       const std::optional<ClusterSize>& asked) {
+  const bool hasOwn = function.cluster[0] != 0;
+  if (!asked && !hasOwn) return CUDA_SUCCESS;
+  const ClusterSize& cluster = asked ? *asked : function.cluster;
+  if (hasOwn && cluster != function.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  uint64_t blocks = std::min<uint64_t>(uint64_t{cluster[0]} * cluster[1], UINT32_MAX) * cluster[2];
+  if (blocks > 1 && device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+  int allowsMore = 0;
+  constexpr uint64_t portable = 8, most = 16;
+  if (blocks > portable)
+    if (CUresult error = cuFuncGetAttribute(&allowsMore, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, handle)) return error;
+  bool divides = shape.gridX % cluster[0] == 0 && shape.gridY % cluster[1] == 0 && shape.gridZ % cluster[2] == 0;
+  return divides && blocks <= (allowsMore ? most : portable) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
 // The errors that CUDA returns at the launch because of the device's and the function's properties (docs/refusals.md).
-CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape) {
+CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout& function, const LaunchShape& shape,
+               const std::optional<ClusterSize>* asked = nullptr) {
   uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
   if (!isOnDevice(device, shape)) return CUDA_ERROR_INVALID_VALUE;
-  if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
+  if (threads > function.maxPlainThreads || asked != nullptr) [[unlikely]] {
+    if (threads > function.maxThreadsPerBlock) return tooManyThreads(device, handle, threads);
+    if (CUresult refused = checkClusters(device, handle, function, shape, asked == nullptr ? std::nullopt : *asked)) return refused;
+  }
   if (shape.sharedBytes > function.maxDynamicSharedBytes.load(std::memory_order_relaxed))
     return shape.cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
   return shape.cooperative ? checkCooperative(device, handle, shape, threads) : CUDA_SUCCESS;
 }
 
-// Attributes of a launch that we know. False if one is asked for that we do not have.
-bool readAttributes(const CUlaunchConfig& config, LaunchShape& shape) {
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    auto& attribute = config.attrs[i];
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;  // a hint
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        if (attribute.value.clusterDim.x * attribute.value.clusterDim.y * attribute.value.clusterDim.z != 1) return false;
-        break;
-      default: return false;
-    }
-  }
-  return true;
+LaunchShape shapeOf(const CUlaunchConfig& config) {
+  return {config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY, config.blockDimZ,
+          config.sharedMemBytes};
 }
 
 // A library's kernel is launched in the context of its stream, or in the current one.
@@ -80,7 +95,31 @@ CUresult functionOfKernel(Thread& thread, CUfunction& function, CUstream inStrea
   return CUDA_SUCCESS;
 }
 
-CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
+// A launch that has been checked.
+struct Ready {
+  uint64_t function, stream;
+  uint32_t parameterBytes;
+};
+
+// The fields that all frames of launches have.
+template <typename Frame>
+void putShape(Frame& frame, uint64_t function, const LaunchShape& shape) {
+  frame->setFunction(function);
+  frame->setGridX(shape.gridX);
+  frame->setGridY(shape.gridY);
+  frame->setGridZ(shape.gridZ);
+  frame->setBlockX(shape.blockX);
+  frame->setBlockY(shape.blockY);
+  frame->setBlockZ(shape.blockZ);
+  frame->setSharedBytes(shape.sharedBytes);
+}
+
+// Checks a launch; `send` posts it, if it is not captured. `attributes`: null if it has none. Inlined, and null a constant there, so
+// that a launch without attributes looks for none.
+template <typename Send>
+[[gnu::always_inline]] inline CUresult withChecked(Thread& thread, CUfunction f, const LaunchShape& shape,
+                                                   const LaunchAttributes* attributes, CUstream hStream, void** kernelParams,
+                                                   void** extra, Send&& send) {
   Session& session = thread.session;
   uint64_t stream = toWire(hStream);
   auto* entry = session.handles.find<api::Kind::FUNCTION>(toWire(f));
@@ -91,12 +130,17 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
   const FunctionLayout& function = *entry->layout;
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
   if (entry->device() != thread.deviceOf(stream)) return CUDA_ERROR_INVALID_HANDLE;  // it is loaded on one device
-  if (CUresult refused = check(session.devices[entry->device()], f, function, shape)) return refused;
+  const DeviceInfo& device = session.devices[entry->device()];
+  std::optional<ClusterSize> cluster;
+  if (attributes != nullptr) cluster = clusterIn(attributes->values());
+  if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) return refused;
   KernelParameters parameters;
   if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
   if (session.captures.isActive()) [[unlikely]] {
-    auto describe = [&](NodeWork& work) {
-      return describeKernel(thread, f, shape, kernelParams, extra, work.emplace<KernelWork>());
+    auto describe = [&, attributes](NodeWork& work) {
+      std::span<const CUlaunchAttribute> values;
+      if (attributes != nullptr) values = attributes->values();
+      return describeKernel(thread, f, shape, values, kernelParams, extra, work.emplace<KernelWork>());
     };
     if (auto captured = session.captures.add(thread, stream, describe)) return *captured;
   }
@@ -104,35 +148,67 @@ CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream h
   std::vector<kj::byte> gathered;
   if (session.managed.exists()) [[unlikely]] parameters.takeOut(session.managed, function, gathered);
   if (session.output.isExpected()) [[unlikely]] session.output.deliverWaiting(thread);
-  Call<api::Cuda::LaunchKernelParams> frame(thread.of(stream), api::Method::launchKernel, dataWords(function.parameterBytes));
-  frame->setFunction(toWire(f));
-  frame.setStream(stream);
-  frame->setGridX(shape.gridX);
-  frame->setGridY(shape.gridY);
-  frame->setGridZ(shape.gridZ);
-  frame->setBlockX(shape.blockX);
-  frame->setBlockY(shape.blockY);
-  frame->setBlockZ(shape.blockZ);
-  frame->setSharedBytes(shape.sharedBytes);
-  frame->setCooperative(shape.cooperative);
-  parameters.gather(function, frame->initParameters(function.parameterBytes).begin());
-  return finishLaunch(thread, stream, frame.post());
+  return send(Ready{toWire(f), stream, function.parameterBytes}, [&](kj::byte* into) { parameters.gather(function, into); });
+}
+
+CUresult post(Thread& thread, CUfunction f, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
+  return withChecked(thread, f, shape, nullptr, hStream, kernelParams, extra, [&](const Ready& ready, auto gather) {
+    Call<api::Cuda::LaunchKernelParams> frame(thread.of(ready.stream), api::Method::launchKernel, dataWords(ready.parameterBytes));
+    putShape(frame, ready.function, shape);
+    frame.setStream(ready.stream);
+    frame->setCooperative(shape.cooperative);
+    gather(frame->initParameters(ready.parameterBytes).begin());
+    return finishLaunch(thread, ready.stream, frame.post());
+  });
+}
+
+CUresult postWith(Thread& thread, CUfunction f, const LaunchShape& shape, const LaunchAttributes& attributes, CUstream hStream,
+                  void** kernelParams, void** extra) {
+  auto send = [&](const Ready& ready, auto gather) {
+    auto bytes = bytesOf(attributes.values());
+    Call<api::Cuda::LaunchWithAttributesParams> frame(thread.of(ready.stream), api::Method::launchWithAttributes,
+                                                      dataWords(ready.parameterBytes) + dataWords(bytes.size()));
+    putShape(frame, ready.function, shape);
+    frame.setStream(ready.stream);
+    frame->setCooperative(shape.cooperative);
+    gather(frame->initParameters(ready.parameterBytes).begin());
+    std::memcpy(frame->initAttributes(static_cast<uint32_t>(bytes.size())).begin(), bytes.data(), bytes.size());
+    return finishLaunch(thread, ready.stream, frame.post());
+  };
+  CUresult result = withChecked(thread, f, shape, &attributes, hStream, kernelParams, extra, send);
+  for (auto& record : attributes.records())
+    if (result == CUDA_SUCCESS) result = recordEvent(record.event, hStream, record.flags);
+  return result;
+}
+
+// cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: it must not measure time, nor be shared with another process.
+CUresult checkRecords(Session& session, const LaunchAttributes& attributes) {
+  for (auto& record : attributes.records()) {
+    auto* event = session.handles.find<api::Kind::EVENT>(toWire(record.event));
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((event->flags & (CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)) != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-CUresult vgpu::client::describeKernel(Thread& thread, CUfunction f, const LaunchShape& shape, void** kernelParams, void** extra,
+CUresult vgpu::client::describeKernel(Thread& thread, CUfunction f, const LaunchShape& shape,
+                                      std::span<const CUlaunchAttribute> attributes, void** kernelParams, void** extra,
                                       KernelWork& work) {
   auto* entry = thread.session.handles.find<api::Kind::FUNCTION>(toWire(f));
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const FunctionLayout& function = *entry->layout;
-  if (CUresult refused = check(thread.session.devices[entry->device()], f, function, shape)) return refused;
+  const auto cluster = clusterIn(attributes);
+  if (CUresult refused = check(thread.session.devices[entry->device()], f, function, shape, &cluster)) return refused;
   KernelParameters parameters;
   if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
   work = {.function = toWire(f), .shape = shape};
   work.parameters.resize(function.parameterBytes);
   parameters.gather(function, static_cast<kj::byte*>(static_cast<void*>(work.parameters.data())));
   work.blockBytes = parameters.givenBlock();
+  for (auto& attribute : attributes)
+    if (findAttributeKind(attribute.id)->ofNodes) work.attributes.push_back(attribute);
   return CUDA_SUCCESS;
 }
 
@@ -144,12 +220,33 @@ extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
   return enter([&](Thread& thread) -> CUresult {
-    if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    LaunchShape shape{config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                config->blockDimY, config->blockDimZ, config->sharedMemBytes};
-    if (!readAttributes(*config, shape)) return CUDA_ERROR_NOT_SUPPORTED;
-    return post(thread, f, shape, config->hStream, kernelParams, extra);
+    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    LaunchShape shape = shapeOf(*config);
+    LaunchAttributes attributes;
+    if (CUresult bad = attributes.read(*config, shape.cooperative)) return bad;
+    if (attributes.isEmpty()) return post(thread, f, shape, config->hStream, kernelParams, extra);
+    if (CUresult bad = checkRecords(thread.session, attributes)) return bad;
+    return postWith(thread, f, shape, attributes, config->hStream, kernelParams, extra);
   });
 }
 
 }  // extern "C"
+
+CUresult vgpu::client::clustersOf(int* value, CUfunction function, const CUlaunchConfig* config, bool isPotentialSize) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (value == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t handle = toWire(function);
+    if (CUresult bad = thread.resolve(api::Kind::FUNCTION, false, handle)) return bad;
+    LaunchShape shape = shapeOf(*config);
+    LaunchAttributes attributes;
+    if (CUresult bad = attributes.read(*config, shape.cooperative)) return bad;
+    auto bytes = bytesOf(attributes.values());
+    Call<api::Cuda::OccupancyClustersParams> frame(thread.of(handle), api::Method::occupancyClusters, dataWords(bytes.size()));
+    putShape(frame, handle, shape);
+    frame->setPotential(isPotentialSize);
+    std::memcpy(frame->initAttributes(static_cast<uint32_t>(bytes.size())).begin(), bytes.data(), bytes.size());
+    if (CUresult error = frame.call()) return error;
+    *value = frame.results<api::Cuda::OccupancyClustersResults>().getValue();
+    return CUDA_SUCCESS;
+  });
+}

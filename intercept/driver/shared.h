@@ -22,6 +22,8 @@ inline CUresult giveText(const char** out, const char* text) {
 
 // ---- launches (launch.cc)
 CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
+// How many clusters of a launch are on the device at once, or the largest cluster that could be.
+CUresult clustersOf(int* value, CUfunction function, const CUlaunchConfig* config, bool isPotentialSize);
 
 // ---- copies and fills (copy.cc)
 constexpr auto waits = Completion::synchronous, returns = Completion::asynchronous;

@@ -18,7 +18,8 @@ constexpr unsigned hostLeaseDevice = 0;  // in whose ring the program leases hos
 
 bool readKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, FoldedWork& work) {
   auto found = on.functions.find(p.getFunction());
-  if (found == on.functions.end() || p.getCooperative()) return false;
+  // A node's clusters are what it was made with.
+  if (found == on.functions.end() || p.getCooperative() || found->second.hasClusters) return false;
   auto parameters = p.getParameters();
   if (parameters.size() < found->second.parameterBytes) return false;
   work.what = KernelWork{found->second.real, p.getFunction(), found->second.module, p.getGridX(),  p.getGridY(),       p.getGridZ(),

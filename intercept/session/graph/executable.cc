@@ -37,6 +37,17 @@ bool isSame(const NodeWork& a, const NodeWork& b) {
          kernel->parameters == other->parameters;
 }
 
+// Attributes are part of what was instantiated.
+bool hasSameAttributes(const NodeWork& a, const NodeWork& b) {
+  auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
+  if (kernel == nullptr || other == nullptr) return true;
+  if (kernel->shape.cooperative != other->shape.cooperative || kernel->attributes.size() != other->attributes.size()) return false;
+  return std::ranges::all_of(kernel->attributes, [&](auto& each) {
+    auto* found = findAttribute(other->attributes, each.id);
+    return found != nullptr && std::memcmp(found, &each, sizeof each) == 0;
+  });
+}
+
 void copyRuns(const CopyEnd& memory, const BoxSize& size, std::byte* packed, bool toMemory) {
   forRuns(memory, size, [&](std::byte* at, uint64_t offset, uint64_t bytes) {
     toMemory ? std::memcpy(at, packed + offset, bytes) : std::memcpy(packed + offset, at, bytes);
@@ -356,9 +367,7 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   uint32_t devices = devicesNamed(session, work);
   if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
   bool may = !std::holds_alternative<AllocWork>(work) && !std::holds_alternative<FreeWork>(work);
-  if (auto* kernel = std::get_if<KernelWork>(&work)) {
-    may = kernel->shape.cooperative == std::get<KernelWork>(step.work).shape.cooperative;
-  } else if (auto* copy = std::get_if<CopyWork>(&work)) {
+  if (auto* copy = std::get_if<CopyWork>(&work)) {
     auto& now = std::get<CopyWork>(step.work);
     auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };
     may = isRow(now) && isRow(*copy) && now.toWhere == copy->toWhere && now.fromWhere == copy->fromWhere;
@@ -381,7 +390,9 @@ CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   Step* step = findStep(node);
   if (step == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = check(*step, work)) return bad;
-  return apply(thread, *step, work);
+  NodeWork wanted = work;
+  keepAttributes(wanted, step->work);
+  return apply(thread, *step, wanted);
 }
 
 // All is checked before anything is changed.
@@ -400,6 +411,7 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
     for (uint32_t before : now.before)
       if (before >= begin) own.push_back(static_cast<uint32_t>(before - begin));
     if (own != wanted.before) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
+    if (!hasSameAttributes(now.work, wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, i);
     if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);
   }
   for (size_t i = 0; i < with.steps.size(); ++i)

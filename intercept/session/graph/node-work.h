@@ -26,7 +26,7 @@ struct KernelWork {
   uint64_t function = 0;  // virtual handle
   LaunchShape shape{};
   std::vector<std::byte> parameters;  // one block
-  int32_t priority = 0;               // of CU_KERNEL_NODE_ATTRIBUTE_PRIORITY
+  std::vector<CUlaunchAttribute> attributes;  // that are set, besides cooperation
   // As the program is told of them: the places of the parameters in the block, or a list of extra options with the block.
   std::vector<void*> pointers, extra;
   size_t blockBytes = 0;
@@ -72,6 +72,15 @@ struct FreeWork {
 };
 
 using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork, FreeWork>;
+
+// What is not among a node's parameters stays as it is when they are set.
+inline void keepAttributes(NodeWork& work, const NodeWork& before) {
+  auto* kernel = std::get_if<KernelWork>(&work);
+  auto* now = std::get_if<KernelWork>(&before);
+  if (kernel == nullptr || now == nullptr) return;
+  kernel->attributes = now->attributes;
+  kernel->shape.cooperative = now->shape.cooperative;
+}
 
 inline CUgraphNodeType typeOf(const NodeWork& work) {
   constexpr CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,

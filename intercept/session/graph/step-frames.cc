@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "intercept/session/launch-attributes.h"
+
 namespace vgpu::client {
 
 namespace {
@@ -22,7 +24,7 @@ class NodeFrame : public Call<Params> {
 
 CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& work) {
   NodeFrame<api::Cuda::GraphKernelParams> frame(thread, node, api::Method::graphKernel, api::Method::graphSetKernel,
-                                                work.parameters.size());
+                                                work.parameters.size() + 8 + bytesOf(work.attributes).size());
   frame->setFunction(work.function);
   frame->setGridX(work.shape.gridX);
   frame->setGridY(work.shape.gridY);
@@ -32,9 +34,11 @@ CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& wo
   frame->setBlockZ(work.shape.blockZ);
   frame->setSharedBytes(work.shape.sharedBytes);
   frame->setCooperative(work.shape.cooperative);
-  frame->setPriority(work.priority);
   auto into = frame->initParameters(work.parameters.size());
   if (!work.parameters.empty()) std::memcpy(into.begin(), work.parameters.data(), into.size());
+  auto attributes = bytesOf(work.attributes);
+  if (!attributes.empty())
+    std::memcpy(frame->initAttributes(static_cast<uint32_t>(attributes.size())).begin(), attributes.data(), attributes.size());
   return frame.post();
 }
 

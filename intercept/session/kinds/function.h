@@ -8,6 +8,7 @@
 
 #include "intercept/session/kinds/head.h"
 #include "intercept/session/known-replies.h"
+#include "intercept/session/launch-attributes.h"
 
 namespace vgpu::client {
 
@@ -31,6 +32,8 @@ struct FunctionLayout {
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
   uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0;
+  uint32_t maxPlainThreads = 0;  // as maxThreadsPerBlock; 0 if launches have clusters although they ask for none
+  ClusterSize cluster{};         // of every launch; zeros: what it asks for
   std::atomic<uint32_t> maxDynamicSharedBytes{0};
   KnownReplies replies;  // to queries about the function
   std::unique_ptr<NextLaunch> next;  // null: nothing is set

@@ -44,8 +44,8 @@ class ManagedMemory {
   bool isTouched() const { return touched.load(std::memory_order_relaxed); }
   // Whether a frame's work may use any memory: nobody but the GPU knows which.
   static constexpr bool mayBeUsedBy(api::Method method) {
-    return method == api::Method::launchKernel || method == api::Method::graphLaunch || method == api::Method::libraryPost ||
-           method == api::Method::libraryCall;
+    return method == api::Method::launchKernel || method == api::Method::launchWithAttributes || method == api::Method::graphLaunch ||
+           method == api::Method::libraryPost || method == api::Method::libraryCall;
   }
   // The device gets all that the program has. Outside the gate.
   void giveToDevice(Thread& thread);

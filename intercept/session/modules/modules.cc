@@ -45,6 +45,9 @@ std::unique_ptr<FunctionLayout> layoutOf(Thread& thread, uint64_t module, const 
                ? static_cast<uint32_t>(reported.getAttributes()[static_cast<unsigned>(which)]) : 0;
   };
   layout->maxThreadsPerBlock = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  layout->cluster = {attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH), attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
+                     attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)};
+  layout->maxPlainThreads = layout->cluster[0] == 0 ? layout->maxThreadsPerBlock : 0;
   layout->staticSharedBytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   layout->maxDynamicSharedBytes = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   keepAttributes(layout->replies, layout->replies.generation(), reported);

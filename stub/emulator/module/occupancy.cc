@@ -1,6 +1,7 @@
 // How many blocks fit on a multiprocessor: the arithmetic of NVIDIA's occupancy calculator on the reported figures.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/stream/launch.h"
@@ -114,5 +115,38 @@ CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfuncti
     uint64_t each = limits.sharedBytes / static_cast<uint32_t>(blocks) / sharedUnit * sharedUnit;
     uint64_t fixed = kernel.staticSharedBytes;  // what the system reserves is not taken off, as with the driver
     *bytes = each > fixed ? std::min<uint64_t>(each - fixed, function->dynamicSharedLimit()) : 0;
+  });
+}
+
+namespace {
+
+// Blocks on the device at once, of a launch with attributes.
+int blocksAtOnce(Context& context, Function& function, const CUlaunchConfig& config) {
+  const uint64_t threads = blocksOf({config.blockDimX, config.blockDimY, config.blockDimZ});
+  require(threads != 0 && threads <= attributesOf(function.kernel()).maxThreadsPerBlock);
+  return residentBlocks(function, static_cast<uint32_t>(threads), config.sharedMemBytes) *
+         context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
+  return enterContext([&](Context& context) {
+    require(clusters != nullptr && config != nullptr);
+    std::shared_ptr<Function> function = functionFor(context, handle);
+    require(config->numAttrs == 0 || config->attrs != nullptr);
+    LaunchRequest asked;
+    for (const CUlaunchAttribute& each : std::span(config->attrs, config->numAttrs)) applyAttribute(each.id, each.value, asked);
+    const uint64_t blocks = blocksOf(clusterOf(function->kernel(), asked.cluster));
+    if (blocks > function->mostClusterBlocks()) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    *clusters = blocksAtOnce(context, *function, *config) / static_cast<int>(blocks);
+  });
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle, const CUlaunchConfig* config) {
+  return enterContext([&](Context& context) {
+    require(size != nullptr && config != nullptr);
+    std::shared_ptr<Function> function = functionFor(context, handle);
+    *size = std::min(static_cast<int>(function->mostClusterBlocks()), blocksAtOnce(context, *function, *config));
   });
 }

@@ -83,6 +83,17 @@ CUresult askNode(CUgraphNode handle, Ask ask) {
   });
 }
 
+// A changed kernel node keeps its attributes.
+Operation withAttributesOf(const Operation& before, Operation made) {
+  if (before.type != CU_GRAPH_NODE_TYPE_KERNEL || made.type != CU_GRAPH_NODE_TYPE_KERNEL) return made;
+  const auto& kept = describedAs<LaunchRequest>(before, before.type);
+  LaunchRequest request = describedAs<LaunchRequest>(made, made.type);
+  request.cooperative = kept.cooperative;
+  request.cluster = kept.cluster;
+  checkLaunch(request);
+  return launchOperation(std::move(request));
+}
+
 // Changes a node to what `make` makes, which must be of its kind.
 template <class Make>
 CUresult changeNode(CUgraphNode handle, Make make) {
@@ -91,7 +102,7 @@ CUresult changeNode(CUgraphNode handle, Make make) {
     std::lock_guard lock(context.driver.graphMutex);
     std::shared_ptr<GraphNode> node = context.driver.graphNodes.get(handle);
     require(node->operation.type == operation.type);
-    node->operation = std::move(operation);
+    node->operation = withAttributesOf(node->operation, std::move(operation));
   });
 }
 
@@ -146,7 +157,7 @@ CUresult changeStep(CUgraphExec handle, CUgraphNode node, Make make) {
     std::lock_guard lock(exec->mutex);
     GraphExec::Step& step = exec->stepOf(node);
     checkUpdate(context.driver, step.operation, operation);
-    step.operation = std::move(operation);
+    step.operation = withAttributesOf(step.operation, std::move(operation));
   });
 }
 
@@ -175,7 +186,6 @@ CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERN
   return changeNode(node, [&](Context& context) { return makeKernel(context, *given); });
 }
 
-// Of the attributes only those that the interpreter knows make a difference.
 CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                                const CUkernelNodeAttrValue* value) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -183,9 +193,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeA
     std::lock_guard lock(driver.graphMutex);
     std::shared_ptr<GraphNode> node = driver.graphNodes.get(handle);
     LaunchRequest request = describedAs<LaunchRequest>(node->operation, CU_GRAPH_NODE_TYPE_KERNEL);
-    if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) return;
-    if (attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE) refuse(CUDA_ERROR_NOT_SUPPORTED);
-    request.cooperative = value->cooperative != 0;
+    applyAttribute(attribute, *value, request);
     checkLaunch(request);
     node->operation = launchOperation(std::move(request));
   });

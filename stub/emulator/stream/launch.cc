@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "stub/emulator/driver/driver.h"
 
@@ -74,6 +75,8 @@ void runKernel(const LaunchRequest& request) {
       .kernel = &function.kernel(),
       .grid = request.grid,
       .block = request.block,
+      .cluster = clusterOf(function.kernel(), request.cluster),
+      .explicitCluster = request.cluster[0] != 0 || attributesOf(function.kernel()).cluster[0] != 0,
       .dynamicSharedBytes = request.dynamicSharedBytes,
       .cooperative = request.cooperative,
       .parameters = request.parameters,
@@ -142,6 +145,12 @@ std::vector<std::byte> readParameters(const Kernel& kernel, void** kernelParams,
   return block;
 }
 
+std::array<uint32_t, 3> clusterOf(const Kernel& kernel, const std::array<uint32_t, 3>& asked) {
+  if (asked[0] != 0) return asked;
+  const auto own = attributesOf(kernel).cluster;
+  return own[0] != 0 ? own : std::array<uint32_t, 3>{1, 1, 1};
+}
+
 void checkLaunch(const LaunchRequest& request) {
   const Device& device = request.function->context.device;
   struct Dimension {
@@ -160,6 +169,11 @@ void checkLaunch(const LaunchRequest& request) {
   KernelAttributes kernel = attributesOf(request.function->kernel());
   require(threads <= kernel.maxThreadsPerBlock);
   require(request.dynamicSharedBytes <= request.function->dynamicSharedLimit());
+  const auto cluster = clusterOf(request.function->kernel(), request.cluster);
+  if (kernel.cluster[0] != 0 && cluster != kernel.cluster) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  if (blocksOf(cluster) > request.function->mostClusterBlocks()) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  for (int axis = 0; axis < 3; ++axis)
+    if (request.grid[axis] % cluster[axis] != 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
   if (!request.cooperative) return;
   uint64_t blocks = uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   auto resident = static_cast<uint64_t>(
@@ -170,6 +184,7 @@ void checkLaunch(const LaunchRequest& request) {
 
 Operation launchOperation(LaunchRequest request) {
   auto kept = std::make_shared<LaunchRequest>(std::move(request));
+  kept->pointers.clear();  // those of the request that this one is a copy of
   for (const Parameter& each : parametersOf(kept->function->kernel())) {
     kept->pointers.push_back(kept->parameters.data() + each.offset);
   }
@@ -185,32 +200,25 @@ Operation launchOperation(LaunchRequest request) {
 
 namespace {
 
-struct Shape {
-  std::array<uint32_t, 3> grid, block;
-  uint32_t dynamicSharedBytes;
-  bool cooperative;
-};
-
-CUresult launch(CUfunction handle, const Shape& shape, CUstream streamHandle, void** kernelParams, void** extra) {
+// `request` has the launch's shape and attributes.
+CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle, void** kernelParams, void** extra) {
   return enterContext([&](Context& context) {
-    std::shared_ptr<Function> function = functionFor(context, handle);
+    request.function = functionFor(context, handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
-    if (&function->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
-    LaunchRequest request{.function = function,
-                          .grid = shape.grid,
-                          .block = shape.block,
-                          .dynamicSharedBytes = shape.dynamicSharedBytes,
-                          .cooperative = shape.cooperative};
+    if (&request.function->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
     checkLaunch(request);
+    const Kernel& kernel = request.function->kernel();
+    if (attributesOf(kernel).explicitCluster && request.cluster[0] == 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     context.flushOutput();
-    request.parameters = readParameters(function->kernel(), kernelParams, extra);
+    request.parameters = readParameters(kernel, kernelParams, extra);
     stream->submit(launchOperation(std::move(request)));
   });
 }
 
-// What a launch attribute asks; those that only tune are accepted without effect.
-void applyAttribute(const CUlaunchAttribute& attribute, Shape& shape) {
-  switch (attribute.id) {
+}  // namespace
+
+void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue& value, LaunchRequest& request) {
+  switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
@@ -218,23 +226,25 @@ void applyAttribute(const CUlaunchAttribute& attribute, Shape& shape) {
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
     // The next kernel may start early; starting it later is always right.
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
       return;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      shape.cooperative = attribute.value.cooperative != 0;
+      request.cooperative = value.cooperative != 0;
       return;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      const auto& cluster = attribute.value.clusterDim;
-      if (cluster.x == 1 && cluster.y == 1 && cluster.z == 1) return;
-      refuse(CUDA_ERROR_NOT_SUPPORTED);  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0
+      const auto& cluster = value.clusterDim;
+      require(cluster.x != 0 && cluster.y != 0 && cluster.z != 0);
+      request.cluster = {cluster.x, cluster.y, cluster.z};
+      return;
     }
     default:
       refuse(CUDA_ERROR_NOT_SUPPORTED);
   }
 }
 
-}  // namespace
 }  // namespace vgpu::emulator::api
 
 using namespace vgpu::emulator::api;
@@ -242,28 +252,31 @@ using namespace vgpu::emulator::api;
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                                 unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream stream,
                                 void** kernelParams, void** extra) {
-  return launch(function, {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, false}, stream, kernelParams,
-                extra);
+  return launch(function, {.grid = {gridX, gridY, gridZ}, .block = {blockX, blockY, blockZ}, .dynamicSharedBytes = sharedBytes},
+                stream, kernelParams, extra);
 }
 
 CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,
                                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                                            CUstream stream, void** kernelParams) {
-  return launch(function, {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, true}, stream, kernelParams,
-                nullptr);
+  return launch(function,
+                {.grid = {gridX, gridY, gridZ},
+                 .block = {blockX, blockY, blockZ},
+                 .dynamicSharedBytes = sharedBytes,
+                 .cooperative = true},
+                stream, kernelParams, nullptr);
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** kernelParams,
                                   void** extra) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-              {config->blockDimX, config->blockDimY, config->blockDimZ},
-              config->sharedMemBytes,
-              false};
+  LaunchRequest request{.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                        .dynamicSharedBytes = config->sharedMemBytes};
   CUresult understood = enterAlways([&] {
     require(config->numAttrs == 0 || config->attrs != nullptr);
-    for (unsigned i = 0; i < config->numAttrs; ++i) applyAttribute(config->attrs[i], shape);
+    for (const CUlaunchAttribute& each : std::span(config->attrs, config->numAttrs)) applyAttribute(each.id, each.value, request);
   });
   if (understood != CUDA_SUCCESS) return understood;
-  return launch(function, shape, config->hStream, kernelParams, extra);
+  return launch(function, std::move(request), config->hStream, kernelParams, extra);
 }

@@ -16,17 +16,27 @@ struct LaunchRequest {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t dynamicSharedBytes = 0;
   bool cooperative = false;
+  std::array<uint32_t, 3> cluster{};  // that the launch asks for; zeros: none
   std::vector<std::byte> parameters;  // the parameter block
   std::vector<void*> pointers;        // to each parameter in the block, once it is an operation's
 };
 
 // Reads kernelParams, or `extra` with CU_LAUNCH_PARAM_BUFFER_POINTER; refuses where both or neither are given.
 std::vector<std::byte> readParameters(const Kernel&, void** kernelParams, void** extra);
+// Sets what an attribute of a launch or of a kernel's node asks for; those that only tune are accepted without effect.
+void applyAttribute(CUlaunchAttributeID, const CUlaunchAttributeValue&, LaunchRequest&);
 // Refuses what CUDA refuses at the launch call.
 void checkLaunch(const LaunchRequest&);
 // The work itself. It keeps the function, and with it the module.
 Operation launchOperation(LaunchRequest);
 
+// The product; if it is more than 32 bits hold, something that is more too.
+inline uint64_t blocksOf(const std::array<uint32_t, 3>& shape) {
+  const uint64_t layer = uint64_t{shape[0]} * shape[1];
+  return layer > UINT32_MAX ? layer : layer * shape[2];
+}
+// The cluster that a launch asks for, or else the kernel's own, or else one block.
+std::array<uint32_t, 3> clusterOf(const Kernel&, const std::array<uint32_t, 3>& asked);
 // How many blocks of the kernel fit on one multiprocessor, by the rules of the device's architecture.
 int residentBlocks(Function&, uint32_t blockThreads, uint64_t dynamicSharedBytes);
 

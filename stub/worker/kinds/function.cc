@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cuda-handlers.h"
+#include "stub/worker/kinds/launch-attributes.h"
 
 namespace vgpu::stub {
 
@@ -29,29 +30,68 @@ CUresult occupancyTable(Execution& on, const api::FrameReader<api::Cuda::Occupan
   return CUDA_SUCCESS;
 }
 
-CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Reply&) {
+namespace {
+
+// Does `body` with the driver's function, and its parameters as the driver takes them.
+template <typename Params, typename Body>
+CUresult withFunction(Execution& on, const Params& p, Body&& body) {
   auto found = on.functions.find(p.getFunction());
   if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
   auto& function = found->second;
   auto parameters = p.getParameters();
   if (parameters.size() < function.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
-
   size_t bytes = parameters.size();
   std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
                              CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   CUstream stream = on.stream(p.getStream());
   on.gpu.launched(p.getStream(), p.getFunction());
   if (on.session.prints) on.noteLaunch();
+  return body(function.real, stream, extra.data());
+}
+
+template <typename Params>
+CUlaunchConfig configOf(const Params& p, CUstream stream, LaunchAttributes& attributes) {
+  return {p.getGridX(),  p.getGridY(),       p.getGridZ(), p.getBlockX(),      p.getBlockY(),
+          p.getBlockZ(), p.getSharedBytes(), stream,       attributes.begin(), attributes.count()};
+}
+
+template <typename Params>
+CUresult launch(Execution& on, const Params& p, LaunchAttributes& attributes) {
+  if (CUresult bad = attributes.check()) return bad;
+  return withFunction(on, p, [&](CUfunction function, CUstream stream, void** extra) {
+    CUlaunchConfig config = configOf(p, stream, attributes);
+    return on.driver.cuLaunchKernelEx(&config, function, nullptr, extra);
+  });
+}
+
+}  // namespace
+
+CUresult launchKernel(Execution& on, const api::FrameReader<api::Cuda::LaunchKernelParams>& p, Reply&) {
   if (p.getCooperative()) {
-    CUlaunchAttribute cooperative{};
-    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    cooperative.value.cooperative = 1;
-    CUlaunchConfig config{p.getGridX(),  p.getGridY(),       p.getGridZ(), p.getBlockX(), p.getBlockY(),
-                          p.getBlockZ(), p.getSharedBytes(), stream,       &cooperative,  1};
-    return on.driver.cuLaunchKernelEx(&config, function.real, nullptr, extra.data());
+    LaunchAttributes cooperative(on, nullptr, true);
+    return launch(on, p, cooperative);
   }
-  return on.driver.cuLaunchKernel(function.real, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(),
-                                  p.getBlockZ(), p.getSharedBytes(), stream, nullptr, extra.data());
+  return withFunction(on, p, [&](CUfunction function, CUstream stream, void** extra) {
+    return on.driver.cuLaunchKernel(function, p.getGridX(), p.getGridY(), p.getGridZ(), p.getBlockX(), p.getBlockY(), p.getBlockZ(),
+                                    p.getSharedBytes(), stream, nullptr, extra);
+  });
+}
+
+CUresult launchWithAttributes(Execution& on, const api::FrameReader<api::Cuda::LaunchWithAttributesParams>& p, Reply&) {
+  LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
+  return launch(on, p, attributes);
+}
+
+CUresult occupancyClusters(Execution& on, const api::FrameReader<api::Cuda::OccupancyClustersParams>& p, Reply& reply) {
+  auto function = fromWire<CUfunction>(on.handles.get(api::Kind::FUNCTION, p.getFunction()));
+  LaunchAttributes attributes(on, p.getAttributes());
+  if (CUresult bad = attributes.check()) return bad;
+  CUlaunchConfig config = configOf(p, nullptr, attributes);
+  auto ask = p.getPotential() ? on.driver.cuOccupancyMaxPotentialClusterSize : on.driver.cuOccupancyMaxActiveClusters;
+  int value = 0;
+  CUresult result = ask(&value, function, &config);
+  reply.init<api::Cuda::OccupancyClustersResults>().setValue(value);
+  return result;
 }
 
 }  // namespace vgpu::stub

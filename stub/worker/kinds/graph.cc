@@ -8,6 +8,7 @@
 #include "stub/worker/copy.h"
 #include "stub/worker/kinds/graph-restore.h"
 #include "stub/worker/kinds/kind.h"
+#include "stub/worker/kinds/launch-attributes.h"
 
 namespace vgpu::stub {
 
@@ -63,6 +64,8 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   auto found = on.functions.find(p.getFunction());
   if (found == on.functions.end()) throw BadHandle{api::Kind::FUNCTION, p.getFunction()};
   auto parameters = p.getParameters();
+  LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
+  if (CUresult bad = attributes.check()) return bad;
   if (parameters.size() < found->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = parameters.size();
   std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
@@ -75,14 +78,9 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   kernel.extra = extra.data();
   auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) -> CUresult {
     if (CUresult error = on.driver.cuGraphAddKernelNode_v2(node, graph, before, count, &kernel)) return error;
-    CUkernelNodeAttrValue value{};
-    if (p.getCooperative()) {
-      value.cooperative = 1;
-      if (CUresult error = on.driver.cuGraphKernelNodeSetAttribute(*node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value)) return error;
-    }
-    value.priority = p.getPriority();
-    return value.priority == 0 ? CUDA_SUCCESS
-                               : on.driver.cuGraphKernelNodeSetAttribute(*node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+    for (auto& attribute : attributes.get())
+      if (CUresult error = on.driver.cuGraphKernelNodeSetAttribute(*node, attribute.id, &attribute.value)) return error;
+    return CUDA_SUCCESS;
   };
   KnownGraph& graph = graphOf(on, p.getGraph());
   if (graph.function == 0) graph.function = p.getFunction();

@@ -127,6 +127,9 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
   auto results = reply.init<api::Cuda::ModuleFunctionResults>();
   reportAttributes(on, function, results);
   FunctionInfo info{.module = p.getModule(), .real = function, .name = p.getName().cStr()};
+  int clusterWidth = 0;  // a driver without the attribute has no clusters
+  on.driver.cuFuncGetAttribute(&clusterWidth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function);
+  info.hasClusters = clusterWidth != 0;
   std::vector<uint32_t> offsets, sizes;
   size_t offset = 0, size = 0;
   while (on.driver.cuFuncGetParamInfo(function, offsets.size(), &offset, &size) == CUDA_SUCCESS) {

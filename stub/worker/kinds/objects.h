@@ -31,6 +31,7 @@ struct FunctionInfo {
   uint64_t module = 0;  // virtual handle
   CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
+  bool hasClusters = false;  // of every launch
   std::string name;
 };
 using Functions = std::unordered_map<uint64_t, FunctionInfo>;  // by virtual handle

@@ -1,5 +1,6 @@
-// mbarrier, cp.async and its groups, and what names a block within its cluster of one.
+// mbarrier, cp.async and its groups, and what names a block within its cluster.
 #include "stub/emulator/ptx/decode/decoder.h"
+#include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/mbarrier.h"
 
 namespace vgpu::emulator {
@@ -75,7 +76,7 @@ void mbarrier(Decoder& decoder, const Statement& statement) {
   decoder.build().add(mbarrierPending, {decoder.target(statement.operands[0], 4)}, {state});
 }
 
-// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; and back to
+// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; from shared::cta too, and back to
 // global.
 void bulkCopy(Decoder& decoder, const Statement& statement) {
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("prefetch")) return;
@@ -83,10 +84,11 @@ void bulkCopy(Decoder& decoder, const Statement& statement) {
   const bool toShared = statement.parts.size() > 4 && statement.parts[3].starts_with("shared");
   const bool toGlobal =
       statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
-  if ((!toShared && !toGlobal) || (toShared && statement.parts[4] != "global")) decoder.unsupported(statement);
+  const bool fromShared = toGlobal || (toShared && statement.parts[4] == "shared::cta");
+  if ((!toShared && !toGlobal) || (!fromShared && statement.parts[4] != "global")) decoder.unsupported(statement);
   decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);
   const Value to = decoder.genericAddress(statement.operands[0], toShared),
-              from = decoder.genericAddress(statement.operands[1], toGlobal);
+              from = decoder.genericAddress(statement.operands[1], fromShared);
   const Value bytes = decoder.source(statement.operands[2], 4);
   decoder.build().add(copyAsync, {}, {to, from, bytes, bytes});
   if (toShared) emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), statement.operands[3], bytes);
@@ -123,16 +125,17 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
   build.add(copyAsync, {}, {to, from, reads, bytes});
 }
 
-// The cluster is this block: every address of shared memory is its own.
 void mapAddress(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 3, 3);
   const uint32_t bytes = statement.last() == "u64" ? 8 : 4;
-  const Value address = decoder.source(statement.operands[1], bytes);
-  decoder.build().move(decoder.target(statement.operands[0], bytes), address);
+  const Value address = decoder.source(statement.operands[1], bytes), rank = decoder.source(statement.operands[2], 4);
+  decoder.build().add(bytes == 8 ? mapAddress64 : mapAddress32, {decoder.target(statement.operands[0], bytes)}, {address, rank});
 }
 void rankOf(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
-  decoder.build().move(decoder.target(statement.operands[0], 4), decoder.build().constant(4, 0));
+  const uint32_t bytes = statement.last() == "u64" ? 8 : 4;
+  const Value address = decoder.source(statement.operands[1], bytes);
+  decoder.build().add(bytes == 8 ? rankOfAddress64 : rankOfAddress32, {decoder.target(statement.operands[0], 4)}, {address});
 }
 
 constexpr DecodeRow decodeRows[] = {

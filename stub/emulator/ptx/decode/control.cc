@@ -2,6 +2,7 @@
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/decode/linker.h"
 #include "stub/emulator/ptx/run/builtins.h"
+#include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/handlers.h"
 
 namespace vgpu::emulator {
@@ -152,9 +153,9 @@ BarrierForm parseBarrier(Decoder& decoder, const Statement& statement) {
 
 void barrierOf(Decoder& decoder, const Statement& statement) {
   if (statement.has("cluster")) {
-    // A cluster is one block: all of it meets at the wait.
     decoder.operandCount(statement, 0, 0);
-    if (statement.has("wait")) decoder.build().add(clusterBarrier, {}, {});
+    if (statement.has("arrive") == statement.has("wait")) decoder.unsupported(statement);
+    decoder.build().add(statement.has("wait") ? clusterWait : clusterArrive, {}, {});
     return;
   }
   const BarrierForm form = parseBarrier(decoder, statement);

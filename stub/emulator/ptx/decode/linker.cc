@@ -33,7 +33,9 @@ std::unique_ptr<Kernel> Linker::link(const FunctionDecl& decl) {
                         linked->entry->localBytes,
                         static_cast<uint32_t>(image.constantBytes()),
                         std::clamp<uint32_t>(registers, 16, 255),
-                        static_cast<uint32_t>(moduleDeclarations.target)};
+                        static_cast<uint32_t>(moduleDeclarations.target),
+                        decl.cluster,
+                        decl.explicitCluster && decl.cluster[0] == 0};
   return std::move(linked);
 }
 

@@ -142,6 +142,7 @@ void isSpace(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const std::string_view space = statement.parts.size() > 1 ? statement.parts[1] : "";
   const Handler handler = space == "global"             ? isGlobal
+                          : space == "shared::cluster"  ? isInCluster
                           : space.starts_with("shared") ? isShared
                           : space == "local"            ? isLocal
                           : space == "const"            ? isConstant

@@ -10,19 +10,57 @@ void Grid::report(Fault what) {
   stopped = true;
 }
 
+uint64_t Grid::blockOf(uint64_t cluster, uint32_t rank) const {
+  std::array<uint64_t, 3> at{};
+  uint64_t left = cluster, within = rank;
+  for (int axis = 0; axis < 3; ++axis) {
+    const uint64_t size = launch.cluster[axis], clusters = launch.grid[axis] / size;
+    at[axis] = left % clusters * size + within % size;
+    left /= clusters;
+    within /= size;
+  }
+  return at[0] + launch.grid[0] * (at[1] + launch.grid[1] * at[2]);
+}
+
+void Block::join(Cluster& cluster, uint32_t rank) {
+  owner = &cluster;
+  rankInCluster = rank;
+  cluster.blocks.push_back(this);
+}
+
+void Block::arriveAtCluster(uint32_t threads) {
+  owner->arrived += threads;
+  progress = true;
+  owner->completeIfAllArrived();
+}
+
+void Block::releaseFromCluster() {
+  if (activeCheck) activeCheck->ordered();
+  for (size_t i = 0; i < warpCount; ++i) {
+    warps[i]->arrivedAtCluster = 0;
+    warps[i]->releaseBarrier(clusterBarrierIndex);
+  }
+  progress = true;
+}
+
 void Block::begin(Grid& grid, uint64_t index) {
   launchGrid = &grid;
   number = index;
+  alone.blocks.assign(1, this);
+  alone.arrived = 0;
+  owner = &alone;
+  rankInCluster = 0;
   const Launch& launch = grid.launch;
   position = {static_cast<uint32_t>(index % launch.grid[0]),
               static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]),
               static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1])};
-  threadCount = living = launch.block[0] * launch.block[1] * launch.block[2];
+  threadCount = livingThreads = launch.block[0] * launch.block[1] * launch.block[2];
   // Dynamic shared memory follows the static, at the alignment that any type needs.
   sharedSize = kernel().sharedBytes(launch.dynamicSharedBytes);
   sharedMemory.assign(sharedSize, std::byte{0});
   activeCheck = nullptr;
-  if (launch.checks && sharedSize) {
+  // Another block of its cluster may write there, and order is made between blocks.
+  if (launch.checks && sharedSize && grid.clusterBlocks() == 1) {
     if (!ownCheck) ownCheck = std::make_unique<SharedCheck>();
     activeCheck = ownCheck.get();
     activeCheck->begin(launch.checks, sharedSize, threadCount);
@@ -38,7 +76,7 @@ void Block::begin(Grid& grid, uint64_t index) {
 }
 
 Block::Outcome Block::run() {
-  while (true) {
+  for (bool isFirst = true;; isFirst = false) {
     progress = false;
     bool ran = false, left = false;
     for (const uint32_t which : order) {
@@ -51,6 +89,7 @@ Block::Outcome Block::run() {
       if (launchGrid->stopped.load(std::memory_order_relaxed)) return Outcome::faulted;
     }
     if (!left) return Outcome::done;
+    if (!ran && owner->blocks.size() > 1 && owner->arrived != 0) return isFirst ? Outcome::waiting : Outcome::arrived;
     if (!ran) return stuck();
     if (!progress) return Outcome::yielded;
   }
@@ -62,7 +101,7 @@ bool Block::arrive(int index, uint32_t expected, uint32_t threads, uint32_t true
   barrier.arrived += threads;
   barrier.count += trueThreads;
   if (waits) barrier.waiting += threads;
-  if (barrier.arrived < (expected ? expected : living)) {
+  if (barrier.arrived < (expected ? expected : livingThreads)) {
     progress = true;
     return false;
   }
@@ -81,20 +120,22 @@ void Block::complete(int index) {
   progress = true;
 }
 
-void Block::threadsExited(uint32_t count) {
-  living -= count;
+void Block::threadsExited(uint32_t count, uint32_t arrivedAtCluster) {
+  livingThreads -= count;
+  owner->arrived -= arrivedAtCluster;
   progress = true;
   for (int i = 0; i < blockBarriers; ++i) {
     const Barrier& barrier = barriers[i];
-    if (barrier.arrived && barrier.expected == 0 && barrier.arrived >= living) complete(i);
+    if (barrier.arrived && barrier.expected == 0 && barrier.arrived >= livingThreads) complete(i);
   }
+  owner->completeIfAllArrived();
 }
 
 // No thread can go on: every one that lives waits at a barrier that the others will not reach.
 Block::Outcome Block::stuck() {
   for (size_t i = 0; i < warpCount; ++i) {
     if (warps[i]->finished()) continue;
-    warps[i]->reportStuck(living);
+    warps[i]->reportStuck(livingThreads);
     break;
   }
   return Outcome::faulted;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/shared-check.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -25,6 +26,9 @@ struct Grid {
   std::optional<Fault> fault;
 
   void report(Fault);
+  uint32_t clusterBlocks() const { return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]; }
+  // The number of the block that has `rank` in a cluster.
+  uint64_t blockOf(uint64_t cluster, uint32_t rank) const;
 
  private:
   static uint64_t nextSerial() {
@@ -33,8 +37,8 @@ struct Grid {
   }
 };
 
-// The sixteen that programs name, and one for the cluster of this one block.
-constexpr int clusterBarrierIndex = 16, blockBarriers = 17;
+// Those that programs name by number; a split that waits at the cluster's has the number behind them.
+constexpr int blockBarriers = 16, clusterBarrierIndex = 16;
 
 struct Barrier {
   uint32_t arrived = 0;                    // threads
@@ -45,10 +49,13 @@ struct Barrier {
 
 class Block {
  public:
-  enum class Outcome { done, yielded, faulted };
+  // arrived: no thread can go on before other blocks of the cluster come to its barrier. waiting: nor could any since the last run.
+  enum class Outcome { done, yielded, arrived, waiting, faulted };
 
   // Makes this object block `index` of the grid; memory of an earlier block is used again.
   void begin(Grid&, uint64_t index);
+  // Makes it a block of a cluster, which has no others otherwise.
+  void join(Cluster& cluster, uint32_t rank);
   // Runs until the block is done, faults, or only spins: then others should run before it continues.
   Outcome run();
 
@@ -66,18 +73,27 @@ class Block {
   // completed the barrier: results are in red(), and those who waited are ready.
   bool arrive(int barrier, uint32_t expected, uint32_t threads, uint32_t trueThreads, bool waits);
   const Barrier& red(int barrier) const { return results[barrier]; }
-  void threadsExited(uint32_t count);
+  // As many of those that have ended had arrived at the cluster's barrier.
+  void threadsExited(uint32_t count, uint32_t arrivedAtCluster);
+  void arriveAtCluster(uint32_t threads);
+  void releaseFromCluster();
+  Cluster& cluster() { return *owner; }
+  uint32_t rank() const { return rankInCluster; }
+  uint32_t living() const { return livingThreads; }
+  // Says of a thread that it waits for ever.
+  Outcome stuck();
 
   std::string output;  // printf
 
  private:
   void complete(int barrier);
-  Outcome stuck();
 
   Grid* launchGrid = nullptr;
   std::array<uint32_t, 3> position{};
   uint64_t number = 0;
-  uint32_t threadCount = 0, living = 0;
+  uint32_t threadCount = 0, livingThreads = 0;
+  Cluster alone, *owner = nullptr;
+  uint32_t rankInCluster = 0;
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint32_t> order;
   size_t warpCount = 0;

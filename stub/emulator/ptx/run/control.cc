@@ -198,12 +198,6 @@ const Inst* barrier(Warp& warp, const Inst* inst) {
   return warp.waitAtBarrier(inst + 1, static_cast<int>(index));
 }
 
-const Inst* clusterBarrier(Warp& warp, const Inst* inst) {
-  const auto threads = static_cast<uint32_t>(__builtin_popcount(warp.active));
-  if (warp.block().arrive(clusterBarrierIndex, 0, threads, 0, true)) return inst + 1;
-  return warp.waitAtBarrier(inst + 1, clusterBarrierIndex);
-}
-
 const Inst* barrierCount(Warp& warp, const Inst* inst) {
   const Barrier& red = warp.block().red(static_cast<int>(warp.lanes<uint32_t>(inst->op[1])[warp.firstActive()]));
   writeLanes<uint32_t>(warp, inst->op[0], [&](int) { return red.count; });

@@ -14,10 +14,12 @@ constexpr size_t mostResident = 64;  // blocks that one worker runs in turn
 constexpr uint64_t mostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
 constexpr size_t mostOutput = 64 << 20;           // bytes of printf output that a launch keeps; its context keeps less
 
-// Gives out block numbers in order, or in an order shuffled by the launch's seed.
+// Gives out numbers of clusters, which are blocks if a cluster has one, in order, or in an order shuffled by the launch's seed.
 class BlockSource {
  public:
-  explicit BlockSource(const Launch& launch) : blocks(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]) {
+  explicit BlockSource(const Grid& grid)
+      : blocks(uint64_t{grid.launch.grid[0]} * grid.launch.grid[1] * grid.launch.grid[2] / grid.clusterBlocks()) {
+    const Launch& launch = grid.launch;
     if (!launch.schedule || blocks > mostShuffled) return;
     shuffled.resize(blocks);
     std::iota(shuffled.begin(), shuffled.end(), 0);
@@ -84,7 +86,7 @@ class Worker {
   // comes to its end as on hardware that holds them all.
   void run(size_t residentAtOnce) {
     thread_local BlockStore store;
-    size_t turn = 0;
+    size_t turn = 0, waiting = 0;  // blocks in succession that wait for others
     int patience = fullPatience;
     while (!grid.stopped.load(std::memory_order_relaxed)) {
       while (resident.size() < residentAtOnce && startOne(store)) {
@@ -92,6 +94,12 @@ class Worker {
       if (resident.empty()) break;
       turn = turn % resident.size();
       const Block::Outcome outcome = resident[turn]->run();
+      waiting = outcome == Block::Outcome::waiting ? waiting + 1 : 0;
+      if (waiting > resident.size()) resident[turn]->stuck();
+      if (outcome == Block::Outcome::arrived || outcome == Block::Outcome::waiting) {
+        ++turn;
+        continue;
+      }
       if (outcome == Block::Outcome::yielded) {
         ++turn;
         if (--patience <= 0 && resident.size() < mostResident) {
@@ -103,25 +111,50 @@ class Worker {
       finish(store, turn);
     }
     for (auto& block : resident) {
-      if (!block->output.empty()) output.add(block->linear(), std::move(block->output));
+      keepOutput(*block);
       store.giveBack(std::move(block));
     }
+    for (auto& block : ended) store.giveBack(std::move(block));
   }
 
  private:
   bool startOne(BlockStore& store) {
     const auto index = source.next();
     if (!index) return false;
-    auto block = store.take();
-    block->begin(grid, *index);
-    resident.push_back(std::move(block));
+    if (grid.clusterBlocks() == 1) {
+      resident.push_back(store.take());
+      resident.back()->begin(grid, *index);
+      return true;
+    }
+    clusters.push_back(std::make_unique<Cluster>());
+    for (uint32_t rank = 0; rank < grid.clusterBlocks(); ++rank) {
+      resident.push_back(store.take());
+      resident.back()->begin(grid, grid.blockOf(*index, rank));
+      resident.back()->join(*clusters.back(), rank);
+    }
     return true;
+  }
+
+  void keepOutput(Block& block) {
+    if (!block.output.empty()) output.add(block.linear(), std::move(block.output));
+  }
+
+  // A block stays until its whole cluster has ended.
+  void endInCluster(BlockStore& store, std::unique_ptr<Block> block) {
+    Cluster& cluster = block->cluster();
+    ended.push_back(std::move(block));
+    if (std::ranges::any_of(cluster.blocks, [](Block* each) { return each->living() != 0; })) return;
+    auto rest = std::ranges::partition(ended, [&](auto& each) { return &each->cluster() != &cluster; });
+    for (auto& each : rest) store.giveBack(std::move(each));
+    ended.erase(rest.begin(), rest.end());
+    std::erase_if(clusters, [&](auto& each) { return each.get() == &cluster; });
   }
 
   void finish(BlockStore& store, size_t turn) {
     std::unique_ptr<Block> block = std::move(resident[turn]);
-    if (!block->output.empty()) output.add(block->linear(), std::move(block->output));
     resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
+    keepOutput(*block);
+    if (grid.clusterBlocks() > 1) return endInCluster(store, std::move(block));
     if (const auto index = resident.empty() ? source.next() : std::nullopt) {
       block->begin(grid, *index);
       resident.push_back(std::move(block));
@@ -134,6 +167,8 @@ class Worker {
   BlockSource& source;
   OutputOrder& output;
   std::vector<std::unique_ptr<Block>> resident;
+  std::vector<std::unique_ptr<Cluster>> clusters;  // of resident blocks; not there if each has one block
+  std::vector<std::unique_ptr<Block>> ended;       // of clusters of which others have not
 };
 
 std::optional<Fault> refuse(const Launch& launch) {
@@ -158,11 +193,11 @@ std::optional<Fault> run(const Launch& launch, std::string& output) {
   if (auto refused = refuse(launch)) return refused;
   Grid grid(launch);
   grid.parameters.assign(launch.parameters.begin(), launch.parameters.end());
-  BlockSource source(launch);
+  BlockSource source(grid);
   OutputOrder texts;
   const auto workers =
       static_cast<int>(std::clamp<uint64_t>(source.count(), 1, static_cast<uint64_t>(std::max(1, launch.workers))));
-  const size_t resident = launch.cooperative ? (source.count() + workers - 1) / workers : 1;
+  const size_t resident = launch.cooperative ? (source.count() + workers - 1) / workers * grid.clusterBlocks() : 1;
   runOnWorkers(workers, [&](int) { Worker(grid, source, texts).run(resident); });
   texts.append(output);
   if (!grid.fault && grid.stopped)

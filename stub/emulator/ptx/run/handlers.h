@@ -30,7 +30,6 @@ const Inst* offTheEnd(Warp&, const Inst*);
 // ---- barriers: op[0] barrier, op[1] thread count, op[2] predicate; imm: bits below
 constexpr uint64_t barrierHasCount = 1, barrierArrives = 2, barrierReduces = 4, barrierNegated = 8;
 const Inst* barrier(Warp&, const Inst*);
-const Inst* clusterBarrier(Warp&, const Inst*);
 const Inst* barrierCount(Warp&, const Inst*);  // op[0] output, op[1] barrier
 const Inst* barrierAll(Warp&, const Inst*);
 const Inst* barrierAny(Warp&, const Inst*);

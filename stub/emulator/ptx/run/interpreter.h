@@ -36,6 +36,8 @@ constexpr uint32_t checkRaces = 2;          // accesses to shared memory that no
 struct Launch {
   const Kernel* kernel;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::array<uint32_t, 3> cluster{1, 1, 1};  // blocks in one; divides the grid
+  bool explicitCluster = false;              // the launch, or the kernel, says so
   uint32_t dynamicSharedBytes = 0;
   bool cooperative = false;               // every block is resident: grid.sync() works
   std::span<const std::byte> parameters;  // the parameter block, laid out as parametersOf() says

@@ -1,6 +1,7 @@
 // What a launch needs to know of a kernel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -18,6 +19,8 @@ struct KernelAttributes {
   uint32_t constantBytes;  // the module's constant bank
   uint32_t registers;      // an estimate, stable for a given text
   uint32_t ptxVersion;     // 75 for compute_75
+  std::array<uint32_t, 3> cluster;  // that it must be launched with; zeros: any
+  bool explicitCluster;             // and the launch must say which
 };
 
 struct Kernel;  // program.h

@@ -48,10 +48,25 @@ template <int Axis>
 uint32_t gridSize(Warp& warp) {
   return warp.block().launch().grid[Axis];
 }
-template <uint32_t Value>
-uint32_t constant(Warp&) {
-  return Value;
+template <int Axis>
+uint32_t clusterSize(Warp& warp) {
+  return warp.block().launch().cluster[Axis];
 }
+template <int Axis>
+uint32_t clusterIndex(Warp& warp) {
+  return blockIndex<Axis>(warp) / clusterSize<Axis>(warp);
+}
+template <int Axis>
+uint32_t indexInCluster(Warp& warp) {
+  return blockIndex<Axis>(warp) % clusterSize<Axis>(warp);
+}
+template <int Axis>
+uint32_t gridOfClusters(Warp& warp) {
+  return gridSize<Axis>(warp) / clusterSize<Axis>(warp);
+}
+uint32_t clusterRank(Warp& warp) { return warp.block().rank(); }
+uint32_t clusterBlocks(Warp& warp) { return warp.block().grid().clusterBlocks(); }
+uint32_t isExplicitCluster(Warp& warp) { return warp.block().launch().explicitCluster ? ~0u : 0; }
 uint32_t zero(Warp&) { return 0; }
 uint32_t warpIndex(Warp& warp) { return warp.index(); }
 uint32_t warpsPerSm(Warp& warp) { return warp.block().launch().warpsPerSm; }
@@ -124,21 +139,21 @@ constexpr SpecialRow specialRows[] = {
     {"%total_smem_size", 4, k32<totalShared>},
     {"%reserved_smem_offset_begin", 4, k32<zero>},
     // A launch without clusters is one of clusters of one block.
-    {"%is_explicit_cluster", 4, k32<zero>},
-    {"%clusterid.x", 4, k32<blockIndex<0>>},
-    {"%clusterid.y", 4, k32<blockIndex<1>>},
-    {"%clusterid.z", 4, k32<blockIndex<2>>},
-    {"%nclusterid.x", 4, k32<gridSize<0>>},
-    {"%nclusterid.y", 4, k32<gridSize<1>>},
-    {"%nclusterid.z", 4, k32<gridSize<2>>},
-    {"%cluster_ctaid.x", 4, k32<zero>},
-    {"%cluster_ctaid.y", 4, k32<zero>},
-    {"%cluster_ctaid.z", 4, k32<zero>},
-    {"%cluster_nctaid.x", 4, k32<constant<1>>},
-    {"%cluster_nctaid.y", 4, k32<constant<1>>},
-    {"%cluster_nctaid.z", 4, k32<constant<1>>},
-    {"%cluster_ctarank", 4, k32<zero>},
-    {"%cluster_nctarank", 4, k32<constant<1>>},
+    {"%is_explicit_cluster", 4, k32<isExplicitCluster>},
+    {"%clusterid.x", 4, k32<clusterIndex<0>>},
+    {"%clusterid.y", 4, k32<clusterIndex<1>>},
+    {"%clusterid.z", 4, k32<clusterIndex<2>>},
+    {"%nclusterid.x", 4, k32<gridOfClusters<0>>},
+    {"%nclusterid.y", 4, k32<gridOfClusters<1>>},
+    {"%nclusterid.z", 4, k32<gridOfClusters<2>>},
+    {"%cluster_ctaid.x", 4, k32<indexInCluster<0>>},
+    {"%cluster_ctaid.y", 4, k32<indexInCluster<1>>},
+    {"%cluster_ctaid.z", 4, k32<indexInCluster<2>>},
+    {"%cluster_nctaid.x", 4, k32<clusterSize<0>>},
+    {"%cluster_nctaid.y", 4, k32<clusterSize<1>>},
+    {"%cluster_nctaid.z", 4, k32<clusterSize<2>>},
+    {"%cluster_ctarank", 4, k32<clusterRank>},
+    {"%cluster_nctarank", 4, k32<clusterBlocks>},
 };
 
 template <bool (*Test)(Warp&, uint64_t)>
@@ -154,6 +169,10 @@ bool inConstants(Warp& warp, uint64_t address) {
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
   return (window == 0 || window == workspaceWindow) && !inConstants(warp, address);
+}
+bool inBlock(Warp& warp, uint64_t address) {
+  const uint64_t rank = rankIn(address);
+  return windowOf(address) == sharedWindow && (rank == ownRank || rank == warp.block().rank());
 }
 template <uint64_t Window>
 bool inWindow(Warp&, uint64_t address) {
@@ -175,7 +194,8 @@ const Inst* localAddress(Warp& warp, const Inst* inst) {
 }
 
 const Inst* isGlobal(Warp& warp, const Inst* inst) { return testAddress<inGlobal>(warp, inst); }
-const Inst* isShared(Warp& warp, const Inst* inst) { return testAddress<inWindow<sharedWindow>>(warp, inst); }
+const Inst* isShared(Warp& warp, const Inst* inst) { return testAddress<inBlock>(warp, inst); }
+const Inst* isInCluster(Warp& warp, const Inst* inst) { return testAddress<inWindow<sharedWindow>>(warp, inst); }
 const Inst* isLocal(Warp& warp, const Inst* inst) { return testAddress<inWindow<localWindow>>(warp, inst); }
 const Inst* isParam(Warp& warp, const Inst* inst) { return testAddress<inWindow<paramWindow>>(warp, inst); }
 const Inst* isConstant(Warp& warp, const Inst* inst) { return testAddress<inConstants>(warp, inst); }

@@ -16,7 +16,8 @@ const SpecialRow* findSpecial(std::string_view name);  // nullptr if there is no
 
 const Inst* localAddress(Warp&, const Inst*);  // op[0]; imm: offset in the function's local variables
 const Inst* isGlobal(Warp&, const Inst*);      // op[0] predicate, op[1] generic address
-const Inst* isShared(Warp&, const Inst*);
+const Inst* isShared(Warp&, const Inst*);  // of the block
+const Inst* isInCluster(Warp&, const Inst*);
 const Inst* isLocal(Warp&, const Inst*);
 const Inst* isParam(Warp&, const Inst*);
 const Inst* isConstant(Warp&, const Inst*);

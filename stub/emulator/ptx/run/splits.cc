@@ -160,7 +160,9 @@ bool Warp::releaseJoined() {
 const Inst* Warp::exitLanes(uint32_t mask, const Inst* following) {
   living &= ~mask;
   splits[current].mask &= ~mask;
-  owner->threadsExited(static_cast<uint32_t>(__builtin_popcount(mask)));
+  const auto arrived = static_cast<uint32_t>(__builtin_popcount(arrivedAtCluster & mask));
+  arrivedAtCluster &= ~mask;
+  owner->threadsExited(static_cast<uint32_t>(__builtin_popcount(mask)), arrived);
   if (splits[current].mask == 0) {
     freeSplit(current);
     shrinkJoins(mask);

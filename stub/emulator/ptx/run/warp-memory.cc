@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/cluster.h"
 #include "stub/emulator/ptx/run/hex.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -31,7 +32,10 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
   Grid& grid = owner->grid();
   const uint64_t window = windowOf(address);
   if (window == sharedWindow) {
-    found = {sharedWindow, owner->sharedBytes(), owner->shared(), true};
+    const uint64_t rank = rankIn(address);
+    const auto& blocks = owner->cluster().blocks;
+    Block* const block = rank == ownRank ? owner : rank < blocks.size() ? blocks[rank] : nullptr;
+    if (block != nullptr) found = {address >> rankShift << rankShift, block->sharedBytes(), block->shared(), true};
   } else if (window == paramWindow) {
     found = {paramWindow, grid.parameters.size(), grid.parameters.data(), false};
   } else if (window == workspaceWindow) {

@@ -23,6 +23,7 @@ void Warp::reset(Block& block, uint32_t index) {
   const uint32_t threads = std::min<uint32_t>(laneCount, block.threads() - index * laneCount);
   living = threads == laneCount ? ~0u : (1u << threads) - 1;
   executed = 0;
+  arrivedAtCluster = 0;
   splits.fill({});
   joins.fill({});
   activations.clear();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,6 +54,8 @@ struct FunctionDecl {
   std::string_view body;
   int line = 0, bodyLine = 0;
   uint32_t maxThreads = 0;
+  std::array<uint32_t, 3> cluster{};  // .reqnctapercluster; zeros: none
+  bool explicitCluster = false;
   std::vector<VariableDecl> statics;  // .global and .const declared inside the body
 };
 

@@ -206,6 +206,14 @@ class Scanner {
       while (lexer.accept(",")) threads *= parseConstant(lexer);
       decl.maxThreads = static_cast<uint32_t>(std::min<uint64_t>(threads, 1024));
     }
+    if (token.is(".explicitcluster")) decl.explicitCluster = true;
+    if (token.is(".reqnctapercluster")) {
+      decl.cluster = {1, 1, 1};
+      size_t axis = 0;
+      do {
+        if (axis < 3) decl.cluster[axis++] = static_cast<uint32_t>(std::max<uint64_t>(1, parseConstant(lexer)));
+      } while (lexer.accept(","));
+    }
     // The others (.minnctapersm, .maxnreg, .noreturn, …) advise a compiler and change nothing that can be observed.
   }
 

@@ -1,0 +1,91 @@
+#include "intercept/session/launch-attributes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vgpu::client {
+
+namespace {
+
+using Value = CUlaunchAttributeValue;
+
+constexpr AttributeKind kinds[LaunchAttributes::kindCount] = {
+    {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, sizeof(Value::accessPolicyWindow), true},
+    {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sizeof(Value::clusterDim), true},
+    {CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, sizeof(Value::clusterSchedulingPolicyPreference), true},
+    {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, sizeof(Value::programmaticStreamSerializationAllowed), false},
+    {CU_LAUNCH_ATTRIBUTE_PRIORITY, sizeof(Value::priority), true},
+    {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, sizeof(Value::memSyncDomainMap), true},
+    {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, sizeof(Value::memSyncDomain), true},
+    {CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, sizeof(Value::preferredClusterDim), true},
+    {CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, sizeof(Value::sharedMemCarveout), true},
+    {CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, sizeof(Value::nvlinkUtilCentricScheduling), true},
+};
+
+}  // namespace
+
+const AttributeKind* findAttributeKind(CUlaunchAttributeID id) {
+  auto found = std::ranges::find(kinds, id, &AttributeKind::id);
+  return found == std::end(kinds) ? nullptr : found;
+}
+
+CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+  bool isCluster = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+  const auto& cluster = value.clusterDim;  // and preferredClusterDim, which is laid out alike
+  return isCluster && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUlaunchAttribute attributeOf(const AttributeKind& kind, const CUlaunchAttributeValue& value) {
+  CUlaunchAttribute made;
+  std::memset(&made, 0, sizeof made);
+  made.id = kind.id;
+  std::memcpy(&made.value, &value, kind.bytes);
+  return made;
+}
+
+const CUlaunchAttribute* findAttribute(std::span<const CUlaunchAttribute> attributes, CUlaunchAttributeID id) {
+  auto found = std::ranges::find(attributes, id, &CUlaunchAttribute::id);
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+std::optional<ClusterSize> clusterIn(std::span<const CUlaunchAttribute> attributes) {
+  auto* found = findAttribute(attributes, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (found == nullptr) return std::nullopt;
+  const auto& cluster = found->value.clusterDim;
+  return ClusterSize{cluster.x, cluster.y, cluster.z};
+}
+
+void LaunchAttributes::set(const CUlaunchAttribute& attribute) {
+  auto earlier = std::find_if(list.begin(), list.begin() + count, [&](auto& each) { return each.id == attribute.id; });
+  if (earlier == list.begin() + count) ++count;
+  *earlier = attribute;
+}
+
+CUresult LaunchAttributes::read(const CUlaunchConfig& config, bool& cooperative) {
+  if (config.numAttrs != 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto record = [&](CUevent event, int flags) {
+    if (recordCount == recorded.size()) return CUDA_ERROR_INVALID_VALUE;
+    recorded[recordCount++] = {event, static_cast<unsigned>(flags)};
+    return CUDA_SUCCESS;
+  };
+  for (const auto& [id, pad, value] : std::span(config.attrs, config.numAttrs)) {
+    CUresult result = checkValue(id, value);
+    if (auto* kind = findAttributeKind(id)) {
+      set(attributeOf(*kind, value));
+    } else if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      cooperative = value.cooperative != 0;
+    } else if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
+      result = record(value.programmaticEvent.event, value.programmaticEvent.flags);
+    } else if (id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+      result = record(value.launchCompletionEvent.event, value.launchCompletionEvent.flags);
+    } else if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
+      result = CUDA_ERROR_INVALID_VALUE;  // of streams
+    } else if (id != CU_LAUNCH_ATTRIBUTE_IGNORE) {
+      result = CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::client

@@ -1,0 +1,61 @@
+// Attributes of launches and of kernels' nodes (CUlaunchAttribute) that are values for the driver that launches. What names an object
+// or belongs to the launch's shape is not among them. Plain values, for any thread.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace vgpu::client {
+
+using ClusterSize = std::array<uint32_t, 3>;  // in blocks
+
+struct AttributeKind {
+  CUlaunchAttributeID id;
+  size_t bytes;  // that of the value have a meaning
+  bool ofNodes;  // a kernel's node can have it (cuda.h, CUlaunchAttributeID)
+};
+// Null if it is not among them.
+const AttributeKind* findAttributeKind(CUlaunchAttributeID id);
+
+// CUDA_ERROR_INVALID_VALUE for a value that is none.
+CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
+// With zeros behind what has a meaning, so that attributes can be compared.
+CUlaunchAttribute attributeOf(const AttributeKind& kind, const CUlaunchAttributeValue& value);
+
+inline std::span<const std::byte> bytesOf(std::span<const CUlaunchAttribute> attributes) { return std::as_bytes(attributes); }
+const CUlaunchAttribute* findAttribute(std::span<const CUlaunchAttribute> attributes, CUlaunchAttributeID id);
+// What clusters they ask for.
+std::optional<ClusterSize> clusterIn(std::span<const CUlaunchAttribute> attributes);
+
+// What a launch asks for besides its shape. A launch makes no allocation for it.
+class LaunchAttributes {
+ public:
+  static constexpr size_t kindCount = 10;
+  struct Record {
+    CUevent event;
+    unsigned flags;  // as of cuEventRecordWithFlags
+  };
+
+  // Reads a program's list. `cooperative` is part of the shape. CUDA's result.
+  CUresult read(const CUlaunchConfig& config, bool& cooperative);
+  // In the place of an earlier one of this id.
+  void set(const CUlaunchAttribute& attribute);
+
+  std::span<const CUlaunchAttribute> values() const { return {list.data(), count}; }
+  // Events to record behind the launch. CUDA lets such an event happen when all blocks have begun or say so, and at the latest when
+  // the kernel has ended. Here it happens then, because a record is reported by its stream's completion word.
+  std::span<const Record> records() const { return {recorded.data(), recordCount}; }
+  bool isEmpty() const { return count == 0 && recordCount == 0; }
+
+ private:
+  std::array<CUlaunchAttribute, kindCount> list;  // one of each kind at most
+  std::array<Record, 2> recorded;
+  size_t count = 0, recordCount = 0;
+};
+
+}  // namespace vgpu::client
