@@ -67,15 +67,14 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   LaunchAttributes attributes(on, p.getAttributes(), p.getCooperative());
   if (CUresult bad = attributes.check()) return bad;
   if (parameters.size() < found->second.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
-  size_t bytes = parameters.size();
-  std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<kj::byte*>(parameters.begin()),
-                             CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  std::vector<void*> pointers;  // of a node that has its parameters in one buffer the driver takes no attributes
+  for (uint32_t offset : found->second.parameterOffsets) pointers.push_back(const_cast<kj::byte*>(parameters.begin() + offset));
   CUDA_KERNEL_NODE_PARAMS kernel{};
   kernel.func = found->second.real;
   kernel.gridDimX = p.getGridX(), kernel.gridDimY = p.getGridY(), kernel.gridDimZ = p.getGridZ();
   kernel.blockDimX = p.getBlockX(), kernel.blockDimY = p.getBlockY(), kernel.blockDimZ = p.getBlockZ();
   kernel.sharedMemBytes = p.getSharedBytes();
-  kernel.extra = extra.data();
+  kernel.kernelParams = pointers.data();
   auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) -> CUresult {
     if (CUresult error = on.driver.cuGraphAddKernelNode_v2(node, graph, before, count, &kernel)) return error;
     for (auto& attribute : attributes.get())

@@ -1,4 +1,5 @@
-// Links: the inputs are blobs, and the image goes back to the program in parts. Compiling and linking are slow calls.
+// Links: the inputs are blobs, and the image goes back to the program in parts. All that the driver does for one is a slow call, so
+// of one thread: a process in which another destroys a link or makes the next one crashes in the driver (580.159).
 #include "stub/worker/kinds/link.h"
 
 #include <algorithm>
@@ -39,26 +40,35 @@ struct Adding {
   const std::string name;
 };
 
+void destroy(Execution& on, uint64_t handle) {
+  on.slow.add(
+      [&on, handle] {
+        Link* link = find(on, handle);
+        return link == nullptr || link->real == nullptr ? CUDA_SUCCESS : on.driver.cuLinkDestroy(link->real);
+      },
+      [&on, handle](CUresult) { on.links.erase(handle); });
+}
+
 CUresult destroyAll(Execution& on) {
-  CUresult first = CUDA_SUCCESS;
-  for (auto& [handle, link] : on.links) {
-    CUresult result = on.driver.cuLinkDestroy(link.real);
-    if (first == CUDA_SUCCESS) first = result;
-  }
-  on.links.clear();
-  return first;
+  for (auto& [handle, link] : on.links) destroy(on, handle);
+  return on.slow.finish(std::chrono::minutes(1)) ? CUDA_SUCCESS : CUDA_ERROR_TIMEOUT;
 }
 
 }  // namespace
 
-CUresult linkCreate(Execution& on, const api::FrameReader<api::Cuda::LinkCreateParams>& p, Reply&) {
+CUresult linkCreate(Execution& on, const api::FrameReader<api::Cuda::LinkCreateParams>& p, Reply& reply) {
   if (on.links.size() >= mostLinks) return CUDA_ERROR_OUT_OF_MEMORY;
   auto [place, isNew] = on.links.try_emplace(p.getLink(), p.getOptions(), p.getValues());
   if (!isNew) return CUDA_ERROR_INVALID_VALUE;
-  Link& link = place->second;
-  CUresult result = on.driver.cuLinkCreate_v2(link.jit.count(), link.jit.options(), link.jit.optionValues(), &link.real);
-  if (result != CUDA_SUCCESS) on.links.erase(place);
-  return result;
+  Link* link = &place->second;
+  reply.putOff({[&on, link] {
+                  return on.driver.cuLinkCreate_v2(link->jit.count(), link->jit.options(), link->jit.optionValues(), &link->real);
+                },
+                [&on, handle = p.getLink()](CUresult result, Reply&) {
+                  if (result != CUDA_SUCCESS) on.links.erase(handle);
+                  return result;
+                }});
+  return CUDA_SUCCESS;
 }
 
 CUresult linkAdd(Execution& on, const api::FrameReader<api::Cuda::LinkAddParams>& p, Reply& reply) {
@@ -116,14 +126,9 @@ CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImagePar
   return CUDA_SUCCESS;
 }
 
-// Behind what is done to it on the other thread.
+// A link that it does not know is of a worker before.
 CUresult linkDestroy(Execution& on, const api::FrameReader<api::Cuda::LinkDestroyParams>& p, Reply&) {
-  on.slow.afterAll([&on, handle = p.getLink()] {
-    auto found = on.links.find(handle);
-    if (found == on.links.end()) return;  // of a worker before
-    on.driver.cuLinkDestroy(found->second.real);
-    on.links.erase(found);
-  });
+  destroy(on, p.getLink());
   return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 // Links under way on one GPU. The driver writes what it has to say into buffers that it was given when the link was made, so a
 // link does not move.
 //
-// Made and destroyed by the thread of that GPU; slow calls (slow-calls.h) work on one. A snapshot keeps none: the client makes them again (intercept/session/modules/linker.h).
+// The thread of that GPU owns the table; slow calls (slow-calls.h) work on a link. A snapshot keeps none: the client makes them again
+// (intercept/session/modules/linker.h).
 #pragma once
 
 #include <cuda.h>

@@ -140,6 +140,7 @@ CUresult moduleFunction(Execution& on, const api::FrameReader<api::Cuda::ModuleF
   results.setOffsets(kj::arrayPtr(offsets.data(), offsets.size()));
   results.setSizes(kj::arrayPtr(sizes.data(), sizes.size()));
   on.handles.add(api::Kind::FUNCTION, p.getFunction(), toWire(function));
+  info.parameterOffsets = std::move(offsets);
   on.functions[p.getFunction()] = std::move(info);
   return CUDA_SUCCESS;
 }

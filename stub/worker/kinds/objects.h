@@ -31,6 +31,7 @@ struct FunctionInfo {
   uint64_t module = 0;  // virtual handle
   CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
+  std::vector<uint32_t> parameterOffsets;
   bool hasClusters = false;  // of every launch
   std::string name;
 };
