@@ -1,4 +1,6 @@
 // Arrays: the worker makes them, the client keeps their shapes and serves the program's queries.
+#include <algorithm>
+
 #include "intercept/session/entry.h"
 #include "vgpu/api/array-format.h"
 
@@ -14,8 +16,9 @@ constexpr unsigned knownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST
                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 
 CUresult check(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  constexpr unsigned anyFlags = 0x1ff;  // cuda.h, CUDA_ARRAY3D_…
   bool channelsFit = shape.NumChannels == 1 || shape.NumChannels == 2 || shape.NumChannels == 4;
-  if (!channelsFit || shape.Width == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!channelsFit || shape.Width == 0 || (shape.Flags & ~anyFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   return channelBytes(shape.Format) == 0 || (shape.Flags & ~knownFlags) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -109,12 +112,12 @@ VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
                                                     const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
                                                     unsigned int numMipmapLevels) {
   return enter([&](Thread& thread) -> CUresult {
-    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr || numMipmapLevels == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = check(*pMipmappedArrayDesc)) return bad;
     uint64_t handle = thread.session.handles.reserve(api::Kind::MIPMAPPED_ARRAY, thread.device());
     Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
     frame->setMipmap(handle);
-    frame->setLevels(numMipmapLevels);
+    frame->setLevels(std::max(1u, numMipmapLevels));
     if (CUresult error = make<api::Kind::MIPMAPPED_ARRAY>(thread, frame, handle, *pMipmappedArrayDesc)) return error;
     *pHandle = fromWire<CUmipmappedArray>(handle);
     return CUDA_SUCCESS;

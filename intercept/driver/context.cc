@@ -15,7 +15,7 @@ void leaveCurrent(Thread& thread) {
 
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
   return enterAny([&](Thread& thread) -> CUresult {
-    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (context == nullptr || (flags & ~CU_CTX_FLAGS_MASK) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t handle = thread.session.handles.create(api::Kind::CONTEXT, static_cast<unsigned>(device));
     thread.session.handles.find<api::Kind::CONTEXT>(handle)->flags = flags;
@@ -59,6 +59,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* 
 VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
     if (thread.session.contexts.isPrimary(handle)) return CUDA_ERROR_INVALID_CONTEXT;
     // Destroying it waits for its work if that is visible to the program: by the text that kernels print.

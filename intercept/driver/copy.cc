@@ -63,6 +63,8 @@ bool isTooNarrow(const CUDA_MEMCPY3D& copy, const CopyEnd& end) {
   return (copy.Height > 1 || copy.Depth > 1) && !end.isArray() && end.pitch < copy.WidthInBytes;
 }
 
+bool isEnd(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
+
 CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy) {
   CUDA_MEMCPY3D deep = common(copy);
   deep.Depth = 1;
@@ -132,9 +134,11 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
 
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completion) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool isEmpty = copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0;
+  if (!isEmpty && (!isEnd(copy->dstMemoryType) || !isEnd(copy->srcMemoryType))) return CUDA_ERROR_INVALID_VALUE;
   auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
     if (completion == Completion::synchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0) return work = EmptyWork{}, CUDA_SUCCESS;
+    if (isEmpty) return work = EmptyWork{}, CUDA_SUCCESS;
     return describeCopy(thread.session, *copy, work.emplace<CopyWork>());
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {

@@ -32,7 +32,8 @@ VGPU_EXPORT CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pc
       *dev = static_cast<CUdevice>(i);
       return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_DEVICE;
+    const bool isId = std::strspn(pciBusId, "0123456789abcdefABCDEF:.") == std::strlen(pciBusId) && *pciBusId != 0;
+    return isId ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

@@ -20,6 +20,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (handleDevice(toWire(start)) != handleDevice(toWire(end))) return CUDA_ERROR_INVALID_HANDLE;
     for (int i = 0; i < 2; ++i) {
       uint64_t event = toWire(i == 0 ? start : end);
+      if (thread.session.captures.concernsEvents())
+        if (CUresult refused = thread.session.captures.refuseEvent(event)) return refused;
       auto* entry = thread.session.handles.find<api::Kind::EVENT>(event);
       if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
       records[i] = {event, entry->record.get().sequence};

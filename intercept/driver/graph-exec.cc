@@ -33,6 +33,7 @@ CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags,
 }  // namespace
 
 CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;  // it needs a stream
   Executable::Problem problem;
   return instantiate(exec, graph, flags, nullptr, problem);
 }
@@ -56,21 +57,15 @@ CUresult instantiateLogged(CUgraphExec* exec, CUgraph graph, CUgraphNode* errorN
 
 CUresult graphLaunch(CUgraphExec exec, CUstream hStream) {
   return onExec(exec, [&](Thread&, Executable& found) {
-    auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
-      if (found.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
-      return work = ChildWork{found.asGraph(thread.session.graphs)}, CUDA_SUCCESS;
-    };
-    return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) {
+    return onStream(hStream, [&](Thread& thread, uint64_t stream) {
       return finishLaunch(thread, stream, found.launch(thread, stream));
     });
   });
 }
 
 CUresult graphUpload(CUgraphExec exec, CUstream hStream) {
-  return onExec(exec, [&](Thread& thread, Executable& found) -> CUresult {
-    uint64_t stream = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
-    return found.upload(thread, stream);
+  return onExec(exec, [&](Thread&, Executable& found) {
+    return onStream(hStream, [&](Thread& thread, uint64_t stream) { return found.upload(thread, stream); });
   });
 }
 
@@ -81,7 +76,7 @@ CUresult endExec(CUgraphExec exec) {
 CUresult execFlags(CUgraphExec exec, cuuint64_t* flags) {
   return onExec(exec, [&](Thread&, Executable& found) -> CUresult {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = found.flags();
+    *flags = found.flags() & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;  // the driver tells no other
     return CUDA_SUCCESS;
   });
 }

@@ -35,7 +35,7 @@ CUresult describe(Session& session, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& p, N
       case CU_STREAM_MEM_OP_WAIT_VALUE_64: bytes = 8; break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       case CU_STREAM_MEM_OP_WAIT_VALUE_32: break;
-      default: return CUDA_ERROR_NOT_SUPPORTED;
+      default: return CUDA_ERROR_INVALID_VALUE;
     }
     if (locate(session, operation.writeValue.address, bytes) == Where::nowhere) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -44,6 +44,7 @@ CUresult describe(Session& session, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& p, N
 }
 
 CUresult describe(Session& session, CUevent event, bool waits, NodeWork& work) {
+  if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (session.handles.find<api::Kind::EVENT>(toWire(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   work = EventWork{toWire(event), waits};
   return CUDA_SUCCESS;

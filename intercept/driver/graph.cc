@@ -105,8 +105,7 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     GraphNode* found = thread.session.graphs.findNode(toWire(node));
     NodeWork work;
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
-    bool isMemory = std::holds_alternative<AllocWork>(found->work) || std::holds_alternative<FreeWork>(found->work);
-    if (isMemory || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
+    if (isMemory(found->work) || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
     keepAttributes(work, found->work);
     found->work = std::move(work);
@@ -116,7 +115,8 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
 
 CUresult destroyNode(CUgraphNode node) {
   return enterAny([&](Thread& thread) {
-    return onNode(node, [&](GraphNode& found) {
+    return onNode(node, [&](GraphNode& found) -> CUresult {
+      if (isMemory(found.work)) return CUDA_ERROR_NOT_SUPPORTED;
       if (thread.session.captures.isActive()) thread.session.captures.forgetNode(found);
       found.graph->remove(found);
       return CUDA_SUCCESS;

@@ -181,15 +181,14 @@ CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* at
 
 // A hint where host and device may access managed memory at the same time, as they may here.
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
-  return enter([&](Thread& thread) -> CUresult {
+  return onStream(stream, [&](Thread& thread, uint64_t) -> CUresult {
     auto piece = thread.session.managed.find(address);
     auto pinned = thread.session.memory.findHost(address);
     bool isManaged = piece || (pinned && pinned->kind == HostKind::managed);
     bool isOne = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     uint64_t begin = piece ? piece->address : isManaged ? pinned->address : 0;
     if (!isManaged || !isOne || address != begin || (bytes != 0 && piece && bytes > piece->bytes)) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t handle = toWire(stream);
-    return thread.resolve(api::Kind::STREAM, true, handle);
+    return CUDA_SUCCESS;
   });
 }
 

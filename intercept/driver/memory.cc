@@ -63,21 +63,26 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!host) return CUDA_ERROR_INVALID_VALUE;
       return put(data, fromWire<void*>(pointer));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, info.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<unsigned>(info.managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, static_cast<int>(info.device));
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<CUdeviceptr>(data, info.start);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put<unsigned long long>(data, info.mapped ? static_cast<unsigned>(info.mapped->exportable) : 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, accessOf(info));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, session.memory.poolOf(info.start));
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;  // of a module of the host's kernel
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -130,6 +135,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
+  if (dptr == 0 && enterContext([](Thread&) { return CUDA_SUCCESS; }) == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;
   return enter([&](Thread& thread) -> CUresult {
     if (CUresult refused = thread.refuseUnsafe()) return refused;
     if (auto ofGraph = thread.session.graphMemories.find(dptr)) {

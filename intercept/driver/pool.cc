@@ -96,10 +96,11 @@ VGPU_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPool
   if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_NOT_SUPPORTED;  // nothing of a session is shared with another process
-  return withDevice(poolProps->location.id, [&](StreamPools& pools, unsigned device) {
+  CUresult result = withDevice(poolProps->location.id, [&](StreamPools& pools, unsigned device) {
     *pool = pools.create(device, poolProps->maxSize);
     return CUDA_SUCCESS;
   });
+  return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;  // a wrong structure, says the driver
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {

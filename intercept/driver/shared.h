@@ -115,6 +115,15 @@ CUresult onStream(CUstream stream, Body&& body) {
   });
 }
 
+// The same for a question about a stream, or a wait for it.
+template <typename Body>
+CUresult askStream(CUstream stream, Body&& body) {
+  return onStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
+    return body(thread, handle);
+  });
+}
+
 // The same for work that can be captured: `describe` says what a node of it does.
 template <typename Describe, typename Body>
 CUresult inStream(CUstream stream, Describe&& describe, Body&& body) {
@@ -154,12 +163,13 @@ CUresult onEvent(CUevent event, Body&& body) {
   });
 }
 
-// The same for a question about it: an event that was last recorded in a capture has no answer.
+// The same for a question about it: an event that was last recorded in a capture has no answer, and a capture may forbid any.
 template <typename Body>
 CUresult askEvent(CUevent event, Body&& body) {
   return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {
     if (thread.session.captures.concernsEvents())
       if (CUresult refused = thread.session.captures.refuseEvent(toWire(event))) return refused;
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
     return body(thread, state);
   });
 }

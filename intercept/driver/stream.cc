@@ -36,10 +36,7 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream) {
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuStreamQuery(CUstream hStream) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t handle = toWire(hStream);
-    if (CUresult bad = thread.resolve(api::Kind::STREAM, true, handle)) return bad;
-    if (CUresult refused = thread.refuseCaptured(handle)) return refused;
+  return askStream(hStream, [&](Thread& thread, uint64_t handle) -> CUresult {
     unsigned device = thread.deviceOf(handle);
     if (isKnownIdle(thread, handle)) return thread.session.takeError(device);
     Call<api::Cuda::StreamQueryParams> frame(thread.of(handle), api::Method::streamQuery);

@@ -62,10 +62,10 @@ RUNTIME(cudaLibraryGetUnifiedFunction, (void** function, cudaLibrary_t library, 
         cuLibraryGetUnifiedFunction(function, library, name))
 RUNTIME(cudaGetKernel, (cudaKernel_t * kernel, const void* function), findKernel(kernel, function))
 
-RUNTIME_STREAM(cudaGetDriverEntryPoint,
+RUNTIME_ENTRIES(cudaGetDriverEntryPoint,
                (const char* symbol, void** function, unsigned long long flags, cudaDriverEntryPointQueryResult* status),
                findEntry(symbol, function, CUDART_VERSION, flags, status, on))
-RUNTIME_STREAM(cudaGetDriverEntryPointByVersion,
+RUNTIME_ENTRIES(cudaGetDriverEntryPointByVersion,
                (const char* symbol, void** function, unsigned version, unsigned long long flags,
                 cudaDriverEntryPointQueryResult* status),
                findEntry(symbol, function, static_cast<int>(version), flags, status, on))

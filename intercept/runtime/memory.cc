@@ -39,7 +39,6 @@ CUresult allocate3D(cudaPitchedPtr* memory, cudaExtent extent) {
   return result;
 }
 
-CUresult freeDevice(void* memory) { return memory == nullptr ? CUDA_SUCCESS : cuMemFree(toDevice(memory)); }
 CUresult freeHost(void* memory) { return memory == nullptr ? CUDA_SUCCESS : cuMemFreeHost(memory); }
 
 struct PointerFacts {
@@ -89,7 +88,7 @@ RUNTIME(cudaMallocPitch, (void** memory, size_t* pitch, size_t width, size_t hei
         allocatePitched(memory, pitch, width, height))
 RUNTIME(cudaMalloc3D, (cudaPitchedPtr * memory, cudaExtent extent), allocate3D(memory, extent))
 RUNTIME(cudaMallocManaged, (void** memory, size_t bytes, unsigned flags), allocateManaged(memory, bytes, flags))
-RUNTIME(cudaFree, (void* memory), freeDevice(memory))
+RUNTIME(cudaFree, (void* memory), cuMemFree(toDevice(memory)))
 
 RUNTIME(cudaMallocHost, (void** memory, size_t bytes), allocateHost(memory, bytes, 0))
 RUNTIME(cudaHostAlloc, (void** memory, size_t bytes, unsigned flags), allocateHost(memory, bytes, flags))

@@ -14,6 +14,7 @@
 //   name
 //                    for the legacy default stream and name_ptsz for the per-thread one. `on(stream)` in the expression
 //                    is the stream that the caller meant
+//   RUNTIME_ENTRIES  both flavours, as RUNTIME_DEVICE: no context is made
 //   RUNTIME_SYNC     the same for functions without a stream argument (name_ptds); `on` tells the flavour
 #pragma once
 #pragma GCC visibility push(default)
@@ -60,19 +61,20 @@ inline cudaError_t readyForNothing() { return cudaSuccess; }
   extern "C" cudaError_t name parameters {                                            \
     return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; }); \
   }
-#define VGPU_RUNTIME_FLAVOURS(name, suffix, parameters, ...)                                 \
+#define VGPU_RUNTIME_FLAVOURS(name, suffix, parameters, isReady, ...)                                 \
   extern "C" __attribute__((visibility("default"))) decltype(name) name##suffix;             \
   extern "C" cudaError_t name parameters {                                                   \
     [[maybe_unused]] constexpr vgpu::runtime::LegacyDefaultStream on;                        \
-    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; }); \
+    return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; });        \
   }                                                                                          \
   extern "C" cudaError_t name##suffix parameters {                                           \
     [[maybe_unused]] constexpr vgpu::runtime::PerThreadDefaultStream on;                     \
-    return vgpu::runtime::enter(vgpu::runtime::readyInContext, [&] { return __VA_ARGS__; }); \
+    return vgpu::runtime::enter(vgpu::runtime::isReady, [&] { return __VA_ARGS__; });        \
   }
 
 #define RUNTIME(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, readyInContext, __VA_ARGS__)
 #define RUNTIME_DEVICE(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, ready, __VA_ARGS__)
 #define RUNTIME_LOCAL(name, parameters, ...) VGPU_RUNTIME_ROW(name, parameters, readyForNothing, __VA_ARGS__)
-#define RUNTIME_STREAM(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptsz, parameters, __VA_ARGS__)
-#define RUNTIME_SYNC(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptds, parameters, __VA_ARGS__)
+#define RUNTIME_STREAM(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptsz, parameters, readyInContext, __VA_ARGS__)
+#define RUNTIME_ENTRIES(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptsz, parameters, ready, __VA_ARGS__)
+#define RUNTIME_SYNC(name, parameters, ...) VGPU_RUNTIME_FLAVOURS(name, _ptds, parameters, readyInContext, __VA_ARGS__)

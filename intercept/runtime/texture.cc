@@ -114,16 +114,18 @@ cudaTextureDesc toRuntime(const CUDA_TEXTURE_DESC& from) {
 }
 
 /// What NVIDIA's runtime finds before the driver does: whole numbers that are read as such cannot be mixed, and neither
-/// can elements of linear memory.
-cudaError_t checkFilter(const cudaResourceDesc& resource, const cudaTextureDesc& texture) {
-  if (texture.filterMode != cudaFilterModeLinear) return cudaSuccess;
-  if (resource.resType == cudaResourceTypeLinear) return cudaErrorInvalidFilterSetting;
-  if (resource.resType != cudaResourceTypeArray || texture.readMode != cudaReadModeElementType) return cudaSuccess;
+/// can elements of linear memory; numbers of 32 bits and floats are not normalized.
+cudaError_t checkReading(const cudaResourceDesc& resource, const cudaTextureDesc& texture) {
+  const bool mixes = texture.filterMode == cudaFilterModeLinear, normalizes = texture.readMode == cudaReadModeNormalizedFloat;
+  if (!mixes && !normalizes) return cudaSuccess;
+  if (mixes && resource.resType == cudaResourceTypeLinear) return cudaErrorInvalidFilterSetting;
+  if (resource.resType != cudaResourceTypeArray) return cudaSuccess;
   CUDA_ARRAY3D_DESCRIPTOR shape;
   CUresult result = cuArray3DGetDescriptor(&shape, handle<CUarray>(resource.res.array.array));
   if (result != CUDA_SUCCESS) return answer(result);
   auto format = runtime::toRuntime(ElementFormat{shape.Format, shape.NumChannels});
   bool whole = format && (format->f == cudaChannelFormatKindSigned || format->f == cudaChannelFormatKindUnsigned);
+  if (normalizes) return format && whole && format->x < 32 ? cudaSuccess : cudaErrorInvalidNormSetting;
   return whole ? cudaErrorInvalidFilterSetting : cudaSuccess;
 }
 
@@ -132,7 +134,7 @@ cudaError_t createTexture(cudaTextureObject_t* object, const cudaResourceDesc* r
   if (object == nullptr || resource == nullptr || texture == nullptr) return cudaErrorInvalidValue;
   CUDA_RESOURCE_DESC driverResource;
   if (cudaError_t error = toDriver(*resource, driverResource); error != cudaSuccess) return error;
-  if (cudaError_t error = checkFilter(*resource, *texture); error != cudaSuccess) return error;
+  if (cudaError_t error = checkReading(*resource, *texture); error != cudaSuccess) return error;
   CUDA_TEXTURE_DESC driverTexture = toDriver(*texture);
   return answer(cuTexObjectCreate(object, &driverResource, &driverTexture, same<CUDA_RESOURCE_VIEW_DESC>(view)));
 }

@@ -31,6 +31,8 @@ class Contexts {
 
   // As the program gave them. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
   unsigned flagsOf(uint64_t context) const;
+  // With what the driver adds.
+  unsigned effectiveFlagsOf(uint64_t context) const { return flagsOf(context) | CU_CTX_MAP_HOST; }
   CUresult setFlags(uint64_t context, unsigned flags);
 
   // Whether it is live, and with it the objects made in it.

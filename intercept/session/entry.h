@@ -36,10 +36,12 @@ CUresult enterContext(Body&& body) {
 }
 
 // The same for a call that uses the context: CUDA_ERROR_CONTEXT_IS_DESTROYED if it has been destroyed, and the fault if one has
-// ended it.
+// ended it. CUDA_ERROR_NOT_PERMITTED in a function that a stream waits for: it would wait for itself.
 template <typename Body>
 CUresult enter(Body&& body) {
   return enterContext([&](Thread& thread) -> CUresult {
+    if (thread.runsHostFunctions) [[unlikely]]
+      return CUDA_ERROR_NOT_PERMITTED;
     if (!thread.takesDownContext) {
       if (CUresult destroyed = thread.checkContext()) return destroyed;
       if (CUresult fault = thread.session.fault(thread.device())) return fault;

@@ -32,7 +32,8 @@ const AttributeKind* findAttributeKind(CUlaunchAttributeID id) {
 CUresult checkValue(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
   bool isCluster = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
   const auto& cluster = value.clusterDim;  // and preferredClusterDim, which is laid out alike
-  return isCluster && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  const bool isNone = cluster.x == 0 && cluster.y == 0 && cluster.z == 0;  // as the driver has it
+  return isCluster && !isNone && (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUlaunchAttribute attributeOf(const AttributeKind& kind, const CUlaunchAttributeValue& value) {
@@ -52,6 +53,7 @@ std::optional<ClusterSize> clusterIn(std::span<const CUlaunchAttribute> attribut
   auto* found = findAttribute(attributes, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   if (found == nullptr) return std::nullopt;
   const auto& cluster = found->value.clusterDim;
+  if (cluster.x == 0) return std::nullopt;  // none, see checkValue()
   return ClusterSize{cluster.x, cluster.y, cluster.z};
 }
 

@@ -48,6 +48,8 @@ class Thread {
 
   // While this thread takes a faulted context down, its calls are sent; other threads' calls return the fault.
   bool takesDownContext = false;
+  // It runs the functions of the program that streams wait for.
+  bool runsHostFunctions = false;
 
   // While set, this thread's frames use managed memory (ManagedMemory): see UsesManaged.
   bool usesManaged = false;
@@ -74,7 +76,7 @@ class Thread {
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   // Success if the call may be executed: no stream is captured that it would disturb.
   CUresult refuseCaptured(uint64_t stream) {
-    return session.captures.isActive() ? session.captures.refuse(*this, stream) : CUDA_SUCCESS;
+    return session.captures.isActive() ? session.captures.refuse(stream) : CUDA_SUCCESS;
   }
   CUresult refuseUnsafe() { return session.captures.isActive() ? session.captures.refuseUnsafe(*this) : CUDA_SUCCESS; }
 

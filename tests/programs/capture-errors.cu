@@ -81,19 +81,19 @@ bool ofModes() {
   CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
   ok &= ends(free1, cudaSuccess);
 
-  // Another thread: a global capture forbids it what is unsafe, one of this thread alone does not; and it may not end either.
+  // Another thread: a global capture forbids it what is unsafe, one of this thread alone does not. Where it ends one, nobody has it.
   auto elsewhere = [&](cudaStreamCaptureMode how, cudaError_t want, cudaError_t end) {
     begin(free1, how);
     std::thread([&] {
       int* own = nullptr;
       cudaGraph_t graph;
-      if (want == cudaSuccess) ok &= EXPECT_ERROR(cudaStreamEndCapture(free1, &graph), cudaErrorStreamCaptureWrongThread);
       ok &= EXPECT_ERROR(cudaMalloc(&own, 16), want);
       if (want == cudaSuccess) ok &= EXPECT_ERROR(cudaFree(own), cudaSuccess);
+      if (want == cudaSuccess) ok &= EXPECT_ERROR(cudaStreamEndCapture(free1, &graph), cudaErrorStreamCaptureWrongThread);
     }).join();
     ok &= ends(free1, end);
   };
-  elsewhere(cudaStreamCaptureModeThreadLocal, cudaSuccess, cudaSuccess);
+  elsewhere(cudaStreamCaptureModeThreadLocal, cudaSuccess, cudaErrorIllegalState);
   elsewhere(cudaStreamCaptureModeGlobal, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated);
   return ok;
 }

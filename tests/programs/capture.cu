@@ -129,7 +129,7 @@ bool forked() {
   return ok;
 }
 
-// A capture adds to a graph that is there, an executable graph is launched into a capture, and the program moves dependencies.
+// A capture adds to a graph that is there, behind a graph within it, and the program moves dependencies.
 bool nested() {
   Stream stream;
   DeviceArray<int> values(std::vector<int>(count, 1));
@@ -138,13 +138,14 @@ bool nested() {
   scale<<<blocks, block, 0, stream>>>(values, 2);
   cudaGraph_t inner, outer;
   CHECK(cudaStreamEndCapture(stream, &inner));
-  cudaGraphExec_t exec = instantiate(inner);
+  cudaGraphExec_t exec;
+  CHECK(cudaGraphInstantiate(&exec, inner, 0));
 
-  cudaGraphNode_t first;
+  cudaGraphNode_t first, child;
   CHECK(cudaGraphCreate(&outer, 0));
   CHECK(cudaGraphAddEmptyNode(&first, outer, nullptr, 0));
-  CHECK(cudaStreamBeginCaptureToGraph(stream, outer, &first, nullptr, 1, cudaStreamCaptureModeRelaxed));
-  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaGraphAddChildGraphNode(&child, outer, &first, 1, inner));
+  CHECK(cudaStreamBeginCaptureToGraph(stream, outer, &child, nullptr, 1, cudaStreamCaptureModeRelaxed));
   addTo<<<blocks, block, 0, stream>>>(values, 100);
   cudaStreamCaptureStatus status;
   unsigned long long id = 0;

@@ -147,7 +147,7 @@ bool checkDevice(CUstream stream) {
   // Limits and other enumerations are checked before anything is asked.
   size_t value = 0;
   int attribute = 0;
-  ok &= GIVES(CUDA_ERROR_UNSUPPORTED_LIMIT, cuCtxGetLimit, &value, static_cast<CUlimit>(0x77));
+  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuCtxGetLimit, &value, static_cast<CUlimit>(0x77));
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute, &attribute, static_cast<CUdevice_attribute>(0), 0);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuCtxSetCacheConfig, static_cast<CUfunc_cache>(4));
   ok &= WORKS(cuDeviceGetAttribute, &maps, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0);

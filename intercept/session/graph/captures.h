@@ -49,8 +49,8 @@ class Captures {
   // that was added, which `describe` describes, or why there is none.
   using Describe = std::function<CUresult(NodeWork&)>;
   std::optional<CUresult> add(Thread& thread, uint64_t stream, const Describe& describe);
-  // The same for a call that cannot be captured, success if it is to be executed.
-  CUresult refuse(Thread& thread, uint64_t stream);
+  // For a call that cannot be captured in a stream, success if it is to be executed.
+  CUresult refuse(uint64_t stream);
   // For a call that may wait for work or order it behind that of other streams, whichever stream captures.
   CUresult refuseUnsafe(Thread& thread);
   // For one that waits for all work of a device.

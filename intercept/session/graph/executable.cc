@@ -245,7 +245,10 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
       executable->byNode[step.node] = i;
       if (runsOnHost(step.work)) executable->hosts.push_back(i);
       if (isRecord(step.work)) executable->records.push_back(i);
-      if (auto* alloc = std::get_if<AllocWork>(&step.work)) executable->allocated.push_back(alloc->memory);
+      if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
+        if (alloc->memory->isInstantiated.exchange(true)) return problem.node = step.node, CUDA_ERROR_NOT_SUPPORTED;
+        executable->allocated.push_back(alloc->memory);
+      }
       if (auto* free = std::get_if<FreeWork>(&step.work)) executable->freed.push_back(free->memory);
     }
     Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
@@ -280,6 +283,7 @@ CUresult Executable::end(Thread& thread, uint64_t handle) {
   // What launches use is the program's until they have ended.
   if (!executable->shape.held.isEmpty()) awaitDevice(thread, executable->device);
   executable->giveWords();
+  for (auto& memory : executable->allocated) memory->isInstantiated = false;
   for (auto& step : executable->shape.steps)
     if (step.staging) executable->replaced.push_back(step.staging);
   for (auto& staging : executable->replaced) thread.session.memory.freeHost(thread, staging->address);
@@ -316,7 +320,9 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
     const Step& step = shape.steps[i];
     std::function<void()> run;
     if (auto* host = std::get_if<HostWork>(&step.work)) {
-      run = [given = host->given] { given.fn(given.userData); };
+      run = [&session = session, given = host->given] {
+        session.managed.runInStream(session, [given] { given.fn(given.userData); });
+      };
     } else if (auto& copy = std::get<CopyWork>(step.work); step.staging == nullptr || copy.toWhere == copy.fromWhere) {
       run = [copy] { copyOnHost(copy); };
     } else {
@@ -337,17 +343,6 @@ CUresult Executable::launch(Thread& thread, uint64_t stream) {
   return frame.post();
 }
 
-std::shared_ptr<Graph> Executable::asGraph(Graphs& graphs) const {
-  auto graph = graphs.make();
-  std::vector<GraphNode*> made;
-  for (auto& step : shape.steps) {
-    std::vector<GraphEdge> before;
-    for (uint32_t other : step.before) before.push_back({made[other]});
-    made.push_back(&graph->add(step.enabled ? step.work : EmptyWork{}, std::move(before)));
-  }
-  return graph;
-}
-
 CUresult Executable::upload(Thread& thread, uint64_t stream) {
   if (thread.deviceOf(stream) != device) return CUDA_ERROR_INVALID_VALUE;
   Call<api::Cuda::GraphUploadParams> frame(thread.of(stream), api::Method::graphUpload);
@@ -366,7 +361,7 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   uint32_t devices = devicesNamed(session, work);
   if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
-  bool may = !std::holds_alternative<AllocWork>(work) && !std::holds_alternative<FreeWork>(work);
+  bool may = !isMemory(work);
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     auto& now = std::get<CopyWork>(step.work);
     auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };

@@ -41,8 +41,6 @@ class Executable {
   uint64_t flags() const { return wantedFlags; }
 
   CUresult launch(Thread& thread, uint64_t stream);
-  // A graph that does what a launch now would do.
-  std::shared_ptr<Graph> asGraph(Graphs& graphs) const;
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }
   CUresult upload(Thread& thread, uint64_t stream);
   // What a node does from the next launch on. CUDA_ERROR_INVALID_VALUE if it is no node of the graph that this was made of, or

@@ -9,6 +9,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,6 +34,8 @@ class GraphMemory {
   GraphMemories& all;
   const unsigned device;
   const uint64_t address, bytes;
+  std::atomic<bool> hasFreeNode{false};     // CUDA takes one
+  std::atomic<bool> isInstantiated{false};  // by an executable graph that lives: there may be one
 };
 
 class GraphMemories {

@@ -57,9 +57,7 @@ std::shared_ptr<Graph> Graph::clone() const {
 }
 
 bool Graph::hasMemory() const {
-  return std::ranges::any_of(nodes, [](auto& node) {
-    return std::holds_alternative<AllocWork>(node->work) || std::holds_alternative<FreeWork>(node->work);
-  });
+  return std::ranges::any_of(nodes, [](auto& node) { return isMemory(node->work); });
 }
 
 std::vector<GraphNode*> Graph::ordered() const {

@@ -71,7 +71,13 @@ struct FreeWork {
   std::shared_ptr<GraphMemory> memory;
 };
 
-using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork, FreeWork>;
+using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork,
+                              FreeWork>;
+
+// Of memory of a graph: it stays what it is.
+inline bool isMemory(const NodeWork& work) {
+  return std::holds_alternative<AllocWork>(work) || std::holds_alternative<FreeWork>(work);
+}
 
 // What is not among a node's parameters stays as it is when they are set.
 inline void keepAttributes(NodeWork& work, const NodeWork& before) {

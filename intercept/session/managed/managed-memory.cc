@@ -45,7 +45,6 @@ class InContext {
 
 }  // namespace
 
-thread_local constinit bool ManagedMemory::isInStream = false;
 
 ManagedMemory::Ranges::iterator ManagedMemory::rangeOf(uint64_t address) {
   auto next = ranges.upper_bound(address);
@@ -211,7 +210,12 @@ CUresult ManagedMemory::giveAll(Thread& thread) {
   return result;
 }
 
-void ManagedMemory::giveToDevice(Session& session) { giveToDevice(Thread::current(session)); }
+void ManagedMemory::runInStream(Session& session, const std::function<void()>& function) {
+  Thread& thread = Thread::current(session);
+  thread.runsHostFunctions = true;
+  function();
+  if (isTouched()) giveToDevice(thread);
+}
 
 void ManagedMemory::giveToDevice(Thread& thread) {
   UsesManaged ownFrames(thread, false);  // the caller's does
@@ -250,7 +254,7 @@ bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
       if (found->second.accessAt(address) >= wanted) return true;
       exclude(thread);
       if (waits == polite) awaitWork(thread);
-      if (isInStream || waits == polite || isIdle(thread)) {
+      if (thread.runsHostFunctions || waits == polite || isIdle(thread)) {
         bring(thread, found->second, address, wanted);
         return true;
       }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -77,12 +78,7 @@ class ManagedMemory {
 
   // Runs a host function that a stream is waiting for. What it touches waits for no work, of which some waits for it; what it
   // writes is on the device before the stream goes on.
-  template <typename Function>
-  void runInStream(Session& session, Function&& function) {
-    isInStream = true;
-    function();
-    if (isTouched()) giveToDevice(session);
-  }
+  void runInStream(Session& session, const std::function<void()>& function);
 
  private:
   using Ranges = std::map<uint64_t, ManagedRange>;  // by address
@@ -97,8 +93,6 @@ class ManagedMemory {
   CUresult giveAll(Thread& thread);
   void bring(Thread& thread, ManagedRange& range, uint64_t address, HostAccess access);
   uint64_t streamOf(Thread& thread, unsigned device);
-
-  static thread_local constinit bool isInStream;
 
   mutable std::mutex mutex;
   Ranges ranges;

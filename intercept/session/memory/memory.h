@@ -119,6 +119,8 @@ class Memory {
     bool isAdopted = false;  // and is
     bool isEnding = false;   // a thread is unregistering it
   };
+  // That holds the address; nullptr if none does. Under `mutex`.
+  const Registered* registeredAt(uint64_t address) const;
   const MemoryFile& arenaFile;
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};

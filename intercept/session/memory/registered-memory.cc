@@ -105,6 +105,7 @@ CUresult Memory::unregisterHost(Thread& thread, uint64_t address) {
   {
     std::lock_guard lock(mutex);
     auto found = registered.find(address);
+    if (found == registered.end() && (address == 0 || registeredAt(address) != nullptr)) return CUDA_ERROR_INVALID_VALUE;
     if (found == registered.end() || found->second.isEnding) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     found->second.isEnding = true;
   }
@@ -144,12 +145,16 @@ CUresult Memory::endRegistration(Thread& thread, uint64_t address) {
 std::optional<HostAllocation> Memory::findRegistered(uint64_t address, bool adoptedOnly) const {
   if (!anyRegistered.load(std::memory_order_relaxed)) return std::nullopt;
   std::lock_guard lock(mutex);
+  const Registered* found = registeredAt(address);
+  if (found == nullptr || (adoptedOnly && !found->isAdopted)) return std::nullopt;
+  return found->allocation;
+}
+
+const Memory::Registered* Memory::registeredAt(uint64_t address) const {
   auto next = registered.upper_bound(address);
-  if (next == registered.begin()) return std::nullopt;
-  auto& entry = std::prev(next)->second;
-  if (address - entry.allocation.address >= entry.allocation.bytes || (adoptedOnly && !entry.isAdopted))
-    return std::nullopt;
-  return entry.allocation;
+  if (next == registered.begin()) return nullptr;
+  const Registered& entry = std::prev(next)->second;
+  return address - entry.allocation.address < entry.allocation.bytes ? &entry : nullptr;
 }
 
 }  // namespace vgpu::client

@@ -22,8 +22,7 @@ bool isAccess(CUmemAccess_flags flags) {
          flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-}  // namespace
-
+// What CUDA refuses of the properties of physical memory in a session.
 CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties) {
   if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;  // memory of the host
@@ -32,6 +31,8 @@ CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* proper
   if ((types & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   return properties->allocFlags.usage == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;  // tiles of sparse arrays
 }
+
+}  // namespace
 
 // ------------------------------------------------------------------ addresses
 
@@ -83,6 +84,7 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
                                CUmemGenericAllocationHandle* handle) {
   if (CUresult bad = checkProperties(thread, properties)) return bad;
   if (bytes == 0 || !isPiece(bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > mappedArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard change(changing);
   if (CUresult error = endUnused(thread)) return error;
   HandleTable& handles = thread.session.handles;
@@ -157,7 +159,7 @@ CUresult VirtualMemory::describe(CUmemGenericAllocationHandle handle, CUmemAlloc
 }
 
 CUresult VirtualMemory::exportTo(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor) {
-  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard change(changing);
   std::lock_guard lock(mutex);
   Physical* physical = findLive(handle);
@@ -204,13 +206,14 @@ std::vector<uint64_t> VirtualMemory::mappingsOf(uint64_t address, uint64_t bytes
 
 CUresult VirtualMemory::map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset,
                             CUmemGenericAllocationHandle handle) {
-  if (!isRange(address, bytes) || !isPiece(offset)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard change(changing);
   unsigned device;
   {
     std::lock_guard lock(mutex);
     const Physical* physical = findLive(handle);
-    if (physical == nullptr || offset > physical->bytes || bytes > physical->bytes - offset) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (offset != 0 || bytes != physical->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // cuda.h and the driver: it is mapped whole
+    if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     auto reserved = reservations.upper_bound(address);
     if (reserved == reservations.begin()) return CUDA_ERROR_INVALID_VALUE;
     --reserved;
@@ -255,8 +258,17 @@ CUresult VirtualMemory::unmapOne(Thread& thread, uint64_t address) {
 
 CUresult VirtualMemory::unmap(Thread& thread, uint64_t address, uint64_t bytes) {
   std::lock_guard change(changing);
-  auto whole = mappingsOf(address, bytes);
-  if (whole.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (!isRange(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<uint64_t> whole;
+  {
+    // What of the range is not mapped stays so; no mapping may reach out of it.
+    std::lock_guard lock(mutex);
+    if (auto first = holding(address); first != mappings.end() && first->first != address) return CUDA_ERROR_INVALID_VALUE;
+    for (auto each = mappings.lower_bound(address); each != mappings.end() && each->first - address < bytes; ++each) {
+      if (each->second.bytes > bytes - (each->first - address)) return CUDA_ERROR_INVALID_VALUE;
+      whole.push_back(each->first);
+    }
+  }
   for (uint64_t each : whole)
     if (CUresult error = unmapOne(thread, each)) return error;
   return endUnused(thread);
@@ -266,7 +278,7 @@ CUresult VirtualMemory::setAccess(Thread& thread, uint64_t address, uint64_t byt
   if (access.data() == nullptr || access.empty()) return CUDA_ERROR_INVALID_VALUE;
   for (auto& each : access) {
     if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!thread.session.hasDevice(each.location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!thread.session.hasDevice(each.location.id)) return CUDA_ERROR_INVALID_VALUE;
     if (!isAccess(each.flags)) return CUDA_ERROR_INVALID_VALUE;
   }
   std::lock_guard change(changing);

@@ -88,7 +88,4 @@ class VirtualMemory {
   Mappings mappings;                          // by address
 };
 
-// What CUDA refuses of the properties of physical memory in a session.
-CUresult checkProperties(const Thread& thread, const CUmemAllocationProp* properties);
-
 }  // namespace vgpu::client

@@ -60,7 +60,8 @@ size_t Context::limit(CUlimit which) const {
 }
 
 void Context::setLimit(CUlimit which, size_t value) {
-  require(which >= 0 && which < CU_LIMIT_MAX);
+  constexpr size_t mostStack = 512 * 1024;  // CUDA C++ Programming Guide, Compute Capabilities: local memory per thread
+  require(which >= 0 && which < CU_LIMIT_MAX && (which != CU_LIMIT_STACK_SIZE || value <= mostStack));
   std::lock_guard lock(outputMutex);
   auto at = limits.find(which);
   if (at == limits.end()) refuse(CUDA_ERROR_UNSUPPORTED_LIMIT);

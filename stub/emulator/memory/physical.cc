@@ -123,6 +123,7 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAc
     require(descriptions != nullptr && count != 0);
     for (size_t i = 0; i < count; ++i) {
       if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) refuse(CUDA_ERROR_NOT_SUPPORTED);
+      require(descriptions[i].location.id >= 0 && descriptions[i].location.id < driver.deviceCount());
       CUmemAccess_flags access = descriptions[i].flags;
       require(access == CU_MEM_ACCESS_FLAGS_PROT_NONE || access == CU_MEM_ACCESS_FLAGS_PROT_READ ||
               access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);

@@ -144,7 +144,6 @@ CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* handle, const CUDA_RESOURCE_DE
   return enterContext([&](Context& context) {
     require(handle != nullptr && resource != nullptr && resource->resType == CU_RESOURCE_TYPE_ARRAY);
     std::shared_ptr<Array> array = context.driver.arrays.get(resource->res.array.hArray);
-    require((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
     *handle = context.driver.textures.add({&context, true, *resource, {}, std::nullopt, surfaceOf(*array)});
   });
 }

@@ -11,7 +11,8 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Refuses with `now`, and cuLinkComplete later with `completion`, as the driver does.
+// Refuses with `now`, and cuLinkComplete later with `completion`: the driver completes a link without what is no code, but not one of
+// which an input contradicts another.
 [[noreturn]] void refuseLink(Link& link, CUresult now, CUresult completion, const std::string& text) {
   if (link.completion == CUDA_SUCCESS) link.completion = completion;
   if (!link.said.empty()) link.said += '\n';
@@ -44,9 +45,9 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
       for (auto member = archive.next(); member && problems.lines.empty(); member = archive.next()) addPiece(*member);
     }
   } catch (const Refusal& refusal) {
-    refuseLink(link, refusal.code, CUDA_ERROR_UNKNOWN, called + ": " + refusal.message);
+    refuseLink(link, refusal.code, CUDA_SUCCESS, called + ": " + refusal.message);
   } catch (const PtxError& error) {
-    refuseLink(link, codeOf(error), CUDA_ERROR_UNKNOWN, called + ": " + error.what());
+    refuseLink(link, codeOf(error), CUDA_SUCCESS, called + ": " + error.what());
   }
   if (problems.lines.empty()) return;
   const CUresult code = problems.ofKernels ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_SOURCE;
@@ -55,9 +56,8 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
 
 void complete(Link& link) {
   require(link.completion == CUDA_SUCCESS, link.completion);
-  require(!link.linker.empty());
   if (const std::vector<std::string> undefined = link.linker.undefined(); !undefined.empty())
-    refuseLink(link, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_INVALID_SOURCE, asLog(undefined));
+    refuseLink(link, CUDA_ERROR_UNKNOWN, CUDA_ERROR_UNKNOWN, asLog(undefined));
   link.image = link.linker.linked();
   try {
     LoadedModule check(link.context, link.image);  // what is wrong with the whole is said here, as by a linker

@@ -136,7 +136,7 @@ std::map<std::string_view, std::string> TextLinker::renamed(size_t piece) const 
 }
 
 std::string TextLinker::linked() const {
-  int version = 0, target = 0, files = 0;
+  int version = 75, target = 75, files = 0;  // at least: of a link of nothing, too
   for (const auto& piece : pieces) {
     version = std::max(version, piece->declarations.version);
     target = std::max(target, piece->declarations.target);

@@ -236,6 +236,7 @@ void applyAttribute(CUlaunchAttributeID attribute, const CUlaunchAttributeValue&
       return;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const auto& cluster = value.clusterDim;
+      if (cluster.x == 0 && cluster.y == 0 && cluster.z == 0) return;  // none
       require(cluster.x != 0 && cluster.y != 0 && cluster.z != 0);
       request.cluster = {cluster.x, cluster.y, cluster.z};
       return;

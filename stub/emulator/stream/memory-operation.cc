@@ -75,7 +75,7 @@ Action batchedAction(Context& context, const CUstreamBatchMemOpParams& operation
     case CU_STREAM_MEM_OP_BARRIER:
       return {};
     default:
-      refuse(CUDA_ERROR_NOT_SUPPORTED);
+      refuse(CUDA_ERROR_INVALID_VALUE);
   }
 }
 

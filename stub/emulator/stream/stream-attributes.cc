@@ -11,7 +11,7 @@ CUlaunchAttributeValue initialValue(const Stream& stream, CUlaunchAttributeID at
   CUlaunchAttributeValue value{};
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      value.syncPolicy = CU_SYNC_POLICY_AUTO;
+      std::memset(&value.syncPolicy, 0xff, sizeof value.syncPolicy);  // so the driver (580.159) tells that none has been set
       break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
       value.priority = stream.priority;
