@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "stub/worker/image-store.h"
 #include "vgpu/api/effects.h"
@@ -17,7 +18,9 @@ namespace vgpu::test {
 
 namespace {
 
-constexpr uint16_t slotIndex = 5;
+// A slot has one call without a reply at a time: an earlier call's reply that came later would write the smaller sequence number
+// over the one that is waited for.
+constexpr uint16_t slotIndex = 5, otherSlotIndex = 6;
 constexpr uint32_t noteSlab = 61;
 constexpr const char* image = R"(
 .version 8.0
@@ -191,36 +194,53 @@ std::string TestSession::inWorker(const Body& body, const std::string& settings,
   return text;
 }
 
-uint64_t TestSession::send(const RecordedFrame& frame) {
-  static std::atomic<bool> never{false};
-  RingWriter writer(*mapped, frame.device);
-  auto place = *writer.reserve(frame.words.size(), never);
-  std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
-  writer.publish(place, frame.method, slotIndex);
-  return place.position;
-}
-
 // As a program does before it first uses a device.
 void TestSession::openRing(uint8_t device) {
   if (device == 0 || !opened.insert(device).second) return;
   require(makeFrame<api::Cuda::OpenRingParams>(0, api::Method::openRing, 0, [&](auto p) { p.setDevice(device); }));
 }
 
-uint64_t TestSession::post(RecordedFrame frame) {
+void TestSession::post(RecordedFrame frame) {
+  auto& info = api::infoOf(frame.method);
+  bool isPosted = info.route == api::Route::POST;
+  KJ_REQUIRE(isPosted, "the test waits for no reply of this call", info.name);
   openRing(frame.device);
-  frame.position = send(frame);
-  frame.number = ++numbered;
-  uint64_t position = frame.position;
-  if (api::infoOf(frame.method).replay == api::Replay::BUILD) recorded.push_back(std::move(frame));
-  return position;
+  send(std::move(frame), 0);  // the slot is ignored
 }
 
-int32_t TestSession::call(RecordedFrame frame) {
+int32_t TestSession::call(RecordedFrame frame) { return await(ask(std::move(frame), slotIndex), slotIndex); }
+
+void TestSession::begin(RecordedFrame frame) {
+  KJ_REQUIRE(!begun, "its slot has a call without a reply already");
+  begun = ask(std::move(frame), otherSlotIndex);
+}
+
+int32_t TestSession::finish() { return await(*std::exchange(begun, std::nullopt), otherSlotIndex); }
+
+// Sends a frame and returns its position.
+uint64_t TestSession::send(RecordedFrame frame, uint16_t slot) {
+  static std::atomic<bool> never{false};
+  RingWriter writer(*mapped, frame.device);
+  auto place = *writer.reserve(frame.words.size(), never);
+  std::memcpy(place.body(), frame.words.begin(), frame.words.asBytes().size());
+  writer.publish(place, frame.method, slot);
+  frame.position = place.position;
+  frame.number = ++numbered;
+  if (api::infoOf(frame.method).replay == api::Replay::BUILD) recorded.push_back(std::move(frame));
+  return place.position;
+}
+
+// Sends a frame that the slot is to be answered for, and returns its sequence number.
+uint64_t TestSession::ask(RecordedFrame frame, uint16_t slotOfCall) {
   openRing(frame.device);
-  Slot& slot = mapped->slot(slotIndex);
+  Slot& slot = mapped->slot(slotOfCall);
   slot.result = CUDA_SUCCESS;  // the GPU writes none
   slot.done = 0;               // sequence numbers of different rings cannot be compared
-  uint64_t sequence = post(std::move(frame)) + 1;
+  return send(std::move(frame), slotOfCall) + 1;
+}
+
+int32_t TestSession::await(uint64_t sequence, uint16_t slotOfCall) {
+  Slot& slot = mapped->slot(slotOfCall);
   while (slot.done.load() < sequence) {
     for (auto& fault : mapped->header().fault)
       if (fault.load() != 0) return fault.load();

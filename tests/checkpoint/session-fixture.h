@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,12 +32,15 @@ class TestSession {
   using Adapt = std::function<void(stub::Driver&)>;
   std::string inWorker(const Body& body, const std::string& settings = "", const Adapt& adapt = nullptr);
 
-  // Posts a frame; the list takes it where it builds an object. Its position.
-  uint64_t post(RecordedFrame frame);
-  // Posts it and waits for the answer, or for the GPU. CUDA's result.
+  // Sends a frame that nobody waits for; the list takes it where it builds an object.
+  void post(RecordedFrame frame);
+  // Sends one and waits for the answer, or for the GPU. CUDA's result.
   int32_t call(RecordedFrame frame);
   // Like call(), and throws unless the result is success.
   void require(RecordedFrame frame);
+  // Sends one as another thread of the program does, and does not wait: finish() does, and returns CUDA's result. One at a time.
+  void begin(RecordedFrame frame);
+  int32_t finish();
   // Hands the list what was posted, and closes it: another process, or save(), reads it next.
   void commit();
 
@@ -54,7 +58,9 @@ class TestSession {
   Segment& segment() { return *mapped; }
 
  private:
-  uint64_t send(const RecordedFrame& frame);
+  uint64_t send(RecordedFrame frame, uint16_t slot);
+  uint64_t ask(RecordedFrame frame, uint16_t slot);
+  int32_t await(uint64_t sequence, uint16_t slot);
   void openRing(uint8_t device);
   bool firstResult();
   MemoryFile segmentFile, arenaFile;
@@ -62,8 +68,9 @@ class TestSession {
   Mapping counterMemory;
   ImageCounters* counters;
   std::vector<RecordedFrame> recorded;
-  std::set<uint8_t> opened;  // rings
-  uint64_t numbered = 0;     // frames
+  std::set<uint8_t> opened;       // rings
+  uint64_t numbered = 0;          // frames
+  std::optional<uint64_t> begun;  // sequence number of what finish() waits for
 };
 
 // What the test program makes of its GPU. Device memory at fixed places, one module.

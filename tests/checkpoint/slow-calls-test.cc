@@ -28,7 +28,7 @@ void adapt(stub::Driver& driver) { loadAtOnce = std::exchange(driver.cuModuleLoa
 // Begins to load `made::module`, and returns while the driver is at it.
 void beginToLoad(TestSession& session) {
   bringImage(session, 1, madeImage());
-  session.post(moduleLoad(0, made::module, 1));
+  session.begin(moduleLoad(0, made::module, 1));
   while (begun == 0) usleep(50);
 }
 
@@ -53,10 +53,22 @@ void adaptRetaining(stub::Driver& driver) {
   });
 }
 
-// It is loaded if it has its function. A second load of the same image is answered behind the first.
+// Runs `body` with a worker whose driver is `adapted`.
+std::string inHeldWorker(TestSession& session, const TestSession::Adapt& adapted, const TestSession::Body& body) {
+  return session.inWorker(
+      [&](stub::Worker& worker) {
+        KJ_DEFER(mayLoad = true);  // the worker's end waits for the driver, also where `body` fails
+        worker.proceed();
+        body(worker);
+      },
+      "", adapted);
+}
+
+// It is loaded if it has its function. A second load of the same image comes behind the first.
 void requireLoaded(TestSession& session) {
   bringImage(session, 2, madeImage());
   session.require(moduleLoad(0, made::module + 1, 2));
+  KJ_REQUIRE(session.finish() == CUDA_SUCCESS);
   session.require(moduleFunction(0, made::addFunction, made::module, "add"));
 }
 
@@ -64,68 +76,54 @@ void requireLoaded(TestSession& session) {
 
 TEST_CASE("a ring goes on while a module is loaded") {
   TestSession session;
-  auto problem = session.inWorker(
-      [&](stub::Worker& worker) {
-        worker.proceed();
-        beginToLoad(session);
-        session.require(synchronize());
-        bringImage(session, 9, madeImage());
-        KJ_REQUIRE(begun == 1 && !mayLoad);
-        mayLoad = true;
-        requireLoaded(session);
-      },
-      "", adapt);
+  auto problem = inHeldWorker(session, adapt, [&](stub::Worker&) {
+    beginToLoad(session);
+    session.require(synchronize());
+    bringImage(session, 9, madeImage());
+    KJ_REQUIRE(begun == 1 && !mayLoad);
+    mayLoad = true;
+    requireLoaded(session);
+  });
   CHECK(problem == "");
 }
 
 TEST_CASE("an image that is dropped while its module is loaded stays until that is done") {
   TestSession session;
-  auto problem = session.inWorker(
-      [&](stub::Worker& worker) {
-        worker.proceed();
-        beginToLoad(session);
-        session.post(makeFrame<api::Cuda::BlobDropParams>(0, api::Method::blobDrop, 0, [](auto p) { p.setBlob(1); }));
-        session.require(synchronize());
-        mayLoad = true;
-        requireLoaded(session);
-      },
-      "", adapt);
+  auto problem = inHeldWorker(session, adapt, [&](stub::Worker&) {
+    beginToLoad(session);
+    session.post(makeFrame<api::Cuda::BlobDropParams>(0, api::Method::blobDrop, 0, [](auto p) { p.setBlob(1); }));
+    session.require(synchronize());
+    mayLoad = true;
+    requireLoaded(session);
+  });
   CHECK(problem == "");
 }
 
 TEST_CASE("a worker that is quiesced has loaded what it began to load") {
   TestSession session;
-  auto problem = session.inWorker(
-      [&](stub::Worker& worker) {
-        worker.proceed();
-        beginToLoad(session);
-        worker.quiesce([](const std::string&) { mayLoad = true; });
-        worker.proceed();
-        session.require(moduleFunction(0, made::addFunction, made::module, "add"));
-      },
-      "", adapt);
+  auto problem = inHeldWorker(session, adapt, [&](stub::Worker& worker) {
+    beginToLoad(session);
+    worker.quiesce([](const std::string&) { mayLoad = true; });
+    KJ_REQUIRE(session.finish() == CUDA_SUCCESS);
+    worker.proceed();
+    session.require(moduleFunction(0, made::addFunction, made::module, "add"));
+  });
   CHECK(problem == "");
 }
 
-
 TEST_CASE("a ring goes on while memory of the program's is registered") {
   TestSession session;
-  auto problem = session.inWorker(
-      [&](stub::Worker& worker) {
-        worker.proceed();
-        uint64_t position = session.post(makeFrame<api::Cuda::HostAdoptParams>(0, api::Method::hostAdopt, 0, [](auto p) {
-          p.setAddress(0x6f00'0000'0000);
-          p.setArenaAddress(hostArenaBase);
-          p.setBytes(3 * MiB);
-        }));
-        while (begun == 0) usleep(50);
-        session.require(synchronize());
-        mayLoad = true;
-        auto& slot = session.segment().slot(5);
-        while (slot.done.load() != position + 1) usleep(50);
-        KJ_REQUIRE(slot.result == CUDA_SUCCESS);
-      },
-      "", adaptRegistering);
+  auto problem = inHeldWorker(session, adaptRegistering, [&](stub::Worker&) {
+    session.begin(makeFrame<api::Cuda::HostAdoptParams>(0, api::Method::hostAdopt, 0, [](auto p) {
+      p.setAddress(0x6f00'0000'0000);
+      p.setArenaAddress(hostArenaBase);
+      p.setBytes(3 * MiB);
+    }));
+    while (begun == 0) usleep(50);
+    session.require(synchronize());
+    mayLoad = true;
+    KJ_REQUIRE(session.finish() == CUDA_SUCCESS);
+  });
   CHECK(problem == "");
 }
 

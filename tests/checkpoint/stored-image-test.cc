@@ -150,7 +150,7 @@ TEST_CASE("what no honest program asks of the store is an error for it, and the 
     KJ_REQUIRE(hostile.call(blobFind(1, digest, bytes)) == invalid, "a number twice");
     std::memset(hostile.segment().slab(0), 0x55, bytes);
     hostile.post(blobWrite(1, bytes));  // over the store's own file
-    hostile.post(synchronize());
+    hostile.require(synchronize());
     hostile.require(moduleLoad(0, made::module, 1));
     KJ_REQUIRE(hostile.segment().header().deferred[0].load() == invalid, "the store's file was written");
     hostile.require(moduleFunction(0, made::addFunction, made::module, "add"));
