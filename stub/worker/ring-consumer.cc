@@ -119,19 +119,20 @@ void RingConsumer::rest(Backoff& backoff, const std::atomic<bool>& stop) {
   } else {
     nanoseconds = isBusy ? 1'000'000 : 1'000'000'000;
   }
+  const uint32_t bell = reader.bell();  // before the look at what it is rung for
+  if (stop.load() || on.slow.isDue()) return;
   if (frame) {
-    awaitOthers(nanoseconds, stop);
+    awaitOthers(bell, nanoseconds);
   } else {
-    reader.sleep(nanoseconds, stop);
+    reader.sleep(bell, nanoseconds);
   }
   if (isBusy) watch();
 }
 
 // Sleeps until a frame of another ring has been executed, or a slow call is done.
-void RingConsumer::awaitOthers(uint64_t nanoseconds, const std::atomic<bool>& stop) {
-  const uint32_t bell = reader.bell();
+void RingConsumer::awaitOthers(uint32_t bell, uint64_t nanoseconds) {
   on.session.awaiting.fetch_add(1);  // seq_cst, as its load: see issue()
-  if (!stop.load() && mustWait()) reader.awaitBell(bell, nanoseconds);
+  if (mustWait()) reader.awaitBell(bell, nanoseconds);
   on.session.awaiting.fetch_sub(1);
 }
 

@@ -33,7 +33,7 @@ class RingConsumer {
  private:
   bool step(Backoff& backoff, const std::atomic<bool>& stop);
   bool mustWait() const;
-  void awaitOthers(uint64_t nanoseconds, const std::atomic<bool>& stop);
+  void awaitOthers(uint32_t bell, uint64_t nanoseconds);
   void rest(Backoff& backoff, const std::atomic<bool>& stop);
   void issue(const std::atomic<bool>& stop);
   void run(const Frame& frame, bool isAgain = false);

@@ -44,6 +44,12 @@ void SlowCalls::poll() {
   }
 }
 
+bool SlowCalls::isDue() {
+  if (calls.empty()) return false;
+  std::lock_guard lock(mutex);
+  return done;
+}
+
 // False if the work is not done yet.
 bool SlowCalls::takeResult(CUresult& taken) {
   std::lock_guard lock(mutex);

@@ -42,6 +42,8 @@ class SlowCalls {
 
   // Runs the end of a call whose work is done, and gives the next work to the thread.
   void poll();
+  // Whether poll() would run an end. If not, `wake` is called when it would.
+  bool isDue();
   // Waits for all of them, so long at most, and runs their ends. Whether none is left.
   bool finish(std::chrono::milliseconds limit);
 

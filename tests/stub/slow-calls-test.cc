@@ -76,13 +76,18 @@ TEST_CASE_FIXTURE(Fixture, "a failure of our own comes out on the thread that po
   CHECK(said.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "who waits is woken when a work is done") {
+TEST_CASE_FIXTURE(Fixture, "who waits is woken when a work is done, and sees then that its end is due") {
   std::atomic<bool> woken{false};
   slow.setWake([&] { woken = true; });
-  add('a');
+  CHECK(!slow.isDue());
+  addHeld();
+  CHECK(!slow.isDue());
+  mayEnd = true;
   while (!woken) std::this_thread::yield();
+  CHECK(slow.isDue());
   slow.poll();
-  CHECK(said == "aA");
+  CHECK(!slow.isDue());
+  CHECK(said == "!");
 }
 
 TEST_CASE("slow calls that have not begun end with their owner") {

@@ -145,7 +145,7 @@ TEST_CASE("many writers lose nothing, and each one's frames keep their order") {
   for (uint64_t received = 0; received < writers * each;) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(1'000'000, pair.abandoned);
+      pair.reader.sleep(pair.reader.bell(), 1'000'000);
       continue;
     }
     uint64_t value = pair.firstWord(*frame);
@@ -172,7 +172,7 @@ TEST_CASE("a consumer that goes to sleep is woken by the next frame, however clo
   while (consumed.load() < frames) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(longTime, pair.abandoned);
+      pair.reader.sleep(pair.reader.bell(), longTime);
       continue;
     }
     REQUIRE(pair.firstWord(*frame) == consumed.load());
@@ -182,11 +182,19 @@ TEST_CASE("a consumer that goes to sleep is woken by the next frame, however clo
   writer.join();
 }
 
+TEST_CASE("a consumer that was woken since it read the bell does not sleep") {
+  Pair pair;
+  uint32_t bell = pair.reader.bell();
+  pair.reader.wake();
+  pair.reader.sleep(bell, 3'600'000'000'000);
+  pair.reader.awaitBell(bell, 3'600'000'000'000);
+}
+
 TEST_CASE("a consumer does not sleep for long beside a frame that is being written") {
   Pair pair;
   auto place = pair.writer.reserve(1, pair.abandoned);
   REQUIRE(place);
-  pair.reader.sleep(3'600'000'000'000, pair.abandoned);  // nobody rings
+  pair.reader.sleep(pair.reader.bell(), 3'600'000'000'000);  // nobody rings
   CHECK(!pair.reader.next());
   pair.writer.publish(*place, api::Method::fill, 0);
   CHECK(pair.reader.next());
@@ -206,7 +214,7 @@ TEST_CASE("a full ring holds its writer until there is room") {
   while (count < 300) {
     auto frame = pair.reader.next();
     if (!frame) {
-      pair.reader.sleep(1'000'000, pair.abandoned);
+      pair.reader.sleep(pair.reader.bell(), 1'000'000);
       continue;
     }
     CHECK(pair.firstWord(*frame) == count++);

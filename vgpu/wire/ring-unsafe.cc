@@ -106,13 +106,11 @@ void RingReader::release(uint64_t end) {
   }
 }
 
-void RingReader::sleep(uint64_t nanoseconds, const std::atomic<bool>& stop) {
-  uint32_t seen = header.doorbell.load();
-  if (stop.load()) return;
+void RingReader::sleep(uint32_t bell, uint64_t nanoseconds) {
   header.consumerSleeping.store(1, std::memory_order_relaxed);
   bool writersAreAtWork = header.head.fetch_add(0, std::memory_order_acq_rel) != tail;
   if (headerAt(at(tail)).sequence.load(std::memory_order_acquire) == 0)
-    futexWait(header.doorbell, seen, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
+    futexWait(header.doorbell, bell, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
   header.consumerSleeping.store(0);
 }
 

@@ -105,13 +105,13 @@ class RingReader {
   void release(uint64_t end);
   void release() { release(tail + current); }
 
-  // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake(). If a writer has reserved a frame already, for a
-  // millisecond at most: that frame may come without a wake-up. Not at all if `stop`, which is set before wake() is called.
-  void sleep(uint64_t nanoseconds, const std::atomic<bool>& stop);
-  void wake();
-  // Whoever waits for something else than a frame reads bell(), looks at what it waits for, and then sleeps until a wake() since, or
-  // for so long at most.
+  // The consumer reads bell(), looks at whatever wake() tells of, and then sleeps, not at all if there was a wake() since.
   uint32_t bell() const { return header.doorbell.load(); }
+  void wake();
+  // Sleeps until a frame may be there, or `nanoseconds` have passed, or wake(). If a writer has reserved a frame already, for a
+  // millisecond at most: that frame may come without a wake-up.
+  void sleep(uint32_t bell, uint64_t nanoseconds);
+  // The same without a look at the frames.
   void awaitBell(uint32_t bell, uint64_t nanoseconds);
 
   uint64_t position() const { return tail; }
