@@ -43,6 +43,18 @@ CUresult registerWhenLet(void* memory, size_t bytes, unsigned flags) {
 
 void adaptRegistering(stub::Driver& driver) { registerAtOnce = std::exchange(driver.cuMemHostRegister_v2, registerWhenLet); }
 
+constexpr uint64_t madeLink = 77;
+decltype(stub::Driver::cuLinkAddData_v2) addAtOnce;
+
+CUresult addWhenLet(CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name, unsigned count,
+                    CUjit_option* options, void** values) {
+  ++begun;
+  while (!mayLoad) usleep(50);
+  return addAtOnce(link, type, data, bytes, name, count, options, values);
+}
+
+void adaptLinking(stub::Driver& driver) { addAtOnce = std::exchange(driver.cuLinkAddData_v2, addWhenLet); }
+
 std::atomic<unsigned> retained{0};  // devices whose context has been made: a bit each
 decltype(stub::Driver::cuDevicePrimaryCtxRetain) retainAtOnce;
 
@@ -95,6 +107,29 @@ TEST_CASE("an image that is dropped while its module is loaded stays until that 
     session.require(synchronize());
     mayLoad = true;
     requireLoaded(session);
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("a link that is destroyed while it is worked on stays until that is done, and is not known any more") {
+  TestSession session;
+  auto add = [&] {
+    return makeFrame<api::Cuda::LinkAddParams>(0, api::Method::linkAdd, 0, [](auto p) {
+      p.setLink(madeLink);
+      p.setBlob(1);
+      p.setName("input");
+    });
+  };
+  auto problem = inHeldWorker(session, adaptLinking, [&](stub::Worker&) {
+    bringImage(session, 1, madeImage());
+    session.require(makeFrame<api::Cuda::LinkCreateParams>(0, api::Method::linkCreate, 0, [](auto p) { p.setLink(madeLink); }));
+    session.begin(add());
+    while (begun == 0) usleep(50);
+    session.post(makeFrame<api::Cuda::LinkDestroyParams>(0, api::Method::linkDestroy, 0, [](auto p) { p.setLink(madeLink); }));
+    session.require(add());  // answered at once, though the driver is held
+    KJ_REQUIRE(begun == 1 && !mayLoad);
+    mayLoad = true;
+    KJ_REQUIRE(session.finish() == CUDA_SUCCESS);
   });
   CHECK(problem == "");
 }

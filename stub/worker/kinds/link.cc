@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
@@ -26,9 +27,9 @@ void report(const Link& link, Results& results) {
 }
 
 // Nothing if this worker does not know it, which the client is told.
-Link* find(Execution& on, uint64_t handle) {
+std::shared_ptr<Link> find(Execution& on, uint64_t handle) {
   auto found = on.links.find(handle);
-  return found == on.links.end() ? nullptr : &found->second;
+  return found == on.links.end() ? nullptr : found->second;
 }
 
 // What the other thread needs of a frame.
@@ -40,39 +41,39 @@ struct Adding {
   const std::string name;
 };
 
-void destroy(Execution& on, uint64_t handle) {
-  on.slow.add(
-      [&on, handle] {
-        Link* link = find(on, handle);
-        return link == nullptr || link->real == nullptr ? CUDA_SUCCESS : on.driver.cuLinkDestroy(link->real);
-      },
-      [&on, handle](CUresult) { on.links.erase(handle); });
+// Behind what is done to it.
+void destroy(Execution& on, const std::shared_ptr<Link>& link) {
+  on.slow.add([&on, link] { return link->result = link->real == nullptr ? CUDA_SUCCESS : on.driver.cuLinkDestroy(link->real); },
+              [](CUresult) {});
 }
 
 CUresult destroyAll(Execution& on) {
-  for (auto& [handle, link] : on.links) destroy(on, handle);
-  return on.slow.finish(std::chrono::minutes(1)) ? CUDA_SUCCESS : CUDA_ERROR_TIMEOUT;
+  Links ended = std::exchange(on.links, {});
+  for (auto& [handle, link] : ended) destroy(on, link);
+  if (!on.slow.finish(std::chrono::minutes(1))) return CUDA_ERROR_TIMEOUT;
+  for (auto& [handle, link] : ended)
+    if (link->result != CUDA_SUCCESS) return link->result;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUresult linkCreate(Execution& on, const api::FrameReader<api::Cuda::LinkCreateParams>& p, Reply& reply) {
   if (on.links.size() >= mostLinks) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto [place, isNew] = on.links.try_emplace(p.getLink(), p.getOptions(), p.getValues());
-  if (!isNew) return CUDA_ERROR_INVALID_VALUE;
-  Link* link = &place->second;
+  auto link = std::make_shared<Link>(p.getOptions(), p.getValues());
+  if (!on.links.emplace(p.getLink(), link).second) return CUDA_ERROR_INVALID_VALUE;
   reply.putOff({[&on, link] {
                   return on.driver.cuLinkCreate_v2(link->jit.count(), link->jit.options(), link->jit.optionValues(), &link->real);
                 },
-                [&on, handle = p.getLink()](CUresult result, Reply&) {
-                  if (result != CUDA_SUCCESS) on.links.erase(handle);
+                [&on, link, handle = p.getLink()](CUresult result, Reply&) {
+                  if (result != CUDA_SUCCESS && find(on, handle) == link) on.links.erase(handle);
                   return result;
                 }});
   return CUDA_SUCCESS;
 }
 
 CUresult linkAdd(Execution& on, const api::FrameReader<api::Cuda::LinkAddParams>& p, Reply& reply) {
-  Link* link = find(on, p.getLink());
+  auto link = find(on, p.getLink());
   const Blob* blob = on.blobs.find(p.getBlob());
   if (link == nullptr || blob == nullptr || !blob->isWhole()) {
     reply.init<api::Cuda::LinkAddResults>().setMissing(true);
@@ -95,7 +96,7 @@ CUresult linkAdd(Execution& on, const api::FrameReader<api::Cuda::LinkAddParams>
 }
 
 CUresult linkComplete(Execution& on, const api::FrameReader<api::Cuda::LinkCompleteParams>& p, Reply& reply) {
-  Link* link = find(on, p.getLink());
+  auto link = find(on, p.getLink());
   if (link == nullptr) {
     reply.init<api::Cuda::LinkCompleteResults>().setMissing(true);
     return CUDA_SUCCESS;
@@ -119,8 +120,8 @@ CUresult linkComplete(Execution& on, const api::FrameReader<api::Cuda::LinkCompl
 CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImageParams>& p, Reply& reply) {
   auto results = reply.init<api::Cuda::LinkImageResults>();
   auto found = on.links.find(p.getLink());
-  if (found == on.links.end() || p.getOffset() > found->second.image.size()) return CUDA_SUCCESS;
-  auto rest = found->second.image.subspan(p.getOffset());
+  if (found == on.links.end() || p.getOffset() > found->second->image.size()) return CUDA_SUCCESS;
+  auto rest = found->second->image.subspan(p.getOffset());
   auto part = rest.first(std::min(rest.size(), partBytes));
   results.setBytes(kj::arrayPtr(fromWire<const kj::byte*>(toWire(part.data())), part.size()));
   return CUDA_SUCCESS;
@@ -128,7 +129,8 @@ CUresult linkImage(Execution& on, const api::FrameReader<api::Cuda::LinkImagePar
 
 // A link that it does not know is of a worker before.
 CUresult linkDestroy(Execution& on, const api::FrameReader<api::Cuda::LinkDestroyParams>& p, Reply&) {
-  destroy(on, p.getLink());
+  if (auto link = find(on, p.getLink())) destroy(on, link);
+  on.links.erase(p.getLink());
   return CUDA_SUCCESS;
 }
 

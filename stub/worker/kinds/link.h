@@ -1,8 +1,8 @@
 // Links under way on one GPU. The driver writes what it has to say into buffers that it was given when the link was made, so a
 // link does not move.
 //
-// The thread of that GPU owns the table; slow calls (slow-calls.h) work on a link. A snapshot keeps none: the client makes them again
-// (intercept/session/modules/linker.h).
+// The table is of the thread of that GPU alone; a link is worked on by slow calls (slow-calls.h). A snapshot keeps none: the client makes
+// them again (intercept/session/modules/linker.h).
 #pragma once
 
 #include <cuda.h>
@@ -70,6 +70,6 @@ struct Link {
   std::span<const std::byte> image;  // the driver's, once the link is complete
 };
 
-using Links = std::map<uint64_t, Link>;  // by virtual handle
+using Links = std::map<uint64_t, std::shared_ptr<Link>>;  // by virtual handle; slow calls that are under way have theirs too
 
 }  // namespace vgpu::stub
