@@ -1,6 +1,7 @@
 // Virtual memory management between two devices: physical memory of one is mapped for both, and what may use it is what the program has
 // said, also after a pause. Not here if there are no two devices that reach each other's memory.
 #include "driver-entry.h"
+#include "peer-devices.h"
 
 __global__ void addTo(unsigned* data, unsigned value) { data[threadIdx.x] += value; }
 
@@ -8,15 +9,6 @@ namespace {
 
 constexpr unsigned count = 64;
 constexpr CUmemAccess_flags noAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE, readWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-
-bool devicesReachEachOther() {
-  int devices = 0, there = 0, back = 0;
-  CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return false;
-  CHECK(cudaDeviceCanAccessPeer(&there, 0, 1));
-  CHECK(cudaDeviceCanAccessPeer(&back, 1, 0));
-  return there != 0 && back != 0;
-}
 
 CUmemAccessDesc accessOf(int device, CUmemAccess_flags flags) { return {{CU_MEM_LOCATION_TYPE_DEVICE, device}, flags}; }
 

@@ -1,18 +1,10 @@
 // A device is given access to another's memory before anything is on the other one, and keeps it: at the pause the other device's ring
 // is open and has had no frame. Not here if there are no two such devices.
-#include "program.h"
+#include "peer-devices.h"
 
 __global__ void set(unsigned* to, unsigned value) { *to = value; }
 
 namespace {
-
-bool reaches() {
-  int devices = 0, reaches = 0;
-  CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return false;
-  CHECK(cudaDeviceCanAccessPeer(&reaches, 0, 1));
-  return reaches != 0;
-}
 
 bool writesAcross() {
   CHECK(cudaSetDevice(1));
@@ -30,7 +22,7 @@ bool writesAcross() {
 }  // namespace
 
 int main() {
-  if (!reaches()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
+  if (!devicesReachEachOther()) return getenv("VGPU_EMULATED") == nullptr ? notHere : 1;  // emulated devices do
   CHECK(cudaSetDevice(0));
   CHECK(cudaDeviceEnablePeerAccess(1, 0));
   pausePoint();

@@ -2,7 +2,7 @@
 // streams of both, and what is enabled stays so over a pause. Not here if there are no two such devices.
 #include <vector>
 
-#include "program.h"
+#include "peer-devices.h"
 
 __global__ void add(unsigned* to, const unsigned* from, unsigned count) {
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) to[i] += from[i];
@@ -29,15 +29,6 @@ bool holds(const unsigned* memory, unsigned value) {
   for (unsigned each : values)
     if (each != value) return EXPECT(each == value);
   return true;
-}
-
-bool devicesReachEachOther() {
-  int devices = 0, there = 0, back = 0;
-  CHECK(cudaGetDeviceCount(&devices));
-  if (devices < 2) return false;
-  CHECK(cudaDeviceCanAccessPeer(&there, 0, 1));
-  CHECK(cudaDeviceCanAccessPeer(&back, 1, 0));
-  return there != 0 && back != 0;
 }
 
 // What enabling and disabling says, whatever was before.

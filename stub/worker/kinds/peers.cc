@@ -1,8 +1,8 @@
 // Access of one GPU to another's memory.
 //
 // Leased memory is accessible to every GPU of the session that reaches it, whatever the program has enabled: the driver copies it
-// between GPUs in no other way (device-leases.h). What lies elsewhere, as arrays and variables of modules, is accessible to another
-// GPU once the contexts say so.
+// between GPUs in no other way (device-leases.h). What lies elsewhere, as arrays, is accessible to another GPU once the contexts say
+// so; variables of modules never are (docs/facts.md).
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
 
