@@ -121,6 +121,24 @@ TEST_CASE("texture objects say what they were made of, and their handles are reu
   CHECK_ANSWER(cuTexObjectCreate(&third, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_CASE("each device numbers its textures itself") {
+  Device first, second(1);
+  CUtexObject ofFirst = 0, ofSecond = 0;
+  for (auto& [device, texture] : {std::pair{&first, &ofFirst}, {&second, &ofSecond}}) {
+    CHECK_CUDA(cuCtxSetCurrent(device->context));
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_LINEAR;
+    resource.res.linear = {device->allocate(256), CU_AD_FORMAT_FLOAT, 1, 256};
+    CUDA_TEXTURE_DESC how{};
+    REQUIRE_CUDA(cuTexObjectCreate(texture, &resource, &how, nullptr));
+  }
+  CHECK_EQ(ofFirst, ofSecond);
+  CHECK_CUDA(cuTexObjectDestroy(ofSecond));
+  CHECK_ANSWER(cuTexObjectDestroy(ofSecond), CUDA_ERROR_INVALID_VALUE);
+  CHECK_CUDA(cuCtxSetCurrent(first.context));
+  CHECK_CUDA(cuTexObjectDestroy(ofFirst));
+}
+
 namespace {
 
 // Holds the work behind it until it is told to go on.

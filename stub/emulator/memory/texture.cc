@@ -7,57 +7,62 @@ namespace vgpu::emulator::api {
 
 uint64_t TextureObjects::add(TextureObject object) {
   std::lock_guard lock(mutex);
+  auto& there = objects[&object.context->device];
   uint64_t handle = 1;
-  for (const auto& [taken, each] : objects) {
+  for (const auto& [taken, each] : there) {
     if (taken != handle) break;
     ++handle;
   }
-  objects.emplace(handle, object);
+  there.emplace(handle, object);
   return handle;
 }
 
-TextureObject TextureObjects::get(uint64_t handle, bool surface) const {
-  std::lock_guard lock(mutex);
-  auto at = objects.find(handle);
-  if (at == objects.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
+TextureObject& TextureObjects::find(OfDevice& there, uint64_t handle, bool surface) {
+  auto at = there.find(handle);
+  if (at == there.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
   return at->second;
 }
 
-void TextureObjects::destroy(uint64_t handle, bool surface) {
+TextureObject TextureObjects::get(const Context& context, uint64_t handle, bool surface) const {
+  std::lock_guard lock(mutex);
+  return find(objects[&context.device], handle, surface);
+}
+
+void TextureObjects::destroy(const Context& current, uint64_t handle, bool surface) {
   Context* context;
   {
     std::lock_guard lock(mutex);
-    auto at = objects.find(handle);
-    if (at == objects.end() || at->second.surface != surface || at->second.destroyed) refuse(CUDA_ERROR_INVALID_VALUE);
-    at->second.destroyed = true;
-    context = at->second.context;
+    TextureObject& object = find(objects[&current.device], handle, surface);
+    object.destroyed = true;
+    context = object.context;
   }
-  context->streams.afterAll([this, handle] {
-    remove(handle);
+  context->streams.afterAll([this, &device = context->device, handle] {
+    remove(device, handle);
     return Outcome::finished;
   });
 }
 
-void TextureObjects::remove(uint64_t handle) {
+void TextureObjects::remove(const Device& device, uint64_t handle) {
   std::lock_guard lock(mutex);
-  objects.erase(handle);
+  objects[&device].erase(handle);
 }
 
 void TextureObjects::removeOf(const Context& context) {
   std::lock_guard lock(mutex);
-  std::erase_if(objects, [&](const auto& object) { return object.second.context == &context; });
+  std::erase_if(objects[&context.device], [&](const auto& object) { return object.second.context == &context; });
 }
 
-std::vector<std::shared_ptr<const ImageView>> TextureObjects::images() const {
+std::vector<std::shared_ptr<const ImageView>> TextureObjects::images(const Device& device) const {
   std::lock_guard lock(mutex);
+  auto& there = objects[&device];
   std::vector<std::shared_ptr<const ImageView>> images;
-  if (!objects.empty()) images.resize(objects.rbegin()->first + 1);
-  for (const auto& [handle, object] : objects) images[handle] = object.image;
+  if (!there.empty()) images.resize(there.rbegin()->first + 1);
+  for (const auto& [handle, object] : there) images[handle] = object.image;
   return images;
 }
 
 const ImageView* KernelViews::find(uint64_t handle) const {
-  std::call_once(taken, [&] { images = objects.images(); });
+  std::call_once(taken, [&] { images = objects.images(device); });
   return handle < images.size() ? images[handle].get() : nullptr;
 }
 
@@ -115,27 +120,27 @@ CUresult CUDAAPI cuTexObjectCreate(CUtexObject* handle, const CUDA_RESOURCE_DESC
 }
 
 CUresult CUDAAPI cuTexObjectDestroy(CUtexObject handle) {
-  return enterContext([&](Context& context) { context.driver.textures.destroy(handle, false); });
+  return enterContext([&](Context& context) { context.driver.textures.destroy(context, handle, false); });
 }
 
 CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject handle) {
   return enterContext([&](Context& context) {
     require(resource != nullptr);
-    *resource = context.driver.textures.get(handle, false).resource;
+    *resource = context.driver.textures.get(context, handle, false).resource;
   });
 }
 
 CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject handle) {
   return enterContext([&](Context& context) {
     require(texture != nullptr);
-    *texture = context.driver.textures.get(handle, false).texture;
+    *texture = context.driver.textures.get(context, handle, false).texture;
   });
 }
 
 CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject handle) {
   return enterContext([&](Context& context) {
     require(view != nullptr);
-    TextureObject object = context.driver.textures.get(handle, false);
+    TextureObject object = context.driver.textures.get(context, handle, false);
     *view = object.view.value_or(CUDA_RESOURCE_VIEW_DESC{});
   });
 }
@@ -149,12 +154,12 @@ CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* handle, const CUDA_RESOURCE_DE
 }
 
 CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject handle) {
-  return enterContext([&](Context& context) { context.driver.textures.destroy(handle, true); });
+  return enterContext([&](Context& context) { context.driver.textures.destroy(context, handle, true); });
 }
 
 CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject handle) {
   return enterContext([&](Context& context) {
     require(resource != nullptr);
-    *resource = context.driver.textures.get(handle, true).resource;
+    *resource = context.driver.textures.get(context, handle, true).resource;
   });
 }

@@ -1,5 +1,5 @@
-// Texture and surface objects: what they read from and how. Their handles are small numbers, the lowest free one first,
-// so that the same calls give the same handles in another process.
+// Texture and surface objects: what they read from and how. Their handles are small numbers, the lowest free one first, of each
+// device its own, so that the same calls give the same handles in another process.
 #pragma once
 
 #include <map>
@@ -26,27 +26,30 @@ struct TextureObject {
 class TextureObjects {
  public:
   uint64_t add(TextureObject object);
-  TextureObject get(uint64_t handle, bool surface) const;  // refuses with CUDA_ERROR_INVALID_VALUE
+  TextureObject get(const Context&, uint64_t handle, bool surface) const;  // refuses with CUDA_ERROR_INVALID_VALUE
   // Dead to the program at once; to kernels, and its number free, when the work is over that its context has now.
-  void destroy(uint64_t handle, bool surface);
+  void destroy(const Context&, uint64_t handle, bool surface);
   void removeOf(const Context&);
-  std::vector<std::shared_ptr<const ImageView>> images() const;  // by handle
+  std::vector<std::shared_ptr<const ImageView>> images(const Device&) const;  // by handle
 
  private:
-  void remove(uint64_t handle);
+  using OfDevice = std::map<uint64_t, TextureObject>;
+  static TextureObject& find(OfDevice&, uint64_t handle, bool surface);
+  void remove(const Device&, uint64_t handle);
 
   mutable std::mutex mutex;
-  std::map<uint64_t, TextureObject> objects;
+  mutable std::map<const Device*, OfDevice> objects;
 };
 
 // The objects as they are when a kernel first uses one.
 class KernelViews : public ImageViews {
  public:
-  explicit KernelViews(const TextureObjects& objects) : objects(objects) {}
+  KernelViews(const TextureObjects& objects, const Device& device) : objects(objects), device(device) {}
   const ImageView* find(uint64_t handle) const override;
 
  private:
   const TextureObjects& objects;
+  const Device& device;
   mutable std::once_flag taken;
   mutable std::vector<std::shared_ptr<const ImageView>> images;
 };

@@ -69,7 +69,7 @@ void runKernel(const LaunchRequest& request) {
   Context& context = function.context;
   const Settings& settings = context.driver.settings;
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
-  KernelViews images(context.driver.textures);
+  KernelViews images(context.driver.textures, context.device);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
   Launch launch{
       .kernel = &function.kernel(),
