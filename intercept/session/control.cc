@@ -38,6 +38,11 @@ seconds reattachWish() {
   return wish == nullptr ? reattachLimit : seconds(std::strtol(wish, nullptr, 10));
 }
 
+bool isReadable(int fd) {
+  pollfd polled{fd, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
 // The state of the gate. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
 enum class Phase { running, gateClosed, suspended, lost };
 
@@ -245,6 +250,8 @@ void ProgramControl::askRenewal() {
 }
 
 void ProgramControl::serveListener() {
+  // All that an earlier daemon has said comes first: it may have given the resume up.
+  while (offer && isReadable(offer->fd())) settle(offer->serve());
   int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   if (fd < 0) return;  // it gave up, or we are out of descriptors: it gets no reply
   kj::AutoCloseFd peer(fd);

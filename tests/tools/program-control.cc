@@ -34,7 +34,10 @@ class Recorded final : public SessionControl {
     return 42;
   }
   void openGate() override { add("open"); }
-  uint64_t accept() override { return handover += 2; }
+  uint64_t accept() override {
+    onAccept();
+    return handover += 2;
+  }
   bool withdraw(uint64_t) override { return !claimed; }
   void lose(const std::string& why) override { add("lose: " + why); }
 
@@ -46,6 +49,7 @@ class Recorded final : public SessionControl {
   }
 
   bool refuses = false;
+  std::function<void()> onAccept = [] {};
   std::atomic<bool> claimed{false};  // by the worker
   uint64_t handover = 0;
   bool allSignalsBlocked = false;
@@ -333,6 +337,26 @@ TEST_CASE("two daemons do not resume one program at the same time") {
   Daemon second = program.find("s1");
   CHECK(std::string(second.hear().getRefused().cStr()).find("is being resumed by another") != std::string::npos);
   first.handOver();
+  CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a resume that has been given up does not keep the next one away, however much was said before") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  Daemon first = program.find("s1");
+  CHECK(first.hear(4).isOpen());
+  std::optional<Daemon> second;
+  program.session.onAccept = [&] {  // the program looks again when all this has arrived
+    if (second) return;
+    first.say([](control::ToSession::Builder message) { message.setWorking(); });
+    first.say([](control::ToSession::Builder message) { message.setRefused("a chunk is damaged"); });
+    second.emplace(program.find("s1"));
+  };
+  first.sayOpened("s1", "");
+  CHECK(first.hear().isAccepted());
+  CHECK(first.isClosed());
+  CHECK(second->hear(4).isOpen());
+  second->handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
 }
 
