@@ -1,6 +1,7 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make check    all tests
-# make check-all  these, all programs with folding forced, and a thousand kills of program, worker, daemon and client; takes some minutes
+# make check-all  these, all programs with folding forced, a thousand kills of program, worker, daemon and client, a thousand random histories of
+#                 objects that are suspended and resumed, and a thousand of modules; takes an hour on two cores
 # make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
 # make fuzz     libFuzzer on what strangers send, a minute each (clang)
@@ -39,6 +40,8 @@ check: build
 check-all: check
 	@ctest --preset release -C forced -L forced --parallel 2
 	@tests/campaign/kill-campaign build/release --rounds 1000 --each 10 --jobs $(JOBS)
+	@tests/campaign/history-campaign build/release --seeds 1000 --jobs $(JOBS)
+	@VGPU_HISTORIES=50 build/release/tests/checkpoint/snapshot-test --test-case='variables*are where they were*'
 
 demo: stage
 	@$(call build,release,$(shown:%=tests/programs/%))

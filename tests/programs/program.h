@@ -83,14 +83,18 @@ inline int nextPauseIndex() {
 }
 
 // Does nothing unless VGPU_PAUSE_FILE names a path P. Then the pause point with the number VGPU_PAUSE_INDEX (0 if
-// unset) writes the process id to P.reached and waits, without a CUDA call, until P.go exists.
+// unset) writes the process id to P.reached and waits, without a CUDA call, until P.go exists. If the index is `all`, each does so
+// with a number of its own: P.0.reached, P.0.go, …
 inline void pausePoint() {
   const char* path = std::getenv("VGPU_PAUSE_FILE");
   if (!path) return;
   const char* index = std::getenv("VGPU_PAUSE_INDEX");
-  if (nextPauseIndex() != (index ? std::atoi(index) : 0)) return;
+  const int number = nextPauseIndex();
+  const bool isEach = index && std::string(index) == "all";
+  if (!isEach && number != (index ? std::atoi(index) : 0)) return;
 
-  const std::string reached = std::string(path) + ".reached", go = std::string(path) + ".go";
+  const std::string name = isEach ? std::string(path) + "." + std::to_string(number) : path;
+  const std::string reached = name + ".reached", go = name + ".go";
   const std::string unfinished = reached + ".tmp";
   std::FILE* file = std::fopen(unfinished.c_str(), "w");
   if (!file || std::fprintf(file, "%d\n", static_cast<int>(getpid())) < 0 || std::fclose(file) != 0 ||
