@@ -1,5 +1,7 @@
 // Copies of a batch, one after the other in their stream: an order that CUDA leaves open.
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "intercept/driver/shared.h"
 
@@ -95,16 +97,19 @@ CUresult forEach(size_t count, size_t* failed, Copy&& copy) {
 
 }  // namespace
 
+bool areBeginnings(const size_t* numbers, size_t count, size_t batch) {
+  if (numbers == nullptr || count == 0 || count > batch || numbers[0] != 0 || numbers[count - 1] >= batch) return false;
+  return std::adjacent_find(numbers, numbers + count, std::greater_equal<>()) == numbers + count;
+}
+
 CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
                    const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream) {
   if (failed != nullptr) *failed = SIZE_MAX;
-  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || attrs == nullptr || attrsIdxs == nullptr || stream == nullptr ||
-      stream == CU_STREAM_LEGACY || numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
+  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || attrs == nullptr || isLegacy(stream) ||
+      !areBeginnings(attrsIdxs, numAttrs, count))
     return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < numAttrs; ++i) {
-    bool isLater = i == 0 || attrsIdxs[i] > attrsIdxs[i - 1];
-    if (!isLater || attrsIdxs[i] >= count || !isOrder(attrs[i].srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
-  }
+  for (size_t i = 0; i < numAttrs; ++i)
+    if (!isOrder(attrs[i].srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
   size_t attribute = 0;
   return forEach(count, failed, [&](size_t i) -> CUresult {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
@@ -116,7 +121,7 @@ CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_
 
 CUresult copyBatch3D(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* failed, unsigned long long flags, CUstream stream) {
   if (failed != nullptr) *failed = SIZE_MAX;
-  if (count == 0 || ops == nullptr || flags != 0 || stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+  if (count == 0 || ops == nullptr || flags != 0 || isLegacy(stream)) return CUDA_ERROR_INVALID_VALUE;
   return forEach(count, failed, [&](size_t i) { return copyOne(ops[i], stream); });
 }
 

@@ -9,11 +9,20 @@ bool isOnDevice(Thread& thread, uint64_t address) {
   return inDeviceArenas(address) || inMappedArena(address) || thread.session.variables.at(address);
 }
 
+// Whether the program wants synchronous operations there to be over when they return.
+bool alwaysWaits(Thread& thread, const CopyEnd& end) {
+  if ((thread.session.contexts.flagsOf(thread.context()) & CU_CTX_SYNC_MEMOPS) != 0) return true;
+  return !end.isArray() && thread.session.memory.isSynchronizing(end.address());
+}
+
 // The end of a blocking copy. The text that kernels print appears at this point, so if a program's kernels print, the copy waits
 // as CUDA's does: even if the program's bytes were taken long before the GPU has executed the copy.
-CUresult blockingCopyEnded(Thread& thread, uint64_t stream, bool insideDevice, CUresult result) {
+CUresult blockingCopyEnded(Thread& thread, uint64_t stream, const CopyEnd& to, const CopyEnd& from, bool insideDevice,
+                           CUresult result) {
   Session& session = thread.session;
-  if (result != CUDA_SUCCESS || !session.output.isExpected()) return result;
+  if (result != CUDA_SUCCESS) return result;
+  if (alwaysWaits(thread, to) || alwaysWaits(thread, from)) return synchronizeStream(thread, stream);
+  if (!session.output.isExpected()) return CUDA_SUCCESS;
   if (!insideDevice) return synchronizeStream(thread, stream);
   session.output.deliver(thread, thread.deviceOf(stream));
   return CUDA_SUCCESS;
@@ -115,12 +124,13 @@ CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream 
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
     CUresult result = copyBytes(thread, destination, source, bytes, stream, completion, ends);
     if (completion == Completion::asynchronous) return result;
-    return blockingCopyEnded(thread, stream, isOnDevice(thread, destination) && isOnDevice(thread, source), result);
+    return blockingCopyEnded(thread, stream, CopyEnd::memory(destination), CopyEnd::memory(source),
+                             isOnDevice(thread, destination) && isOnDevice(thread, source), result);
   });
 }
 
 CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
-              uint64_t height) {
+              uint64_t height, Completion completion) {
   auto describe = [&](Thread& thread, NodeWork& work) -> CUresult {
     if (width == 0 || height == 0) return work = EmptyWork{}, CUDA_SUCCESS;
     if (CUresult bad = checkFill(thread.session, destination, pitch, elementBytes, width, height)) return bad;
@@ -128,7 +138,9 @@ CUresult fill(CUstream hStream, CUdeviceptr destination, uint64_t pitch, uint32_
     return CUDA_SUCCESS;
   };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
-    return fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
+    CUresult result = fillRows(thread, destination, pitch, value, elementBytes, width, height, stream);
+    const bool isOver = completion == Completion::asynchronous || !alwaysWaits(thread, CopyEnd::memory(destination));
+    return result != CUDA_SUCCESS || isOver ? result : synchronizeStream(thread, stream);
   });
 }
 
@@ -148,7 +160,8 @@ CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream hStream, Completion completi
         copyBox(thread, destination, source, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
-    return blockingCopyEnded(thread, stream, isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
+    return blockingCopyEnded(thread, stream, destination, source,
+                             isDevice(copy->dstMemoryType) && isDevice(copy->srcMemoryType), result);
   });
 }
 
@@ -186,7 +199,7 @@ CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t byt
     CUresult result = copyBox(thread, destination, source, {bytes, 1, 1}, stream, completion);
     if (completion == Completion::asynchronous) return result;
     auto isDevice = [&](const CopyEnd& end) { return end.isArray() || isOnDevice(thread, end.address()); };
-    return blockingCopyEnded(thread, stream, isDevice(destination) && isDevice(source), result);
+    return blockingCopyEnded(thread, stream, destination, source, isDevice(destination) && isDevice(source), result);
   });
 }
 

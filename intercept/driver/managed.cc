@@ -165,6 +165,27 @@ CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation&
   });
 }
 
+// One after the other: CUDA leaves the order within a batch open. Nothing is done if one is wrong.
+CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locations, const size_t* indices, size_t locationCount,
+                         unsigned long long flags, CUstream stream) {
+  if (CUresult bad = discardManaged(batch, flags, stream)) return bad;
+  if (locations == nullptr || !areBeginnings(indices, locationCount, batch.count)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0, at = 0; i < batch.count; ++i) {
+    if (at + 1 < locationCount && indices[at + 1] == i) ++at;
+    if (CUresult error = prefetchManaged(batch.addresses[i], batch.sizes[i], locations[at], 0, stream)) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+// What is discarded may be anything until it is written, also what it was: nothing moves, as there is nothing to be gained.
+CUresult discardManaged(const ManagedBatch& batch, unsigned long long flags, CUstream stream) {
+  if (batch.addresses == nullptr || batch.sizes == nullptr || batch.count == 0 || flags != 0 || isLegacy(stream))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < batch.count; ++i)
+    if (CUresult bad = onManaged(batch.addresses[i], batch.sizes[i], [](Thread&) { return CUDA_SUCCESS; })) return bad;
+  return onStream(stream, [](Thread&, uint64_t) { return CUDA_SUCCESS; });
+}
+
 CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr address,
                            size_t bytes) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {

@@ -24,7 +24,7 @@ uint64_t contextOfModule(Session& session, uint64_t module) {
 std::optional<PointerInfo> look(Session& session, uint64_t pointer) {
   if (auto range = session.memory.findDevice(pointer))
     return PointerInfo{CU_MEMORYTYPE_DEVICE, static_cast<unsigned>((pointer - deviceArenaBase) / deviceArenaBytes),
-                       range->address, range->bytes, session.managed.find(pointer).has_value(), range->owner,
+                       range->address, range->asked, session.managed.find(pointer).has_value(), range->owner,
                        range->address / allocationAlignment};
   if (auto mapped = session.virtualMemory.find(pointer))
     return PointerInfo{.type = CU_MEMORYTYPE_DEVICE, .device = mapped->device, .start = mapped->address, .bytes = mapped->bytes,
@@ -72,7 +72,7 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, info.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, session.memory.isSynchronizing(pointer));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
@@ -229,6 +229,21 @@ VGPU_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, 
       if (!info || attributeOf(thread.session, *info, ptr, attributes[i], data[i]) != CUDA_SUCCESS)
         clearAttribute(attributes[i], data[i]);
     return CUDA_SUCCESS;
+  });
+}
+
+// Operations that were begun before are over when it returns. Memory that is none of the session's arenas has no such operations
+// that do not wait: copies from and to pinned memory do, and what the program maps or a module has takes no such attribute.
+VGPU_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enter([&](Thread& thread) -> CUresult {
+    Session& session = thread.session;
+    auto info = look(session, ptr);
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !info) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned wanted = *static_cast<const unsigned*>(value);
+    if (wanted > 1) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = thread.refuseUnsafe()) return refused;
+    if (info->type != CU_MEMORYTYPE_HOST && !session.memory.setSynchronizing(ptr, wanted != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return synchronizeDevice(thread, info->device);
   });
 }
 

@@ -31,7 +31,7 @@ constexpr auto waits = Completion::synchronous, returns = Completion::asynchrono
 constexpr Ends anywhere{}, toDevice{true, false}, fromDevice{false, true}, insideDevice{true, true};
 
 CUresult fill(CUstream stream, CUdeviceptr destination, uint64_t pitch, uint32_t value, uint32_t elementBytes, uint64_t width,
-              uint64_t height);
+              uint64_t height, Completion completion = returns);
 CUresult copy1D(uint64_t destination, uint64_t source, uint64_t bytes, CUstream stream, Completion completion, Ends ends);
 CUresult copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Completion completion);
 CUresult copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Completion completion);
@@ -40,6 +40,11 @@ CUresult copyPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Completion c
 CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t bytes, CUstream stream, Completion completion);
 inline CopyEnd inArray(CUarray array, uint64_t offset) { return CopyEnd::array(toWire(array), offset); }
 inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
+
+// Whether the first of `numbers`, of what each part of a batch begins at, is 0, and each other lies behind the one before it.
+bool areBeginnings(const size_t* numbers, size_t count, size_t batch);
+// The legacy stream, by either of its names.
+inline bool isLegacy(CUstream stream) { return stream == CU_STREAM_LEGACY || (stream == nullptr && !Thread::ownDefaultStream); }
 
 // Batches (copy-batch.cc). `failed`: which copy is refused; may be null.
 CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
@@ -75,6 +80,11 @@ inline CUdevprop propertiesOf(const DeviceInfo& device) {
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 
 // ---- managed memory (managed.cc)
+struct ManagedBatch {
+  const CUdeviceptr* addresses;
+  const size_t* sizes;
+  size_t count;
+};
 CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags);
 CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, CUdevice device);
 CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location);
@@ -82,6 +92,9 @@ CUresult prefetchManaged(CUdeviceptr address, size_t bytes, CUdevice device, CUs
 CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream);
 CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr address,
                            size_t bytes);
+CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locations, const size_t* indices, size_t locationCount,
+                         unsigned long long flags, CUstream stream);
+CUresult discardManaged(const ManagedBatch& batch, unsigned long long flags, CUstream stream);
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags);
 
 // Pinned memory.
@@ -154,6 +167,9 @@ inline CUresult synchronizeAll(Thread& thread, unsigned device) {
 
 // ---- events (event.cc)
 CUresult recordEvent(CUevent event, CUstream stream, unsigned flags);
+// Of all streams of a context (context-event.cc).
+CUresult recordContext(CUcontext context, CUevent event);
+CUresult delayContext(CUcontext context, CUevent event);
 // Runs `body` with a live event. CUDA_ERROR_INVALID_HANDLE if there is none.
 template <typename Body>
 CUresult onEvent(CUevent event, Body&& body) {

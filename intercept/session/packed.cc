@@ -61,6 +61,8 @@ CUresult Packed::convert(const api::DescribedField& field, size_t structure) {
       bool isZero = std::all_of(at + field.offset, at + field.offset + field.bytes, [](kj::byte byte) { return byte == 0; });
       return isZero ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
+    case api::FieldClass::choice:
+      return api::hasOneOf(field.values, at, field.offset) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case api::FieldClass::memory: {
       bool isOurs = ownsMemory(thread->session, api::numberAt<uint64_t>(at, field.offset), field.bytes);
       return isOurs ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

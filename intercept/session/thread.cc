@@ -79,6 +79,17 @@ void Thread::changed(api::Kind kind, uint64_t handle) {
   if (function != nullptr) function->replies().forget();
 }
 
+CUresult Thread::delayNewStream(uint64_t stream) {
+  auto* current = session.handles.find<api::Kind::CONTEXT>(context());
+  const uint64_t event = current == nullptr ? 0 : current->delayedBy.load(std::memory_order_relaxed);
+  if (event == 0 || !session.handles.isLive(api::Kind::EVENT, event)) return CUDA_SUCCESS;
+  Call<api::Cuda::StreamWaitEventParams> frame(of(stream), api::Method::streamWaitEvent);
+  frame->setHStream(stream);
+  frame->setHEvent(event);
+  frame.inStream(stream);
+  return frame.post();
+}
+
 CUresult Thread::perThreadStream(uint64_t& handle) {
   uint64_t& own = ownStreams[device()];
   if (own == 0 || session.handles.find<api::Kind::STREAM>(own) == nullptr) {
@@ -87,6 +98,7 @@ CUresult Thread::perThreadStream(uint64_t& handle) {
     frame->setPhStream(made.get());
     if (CUresult error = frame.post()) return error;
     own = made.keep();
+    if (CUresult error = delayNewStream(own)) return error;
   }
   handle = own;
   return CUDA_SUCCESS;

@@ -98,6 +98,9 @@ class Thread {
   // This thread's own default stream (CU_STREAM_PER_THREAD), made at its first use; it ends with the thread.
   CUresult perThreadStream(uint64_t& handle);
 
+  // A stream that has just been made waits for what its context's work waits for (cuCtxWaitEvent).
+  CUresult delayNewStream(uint64_t stream);
+
   // Destroys a stream (a resolved handle); its work continues.
   CUresult destroyStream(uint64_t handle);
 

@@ -1,6 +1,8 @@
 #include "stub/worker/copy.h"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "vgpu/api/place.h"
 
@@ -102,7 +104,22 @@ Room replyOf(Execution& on) {
   return {toWire(on.shared().reply(on.slotIndex())), replyBytes};
 }
 
-CUresult copyRow(const Driver& driver, const End& to, const End& from, uint64_t bytes, CUstream stream) {
+// The contexts of the GPUs between which memory is copied, if one is another than the stream's. That GPU may have no access to the
+// other's memory: then a driver copies it as a peer's, through the host if it must, and not otherwise (docs/facts.md).
+struct Peers {
+  CUcontext to = nullptr, from = nullptr;
+};
+std::optional<Peers> peersOf(const Execution& on, const End& to, const End& from) {
+  if (on.session.deviceCount() == 1 || to.type != CU_MEMORYTYPE_UNIFIED || from.type != CU_MEMORYTYPE_UNIFIED) return std::nullopt;
+  auto target = on.session.deviceAt(to.address), source = on.session.deviceAt(from.address);
+  if (!target || !source || (*target == on.device() && *source == on.device())) return std::nullopt;
+  return Peers{on.session.of(*target).gpu.context.get(), on.session.of(*source).gpu.context.get()};
+}
+
+CUresult copyRow(const Execution& on, const End& to, const End& from, uint64_t bytes, CUstream stream) {
+  const Driver& driver = on.driver;
+  if (auto peers = peersOf(on, to, from))
+    return driver.cuMemcpyPeerAsync(to.address, peers->to, from.address, peers->from, bytes, stream);
   if (from.type == CU_MEMORYTYPE_HOST)
     return driver.cuMemcpyHtoDAsync_v2(to.address, fromWire<const void*>(from.address), bytes, stream);
   if (to.type == CU_MEMORYTYPE_HOST)
@@ -137,9 +154,14 @@ CUDA_MEMCPY3D describe(const End& to, const End& from, const Box& box) {
   return copy;
 }
 
-CUresult copyBox(const Driver& driver, const End& to, const End& from, const Box& box, CUstream stream) {
+CUresult copyBox(const Execution& on, const End& to, const End& from, const Box& box, CUstream stream) {
   CUDA_MEMCPY3D copy = describe(to, from, box);
-  return driver.cuMemcpy3DAsync_v2(&copy, stream);
+  auto peers = peersOf(on, to, from);
+  if (!peers) return on.driver.cuMemcpy3DAsync_v2(&copy, stream);
+  auto between = std::bit_cast<CUDA_MEMCPY3D_PEER>(copy);  // the same, with contexts where the other has reserved members
+  between.dstContext = peers->to;
+  between.srcContext = peers->from;
+  return on.driver.cuMemcpy3DPeerAsync(&between, stream);
 }
 
 // The two ends of a frame, checked. `data`: bytes in the frame itself.
@@ -178,8 +200,8 @@ CUresult issueCopy(Execution& on, const CopyFrame& p, CUstream stream) {
   End to, from;
   if (CUresult bad = readEnds(on, p, p.getData(), box, to, from)) return bad;
   bool hasArray = to.array != nullptr || from.array != nullptr;
-  if (box.isRow() && !hasArray) return copyRow(on.driver, to, from, box.width, stream);
-  return copyBox(on.driver, to, from, box, stream);
+  if (box.isRow() && !hasArray) return copyRow(on, to, from, box.width, stream);
+  return copyBox(on, to, from, box, stream);
 }
 
 }  // namespace vgpu::stub

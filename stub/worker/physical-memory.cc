@@ -126,6 +126,14 @@ bool PhysicalMemory::owns(uint64_t address, uint64_t bytes) const {
   return isCovered(mappings, address, bytes, bytesOfMapping);
 }
 
+std::optional<unsigned> PhysicalMemory::deviceAt(uint64_t address) const {
+  std::lock_guard lock(mutex);
+  auto next = mappings.upper_bound(address);
+  if (next == mappings.begin()) return std::nullopt;
+  auto& [begin, mapping] = *std::prev(next);
+  return address - begin < mapping.bytes ? std::optional(handleDevice(mapping.physical)) : std::nullopt;
+}
+
 CUresult PhysicalMemory::endDevice(unsigned device) {
   std::vector<uint64_t> addresses, handles;
   {

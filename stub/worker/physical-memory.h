@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "stub/driver/driver.h"
@@ -36,6 +37,9 @@ class PhysicalMemory {
 
   // Any thread. Whether mappings cover [address, address + bytes).
   bool owns(uint64_t address, uint64_t bytes) const;
+
+  // Any thread. The device whose memory is mapped there, if any is.
+  std::optional<unsigned> deviceAt(uint64_t address) const;
 
   // Unmaps and releases everything of a device. CUDA's answer: the first error.
   CUresult endDevice(unsigned device);

@@ -183,6 +183,11 @@ bool SessionState::continueLater() {
   return isEmpty;
 }
 
+std::optional<unsigned> SessionState::deviceAt(uint64_t address) const {
+  if (inDeviceArenas(address)) return static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
+  return inMappedArena(address) ? physical.deviceAt(address) : std::nullopt;
+}
+
 bool SessionState::ownsMemory(uint64_t address, uint64_t bytes) const {
   if (bytes > deviceArenaBytes) return false;
   if (inDeviceArenas(address)) {

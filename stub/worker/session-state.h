@@ -140,6 +140,8 @@ class SessionState {
 
   // As Execution::ownsMemory().
   bool ownsMemory(uint64_t address, uint64_t bytes) const;
+  // The device in whose memory that address of an allocation or a mapping is; nothing if it is in none.
+  std::optional<unsigned> deviceAt(uint64_t address) const;
 
  private:
   std::string busyKernel(unsigned device);

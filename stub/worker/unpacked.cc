@@ -23,6 +23,7 @@ void Unpacked::convert(Execution& on, const api::DescribedField& field, kj::byte
     case api::FieldClass::parameters: return convertParameters(on, field, structure, part);
     case api::FieldClass::handle:
       return api::putNumber(structure, field.offset, on.real(field.kind, api::numberAt<uint64_t>(structure, field.offset), field.nullable));
+    case api::FieldClass::choice:
     case api::FieldClass::reserved: return;  // the driver looks itself
     case api::FieldClass::memory:
       if (!on.ownsMemory(api::numberAt<uint64_t>(structure, field.offset), field.bytes)) refused = CUDA_ERROR_INVALID_VALUE;

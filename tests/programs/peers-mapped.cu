@@ -63,6 +63,26 @@ bool bothUse(const Mapped& mapped, unsigned before) {
   return ok;
 }
 
+// What device 0 has no access to is copied for it all the same, if the copy says that it is between two devices.
+bool copiedAsPeers(const Mapped& here, const Mapped& there) {
+  CHECK(cudaSetDevice(0));
+  std::vector<unsigned> values(count);
+  for (unsigned i = 0; i < count; ++i) values[i] = 7 * i;
+  constexpr size_t bytes = count * sizeof(unsigned);
+  CHECK(cudaMemcpy(here.data() + count, values.data(), bytes, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpyPeer(there.data() + count, 1, here.data() + count, 0, bytes));
+  cudaMemcpy3DPeerParms back{};
+  back.srcDevice = 1;
+  back.srcPtr = make_cudaPitchedPtr(there.data() + count, bytes / 4, bytes / 4, 2);
+  back.dstPtr = make_cudaPitchedPtr(here.data() + 2 * count, bytes / 4, bytes / 4, 2);
+  back.extent = make_cudaExtent(bytes / 4, 2, 2);
+  CHECK(cudaMemcpy3DPeerAsync(&back, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  std::vector<unsigned> seen(count);
+  CHECK(cudaMemcpy(seen.data(), here.data() + 2 * count, bytes, cudaMemcpyDeviceToHost));
+  return same("there and back", seen, values);
+}
+
 }  // namespace
 
 int main() {
@@ -77,6 +97,7 @@ int main() {
     CALL(cuMemSetAccess, there.address, there.bytes, &withdrawn, 1);
     pausePoint();
     ok &= EXPECT(there.accessFor(0) == noAccess) & EXPECT(there.accessFor(1) == readWrite) & EXPECT(here.accessFor(1) == readWrite);
+    ok &= copiedAsPeers(here, there);
     const CUmemAccessDesc again = accessOf(0, readWrite);
     CALL(cuMemSetAccess, there.address, there.bytes, &again, 1);
     ok &= bothUse(here, 2) & bothUse(there, 2);

@@ -27,6 +27,7 @@ enum class FieldClass : uint8_t {
   parameters,  // of a kernel: the program's array of pointers, for the driver one block
   handle,
   reserved,  // zero
+  choice,    // a number of 32 bits that is one of some values
   memory,    // an address at which bytes are the session's
   list,      // a pointer to elements
   text,      // a pointer to characters with a zero byte behind them
@@ -47,6 +48,7 @@ struct DescribedField {
   const Described* element = nullptr;             // of a list
   uint32_t countOffset = 0, countBytes = 0;       // of a list: where the structure has its length
   uint32_t functionOffset = 0, extraOffset = 0;   // of parameters: the kernel's handle; the block that may be instead
+  uint64_t values = 0;                            // of a choice: a bit each
   std::span<const Condition> conditions = {};
 
   bool isPointer() const { return what == FieldClass::parameters || what >= FieldClass::list; }
@@ -72,11 +74,13 @@ void putNumber(kj::byte* structure, uint32_t offset, Number value) {
   std::memcpy(structure + offset, &value, sizeof value);
 }
 
+inline bool hasOneOf(uint64_t values, const kj::byte* structure, uint32_t offset) {
+  uint32_t value = numberAt<uint32_t>(structure, offset);
+  return value < 64 && (values >> value & 1) != 0;
+}
 inline bool isThere(const DescribedField& field, const kj::byte* structure) {
-  return std::ranges::all_of(field.conditions, [&](const Condition& condition) {
-    uint32_t value = numberAt<uint32_t>(structure, condition.offset);
-    return value < 64 && (condition.values >> value & 1) != 0;
-  });
+  return std::ranges::all_of(field.conditions,
+                             [&](const Condition& condition) { return hasOneOf(condition.values, structure, condition.offset); });
 }
 inline uint64_t countOf(const DescribedField& list, const kj::byte* structure) {
   return list.countBytes == 8 ? numberAt<uint64_t>(structure, list.countOffset) : numberAt<uint32_t>(structure, list.countOffset);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mutex>
+
 #include "intercept/session/kinds/head.h"
 
 namespace vgpu::client {
@@ -7,7 +9,18 @@ namespace vgpu::client {
 struct ContextState : ObjectHead {
   std::atomic<uint32_t> flags{0};  // as the program gave them
 
-  void reset() { flags.store(0, std::memory_order_relaxed); }
+  // Handles of a stream of the session's own and of an event in it, made when they are first needed; they end with the context.
+  struct Joint {
+    uint64_t stream = 0, event = 0;
+  };
+  std::mutex joining;  // guards both; posts are made under it
+  Joint past, future;  // behind what cuCtxRecordEvent has found; before what cuCtxWaitEvent has delayed
+  std::atomic<uint64_t> delayedBy{0};  // the event of `future`, for which new streams wait; 0: for none
+
+  void reset() {
+    flags.store(0, std::memory_order_relaxed);
+    delayedBy.store(0, std::memory_order_relaxed);
+  }
 };
 
 }  // namespace vgpu::client

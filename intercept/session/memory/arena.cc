@@ -6,17 +6,17 @@
 namespace vgpu::client {
 
 std::optional<uint64_t> Arena::allocate(uint64_t bytes, uint64_t owner) {
-  bytes = roundUp(bytes, allocationAlignment);
-  auto best = freeBySize.lower_bound(bytes);
+  const uint64_t whole = roundUp(bytes, unit);
+  auto best = freeBySize.lower_bound(whole);
   if (best == freeBySize.end()) return std::nullopt;
-  return take(freeByAddress.find(best->second), best->second, {bytes, owner});
+  return take(freeByAddress.find(best->second), best->second, {whole, owner, bytes});
 }
 
 std::optional<uint64_t> Arena::allocateLease(uint64_t bytes, uint64_t owner) {
   for (auto& lease : leases) {
     if (lease.second != roundUp(bytes, leaseGranularity)) continue;
     auto range = freeRangeOf(lease);
-    if (range != freeByAddress.end()) return take(range, lease.first, {roundUp(bytes, allocationAlignment), owner});
+    if (range != freeByAddress.end()) return take(range, lease.first, {roundUp(bytes, unit), owner, bytes});
   }
   return std::nullopt;
 }
@@ -86,17 +86,34 @@ std::optional<Arena::Range> Arena::takeIdleLease() {
 }
 
 std::optional<Arena::Range> Arena::find(uint64_t address) const {
+  auto found = holding(address);
+  if (found == held.end()) return std::nullopt;
+  return Range{found->first, found->second.bytes, found->second.owner, found->second.asked};
+}
+
+bool Arena::mark(uint64_t address, bool marked) {
+  auto found = holding(address);
+  if (found == held.end()) return false;
+  held.at(found->first).marked = marked;
+  return true;
+}
+
+bool Arena::isMarked(uint64_t address) const {
+  auto found = holding(address);
+  return found != held.end() && found->second.marked;
+}
+
+Arena::Allocations::const_iterator Arena::holding(uint64_t address) const {
   auto next = held.upper_bound(address);
-  if (next == held.begin()) return std::nullopt;
-  auto& [start, allocation] = *std::prev(next);
-  if (address - start >= allocation.bytes) return std::nullopt;
-  return Range{start, allocation.bytes, allocation.owner};
+  if (next == held.begin()) return held.end();
+  --next;
+  return address - next->first < next->second.bytes ? next : held.end();
 }
 
 std::optional<Arena::Range> Arena::at(uint64_t address) const {
   auto found = held.find(address);
   if (found == held.end()) return std::nullopt;
-  return Range{found->first, found->second.bytes, found->second.owner};
+  return Range{found->first, found->second.bytes, found->second.owner, found->second.asked};
 }
 
 void Arena::addFree(uint64_t address, uint64_t bytes) {

@@ -16,8 +16,9 @@ namespace vgpu::client {
 
 class Arena {
  public:
-  // `gap` bytes stay unused between leases, so that no allocation lies in two of them.
-  Arena(uint64_t base, uint64_t bytes, uint64_t gap = 0) : base(base), size(bytes), gap(gap) {}
+  // `gap` bytes stay unused between leases, so that no allocation lies in two of them. Allocations are multiples of `unit`.
+  Arena(uint64_t base, uint64_t bytes, uint64_t gap = 0, uint64_t unit = allocationAlignment)
+      : base(base), size(bytes), gap(gap), unit(unit) {}
 
   // `bytes` of free leased memory, aligned, for `owner` (the caller's number); nothing if there is none: lease more.
   // bytes > 0.
@@ -38,6 +39,7 @@ class Arena {
   // settleLease(address, false): the worker must have ended this one first. Nothing if every lease is in use.
   struct Range {
     uint64_t address, bytes, owner = 0;
+    uint64_t asked = bytes;  // of an allocation: what the caller wanted; `bytes` is that in whole units
   };
   std::optional<Range> takeIdleLease();
 
@@ -45,27 +47,33 @@ class Arena {
   std::optional<Range> find(uint64_t address) const;
   // The one that begins there.
   std::optional<Range> at(uint64_t address) const;
+  // A mark of the allocation that holds `address`, which ends with it. False if none does.
+  bool mark(uint64_t address, bool marked);
+  bool isMarked(uint64_t address) const;
 
   uint64_t freeBytes() const { return leased - used; }
   // The minimum that has been free since the last call: memory that was not needed meanwhile.
   uint64_t takeLeastFree() { return std::exchange(leastFree, freeBytes()); }
   uint64_t usedBytes() const { return used; }
   struct Held {
-    uint64_t bytes, owner;
+    uint64_t bytes, owner, asked;
+    bool marked = false;
   };
-  const std::map<uint64_t, Held>& allocations() const { return held; }  // by address
+  using Allocations = std::map<uint64_t, Held>;  // by address
+  const Allocations& allocations() const { return held; }
 
  private:
+  Allocations::const_iterator holding(uint64_t address) const;
   uint64_t take(std::map<uint64_t, uint64_t>::iterator range, uint64_t address, const Held& allocation);
   // The free range that holds all of a lease; end() if a part of it is allocated.
   std::map<uint64_t, uint64_t>::iterator freeRangeOf(const std::pair<const uint64_t, uint64_t>& lease);
   void addFree(uint64_t address, uint64_t bytes);
   void removeFree(std::map<uint64_t, uint64_t>::iterator range);
 
-  uint64_t base, size, gap;
+  uint64_t base, size, gap, unit;
   uint64_t leased = 0, used = 0, leastFree = 0;
   std::map<uint64_t, uint64_t> leases;                 // address -> bytes
-  std::map<uint64_t, Held> held;                       // by address
+  Allocations held;
   std::map<uint64_t, uint64_t> freeByAddress;          // address -> bytes, never adjacent
   std::multimap<uint64_t, uint64_t> freeBySize;        // bytes -> address
 };

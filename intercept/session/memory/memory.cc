@@ -17,6 +17,7 @@ constexpr uint64_t keptIdle = 256 * MiB;
 constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
 constexpr uint64_t hostGap = 4 * KiB;
+constexpr uint64_t pageBytes = 4 * KiB;
 
 }  // namespace
 
@@ -24,7 +25,7 @@ Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile&
     : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     devices.emplace_back(deviceArena(device), managedPart);
-    managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes);
+    managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, pageBytes);
   }
 }
 
@@ -208,8 +209,8 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
   const unsigned device = thread.device();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const uint64_t whole = roundUp(bytes, 4 * KiB);
-  if (CUresult error = place(thread, device, managedParts[device], whole, thread.context(), address)) return error;
+  const uint64_t whole = roundUp(bytes, pageBytes);
+  if (CUresult error = place(thread, device, managedParts[device], bytes, thread.context(), address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
   if (result != CUDA_SUCCESS) free(thread, address);
@@ -223,7 +224,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     {
       std::lock_guard lock(mutex);
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
-      if (auto found = host.allocate(roundUp(bytes, 4 * KiB))) {
+      if (auto found = host.allocate(roundUp(bytes, pageBytes))) {
         address = *found;
         hostAllocations[address] = {address, bytes, flags, kind, thread.context()};
         break;
@@ -282,6 +283,19 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
   if (!inDeviceArenas(address)) return std::nullopt;
   std::lock_guard lock(mutex);
   return const_cast<Memory*>(this)->arenaOf(address).find(address);
+}
+
+bool Memory::setSynchronizing(uint64_t address, bool synchronizes) {
+  if (!inDeviceArenas(address)) return false;
+  if (synchronizes) anySynchronizing.store(true, std::memory_order_relaxed);
+  std::lock_guard lock(mutex);
+  return arenaOf(address).mark(address, synchronizes);
+}
+
+bool Memory::lookSynchronizing(uint64_t address) const {
+  if (!inDeviceArenas(address)) return false;
+  std::lock_guard lock(mutex);
+  return const_cast<Memory*>(this)->arenaOf(address).isMarked(address);
 }
 
 std::optional<HostAllocation> Memory::findHost(uint64_t address) const {

@@ -73,6 +73,13 @@ class Memory {
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
 
+  // Whether every synchronous operation on that device memory waits for its end (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), also where
+  // CUDA's does not. False if there is no allocation.
+  bool setSynchronizing(uint64_t address, bool synchronizes);
+  bool isSynchronizing(uint64_t address) const {
+    return anySynchronizing.load(std::memory_order_relaxed) && lookSynchronizing(address);
+  }
+
   // Returns leased memory without allocations to the worker, down to `keepBytes`.
   void trim(Thread& thread, unsigned device, uint64_t keepBytes);
   // The same with memory that was not needed since the last call, beyond what is always kept. False if nothing is left for the
@@ -83,6 +90,7 @@ class Memory {
   uint64_t freeBytes(unsigned device) const;
 
  private:
+  bool lookSynchronizing(uint64_t address) const;
   // The part of a device's arena that an address is in.
   Arena& arenaOf(uint64_t address);
   // Takes `bytes` of one of the device's arenas, which grows if it must.
@@ -111,6 +119,7 @@ class Memory {
   IdleMemory idleMemory;
   StreamPools pools;
   std::map<uint64_t, HostAllocation> hostAllocations;
+  std::atomic<bool> anySynchronizing{false};  // has ever been set for any
 
   struct Registered {
     HostAllocation allocation;

@@ -60,9 +60,9 @@ class Describer {
   }
 
   void checkNames(const Clause& clause) const {
-    static const std::set<std::string> verbs{"optional", "reserved", "plain", "reads", "text", "parameters"};
+    static const std::set<std::string> verbs{"optional", "reserved", "plain", "reads", "text", "parameters", "valid"};
     if (clause.size() > 2 && (clause[1] == "when" || clause[1] == "owns")) return requireMember(clause[0]);
-    KJ_REQUIRE(verbs.contains(clause[0]), "a structure's clause is optional, reserved, plain, reads, text, parameters, when or owns",
+    KJ_REQUIRE(verbs.contains(clause[0]), "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns",
                clause[0].c_str());
     for (size_t i = 1; i < clause.size(); ++i) requireMember(clause[i].substr(0, clause[i].find('[')));
   }
@@ -102,6 +102,9 @@ class Describer {
     field.nullable = named("optional", member) != nullptr || (kind != nullptr && kind->nullable);
     if (named("reserved", member)) {
       field.what = "reserved";
+    } else if (named("valid", member)) {
+      field.what = "choice";
+      field.values = valuesOf(member);
     } else if (const Clause* clause = named("parameters", member)) {
       field.what = "parameters";
       field.function = get(clause->at(2));
@@ -135,6 +138,18 @@ class Describer {
                field.member.name.c_str());
   }
 
+  // A bit for each value of an enumeration.
+  uint64_t valuesOf(const Member& member) const {
+    const VendorType* type = table.types.find(member.type);
+    KJ_REQUIRE(type != nullptr && type->what == VendorType::enumeration, "what has valid values is an enumeration", member.name.c_str());
+    uint64_t values = 0;
+    for (auto& [name, value] : type->values) {
+      KJ_REQUIRE(value >= 0 && value < 64, "a value of a choice is below 64", name.c_str());
+      values |= uint64_t{1} << value;
+    }
+    return values;
+  }
+
   uint32_t memoryAt(const Member& member) const {
     for (auto& clause : clauses)
       if (clause.size() > 2 && clause[1] == "owns" && clause[0] == member.name) return static_cast<uint32_t>(std::stoul(clause[2]));
@@ -157,7 +172,7 @@ class Describer {
         }
         field.conditions.push_back({selector.offset, values});
       }
-    bool shares = field.what != "reserved" && std::ranges::any_of(members, [&](auto& other) {
+    bool shares = field.what != "reserved" && field.what != "choice" && std::ranges::any_of(members, [&](auto& other) {
       return !isStructure(other) && other.name != field.member.name && other.offset < field.member.offset + field.member.bytes &&
              field.member.offset < other.offset + other.bytes;
     });

@@ -38,6 +38,7 @@ std::string fieldText(const Table& table, const VendorType& structure, const Des
   if (field.what == "reserved") text += fmt::format(", .bytes = {}", field.member.bytes);
   if (field.what == "memory") text += fmt::format(", .bytes = {}", field.memoryBytes);
   if (field.what == "handle") text += fmt::format(", .kind = Kind::{}", enumerantOf(field.kind));
+  if (field.what == "choice") text += fmt::format(", .values = {:#x}", field.values);
   if (field.nullable) text += ", .nullable = true";
   if (field.what == "list")
     text += fmt::format(", .element = &{}, .countOffset = {}, .countBytes = {}", describedElement(table, field), field.count.offset,

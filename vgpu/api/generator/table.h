@@ -126,6 +126,7 @@ struct DescribedField {
   std::string elementType;             // of a list
   Member count, function, extra;       // members of the same structure; of none if they are 0 bytes long
   uint32_t memoryBytes = 0;
+  uint64_t values = 0;                 // of a choice: a bit each
   std::vector<std::pair<uint32_t, uint64_t>> conditions;  // offset of a number, its values as bits
 };
 // The fields that are more than numbers, from the layout and the table's `struct` lines. Throws kj::Exception on a pointer that

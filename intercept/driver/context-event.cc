@@ -1,0 +1,93 @@
+// Events of whole contexts: recorded behind all streams of one, or awaited by all of them and by those that come.
+//
+// A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded behind
+// all; or it waits for the event, and each stream that is made later waits for it.
+#include "intercept/driver/shared.h"
+
+namespace vgpu::client {
+
+namespace {
+
+// Makes a context the thread's current one while it lives: the legacy stream is the current context's.
+class InContext {
+ public:
+  InContext(Thread& thread, uint64_t context) : thread(thread) { thread.makeCurrent(context); }
+  ~InContext() {
+    thread.contextStack.pop_back();
+    thread.contextChanged();
+  }
+
+ private:
+  Thread& thread;
+};
+
+// In the current context. What a reset of the device has ended is made again.
+CUresult prepare(Thread& thread, ContextState::Joint& joint) {
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  if (thread.session.handles.isLive(api::Kind::STREAM, joint.stream)) return CUDA_SUCCESS;
+  if (CUresult error = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) return error;
+  if (CUresult error = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) return error;
+  joint = {toWire(stream), toWire(event)};
+  return CUDA_SUCCESS;
+}
+
+// Those of the program in a context, the legacy one too.
+std::vector<CUstream> streamsOf(Thread& thread, const ContextState& context) {
+  std::vector<CUstream> streams{CU_STREAM_LEGACY};
+  for (uint64_t stream : thread.session.handles.live(api::Kind::STREAM, context.device(), context.handle))
+    if (stream != context.past.stream && stream != context.future.stream) streams.push_back(fromWire<CUstream>(stream));
+  return streams;
+}
+
+// Runs `body` in a live context with a live event.
+template <typename Body>
+CUresult onContext(CUcontext handle, CUevent event, Body&& body) {
+  return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {
+    uint64_t context = toWire(handle);
+    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, context)) return bad;
+    if (!thread.session.contexts.isLive(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (thread.session.captures.isActive())
+      if (CUresult refused = thread.session.captures.refuseOnDevice(handleDevice(context))) return refused;
+    auto& found = *thread.session.handles.find<api::Kind::CONTEXT>(context);
+    InContext inIt(thread, context);
+    std::lock_guard lock(found.joining);
+    return body(thread, found, state);
+  });
+}
+
+}  // namespace
+
+CUresult recordContext(CUcontext context, CUevent event) {
+  return onContext(context, event, [&](Thread& thread, ContextState& state, EventState& recorded) -> CUresult {
+    if (recorded.context != state.handle) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult error = prepare(thread, state.past)) return error;
+    const auto joint = fromWire<CUstream>(state.past.stream);
+    const auto behind = fromWire<CUevent>(state.past.event);
+    for (CUstream stream : streamsOf(thread, state)) {
+      if (isKnownIdle(thread, stream == CU_STREAM_LEGACY ? 0 : toWire(stream))) continue;
+      if (CUresult error = cuEventRecord(behind, stream)) return error;
+      if (CUresult error = cuStreamWaitEvent(joint, behind, 0)) return error;
+    }
+    return cuEventRecord(event, joint);
+  });
+}
+
+CUresult delayContext(CUcontext context, CUevent event) {
+  return onContext(context, event, [&](Thread& thread, ContextState& state, EventState& awaited) -> CUresult {
+    if (thread.session.captures.concernsEvents())
+      if (CUresult refused = thread.session.captures.refuseEvent(toWire(event))) return refused;
+    if (queryEvent(thread, awaited) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    if (CUresult error = prepare(thread, state.future)) return error;
+    const auto joint = fromWire<CUstream>(state.future.stream);
+    const auto before = fromWire<CUevent>(state.future.event);
+    if (CUresult error = cuStreamWaitEvent(joint, event, 0)) return error;
+    if (CUresult error = cuEventRecord(before, joint)) return error;
+    state.delayedBy.store(state.future.event, std::memory_order_relaxed);
+    for (CUstream stream : streamsOf(thread, state))
+      if (CUresult error = cuStreamWaitEvent(stream, event, 0)) return error;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client
