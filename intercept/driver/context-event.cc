@@ -1,7 +1,7 @@
 // Events of whole contexts: recorded behind all streams of one, or awaited by all of them and by those that come.
 //
-// A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded behind
-// all; or it waits for the event, and each stream that is made later waits for it.
+// A stream of the session's own joins them. It waits for each of the context's streams, and what is recorded in it is recorded
+// behind all; or it waits for the event, and each stream that is made later waits for it.
 #include "intercept/driver/shared.h"
 
 namespace vgpu::client {

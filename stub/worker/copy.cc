@@ -104,13 +104,14 @@ Room replyOf(Execution& on) {
   return {toWire(on.shared().reply(on.slotIndex())), replyBytes};
 }
 
-// The contexts of the GPUs between which memory is copied, if one is another than the stream's. That GPU may have no access to the
-// other's memory: then a driver copies it as a peer's, through the host if it must, and not otherwise (docs/facts.md).
+// The contexts of the GPUs between which memory is copied, if one is another than the stream's. That GPU may have no access to
+// the other's memory: then a driver copies it as a peer's, through the host if it must, and not otherwise (docs/facts.md).
 struct Peers {
   CUcontext to = nullptr, from = nullptr;
 };
 std::optional<Peers> peersOf(const Execution& on, const End& to, const End& from) {
-  if (on.session.deviceCount() == 1 || to.type != CU_MEMORYTYPE_UNIFIED || from.type != CU_MEMORYTYPE_UNIFIED) return std::nullopt;
+  const bool areAddresses = to.type == CU_MEMORYTYPE_UNIFIED && from.type == CU_MEMORYTYPE_UNIFIED;
+  if (on.session.deviceCount() == 1 || !areAddresses) return std::nullopt;
   auto target = on.session.deviceAt(to.address), source = on.session.deviceAt(from.address);
   if (!target || !source || (*target == on.device() && *source == on.device())) return std::nullopt;
   return Peers{on.session.of(*target).gpu.context.get(), on.session.of(*source).gpu.context.get()};

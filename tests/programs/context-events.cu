@@ -1,5 +1,5 @@
-// Events of whole contexts: one that is recorded behind all streams of a context, and one that all its streams wait for, those that are
-// made later too.
+// Events of whole contexts: one that is recorded behind all streams of a context, and one that all its streams wait for, those
+// that are made later too.
 #include "exported-entry.h"
 
 #include <thread>

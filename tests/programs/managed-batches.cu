@@ -30,8 +30,8 @@ int main() {
   for (auto* each : memory)
     for (unsigned i = 0; i < count; ++i) static_cast<unsigned*>(each)[i] = i;
   CHECK(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 0, stream));
-  bool ok = EXPECT(lastLocation(memory[0]) == cudaMemLocationTypeDevice) & EXPECT(lastLocation(memory[1]) == cudaMemLocationTypeDevice) &
-            EXPECT(lastLocation(memory[2]) == cudaMemLocationTypeHost);
+  bool ok = EXPECT(lastLocation(memory[2]) == cudaMemLocationTypeHost);
+  for (int i : {0, 1}) ok &= EXPECT(lastLocation(memory[i]) == cudaMemLocationTypeDevice);
   for (auto* each : memory) add<<<1, count, 0, stream>>>(static_cast<unsigned*>(each), 1);
   CHECK(cudaStreamSynchronize(stream));
   pausePoint();
@@ -49,11 +49,12 @@ int main() {
 
   // cuda.h: the beginnings begin with 0, grow, and lie within the batch; flags are 0; the stream is not the legacy one.
   void* plain = malloc(bytes);
+  cudaStream_t legacy = cudaStreamLegacy;
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, backwards, 2, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, late, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, beyond, 2, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 1, stream), cudaErrorInvalidValue);
-  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 0, cudaStreamLegacy), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 0, legacy), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, nowhere, firsts, 1, 0, stream), cudaErrorInvalidDevice);
   ok &= EXPECT_ERROR(cudaMemDiscardBatchAsync(&plain, sizes, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemDiscardBatchAsync(memory, sizes, ranges, 1, stream), cudaErrorInvalidValue);

@@ -69,12 +69,14 @@ int main() {
   CHECK(cudaMallocManaged(&managed, oddBytes));
   bool ok = true;
   for (char* each : {memory, other, host, managed}) ok &= EXPECT(sizeOf(each) == oddBytes);
-  ok &= EXPECT(isSynchronous(memory) == 0) & set(memory + 100, 1) & EXPECT(isSynchronous(memory) == 1) & EXPECT(isSynchronous(other) == 0);
+  ok &= EXPECT(isSynchronous(memory) == 0) & set(memory + 100, 1) & EXPECT(isSynchronous(memory) == 1);
+  ok &= EXPECT(isSynchronous(other) == 0);
   ok &= operationsWait(memory, other);
   pausePoint();
   ok &= EXPECT(sizeOf(memory) == oddBytes) & EXPECT(isSynchronous(memory) == 1) & operationsWait(memory, other);
   ok &= set(memory, 0) & EXPECT(isSynchronous(memory) == 0) & set(host, 1);
-  ok &= set(memory, 2, CUDA_ERROR_INVALID_VALUE) & set(&ok, 1, CUDA_ERROR_INVALID_VALUE) & set(nullptr, 1, CUDA_ERROR_INVALID_VALUE);
+  ok &= set(memory, 2, CUDA_ERROR_INVALID_VALUE) & set(&ok, 1, CUDA_ERROR_INVALID_VALUE);
+  ok &= set(nullptr, 1, CUDA_ERROR_INVALID_VALUE);
   const unsigned one = 1;
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute, &one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);

@@ -40,7 +40,7 @@ std::string found(const Described& element, const std::vector<kj::byte>& bytes) 
   std::string text;
   walkDescribed(element, kj::arrayPtr(bytes.data(), bytes.size()),
                 [&](const DescribedField& field, const kj::byte*, kj::ArrayPtr<const kj::byte> part) {
-                  text += "phrmlt"[static_cast<size_t>(field.what)] + std::to_string(part.size()) + " ";
+                  text += "phrcmlt"[static_cast<size_t>(field.what)] + std::to_string(part.size()) + " ";
                 });
   return text;
 }

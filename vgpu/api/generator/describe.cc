@@ -62,8 +62,8 @@ class Describer {
   void checkNames(const Clause& clause) const {
     static const std::set<std::string> verbs{"optional", "reserved", "plain", "reads", "text", "parameters", "valid"};
     if (clause.size() > 2 && (clause[1] == "when" || clause[1] == "owns")) return requireMember(clause[0]);
-    KJ_REQUIRE(verbs.contains(clause[0]), "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns",
-               clause[0].c_str());
+    KJ_REQUIRE(verbs.contains(clause[0]),
+               "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns", clause[0].c_str());
     for (size_t i = 1; i < clause.size(); ++i) requireMember(clause[i].substr(0, clause[i].find('[')));
   }
 
@@ -141,7 +141,8 @@ class Describer {
   // A bit for each value of an enumeration.
   uint64_t valuesOf(const Member& member) const {
     const VendorType* type = table.types.find(member.type);
-    KJ_REQUIRE(type != nullptr && type->what == VendorType::enumeration, "what has valid values is an enumeration", member.name.c_str());
+    const bool isChoice = type != nullptr && type->what == VendorType::enumeration;
+    KJ_REQUIRE(isChoice, "what has valid values is an enumeration", member.name.c_str());
     uint64_t values = 0;
     for (auto& [name, value] : type->values) {
       KJ_REQUIRE(value >= 0 && value < 64, "a value of a choice is below 64", name.c_str());
