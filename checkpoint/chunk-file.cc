@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "checkpoint/pinned-chunks.h"
 #include "checkpoint/thread-group.h"
 #include "checkpoint/work-queue.h"
 
@@ -76,19 +77,12 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs) {
 
 namespace {
 
-// A piece that must be written.
-struct Unknown {
-  Piece piece;
-  size_t chunk;
-  bool isDigested;
-};
-
 // What the sink does not know by its digest, which it has noted then.
-std::vector<Unknown> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
-  std::vector<Unknown> unknown;
+std::vector<NewPiece> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
+  std::vector<NewPiece> unknown;
   for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
     auto digest = source.digest ? source.digest(*piece) : std::nullopt;
-    if (!digest || !sink.has(chunk, *digest, piece->bytes)) unknown.push_back({*piece, chunk, digest.has_value()});
+    if (!digest || !sink.has(chunk, *digest, piece->bytes)) unknown.push_back({*piece, chunk, digest});
     else if (source.found) source.found(piece->bytes);
   }
   return unknown;
@@ -102,6 +96,7 @@ unsigned threadsFor(size_t chunks, unsigned most) {
 
 void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
   auto unknown = unknownOf(sink, std::move(plan), source);
+  if (source.room != nullptr) unknown = pinPieces(on, sink, std::move(unknown), source);
   if (unknown.empty()) return;
   unsigned writers = threadsFor(unknown.size(), sink.writers());
   StagingRing ring(on != nullptr ? &on->driver : nullptr, StagingRing::slotsFor(writers, unknown.size()));
@@ -121,14 +116,14 @@ void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const 
   };
   auto copy = [&] {
     InFlight inFlight(transfers ? &*transfers : nullptr, [&](Slot* slot) { filled.push(slot); });
-    for (auto& [piece, chunk, isDigested] : unknown) {
+    for (auto& [piece, chunk, digest] : unknown) {
       auto slot = unused.tryPop();
       while (!slot && inFlight.awaitOldest()) slot = unused.tryPop();
       if (!slot) slot = unused.pop();
       if (!slot) return;  // another thread has failed
       (*slot)->chunk = chunk;
       (*slot)->bytes = piece.bytes;
-      (*slot)->isDigested = isDigested;
+      (*slot)->isDigested = digest.has_value();
       inFlight.add(*slot, source.fill(piece, (*slot)->memory));
     }
     while (inFlight.awaitOldest()) continue;
@@ -191,7 +186,7 @@ struct ChunkReading::State {
     for (auto& slot : ring.all()) unused.push(&slot);
   }
 
-  // The next piece that is not of zeros, with its number among those. Nothing behind the last.
+  // The next piece that is read, which zeros and pinned memory are not, with its number among those. Nothing behind the last.
   struct Wanted {
     size_t number, chunk, bytes;
   };
@@ -199,7 +194,8 @@ struct ChunkReading::State {
     std::lock_guard lock(mutex);
     while (auto piece = toRead.next()) {
       size_t chunk = first + nextChunk++;
-      if (saved.places[chunk].form != Form::zero) return Wanted{nextNumber++, chunk, piece->bytes};
+      Form form = saved.places[chunk].form;
+      if (form != Form::zero && form != Form::pinned) return Wanted{nextNumber++, chunk, piece->bytes};
     }
     return std::nullopt;
   }
@@ -240,6 +236,10 @@ struct ChunkReading::State {
     for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
       if (saved.places[chunk].form == Form::zero) {
         take(*piece, nullptr);
+        continue;
+      }
+      if (saved.places[chunk].form == Form::pinned) {
+        take(*piece, pinnedBytes(saved, chunk, piece->bytes).data());
         continue;
       }
       auto slot = arrived.tryTake();

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/pinned-memory.h"
 #include "checkpoint/staging-ring.h"
 #include "checkpoint/transfers.h"
 #include "vgpu/snapshot/chunk-sink.h"
@@ -56,6 +57,15 @@ struct ChunkSource {
   std::function<std::optional<Digest>(const Piece&)> digest = nullptr;
   // Told of those that are not filled.
   std::function<void(size_t bytes)> found = nullptr;
+  // Where they are put, as far as there is room; those for which there is none are written.
+  const PinnedRoom* room = nullptr;
+};
+
+// A piece whose bytes nobody has yet.
+struct NewPiece {
+  Piece piece;
+  size_t chunk;
+  std::optional<Digest> digest;  // after ChunkSink::has()
 };
 
 // Adds every piece of `plan` to `sink`: first all that it knows by their digests, then the others, by as many threads as pay. `on`: whose
@@ -74,6 +84,7 @@ struct SavedChunks {
   const std::vector<ChunkPlace> places;
   const std::vector<PackReader> packs;
   const Digester digester;
+  const PinnedRoom* room = nullptr;  // has those of form pinned (pinned-chunks.h), which nobody has compared with their digests
 
  private:
   struct Resolved;

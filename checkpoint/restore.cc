@@ -10,6 +10,7 @@
 #include "vgpu/snapshot/methods.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "stub/worker/execution.h"
+#include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
 #include "checkpoint/snapshot.h"
@@ -93,6 +94,7 @@ void loadBlobs(stub::SessionState& on, StagingRing& ring, const SavedChunks& sav
                const Progress& progress) {
   auto plan = planOf(blobs);
   Phase phase(progress, "images", plan.bytes());
+  requirePinned(saved, pinnedOf(saved, 0, plan));
   ChunkReading reading(ring, saved, 0, plan);
   reading.run(nullptr, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
     uint64_t blob = blobs[piece.item].blob;
@@ -114,7 +116,12 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
   directory.refuse(manifestFile, "arenas: the program's pointers lie in arenas that this build has elsewhere");
 }
 
-Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress) {
+// How many are read from files.
+size_t filesOf(const std::vector<ChunkPlace>& places) {
+  return static_cast<size_t>(std::ranges::count_if(places, [](auto& place) { return place.form != Form::zero && place.form != Form::pinned; }));
+}
+
+Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
@@ -131,11 +138,14 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
+  if (room != nullptr) places = findPinned(*room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
                             : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
-  StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), saved.places.size()));
+  saved.room = room;
+  StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places)));
   loadBlobs(on, ring, saved, manifest.blobs, progress);
-  ChunkReading reading(ring, saved, planOf(manifest.blobs).count(), planOf(manifest.state));  // ahead, while the objects are made
+  size_t first = planOf(manifest.blobs).count();
+  ChunkReading reading(ring, saved, first, planOf(manifest.state));  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
@@ -145,7 +155,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   if (deviceBytes != manifest.deviceBytes)
     directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
   Phase memory(progress, "memory", deviceBytes);
-  restoreBytes(on, ring, reading, manifest.state, [&](size_t count) { memory.advance(count); });
+  restoreBytes(on, ring, reading, saved, first, manifest.state, [&](size_t count) { memory.advance(count); });
   setClocks(on, manifest);
   runStep(on, manifest.state, &stub::KindModule::restore);
   faultPoint("resume.bytes-restored");
@@ -163,9 +173,9 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
 
 }  // namespace
 
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress) {
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room) {
   Restored restored;
-  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress); });
+  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room); });
   return restored;
 }
 

@@ -66,7 +66,7 @@ std::unique_ptr<ChunkStore> storeAround(const std::string& directory) {
   return folder ? std::make_unique<ChunkStore>(*folder) : nullptr;
 }
 
-void saveBlobs(const stub::SessionState& on, ChunkSink& sink, const std::vector<SavedBlob>& blobs,
+void saveBlobs(const stub::SessionState& on, ChunkSink& sink, const PinnedRoom* room, const std::vector<SavedBlob>& blobs,
                const Progress& progress) {
   auto plan = planOf(blobs);
   Phase phase(progress, "images", plan.bytes());
@@ -77,11 +77,11 @@ void saveBlobs(const stub::SessionState& on, ChunkSink& sink, const std::vector<
     phase.advance(piece.bytes);
     return std::nullopt;
   };
-  writeChunks(nullptr, sink, plan, {fill});  // host memory: nothing to pin
+  writeChunks(nullptr, sink, plan, {.fill = fill, .room = room});  // host memory: nothing to pin
 }
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
-                    const Progress& progress) {
+                    const Progress& progress, const PinnedRoom* room) {
   KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
   RingCut barrier;
   for (unsigned device = 0; device < on.deviceCount(); ++device) barrier[device] = on.of(device).gpu.executed;
@@ -94,9 +94,10 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
   manifest.digestKey = store ? store->key() : DigestKey::random();
   auto sink = store ? std::make_unique<ChunkSink>(*store) : std::make_unique<ChunkSink>(directory.openPacks(), manifest.digestKey);
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
-  saveBlobs(on, *sink, manifest.blobs, progress);
+  if (room != nullptr) manifest.pool = room->pool;
+  saveBlobs(on, *sink, room, manifest.blobs, progress);
   Phase phase(progress, "memory", manifest.deviceBytes);
-  saveBytes(on, *sink, manifest.state, [&](size_t bytes) {
+  saveBytes(on, *sink, room, manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });
@@ -119,9 +120,9 @@ Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std
 }  // namespace
 
 Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
-            const Progress& progress) {
+            const Progress& progress, const PinnedRoom* room) {
   Report report;
-  worker.runQuiesced([&](stub::SessionState& on) { report = saveQuiesced(on, writer, objects, identity, progress); });
+  worker.runQuiesced([&](stub::SessionState& on) { report = saveQuiesced(on, writer, objects, identity, progress, room); });
   return report;
 }
 

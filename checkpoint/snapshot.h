@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "checkpoint/pinned-memory.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-writer.h"
@@ -27,9 +28,9 @@ using Progress = std::function<void(const char* phase, uint64_t doneBytes, uint6
 
 // Writes a snapshot of `worker`, quiesced, with `writer`. `objects` is the directory of the object list, committed after
 // the gate was closed. The manifest comes last and atomically. Throws kj::Exception; there is no snapshot then, and what was
-// written is the target's to remove.
+// written is the target's to remove. With `room`, chunks go there as far as it goes, and the snapshot is one of that memory.
 Report save(stub::Worker& worker, SnapshotWriter& writer, const std::string& objects, const Identity& identity,
-            const Progress& progress);
+            const Progress& progress, const PinnedRoom* room = nullptr);
 // The same into `directory` (made if it is not there; must be empty), of which nothing is left where it fails.
 Report save(stub::Worker& worker, const std::string& directory, const std::string& objects, const Identity& identity,
             const Progress& progress);
@@ -45,8 +46,9 @@ struct Restored {
 
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume
 // yet. Changes nothing of that memory, so all can still be undone by ending the worker. Throws kj::Exception that names the
-// file and the check, or the symbol whose address differs; the worker is of no further use then.
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress);
+// file and the check, or the symbol whose address differs; the worker is of no further use then. Chunks that `room` has come from
+// there, also those of a snapshot that has all in files.
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr);
 
 // Puts the pending calls back into the program's memory and lets the worker consume them: no way back. Does not fail.
 void proceed(stub::Worker& worker, const Restored& restored);

@@ -1,6 +1,7 @@
 #include "checkpoint/state.h"
 
 #include "checkpoint/memory-digests.h"
+#include "checkpoint/pinned-chunks.h"
 
 #include <fmt/format.h>
 
@@ -89,7 +90,7 @@ ChunkPlan planOf(const StateTables& state) {
   return ChunkPlan(std::move(sizes));
 }
 
-void saveBytes(stub::SessionState& on, ChunkSink& sink, const StateTables& state, const Moved& moved) {
+void saveBytes(stub::SessionState& on, ChunkSink& sink, const PinnedRoom* room, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
@@ -101,10 +102,32 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, const StateTables& state
     return deviceOf(on, item);
   };
   auto digest = [&](const Piece& piece) { return digests.of(piece); };
-  writeChunks(&on, sink, planOf(state), {.fill = fill, .digest = digest, .found = moved});
+  writeChunks(&on, sink, planOf(state), {.fill = fill, .digest = digest, .found = moved, .room = room});
 }
 
-void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved) {
+namespace {
+
+// Compares what came from pinned memory with its digests: on the device, where that can be digested, else in pinned memory.
+void requirePinned(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
+  if (pinnedOf(saved, first, planOf(state)).empty()) return;
+  MemoryDigests digests(on, saved.digester, bytesOf(state));
+  for (auto& item : itemsOf(state)) digests.add(placeOf(item), item.kind->bytes(*item.row));
+  digests.finish();
+  std::vector<PinnedPiece> others;
+  auto plan = planOf(state);
+  for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
+    if (saved.places[chunk].form != Form::pinned) continue;
+    auto digest = digests.of(*piece);
+    if (!digest) others.push_back({chunk, piece->bytes});
+    else if (*digest != saved.places[chunk].digest) refusePinned(chunk);
+  }
+  checkpoint::requirePinned(saved, others);
+}
+
+}  // namespace
+
+void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,
+                  const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   Transfers transfers(on, ring.all().size());
   reading.run(&transfers, [&](const Piece& piece, const std::byte* bytes) -> OnItsWay {
@@ -115,6 +138,7 @@ void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& readi
     return deviceOf(on, item);
   });
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");
+  requirePinned(on, saved, first, state);
 }
 
 }  // namespace vgpu::checkpoint

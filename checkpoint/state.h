@@ -33,8 +33,11 @@ ChunkPlan planOf(const StateTables& state);
 
 // Called with each piece's bytes when they are on their way.
 using Moved = std::function<void(size_t bytes)>;
-void saveBytes(stub::SessionState& on, ChunkSink& sink, const StateTables& state, const Moved& moved);
-// After the step compare. `reading` is of planOf(state). Throws kj::Exception as ChunkReading does.
-void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const StateTables& state, const Moved& moved);
+// Into `room`, if there is one, as far as it goes.
+void saveBytes(stub::SessionState& on, ChunkSink& sink, const PinnedRoom* room, const StateTables& state, const Moved& moved);
+// After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws kj::Exception as
+// ChunkReading does.
+void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,
+                  const StateTables& state, const Moved& moved);
 
 }  // namespace vgpu::checkpoint

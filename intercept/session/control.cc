@@ -81,6 +81,7 @@ class ProgramControl final : public Control {
   void closeGate();
   bool isSpokenTo();
   void disconnect(const std::string& why);
+  void loseMemory();
   void askRenewal();
   void serveListener();
   void meet(kj::AutoCloseFd peer);
@@ -100,6 +101,7 @@ class ProgramControl final : public Control {
   // Used by the control thread alone, once it runs.
   std::optional<ControlChannel> connection;
   Phase phase = Phase::running;
+  bool isInMemory = false;           // the snapshot, while suspended: the daemon's memory has it
   std::optional<ResumeOffer> offer;  // while suspended
   const seconds reattachWait;
   std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and it is unknown to which directory
@@ -184,8 +186,10 @@ void ProgramControl::handle(control::ToSession::Reader message) {
     case control::ToSession::RENEWAL_FAILED:
       return renewal.finish(text(message.getRenewalFailed()));
     case control::ToSession::SUSPENDED:
-      if (phase != Phase::gateClosed) fail("vgpud says that the session is suspended, and its gate is open");
+    case control::ToSession::SUSPENDED_IN_MEMORY:
+      if (phase != Phase::gateClosed && !isInMemory) fail("vgpud says that the session is suspended, and its gate is open");
       phase = Phase::suspended;
+      isInMemory = message.isSuspendedInMemory();
       return;
     case control::ToSession::LOST:
       phase = Phase::lost;
@@ -222,10 +226,11 @@ bool ProgramControl::isSpokenTo() {
   return poll(polled, 2, 0) > 0;
 }
 
-// While suspended, the program does not need a daemon. If it has closed its gate, there may be a complete snapshot that the
+// While suspended, the program does not need a daemon, unless that has the snapshot in its memory. If it has closed its gate, there may be a complete snapshot that the
 // daemon could not report before it ended. Otherwise the program has just lost its worker.
 void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
+  if (phase == Phase::suspended && isInMemory && !offer) return loseMemory();  // else the offer's end says what becomes of it
   if (phase == Phase::suspended || phase == Phase::lost) return;
   if (phase == Phase::gateClosed) {
     phase = Phase::suspended;
@@ -238,6 +243,12 @@ void ProgramControl::disconnect(const std::string& why) {
   phase = Phase::lost;
   served->lose("the connection to vgpud ended: " + why);
   renewal.finish(why);
+}
+
+void ProgramControl::loseMemory() {
+  phase = Phase::lost;
+  served->lose("its snapshot was in the memory of its vgpud, which has ended, and was not on disk yet");
+  renewal.finish("the session is lost");
 }
 
 // While the gate is closed a suspend is in progress; afterwards the resume brings a new worker, or the gate is opened.
@@ -288,8 +299,12 @@ void ProgramControl::settle(ResumeOffer::State state) {
   if (state == ResumeOffer::State::waiting) return;
   ResumeOffer ended = std::move(*offer);
   offer.reset();
-  if (state == ResumeOffer::State::over) return;
+  if (state == ResumeOffer::State::over) {
+    if (isInMemory && !connection) loseMemory();
+    return;
+  }
   phase = Phase::running;
+  isInMemory = false;
   waitsUntil.reset();
   auto previous = std::exchange(connection, std::optional<ControlChannel>(ended.release()));
   if (state == ResumeOffer::State::lost) return disconnect(ended.reason());

@@ -15,6 +15,7 @@ import threading
 import time
 
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
+MEMORY_POINTS = ("suspend.pinned",)
 STORE_POINTS = ("suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
 
 
@@ -68,7 +69,9 @@ class Round:
         self.tree, self.number, self.point = tree, number, point
         self.random = random.Random(f"{seed}/{number}")
         self.victim = victim or self.random.choice(VICTIMS)
-        self.in_store = point in STORE_POINTS or self.random.random() < 0.5
+        # A snapshot in memory is resumed by its own node, so the points of a resume, which are node b's, are not for it.
+        self.in_memory = point in MEMORY_POINTS or (point is None and self.random.random() < 0.25)
+        self.in_store = self.in_memory or point in STORE_POINTS or self.random.random() < 0.5
         self.delay = None if point else self.random.uniform(0, 0.8)
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
         self.program, self.client = None, None
@@ -106,7 +109,8 @@ class Round:
         log = self.path(name + ".log")
         start = os.path.getsize(log) if os.path.exists(log) else 0
         process = self.start(name, [f"{self.tree}/bin/vgpud", "--run-dir", self.path(name), "--device", "emulated",
-                                    "--recycle", "1"], fault)  # so that what has waited is gone when descriptors are counted
+                                    "--recycle", "1",  # so that what has waited is gone when descriptors are counted
+                                    *(("--pinned", "16MiB") if self.in_memory else ())], fault)
         self.daemons[name] = process
 
         def ready():
@@ -243,7 +247,7 @@ class Round:
 
     def move(self):
         """Suspends the program on one node and resumes it on the other: to a fault point once, at random until the kill."""
-        here, there = "a", "b"
+        here, there = "a", "a" if self.in_memory else "b"
         if self.in_store:
             self.ctl("a", "snapshots", "ls")  # makes it
         end = time.monotonic() + self.limit
@@ -251,7 +255,8 @@ class Round:
             time.sleep(self.random.uniform(0, 0.05))
             self.moves += 1
             self.hits_before = len(self.hits())
-            steps = ((here, ("suspend", "steady", "--to", self.snapshot(self.moves))),
+            target = ("memory", "--name", str(self.moves)) if self.in_memory else (self.snapshot(self.moves),)
+            steps = ((here, ("suspend", "steady", "--to", *target)),
                      (there, ("resume", self.snapshot(self.moves))))
             for node, (verb, *arguments) in steps:
                 if self.ctl(node, verb, *arguments, name=verb, fault=self.is_fault_of("vgpuctl", verb)) != 0:
@@ -302,7 +307,8 @@ class Round:
             return "killed"
         # A snapshot stands from the moment when its manifest has its name until a daemon offers the program its new worker.
         since = {hit[0] for hit in self.hits()[self.hits_before:]}
-        if self.is_complete(self.moves) and "resume.daemon-committed" not in since:
+        is_lost = self.in_memory and self.victim == "vgpud"  # with the memory that it was in
+        if self.is_complete(self.moves) and not is_lost and "resume.daemon-committed" not in since:
             raise Failure(f"the program ended with code {code}, and its snapshot was complete")
         if self.victim in ("vgpud", "vgpu-worker") and code > 0 and "vgpu: " in said:
             return "lost"
@@ -314,7 +320,7 @@ class Round:
         for name, process in self.daemons.items():
             if process.poll() is not None:
                 raise Failure(f"node {name} ended by itself with code {process.returncode}")
-            idle = idle_descriptors(self.tree)
+            idle = idle_descriptors(self.tree) + (1 if self.in_memory else 0)  # that of the memory
             wait_until(lambda: self.count_descriptors(name) <= idle, f"node {name} has no more than {idle} descriptors open",
                        min(self.limit, 10))
         # While the daemons run: it is they who remove what a program leaves.
@@ -335,7 +341,7 @@ class Round:
 
     def require_sound_store(self):
         """What is complete can be resumed, and nothing is left of what was not or is removed."""
-        for arguments in (("verify",), ("gc",), *(("rm", "--force", str(move)) for move in range(1, self.moves + 1) if self.is_complete(move)), ("gc",)):
+        for arguments in (*((("gc",),) if self.in_memory else ()), ("verify",), ("gc",), *(("rm", "--force", str(move)) for move in range(1, self.moves + 1) if self.is_complete(move)), ("gc",)):
             if self.ctl("a", "snapshots", *arguments, name="store") != 0:
                 raise Failure(f"vgpuctl snapshots {' '.join(arguments)} fails")
         left = os.listdir(self.path("store/packs")) + os.listdir(self.path("store/snapshots"))

@@ -19,9 +19,15 @@ int runProgram(const NodeAddress& node, const RunOptions& options);
 
 int listSessions(const NodeAddress& node, bool json);
 int listWorkers(const NodeAddress& node, bool json);
-// To `directory`; if that is empty, to the user's store, as `name`, or by default as the session is called here.
-int suspendSession(const NodeAddress& node, const std::string& session, const std::string& directory, const std::string& name,
-                   unsigned timeoutSeconds, bool json);
+constexpr const char* inMemory = "memory";
+struct SuspendOptions {
+  std::string session;
+  std::string directory;       // or "memory": the node's pinned memory. Empty: the user's store
+  std::string name;            // of the snapshot in the store; empty: as the session is called here
+  unsigned timeoutSeconds = 60;
+  bool json = false;
+};
+int suspendSession(const NodeAddress& node, const SuspendOptions& options);
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
 int resumeSession(const NodeAddress& node, const std::string& snapshot, bool json);
 

@@ -20,15 +20,16 @@ constexpr const char* examples =
     "  vgpuctl suspend app                        free the GPU; the program waits, its memory is in your store\n"
     "  vgpuctl resume app                         give it a GPU again\n"
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
+    "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
-  std::string node, session, directory, name, target;
+  std::string node, directory, target;
   std::vector<std::string> snapshots;
-  unsigned timeoutSeconds = 60;
+  SuspendOptions suspend;
   bool json = false, workers = false, force = false;
   RunOptions run;
 };
@@ -62,18 +63,22 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   inspected->add_option("target", options.target, "SESSION, or a snapshot's directory")->required();
   addJson(inspected, options);
 
-  auto* suspend = on(
-      app.add_subcommand("suspend", "Save a session's GPU to disk and free it; the program waits"),
-      [](const NodeAddress& node, const Options& o) {
-        return suspendSession(node, o.session, o.directory, o.name, o.timeoutSeconds, o.json);
-      });
-  suspend->add_option("session", options.session, "SESSION")->required();
-  auto* to = suspend->add_option("--to", options.directory, "a new directory for the snapshot (default: your store of snapshots)");
-  suspend->add_option("--name", options.name, "the snapshot's name in the store")->excludes(to);
-  suspend->add_option("--timeout", options.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
+  auto* suspend = app.add_subcommand("suspend", "Save a session's GPU and free it; the program waits");
+  suspend->add_option("session", options.suspend.session, "SESSION")->required();
+  suspend->add_option("--to", options.suspend.directory,
+                      "a new directory for the snapshot (default: your store of snapshots), or memory: the node's pinned\n"
+                      "memory (vgpud --pinned), as far as there is room, until the session is resumed; the rest goes to the\n"
+                      "store. A directory of that name is ./memory");
+  suspend->add_option("--name", options.suspend.name, "the snapshot's name in the store");
+  suspend->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
-  addJson(suspend, options);
+  suspend->add_flag("--json", options.suspend.json, "print JSON, for scripts");
+  suspend->callback([&options, &chosen] {
+    if (!options.suspend.name.empty() && !options.suspend.directory.empty() && options.suspend.directory != inMemory)
+      throw CLI::ValidationError("--name", "a snapshot in a directory has no other name");
+    chosen = [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.suspend); };
+  });
 
   auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
                     [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.json); });

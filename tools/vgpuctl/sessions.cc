@@ -29,7 +29,8 @@ std::string absolute(const std::string& path) { return std::filesystem::absolute
 json toJson(control::Report::Reader report) {
   return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
           {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
-          {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()}};
+          {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()},
+          {"memoryBytes", report.getMemoryBytes()}};
 }
 
 // Where a session goes in the store: as `name`, or as the person called the session, with a number if that is taken. Of `session`,
@@ -63,8 +64,9 @@ std::string directoryOf(const std::string& snapshot) {
 }
 
 std::string summary(control::Report::Reader report) {
-  return fmt::format("{} of device memory, {} on disk, {} objects, {} waiting calls, {:.3f} s",
-                     humanBytes(report.getDeviceBytes()), humanBytes(report.getStoredBytes()), report.getObjects(),
+  std::string pinned = report.getMemoryBytes() == 0 ? "" : fmt::format("{} in pinned memory, ", humanBytes(report.getMemoryBytes()));
+  return fmt::format("{} of device memory, {}{} on disk, {} objects, {} waiting calls, {:.3f} s",
+                     humanBytes(report.getDeviceBytes()), pinned, humanBytes(report.getStoredBytes()), report.getObjects(),
                      report.getPendingCalls(), report.getSeconds());
 }
 
@@ -120,26 +122,27 @@ int listWorkers(const NodeAddress& address, bool asJson) {
   return 0;
 }
 
-int suspendSession(const NodeAddress& address, const std::string& session, const std::string& directory,
-                   const std::string& name, unsigned timeoutSeconds, bool asJson) {
-  std::string target = directory.empty() ? inStore(session, name) : absolute(directory);
+int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
+  bool toMemory = options.directory == inMemory;
+  std::string target = options.directory.empty() || toMemory ? inStore(options.session, options.name) : absolute(options.directory);
   NodeClient client(address);
   auto request = client.node().suspendRequest();
-  request.setSession(reader(session));
+  request.setSession(reader(options.session));
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
-  request.setTimeoutSeconds(timeoutSeconds);
+  request.setTimeoutSeconds(options.timeoutSeconds);
+  request.setMemory(toMemory ? control::Memory::ONLY : control::Memory::NONE);
   auto sent = request.send();
   faultPoint("suspend.asked");
   auto answer = client.wait(kj::mv(sent));
   auto report = answer.getReport();
-  if (asJson) {
+  if (options.json) {
     json result = toJson(report);
     result["directory"] = target;
     printJson(result);
   } else {
-    fmt::print("{} is suspended to {}: {} ({:.3f} s until its worker was quiesced)\n", printable(session), target,
-               summary(report), report.getGateSeconds());
+    fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session),
+               toMemory ? "memory, as " : "", target, summary(report), report.getGateSeconds());
   }
   return 0;
 }

@@ -23,6 +23,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/packer.h"
+#include "vgpu/snapshot/snapshot-lock.h"
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
@@ -50,13 +51,20 @@ std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
 
 std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
 
-// Adds the names of its chunks but those of zeros. Throws kj::Exception if they cannot be read.
-void addChunks(std::vector<ChunkName>& names, const std::string& directory) {
+// Where the chunks of a snapshot are: in files, or in a daemon's memory, which is there as long as the daemon holds the directory's lock.
+const char* placeOf(const std::string& directory, const Header& header) {
+  if (header.pool.empty()) return "disk";
+  return isHeld(directory) ? "memory" : "lost";
+}
+
+// Adds the names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be read.
+void addChunks(const ChunkStore& store, std::vector<ChunkName>& names, const std::string& directory) {
   SnapshotReader reader(directory);
   Manifest manifest = readManifest(reader);
   auto bytes = reader.readWhole(chunksFile, manifest.files.at(chunksFile), maxChunkListBytes);
   for (auto& place : decodeChunks(bytes, manifest.packs))
-    if (place.form == Form::stored) names.push_back({place.digest, place.offset});
+    if (place.form == Form::stored && (manifest.pool.empty() || store.lists({place.digest, place.offset})))
+      names.push_back({place.digest, place.offset});
 }
 
 void makeUnique(std::vector<ChunkName>& names) {
@@ -65,13 +73,28 @@ void makeUnique(std::vector<ChunkName>& names) {
   names.erase(repeated.begin(), repeated.end());
 }
 
-// What a save left that was killed: it holds its directory's lock as long as it runs.
+// Nothing if it cannot be read.
+std::optional<Header> headerOf(const std::string& directory) {
+  std::optional<Header> header;
+  kj::runCatchingExceptions([&] { header = readHeader(SnapshotReader(directory)); });
+  return header;
+}
+
+// Whether it was in the memory of a daemon that has ended.
+bool isLost(const std::string& directory) {
+  auto header = headerOf(directory);
+  return header && !header->pool.empty() && !isHeld(directory);
+}
+
+// What a save left that was killed, and what was in a daemon's memory that has ended: they hold the directory's lock as long as they run.
 void removeUnfinished(const ChunkStore& store) {
   for (auto& name : store.snapshots()) {
     std::string directory = store.path() + "/snapshots/" + name;
     kj::AutoCloseFd held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0 || isWhole(directory)) continue;
-    if (fs::exists(directory + "/" + unfinishedManifest)) fs::remove_all(directory);
+    if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) continue;
+    auto header = isWhole(directory) ? headerOf(directory) : std::nullopt;
+    if (isWhole(directory) && (!header || header->pool.empty())) continue;
+    if (header || fs::exists(directory + "/" + unfinishedManifest)) fs::remove_all(directory);
     else ::rmdir(directory.c_str());  // of a daemon that was killed as it had made it
   }
 }
@@ -100,15 +123,9 @@ class Verification {
 json jsonOf(const std::string& directory, const Header& header) {
   return {{"snapshot", nameOf(directory)},           {"directory", directory},
           {"created", header.created},               {"deviceBytes", header.deviceBytes},
+          {"place", placeOf(directory, header)},
           {"session", header.identity.session},      {"name", header.identity.name},
           {"pid", header.identity.pid},              {"program", header.identity.program}};
-}
-
-// Nothing if it cannot be read.
-std::optional<Header> headerOf(const std::string& directory) {
-  std::optional<Header> header;
-  kj::runCatchingExceptions([&] { header = readHeader(SnapshotReader(directory)); });
-  return header;
 }
 
 // Whether a process waits for connections at a socket of that path. By the system's list, because a connection is a message to it.
@@ -134,12 +151,12 @@ bool isLatest(const ChunkStore& store, const std::string& directory, const std::
   return true;
 }
 
-constexpr const char* listRow = "{:<24} {:<20} {:>12} {:>8} {}\n";
+constexpr const char* listRow = "{:<24} {:<20} {:>12} {:<6} {:>8} {}\n";
 
 void printRow(const std::string& directory, const Header& header) {
   std::time_t created = header.created;
   fmt::print(listRow, nameOf(directory), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(created)), humanBytes(header.deviceBytes),
-             header.identity.pid, printable(header.identity.program));
+             placeOf(directory, header), header.identity.pid, printable(header.identity.program));
 }
 
 }  // namespace
@@ -155,7 +172,7 @@ void requireSoundStore(const std::string& folder) {
 int listSnapshots(bool asJson) {
   ChunkStore store(snapshotStore());
   json array = json::array();
-  if (!asJson) fmt::print(listRow, "SNAPSHOT", "MADE", "MEMORY", "PID", "PROGRAM");
+  if (!asJson) fmt::print(listRow, "SNAPSHOT", "MADE", "MEMORY", "PLACE", "PID", "PROGRAM");
   for (auto& directory : wholeSnapshots(store)) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                    Header header = readHeader(SnapshotReader(directory));
@@ -199,7 +216,8 @@ int verifySnapshots(const std::vector<std::string>& names) {
   for (auto& directory : directories) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                    std::vector<ChunkName> wanted;
-                   addChunks(wanted, directory);
+                   if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
+                   addChunks(store, wanted, directory);
                    makeUnique(wanted);
                    for (auto& chunk : wanted)
                      if (!std::ranges::binary_search(all, chunk)) verification.verify(chunk);
@@ -221,7 +239,7 @@ int collectSnapshots(bool asJson) {
   auto collected = store.collect([&] {
     std::vector<ChunkName> used;
     for (auto& directory : wholeSnapshots(store)) {
-      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { addChunks(used, directory); }))
+      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { addChunks(store, used, directory); }))
         fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
                          reasonOf(*exception), nameOf(directory)));
       makeUnique(used);

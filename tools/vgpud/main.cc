@@ -22,10 +22,12 @@
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/sessions.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::daemon {
 namespace {
 
+constexpr uint64_t registeredInOneSecond = 4 * GiB;  // of pinned memory, by a driver; measured: 20 (docs/facts.md)
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
@@ -55,12 +57,16 @@ kj::Promise<void> stopSignal(kj::UnixEventPort& port) {
 // The first kind of worker that works, or nothing if `stop` comes first. The emulated device never replaces a real one without a
 // message.
 kj::Maybe<kj::Own<WorkerPool>> startPool(kj::AsyncIoContext& io, Processes& processes, const DaemonOptions& options,
-                                         kj::ForkedPromise<void>& stop) {
+                                         const PinnedPool& pinned, kj::ForkedPromise<void>& stop) {
   std::vector<WorkerKind> kinds = workerKinds(options.device);
   for (WorkerKind& kind : kinds) {
     kind.arguments = {"--fold", options.fold};
     if (!options.libraries.empty())
       kind.arguments.insert(kind.arguments.end(), {"--libraries", std::filesystem::absolute(options.libraries)});
+    if (!pinned.exists()) continue;
+    kind.arguments.insert(kind.arguments.end(), {"--pinned", std::to_string(pinned.bytes())});
+    kind.pinnedMemory = pinned.fd();
+    kind.startLimit += pinned.bytes() / registeredInOneSecond * kj::SECONDS;
   }
   useImageCache(kinds, options);
   for (size_t i = 0;; ++i) {
@@ -97,8 +103,8 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
 }
 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool,
-                RunDirectory& directory) {
-  Sessions sessions(io, processes, pool, directory);
+                RunDirectory& directory, PinnedPool& pinned) {
+  Sessions sessions(io, processes, pool, directory, pinned);
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
@@ -114,8 +120,9 @@ int serve(const DaemonOptions& options) {
   RunDirectory directory(options.runDirectory);
   auto stop = stopSignal(io.unixEventPort).fork();
   Processes processes(io.unixEventPort);
-  auto started = startPool(io, processes, options, stop);
-  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory);
+  PinnedPool pinned(options.pinnedBytes);
+  auto started = startPool(io, processes, options, pinned, stop);
+  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned);
   return 0;
 }
 
@@ -149,6 +156,10 @@ int run(int argc, char** argv) {
   app.add_option("--warm", options.warm, "workers that wait ready; `vgpuctl ps --workers` shows what each costs")
       ->capture_default_str()
       ->check(CLI::Range(0u, WorkerPool::mostWaiting));
+  app.add_option("--pinned", options.pinnedBytes,
+                 "pinned memory for snapshots, as 64GiB: `vgpuctl suspend --to memory` and --background (default: none).\n"
+                 "It is taken at the start; each worker takes 51 ms a GiB longer to start")
+      ->transform(CLI::AsSizeValue(false));
   app.add_option("--fold", options.fold,
                  "whether launches that wait are folded into graphs: auto, off or always;\n"
                  "VGPU_FOLD in a program's environment is for that program")

@@ -129,7 +129,7 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   auto params = context.getParams();
   Session& session = sessions.get(params.getSession());
   unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
-  return daemon::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds)
+  return daemon::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds, params.getMemory())
       .then([context](OperationReport&& report) mutable { report.give(context.getResults().initReport()); });
 }
 

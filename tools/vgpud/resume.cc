@@ -5,6 +5,7 @@
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/memory-snapshots.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/unix-socket.h"
@@ -39,7 +40,11 @@ class Resumption final : public kj::Refcounted {
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
-    return sessions.files.run([directory = directory] { return snapshot::readHeader(snapshot::SnapshotReader(directory)).identity; })
+    return sessions.files.run([directory = directory, pool = sessions.pinned.id()] {
+             snapshot::Header header = snapshot::readHeader(snapshot::SnapshotReader(directory));
+             requireOwnMemory(directory, header.pool, pool);
+             return header.identity;
+           })
         .then([this](snapshot::Identity&& read) {
           enter(kj::mv(read));
           return meetProgram();
@@ -140,10 +145,15 @@ class Resumption final : public kj::Refcounted {
       request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setProgress(progress);
+      if (sessions.pinned.exists()) {
+        hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
+        request.setRoom(kj::heap<PinnedRoomServer>(hold));
+      }
       return worker->orExit(request.send().then(
           [this](capnp::Response<control::Worker::RestoreResults>&& results) {
             faultPoint("resume.restored");
             report.take(results.getReport());
+            if (hold) report.memoryBytes = hold->bytes();
           }));
     });
   }
@@ -164,6 +174,8 @@ class Resumption final : public kj::Refcounted {
       reports = nullptr;
       session->openGate();
       sessions.keep(kj::mv(session), kj::mv(worker));
+      hold = nullptr;
+      sessions.spawn(sessions.inMemory.remove(directory));  // it was kept for this
       faultPoint("resume.gate-opened");
     });
   }
@@ -182,6 +194,7 @@ class Resumption final : public kj::Refcounted {
   kj::Own<ProgramLink> link;      // until there is a session, which owns it
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it
+  PinnedHold hold;                // of the chunks that are in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
   std::string why = "whoever asked to resume this program has given up";

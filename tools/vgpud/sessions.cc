@@ -43,11 +43,12 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
 
 }  // namespace
 
-Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory)
+Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned)
     : io(io),
       processes(processes),
       pool(pool),
       directory(directory),
+      pinned(pinned),
       files(mostFileThreads),
       removals(1),
       admissions(*this),
@@ -178,6 +179,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     remove(session.directory);
   }
   if (session.renewal != nullptr) remove(session.renewal);
+  if (session.state == control::State::SUSPENDED) spawn(inMemory.remove(session.snapshot));
   kj::Own<Session> left = takeOut(session);
   if (isClean) giveWorkerBack(*left);
   drop(kj::mv(left));
@@ -279,6 +281,12 @@ kj::Promise<void> Sessions::close() {
   for (auto& session : table) {
     session->interrupt("this vgpud is ending");
     session->life = nullptr;
+    if (inMemory.has(session->snapshot)) {
+      session->link->send([](control::ToSession::Builder message) {
+        message.setLost("its snapshot was in the memory of its vgpud, which was ended");
+      });
+      farewells.add(session->link->flushed());
+    }
     if (session->state == control::State::SUSPENDED || session->state == control::State::RESUMING) continue;
     remove(session->directory);
     if (session->worker == nullptr) continue;
@@ -286,6 +294,7 @@ kj::Promise<void> Sessions::close() {
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
   }
+  farewells.add(inMemory.removeAll());
   return kj::joinPromises(farewells.releaseAsArray())
       .then([this] { return processes.allReaped(); })
       .then([this] { return cleanups.onEmpty(); })

@@ -11,6 +11,8 @@
 #include <string>
 
 #include "tools/common/file-work.h"
+#include "tools/vgpud/memory-snapshots.h"
+#include "tools/vgpud/pinned-pool.h"
 #include "tools/vgpud/processes.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/session.h"
@@ -21,7 +23,7 @@ namespace vgpu::daemon {
 
 class Sessions final : private kj::TaskSet::ErrorHandler {
  public:
-  Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory);
+  Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned);
   ~Sessions() noexcept(false);
 
   // A program's new connection.
@@ -76,7 +78,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   Processes& processes;
   WorkerPool& pool;
   RunDirectory& directory;
+  PinnedPool& pinned;
   FileWork files;  // work for which a caller waits
+  MemorySnapshots inMemory;
 
  private:
   kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);

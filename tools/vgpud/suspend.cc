@@ -7,6 +7,7 @@
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -19,7 +20,7 @@ constexpr unsigned workerGrace = 10;
 class Suspension {
  public:
   Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
-             unsigned timeoutSeconds)
+             unsigned timeoutSeconds, control::Memory memory)
       : sessions(sessions),
         session(session),
         worker(*getWorker(session)),
@@ -29,6 +30,7 @@ class Suspension {
         folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
         start(now()) {
+    if (memory != control::Memory::NONE) hold = holdFor(this->path);
     if (!this->path.starts_with('/')) {
       fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
     }
@@ -74,6 +76,12 @@ class Suspension {
     fail("session " + session.id + " does not run: its worker was lost");
   }
 
+  PinnedHold holdFor(const std::string& directory) {
+    if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
+    if (!ChunkStore::around(directory)) fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+    return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
+  }
+
   kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
   double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
 
@@ -106,6 +114,10 @@ class Suspension {
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);
     request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
+    if (hold) {
+      request.setRoom(kj::heap<PinnedRoomServer>(hold));
+      request.setPool(reader(sessions.pinned.id()));
+    }
     return worker.orExit(request.send().then(
         [this](capnp::Response<control::Worker::SaveResults>&& answer) {
           faultPoint("suspend.saved");
@@ -118,11 +130,19 @@ class Suspension {
     done = true;
     session.state = control::State::SUSPENDED;
     session.snapshot = path;
-    session.link->send([this](control::ToSession::Builder message) { message.setSuspended(reader(path)); });
+    session.link->send([this](control::ToSession::Builder message) {
+      if (hold) message.setSuspendedInMemory(reader(path));
+      else message.setSuspended(reader(path));
+    });
     spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, path);
     faultPoint("suspend.program-told");
-    auto kept = folder->keep();
-    sessions.spawn(kept.attach(kj::mv(folder)));
+    if (hold) {
+      report.memoryBytes = hold->bytes();
+      sessions.inMemory.keep(path, kj::mv(hold), kj::mv(folder));
+    } else {
+      auto kept = folder->keep();
+      sessions.spawn(kept.attach(kj::mv(folder)));
+    }
     return sessions.releaseWorker(session).then([] { faultPoint("suspend.worker-released"); });
   }
 
@@ -140,7 +160,8 @@ class Suspension {
       if (gateAsked) session.openGate();
       session.state = control::State::RUNNING;
     }
-    sessions.spawn(writerEnded.then([folder = kj::mv(folder)]() mutable {
+    // Until then a GPU may copy to what is held, too.
+    sessions.spawn(writerEnded.then([folder = kj::mv(folder), hold = kj::mv(hold)]() mutable {
       auto cleared = folder->discard();
       return cleared.attach(kj::mv(folder));
     }));
@@ -152,6 +173,7 @@ class Suspension {
   const std::string path;
   control::Progress::Client progress;
   const unsigned timeoutSeconds;
+  PinnedHold hold;  // if chunks go to memory
   kj::Own<TargetFolder> folder;
   kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;
@@ -176,12 +198,13 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setStoredBytes(storedBytes);
   to.setObjects(objects);
   to.setPendingCalls(pendingCalls);
+  to.setMemoryBytes(memoryBytes);
 }
 
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
-                                     control::Progress::Client progress, unsigned timeoutSeconds) {
+                                     control::Progress::Client progress, unsigned timeoutSeconds, control::Memory memory) {
   session.requireIdle();
-  auto suspension = kj::heap<Suspension>(sessions, session, std::move(directory), kj::mv(progress), timeoutSeconds);
+  auto suspension = kj::heap<Suspension>(sessions, session, std::move(directory), kj::mv(progress), timeoutSeconds, memory);
   auto work = suspension->run();
   return session.exclusively(work.attach(kj::mv(suspension)));
 }

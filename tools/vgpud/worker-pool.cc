@@ -12,8 +12,6 @@
 namespace vgpu::daemon {
 namespace {
 
-// A driver's start takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
-constexpr auto startLimit = 60 * kj::SECONDS;
 // A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;
 // For which no worker has been taken or given back. A short program gives its worker back before, and a driver's start beside short
@@ -46,7 +44,9 @@ kj::Promise<void> WorkerPool::start() {
   ++starting;
   auto greeted = worker->remote().helloRequest().send().then(
       [this](capnp::Response<control::Worker::HelloResults>&& hello) { learnDevices(hello.getDevices()); });
-  auto late = io.provider->getTimer().afterDelay(startLimit).then([] { fail("a vgpu-worker was not ready in 60 s"); });
+  auto late = io.provider->getTimer().afterDelay(kind.startLimit).then([seconds = kind.startLimit / kj::SECONDS] {
+    fail("a vgpu-worker was not ready in " + std::to_string(seconds) + " s");
+  });
   auto begun = worker->orExit(kj::mv(greeted)).exclusiveJoin(kj::mv(late));
   return begun.then(
       [this, worker = kj::mv(worker)]() mutable {

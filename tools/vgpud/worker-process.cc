@@ -20,6 +20,7 @@ namespace {
 
 constexpr int workerSocket = 3;    // on which vgpu-worker expects its end of the connection
 constexpr int workerCounters = 4;  // and the memory for its counters
+constexpr int workerPinned = 5;    // and the node's pinned memory
 constexpr uint descriptors = 3;    // at most beside one message, either way
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
@@ -75,6 +76,7 @@ WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const
   MemoryFile memory = MemoryFile::create("vgpu-counters", sizeof(WorkerCounters));
   counters = Mapping(memory);
   request.inherits = {{theirs.get(), workerSocket}, {memory.fd(), workerCounters}};
+  if (kind.pinnedMemory >= 0) request.inherits.push_back({kind.pinnedMemory, workerPinned});
   request.deathSignal = SIGKILL;
   request.ownGroup = true;
   request.fixedAddresses = true;

@@ -24,6 +24,9 @@ struct WorkerKind {
   std::string label;                     // "cuda", "emulated"
   std::vector<std::string> environment;  // NAME=VALUE, in addition to what every worker gets
   std::vector<std::string> arguments;    // of vgpu-worker, likewise
+  int pinnedMemory = -1;                 // a descriptor of the daemon's; not its own
+  // A driver's start takes 0.2 to 0.4 s (docs/facts.md); on a machine with many GPUs several seconds.
+  kj::Duration startLimit = 60 * kj::SECONDS;
 };
 
 class WorkerProcess {

@@ -1,5 +1,5 @@
-// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3 and the memory in which it counts as
-// descriptor 4. It serves one session and ends with the connection.
+// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3, the memory in which it counts as descriptor 4 and, with
+// --pinned, the node's pinned memory as descriptor 5. It serves one session and ends with the connection.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 #include <signal.h>
@@ -25,6 +25,7 @@ namespace {
 
 constexpr int controlSocket = 3;
 constexpr int countersFile = 4;
+constexpr int pinnedMemory = 5;
 constexpr uint descriptorsPerMessage = 2;
 
 // The library that dlopen() loads for --device.
@@ -37,7 +38,7 @@ std::string driverLibrary(std::string_view device) {
 
 struct WorkerOptions {
   std::string device, imageStore, libraries;
-  uint64_t imageStoreBytes = 0;
+  uint64_t imageStoreBytes = 0, pinnedBytes = 0;
   FoldMode fold = FoldMode::AUTO;
 };
 
@@ -54,13 +55,15 @@ int serve(const WorkerOptions& options) {
   Mapping memory(MemoryFile::adopt(countersFile, sizeof(WorkerCounters), sizeof(WorkerCounters)));
   auto* counters = new (memory.data()) WorkerCounters{};
   auto store = openStore(options);
+  MemoryFile pinned;
+  if (options.pinnedBytes > 0) pinned = MemoryFile::adopt(pinnedMemory, options.pinnedBytes, options.pinnedBytes);
   int outputFile = stub::DeviceOutput::redirect();
   stub::Images images{store ? &*store : nullptr, &counters->images};
   kj::AsyncIoContext io = kj::setupAsyncIo();
   auto stream = io.lowLevelProvider->wrapUnixSocketFd(kj::AutoCloseFd(controlSocket));
   capnp::TwoPartyVatNetwork network(*stream, descriptorsPerMessage, capnp::rpc::twoparty::Side::SERVER);
   auto rpc = capnp::makeRpcServer(network, kj::heap<WorkerServer>(driverLibrary(options.device), images, outputFile, options.fold,
-                                                               &counters->launches, options.libraries));
+                                                               &counters->launches, options.libraries, kj::mv(pinned)));
   network.onDisconnect().wait(io.waitScope);
   // No one needs what the work thread does now, and it may take long: the kernel and the driver clean up.
   _exit(0);
@@ -77,6 +80,7 @@ int main(int argc, char** argv) {
   app.add_option("--image-store", options.imageStore, "folder of the module images that the node keeps");
   app.add_option("--libraries", options.libraries, "folder of NVIDIA's libraries; without it the dynamic linker looks for them");
   app.add_option("--image-store-bytes", options.imageStoreBytes, "how much it holds");
+  app.add_option("--pinned", options.pinnedBytes, "how much pinned memory the node has");
   app.add_option_function<std::string>(
       "--fold", [&](const std::string& name) { options.fold = vgpu::foldModeOf(name).value_or(vgpu::FoldMode::AUTO); },
       "auto, off or always: whether launches are folded into graphs");

@@ -12,6 +12,7 @@
 #include "stub/worker/execution.h"
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
+#include "tools/worker/pinned-relay.h"
 #include "tools/worker/progress-relay.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -102,6 +103,7 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
     kernelsReachProcess = std::ranges::any_of(result.devices, &DeviceDescription::readsHostMemory);
     if (worker == nullptr) {
       worker = std::make_unique<stub::Worker>(*driver, images, outputFile, fold, launches, libraryFolder);
+      registerPinned();
       attachNewMemory();
       fresh = record();
     }
@@ -135,6 +137,15 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
 // Registering it takes the driver tens of milliseconds: better now than when a program waits.
 void WorkerServer::attachNewMemory() {
   worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+}
+
+// Before the worker is handed out, for the same reason: 51 ms a GiB.
+void WorkerServer::registerPinned() {
+  if (pinnedFile.bytes() == 0) return;
+  worker->runQuiesced([&](stub::SessionState& on) {
+    on.select(0);
+    pinned = std::make_unique<checkpoint::PinnedMemory>(*driver, pinnedFile);
+  });
 }
 
 ProcessRecord WorkerServer::record() {
@@ -204,38 +215,43 @@ kj::Promise<void> WorkerServer::save(SaveContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto room = PinnedRelay::of(params);
   auto target = receiveDescriptor(params.getTarget());
-  auto saved = target.then([this, relay, directory = text(params.getDirectory()), objects = text(params.getObjects()),
+  auto saved = target.then([this, relay, room, pool = text(params.getPool()), directory = text(params.getDirectory()),
+                            objects = text(params.getObjects()),
                             identity = identityOf(params.getSession(), params.getReattach())](kj::AutoCloseFd&& fd) {
-    return thread.run([this, relay, directory, objects, identity, fd = kj::mv(fd)]() mutable {
+    return thread.run([this, relay, room, pool, directory, objects, identity, fd = kj::mv(fd)]() mutable {
       relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
       snapshot::SnapshotWriter writer(kj::mv(fd), directory);
-      return checkpoint::save(running(), writer, objects, identity, progressTo(relay));
+      auto pinnedRoom = roomIn(pinned.get(), room, pool);
+      return checkpoint::save(running(), writer, objects, identity, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
     });
   });
   return cancelOnDrop(
       saved.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }),
-      relay);
+      relay).attach(kj::defer([room] { if (room) room->close(); }));
 }
 
 kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto room = PinnedRelay::of(params);
   std::string directory = text(params.getDirectory());
   auto memory = receiveMemory(params);
-  auto report = memory.then([this, relay, directory](ProgramMemory&& memory) {
-    return thread.run([this, relay, directory, memory = kj::mv(memory)]() mutable {
+  auto report = memory.then([this, relay, room, directory](ProgramMemory&& memory) {
+    return thread.run([this, relay, room, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
-      restored = checkpoint::restore(running(), directory, progressTo(relay));
+      auto pinnedRoom = roomIn(pinned.get(), room, "");
+      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
       return restored->report;
     });
   });
   return cancelOnDrop(report.then([context](checkpoint::Report&& report) mutable {
     give(report, context.getResults().initReport());
   }),
-                      relay);
+                      relay).attach(kj::defer([room] { if (room) room->close(); }));
 }
 
 kj::Promise<void> WorkerServer::recycle(RecycleContext) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/pinned-memory.h"
 #include "checkpoint/snapshot.h"
 #include "stub/driver/driver.h"
 #include "stub/worker/worker.h"
@@ -21,10 +22,11 @@ class WorkerServer final : public control::Worker::Server {
  public:
   // `library` is the driver, as Driver::load takes it. It is loaded at `hello`. What `images` points to must live longer.
   // `outputFile`: what DeviceOutput::redirect() has returned. `fold`, `launches`, `libraryFolder`: the worker's.
+  // `pinnedFile`: the daemon's pinned memory; of no bytes if it has none.
   WorkerServer(std::string library, const stub::Images& images, int outputFile, FoldMode fold, LaunchCounters* launches,
-               std::string libraryFolder)
+               std::string libraryFolder, MemoryFile pinnedFile)
       : library(std::move(library)), images(images), outputFile(outputFile), fold(fold), launches(launches),
-        libraryFolder(std::move(libraryFolder)) {}
+        libraryFolder(std::move(libraryFolder)), pinnedFile(std::move(pinnedFile)) {}
 
  protected:
   kj::Promise<void> hello(HelloContext context) override;
@@ -40,6 +42,7 @@ class WorkerServer final : public control::Worker::Server {
   void attachNewMemory();
   ProcessRecord record();
   void claim(uint64_t handover);
+  void registerPinned();
 
   const std::string library;
   const stub::Images images;
@@ -47,9 +50,11 @@ class WorkerServer final : public control::Worker::Server {
   const FoldMode fold;
   LaunchCounters* const launches;
   const std::string libraryFolder;
+  const MemoryFile pinnedFile;
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;
+  std::unique_ptr<checkpoint::PinnedMemory> pinned;
   ProcessRecord fresh;
   bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed

@@ -33,6 +33,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"suspend.gate-closed", "vgpud", "the program has said that its gate is closed"},
     {"suspend.quiesced", "vgpu-worker", "the worker consumes nothing and the GPU is idle"},
     {"suspend.saving", "vgpu-worker", "a piece of device memory has been read; hit once for each piece"},
+    {"suspend.pinned", "vgpu-worker", "to pinned memory: chunks are there; the daemon has not been told which. Hit for images, and for state"},
     {"suspend.packs-synced", "vgpu-worker", "to the store: the disk has all chunks; the store's index does not know them"},
     {"suspend.chunks-indexed", "vgpu-worker", "to the store: its index has the new chunks; there is no manifest"},
     {"suspend.manifest-written", "vgpu-worker", "the manifest is complete and has not its name yet"},

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 8;
+const version :UInt32 = 9;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -53,6 +53,8 @@ struct ToSession {
     closeGate @2 :Void;      # answer gateClosed when every call has entered the ring and the object list is committed
     openGate @3 :Void;       # a suspend that failed: go on. After `accepted`: the worker consumes
     suspended @4 :Text;      # the snapshot's directory. Wait for `reattach` on `reattach.sock` in the state directory
+    suspendedInMemory @9 :Text;  # the same, but the daemon's memory has the snapshot: if the daemon ends before it has sent
+                             # `suspended` as well, the session is lost
     lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
     renewalFailed @7 :Text;  # there is no new worker, and why; the old one goes on where the gate is opened
     reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`
@@ -72,7 +74,8 @@ struct Opened {
 interface Node {
   hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32);
   list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
-  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
+  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory)
+    -> (report :Report);
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
   resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
   workers @4 () -> (workers :List(WorkerInfo));
@@ -94,6 +97,13 @@ struct Device {
   memoryBytes @3 :UInt64;
   readsHostMemory @4 :Bool;   # CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: kernels reach all memory of the worker's process
   freeBytes @5 :UInt64;       # at the time of the call, from a worker; memoryBytes if the worker has no context on it
+}
+
+enum Memory {
+  # What of a suspend goes to the daemon's pinned memory, as far as there is room.
+  none @0;
+  only @1;    # all chunks, and they stay there until the session is resumed
+  first @2;   # all chunks; the daemon writes them to the snapshot's store afterwards
 }
 
 enum State { running @0; suspending @1; suspended @2; resuming @3; lost @4; }
@@ -139,12 +149,22 @@ struct Report {
   storedBytes @3 :UInt64;    # what went to, or came from, disk
   objects @4 :UInt64;
   pendingCalls @5 :UInt64;     # frames that travelled unconsumed
+  memoryBytes @6 :UInt64;      # of chunks that are in pinned memory, and of a suspend nowhere else
 }
 
 # ---------------------------------------------------------------- vgpud → vgpu-worker, on an inherited socket
 
 interface Descriptor {
   # A file descriptor as a capability: the message carries it beside itself.
+}
+
+interface PinnedRoom {
+  # What one operation holds of the daemon's pinned memory, which the worker has mapped. Lists are arrays as they lie in memory
+  # (vgpu/store/pinned-place.h); `key`: of the digests. What is held is let go when the operation ends, in both processes.
+  place @0 (key :Data, names :Data, makesRoom :Bool) -> (places :Data);
+  # Where each of these chunks is. makesRoom: those that are not there get room, as far as there is any.
+  name @1 (key :Data, names :Data, offsets :Data);
+  # What the caller has put into room that it got.
 }
 
 interface Worker {
@@ -157,11 +177,14 @@ interface Worker {
   proceed @3 (handover :UInt64) -> ();
   # Goes on after a quiesce. After a restore with the number that the program gave: claims the session, and rejects, having
   # changed nothing, where the program has withdrawn.
-  save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress, target :Descriptor)
+  save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress, target :Descriptor,
+           room :PinnedRoom, pool :Text)
     -> (report :Report);
   # Writes a snapshot of a quiesced session into the files of `target`, a directory that the caller has prepared and holds,
-  # and removes in case of an error; its path is for messages.
-  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress) -> (report :Report);
+  # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
+  # `pool`.
+  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom)
+    -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
   # is changed and nothing consumed before `proceed`.
   recycle @6 ();

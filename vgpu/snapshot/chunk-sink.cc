@@ -10,12 +10,12 @@
 
 namespace vgpu::snapshot {
 
-ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key) : digester(key), zeroChunk(digester.ofZeros(chunkBytes)) {
+ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key) : key(key), digester(key), zeroChunk(digester.ofZeros(chunkBytes)) {
   for (auto& pack : packs) writing.push_back({std::move(pack), Packer(), 0});
 }
 
 ChunkSink::ChunkSink(ChunkStore& store)
-    : digester(store.key()), zeroChunk(digester.ofZeros(chunkBytes)), writing(packsHere()), store(&store) {}
+    : key(store.key()), digester(key), zeroChunk(digester.ofZeros(chunkBytes)), writing(packsHere()), store(&store) {}
 
 ChunkSink::~ChunkSink() noexcept {
   for (auto& one : writing)
@@ -68,6 +68,13 @@ void ChunkSink::add(unsigned writer, size_t chunk, std::span<const std::byte> by
   place.pack = static_cast<uint16_t>(writer);
   place.form = packed.form;
   sizes[chunk] = static_cast<uint32_t>(bytes.size());
+}
+
+bool ChunkSink::addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested) {
+  if (!isDigested && has(chunk, digest, bytes)) return false;
+  list[chunk].form = Form::stored;
+  list[chunk].offset = bytes;
+  return true;
 }
 
 PackWriter& ChunkSink::packOf(Writing& writer) {

@@ -153,6 +153,7 @@ void readPacks(const Fields& fields, const Json& json, Header& manifest) {
   auto key = DigestKey::parse(fields.textIn(json, "digestKey"));
   fields.require(key.has_value(), "digestKey");
   manifest.digestKey = *key;
+  manifest.pool = fields.textIn(json, "pool");
 }
 
 // Of a format and version that we read.

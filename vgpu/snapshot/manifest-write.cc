@@ -92,6 +92,7 @@ std::string encodeManifest(const Manifest& manifest) {
   for (auto& [name, sum] : manifest.files) json["files"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
   json["packs"] = manifest.packs;
   json["digestKey"] = manifest.digestKey.hex();
+  json["pool"] = manifest.pool;
   Json tables;
   tables["blobs"] = Json::array();
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});

@@ -15,7 +15,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 13;
+constexpr uint64_t snapshotVersion = 14;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -57,6 +57,7 @@ struct Header {
   std::map<std::string, FileSum> files;  // by name, all of dataFiles
   std::vector<uint64_t> packs;           // bytes of each; none of a snapshot in a store
   DigestKey digestKey;                   // of the chunks
+  std::string pool;                      // the pinned memory that has chunks which no file has; empty: there are none such
 };
 
 // Of all its files but the manifest.

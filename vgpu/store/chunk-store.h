@@ -51,6 +51,8 @@ class ChunkStore {
   // Reads all of the index (chunk-index.h). How many chunks there are.
   uint64_t checkIndex() const { return index->check(); }
 
+  // Whether the index has a chunk. Leases nothing.
+  bool lists(const ChunkName& name) const { return index->find(name).has_value(); }
   // Where a chunk is, if it can be had; its pack is leased then, as long as this object lives. Nothing also if a collection has the pack:
   // this does not wait.
   std::optional<StoredChunk> find(const ChunkName& name);

@@ -1,4 +1,4 @@
-# One run, with a suspend to a directory and one to the store, of a program with memory comes to every fault point; a point kills, stops or lets go on.
+# One run, with suspends to a directory, to the store and to memory, of a program with memory comes to every fault point; a point kills, stops or lets go on.
 points() { "$tree/bin/vgpud" --list-fault-points; }
 [ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
 points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
@@ -10,7 +10,7 @@ export VGPU_FAULT_LOG=$dir/faults
 
 program=$tree/tests/programs/queue-tail
 if [ -x "$program" ]; then
-  startNode a
+  startNode a --pinned 32MiB
   VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" >"$dir/program.log" 2>&1 &
   runner=$!
   waitUntil test -e "$dir/pause.reached"
@@ -20,6 +20,8 @@ if [ -x "$program" ]; then
   export VGPU_STORE=$dir/store
   succeeds ctl a suspend "$pid" --name stored
   succeeds ctl a resume stored
+  succeeds ctl a suspend "$pid" --to memory
+  succeeds ctl a resume "$pid"
   succeeds ctl a snapshots gc
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"

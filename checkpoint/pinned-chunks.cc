@@ -1,0 +1,121 @@
+#include "checkpoint/pinned-chunks.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "checkpoint/thread-group.h"
+#include "stub/worker/execution.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// With fewer bytes, a thread costs more than it saves.
+constexpr size_t chunksOfThread = 8;
+
+// Calls `work` for each number below `count`, by several threads.
+template <typename Work>
+void forEach(size_t count, Work work) {
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stopped{false};
+  auto run = [&] {
+    for (size_t i; !stopped && (i = next.fetch_add(1)) < count;) work(i);
+  };
+  ThreadGroup threads([&] { stopped = true; });
+  size_t others = std::min<size_t>(packsHere() - 1, count / chunksOfThread);
+  threads.guard([&] {
+    for (size_t thread = 0; thread < others; ++thread) threads.start(run);
+    run();
+  });
+  threads.join();
+}
+
+std::vector<ChunkName> namesOf(const std::vector<NewPiece>& pieces) {
+  std::vector<ChunkName> names;
+  for (auto& one : pieces) names.push_back({one.digest.value_or(notDigested), one.piece.bytes});
+  return names;
+}
+
+// Into their room, in the order of the plan.
+void copyPieces(stub::SessionState* on, const std::vector<NewPiece>& pieces, const std::vector<PinnedPlace>& places,
+                const ChunkSource& source) {
+  KJ_ON_SCOPE_FAILURE(if (on != nullptr) on->synchronize());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    auto& piece = pieces[i].piece;
+    if (places[i].state == PinnedPlace::State::room) source.fill(piece, source.room->at(places[i].offset, piece.bytes).data());
+    if (places[i].state == PinnedPlace::State::there && source.found) source.found(piece.bytes);
+  }
+  if (on != nullptr) stub::require(on->driver, on->synchronize(), "copying the device's memory");
+}
+
+}  // namespace
+
+std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::vector<NewPiece> pieces, const ChunkSource& source) {
+  auto places = source.room->place(sink.key, namesOf(pieces), true);
+  KJ_REQUIRE(places.size() == pieces.size(), "vgpud has named places of other chunks");
+  copyPieces(on, pieces, places, source);
+  std::vector<std::optional<Digest>> digests;
+  for (auto& one : pieces) digests.push_back(one.digest);
+  forEach(pieces.size(), [&](size_t i) {
+    if (!digests[i] && places[i].state != PinnedPlace::State::none)
+      digests[i] = sink.digester(source.room->at(places[i].offset, pieces[i].piece.bytes));
+  });
+  std::vector<ChunkName> names;
+  std::vector<uint64_t> offsets;
+  std::vector<NewPiece> left;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (places[i].state == PinnedPlace::State::none) {
+      left.push_back(pieces[i]);
+      continue;
+    }
+    bool isNew = sink.addPinned(pieces[i].chunk, *digests[i], pieces[i].piece.bytes, pieces[i].digest.has_value());
+    if (!isNew || places[i].state == PinnedPlace::State::there) continue;
+    names.push_back({*digests[i], pieces[i].piece.bytes});
+    offsets.push_back(places[i].offset);
+  }
+  faultPoint("suspend.pinned");
+  source.room->name(sink.key, names, offsets);
+  return left;
+}
+
+std::vector<ChunkPlace> findPinned(const PinnedRoom& room, const DigestKey& key, std::vector<ChunkPlace> places,
+                                   std::vector<ChunkPlan> plans) {
+  std::vector<ChunkName> names;
+  for (auto& plan : plans)
+    while (auto piece = plan.next()) names.push_back({places[names.size()].digest, piece->bytes});
+  auto found = room.place(key, names, false);
+  KJ_REQUIRE(found.size() == names.size() && names.size() == places.size(), "vgpud has named places of other chunks");
+  for (size_t i = 0; i < places.size(); ++i)
+    if (places[i].form != Form::zero && found[i].state == PinnedPlace::State::there)
+      places[i] = {.digest = places[i].digest, .offset = found[i].offset, .form = Form::pinned};
+  return places;
+}
+
+std::span<const std::byte> pinnedBytes(const SavedChunks& saved, size_t chunk, size_t bytes) {
+  return saved.room->at(saved.places[chunk].offset, bytes);
+}
+
+void refusePinned(size_t chunk) {
+  fail(fmt::format("chunk {} in vgpud's pinned memory: its digest differs; the memory was altered or damaged", chunk));
+}
+
+void requirePinned(const SavedChunks& saved, std::span<const PinnedPiece> pieces) {
+  forEach(pieces.size(), [&](size_t i) {
+    auto [chunk, bytes] = pieces[i];
+    if (saved.digester(pinnedBytes(saved, chunk, bytes)) != saved.places[chunk].digest) refusePinned(chunk);
+  });
+}
+
+std::vector<PinnedPiece> pinnedOf(const SavedChunks& saved, size_t first, ChunkPlan plan) {
+  std::vector<PinnedPiece> pieces;
+  for (size_t chunk = first; auto piece = plan.next(); ++chunk)
+    if (saved.places[chunk].form == Form::pinned) pieces.push_back({chunk, piece->bytes});
+  return pieces;
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,62 @@
+# Suspends to pinned memory: the program's memory comes back from there; what has no room goes to the store; two sessions share one pool.
+export VGPU_STORE=$dir/store
+startNode a --pinned 48MiB
+startContents a one 24
+report() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
+places() { ctl a snapshots ls --json | python3 -c 'import json, sys; print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'; }
+toMemory() { ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" || fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"; }
+
+toMemory one
+[ "$(report memoryBytes)" -ge $((24 << 20)) ] || fail "$(report memoryBytes) bytes went to memory"
+[ "$(report storedBytes)" -lt $((1 << 20)) ] || fail "$(report storedBytes) bytes went to disk"
+[ "$(places)" = one:memory ] || fail "the store lists $(places)"
+isEmpty "$VGPU_STORE/packs" || fail "chunks went to the store"
+succeeds ctl a snapshots verify
+succeeds ctl a snapshots gc
+refused "is the latest of session" ctl a snapshots rm one
+
+# Resumed by its own daemon alone; then nothing of the snapshot is left.
+startNode b --pinned 64MiB
+refused "in the memory of another vgpud" ctl b resume one
+succeeds ctl a resume one
+[ "$(places)" = "" ] || fail "a snapshot is left: $(places)"
+memoryIsRight one
+
+# The first 24 MiB of a second session are the same and kept once. There is no room for all of the rest: that goes to the store.
+toMemory one
+startContents a two 56
+toMemory two
+inMemory=$(report memoryBytes) onDisk=$(report storedBytes)
+[ "$inMemory" -ge $((44 << 20)) ] && [ "$inMemory" -le $((48 << 20)) ] || fail "$inMemory bytes of the second went to memory"
+[ "$onDisk" -ge $((8 << 20)) ] && [ "$onDisk" -le $((13 << 20)) ] || fail "$onDisk bytes of the second went to disk"
+succeeds ctl a snapshots gc
+succeeds ctl a resume one
+succeeds ctl a resume two
+memoryIsRight one
+memoryIsRight two
+tell one change changed
+
+# What nobody needs any more makes room; what is still there is used, though the snapshot is on disk.
+toMemory one
+succeeds ctl a resume one
+succeeds ctl a suspend one --name durable
+ctl a resume durable --json >"$dir/report.log"
+[ "$(report memoryBytes)" -ge $((24 << 20)) ] || fail "only $(report memoryBytes) bytes of a snapshot on disk came from memory"
+memoryIsRight one
+endContents one
+
+# A program that ends while it is suspended leaves nothing.
+toMemory two
+kill -KILL "$(field a two pid)"
+waitUntil listsNot a two
+waitUntil isGone "$VGPU_STORE/snapshots/two"
+
+# A daemon without such memory, and one that asks for more than there is.
+startNode c
+startDouble c three
+refused "this vgpud has no pinned memory" ctl c suspend three --to memory
+stillWorks c three
+code=0
+"$tree/bin/vgpud" --run-dir "$dir/d" --device emulated --pinned 1000TiB >"$dir/d.log" 2>&1 || code=$?
+[ "$code" = 1 ] || fail "a vgpud with more memory than there is returned $code"
+says d "the machine has .* available" || fail "it does not say how much there is"
