@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "checkpoint/pinned-chunks.h"
-#include "checkpoint/thread-group.h"
-#include "checkpoint/work-queue.h"
+#include "vgpu/base/thread-group.h"
+#include "vgpu/base/work-queue.h"
 
 namespace vgpu::checkpoint {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "checkpoint/thread-group.h"
+#include "vgpu/base/thread-group.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"

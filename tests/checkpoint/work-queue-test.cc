@@ -1,5 +1,5 @@
 // The queues of the pipeline, by many threads; under the thread sanitizer as everywhere.
-#include "checkpoint/work-queue.h"
+#include "vgpu/base/work-queue.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "checkpoint/thread-group.h"
+#include "vgpu/base/thread-group.h"
 
-using namespace vgpu::checkpoint;
+using namespace vgpu;
 
 TEST_CASE("every item that is put into a queue comes out once, also those that were in it when it was closed") {
   constexpr int perWriter = 2000, writers = 3, readers = 3;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/common/node-address.h"
+#include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
 
@@ -33,10 +34,18 @@ int resumeSession(const NodeAddress& node, const std::string& snapshot, bool jso
 
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);
+// The directory of a snapshot that is there; of one that is to be made, called `name`, which must not be taken, or, if that is empty, as
+// `wish` says, with a number if that is taken, and '-' for what a name cannot have. Both throw kj::Exception.
+std::string wholeSnapshot(const ChunkStore& store, const std::string& name);
+std::string unusedSnapshot(const ChunkStore& store, const std::string& name, const std::string& wish);
 int listSnapshots(bool json);
 int removeSnapshot(const std::string& name, bool force);  // by force, also the latest of a session whose program is there
 int verifySnapshots(const std::vector<std::string>& names);  // all, if none is named
 int collectSnapshots(bool json);
+// To a new file, or to standard output if that is "-".
+int exportSnapshot(const std::string& name, const std::string& file);
+// From a file, or from standard input; under the name of its session if `name` is empty.
+int importSnapshot(const std::string& file, const std::string& name, bool json);
 
 // `target` is a session (its object list is shown) or a snapshot's directory (its manifest is).
 int inspect(const NodeAddress& node, const std::string& target, bool json);

@@ -27,7 +27,7 @@ constexpr const char* examples =
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
-  std::string node, directory, target;
+  std::string node, directory, target, name;
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
   bool json = false, workers = false, force = false;
@@ -104,6 +104,15 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   auto* collect = on(snapshots->add_subcommand("gc", "Free what no snapshot needs"),
                      [](const NodeAddress&, const Options& o) { return collectSnapshots(o.json); });
   addJson(collect, options);
+  auto* exported = on(snapshots->add_subcommand("export", "Write one, with all that it needs, into one file"),
+                      [](const NodeAddress&, const Options& o) { return exportSnapshot(o.name, o.target); });
+  exported->add_option("snapshot", options.name, "its name")->required();
+  exported->add_option("file", options.target, "a new file, or - for standard output")->required();
+  auto* imported = on(snapshots->add_subcommand("import", "Put one from such a file into the store"),
+                      [](const NodeAddress&, const Options& o) { return importSnapshot(o.target, o.name, o.json); });
+  imported->add_option("file", options.target, "the file, or - for standard input")->required();
+  imported->add_option("name", options.name, "its name here (default: its session's, with a number if that is taken)");
+  addJson(imported, options);
 }
 
 int run(int argc, char** argv) {

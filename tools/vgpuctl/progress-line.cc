@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -32,6 +33,24 @@ kj::Promise<void> ProgressLine::report(ReportContext context) {
 
 ProgressLine::~ProgressLine() noexcept(false) {
   if (written) fmt::print(stderr, "\r\033[K");
+}
+
+DoneLine::DoneLine(std::string operation, uint64_t all) : operation(std::move(operation)), all(all), shown(wantsProgress()) {}
+
+DoneLine::~DoneLine() {
+  if (shown) fmt::print(stderr, "\r\033[K");
+}
+
+void DoneLine::add(uint64_t bytes) {
+  done += bytes;
+  auto now = Clock::now();
+  if (!shown || now < next) return;
+  next = now + std::chrono::milliseconds(100);
+  double seconds = std::chrono::duration<double>(now - start).count(), rate = static_cast<double>(done) / std::max(seconds, 0.001);
+  std::string of = all == 0 ? "" : fmt::format(" of {}", humanBytes(all)), left;
+  if (all > done && seconds > 1) left = fmt::format(", {:.0f} s left", static_cast<double>(all - done) / std::max(rate, 1.0));
+  fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}, {} a second{}", operation, humanBytes(done), of, humanBytes(static_cast<uint64_t>(rate)), left);
+  std::fflush(stderr);
 }
 
 std::string humanBytes(uint64_t bytes) {

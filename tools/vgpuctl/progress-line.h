@@ -3,6 +3,8 @@
 
 #include <kj/async.h>
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "vgpu/control/control.capnp.h"
@@ -24,6 +26,26 @@ class ProgressLine final : public control::Progress::Server {
   std::string operation;
   bool shown;
   bool written = false;
+};
+
+// The same of what vgpuctl does itself, with its rate and the time that is left; shown again every tenth of a second at most.
+class DoneLine {
+ public:
+  // `all`: how many bytes there are; 0 if that is unknown.
+  DoneLine(std::string operation, uint64_t all);
+  ~DoneLine();
+  DoneLine(const DoneLine&) = delete;
+  DoneLine& operator=(const DoneLine&) = delete;
+  void add(uint64_t bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const std::string operation;
+  const uint64_t all;
+  const bool shown;
+  const Clock::time_point start = Clock::now();
+  Clock::time_point next = start;
+  uint64_t done = 0;
 };
 
 // "1.5 GiB"

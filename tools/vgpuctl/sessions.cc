@@ -1,7 +1,6 @@
 // ps, suspend and resume: what vgpuctl asks of a daemon.
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,7 +13,6 @@
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
-#include "vgpu/snapshot/snapshot-files.h"
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
@@ -33,25 +31,10 @@ json toJson(control::Report::Reader report) {
           {"memoryBytes", report.getMemoryBytes()}};
 }
 
-// Where a session goes in the store: as `name`, or as the person called the session, with a number if that is taken. Of `session`,
-// "name:app" is "app"; what no name of a snapshot can have becomes '-'.
+// Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
 std::string inStore(const std::string& session, const std::string& name) {
   requireSoundStore(snapshotStore());
-  ChunkStore store(snapshotStore());
-  auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
-  if (!name.empty()) {
-    if (std::filesystem::exists(directory(name) + "/" + snapshot::manifestFile))
-      fail(fmt::format("the store {} has a snapshot {} already; give this one another --name, or remove that with `vgpuctl snapshots rm`",
-                       store.path(), name));
-    return directory(name);
-  }
-  std::string base = session.substr(session.find(':') + 1).substr(0, 80), target;
-  for (char& letter : base)
-    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
-  for (int number = 1;; ++number) {
-    target = directory(number == 1 ? base : fmt::format("{}-{}", base, number));
-    if (!std::filesystem::exists(target)) return target;
-  }
+  return unusedSnapshot(ChunkStore(snapshotStore()), name, session.substr(session.find(':') + 1));
 }
 
 std::string directoryOf(const std::string& snapshot) {

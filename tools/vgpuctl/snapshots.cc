@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -22,8 +23,8 @@
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/manifest.h"
-#include "vgpu/snapshot/packer.h"
 #include "vgpu/snapshot/snapshot-lock.h"
+#include "vgpu/snapshot/stored-chunks.h"
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
@@ -43,12 +44,6 @@ std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
   return directories;
 }
 
-std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
-  std::string directory = ChunkStore::directoryOf(store.path(), name);
-  if (!isWhole(directory)) fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
-  return directory;
-}
-
 std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
 
 // Where the chunks of a snapshot are: in files, or in a daemon's memory, which is there as long as the daemon holds the directory's lock.
@@ -57,14 +52,13 @@ const char* placeOf(const std::string& directory, const Header& header) {
   return isHeld(directory) ? "memory" : "lost";
 }
 
-// Adds the names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be read.
-void addChunks(const ChunkStore& store, std::vector<ChunkName>& names, const std::string& directory) {
+// The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be read.
+std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory) {
   SnapshotReader reader(directory);
   Manifest manifest = readManifest(reader);
-  auto bytes = reader.readWhole(chunksFile, manifest.files.at(chunksFile), maxChunkListBytes);
-  for (auto& place : decodeChunks(bytes, manifest.packs))
-    if (place.form == Form::stored && (manifest.pool.empty() || store.lists({place.digest, place.offset})))
-      names.push_back({place.digest, place.offset});
+  auto names = storedChunksOf(readChunkList(reader, manifest));
+  if (!manifest.pool.empty()) std::erase_if(names, [&](auto& name) { return !store.lists(name); });
+  return names;
 }
 
 void makeUnique(std::vector<ChunkName>& names) {
@@ -98,27 +92,6 @@ void removeUnfinished(const ChunkStore& store) {
     else ::rmdir(directory.c_str());  // of a daemon that was killed as it had made it
   }
 }
-
-// Compares chunks with their digests, as a resume does. Of one thread.
-class Verification {
- public:
-  explicit Verification(ChunkStore& store) : store(store), digester(store.key()) {}
-
-  void verify(const ChunkName& name) {
-    StoredChunk chunk = store.get(name);
-    PackReader pack(store.path(), store.packPath(chunk.pack));
-    packed.resize(std::min<size_t>(chunk.bytes, packedMost()));
-    bytes.resize(std::min<uint64_t>(name.bytes, chunkBytes));
-    pack.read(chunk.offset, packed);
-    if (!unpack(static_cast<Form>(chunk.form), packed, bytes) || digester(bytes) != name.digest)
-      pack.refuse(fmt::format("{} bytes at {}: their digest differs; the file was altered or damaged", chunk.bytes, chunk.offset));
-  }
-
- private:
-  ChunkStore& store;
-  Digester digester;
-  std::vector<std::byte> packed, bytes;
-};
 
 json jsonOf(const std::string& directory, const Header& header) {
   return {{"snapshot", nameOf(directory)},           {"directory", directory},
@@ -160,6 +133,29 @@ void printRow(const std::string& directory, const Header& header) {
 }
 
 }  // namespace
+
+std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
+  std::string directory = ChunkStore::directoryOf(store.path(), name);
+  if (!isWhole(directory)) fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
+  return directory;
+}
+
+std::string unusedSnapshot(const ChunkStore& store, const std::string& name, const std::string& wish) {
+  auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
+  if (!name.empty()) {
+    if (isWhole(directory(name)))
+      fail(fmt::format("the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
+                       store.path(), name));
+    return directory(name);
+  }
+  std::string base = wish.substr(0, 80);
+  for (char& letter : base)
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
+  for (int number = 1;; ++number) {
+    std::string target = directory(number == 1 ? base : fmt::format("{}-{}", base, number));
+    if (!fs::exists(target)) return target;
+  }
+}
 
 void requireSoundStore(const std::string& folder) {
   int code = runConfined("the index of the store of snapshots " + folder, [&] {
@@ -210,17 +206,16 @@ int verifySnapshots(const std::vector<std::string>& names) {
   std::vector<std::string> directories;
   for (auto& name : names) directories.push_back(wholeSnapshot(store, name));
   if (names.empty()) directories = wholeSnapshots(store);
-  Verification verification(store);
-  std::vector<ChunkName> all;
+  std::vector<ChunkName> all;  // that were found to be as they were written
   int code = 0;
   for (auto& directory : directories) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
-                   std::vector<ChunkName> wanted;
                    if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
-                   addChunks(store, wanted, directory);
-                   makeUnique(wanted);
-                   for (auto& chunk : wanted)
-                     if (!std::ranges::binary_search(all, chunk)) verification.verify(chunk);
+                   auto wanted = chunksOf(store, directory);
+                   std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(all, chunk); });
+                   auto chunks = locate(store, wanted);
+                   DoneLine progress("verify " + nameOf(directory), bytesOf(chunks));
+                   verifyChunks(store, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
                    all.insert(all.end(), wanted.begin(), wanted.end());
                    makeUnique(all);
                  })) {
@@ -239,7 +234,10 @@ int collectSnapshots(bool asJson) {
   auto collected = store.collect([&] {
     std::vector<ChunkName> used;
     for (auto& directory : wholeSnapshots(store)) {
-      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { addChunks(store, used, directory); }))
+      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
+                     auto names = chunksOf(store, directory);
+                     used.insert(used.end(), names.begin(), names.end());
+                   }))
         fail(fmt::format("nothing is removed from the store: {}. Nobody knows what that snapshot needs; remove it by `vgpuctl snapshots rm {}`",
                          reasonOf(*exception), nameOf(directory)));
       makeUnique(used);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <kj/common.h>
 #include <nlohmann/json.hpp>
 
 #include <initializer_list>
@@ -17,9 +18,12 @@ constexpr size_t maxText = 64 * 1024;
 
 // Looks at untrusted JSON: every value is of the type asked for, or the manifest is refused by the field's name.
 struct Fields {
-  const SnapshotReader& directory;
+  const Refusal& refusal;
 
-  [[noreturn]] void refuse(const std::string& what) const { directory.refuse(manifestFile, what); }
+  [[noreturn]] void refuse(const std::string& what) const {
+    refusal(what);
+    KJ_UNREACHABLE;
+  }
   void require(bool holds, const char* name) const {
     if (!holds) refuse(fmt::format("field {} is missing or makes no sense", name));
   }
@@ -187,16 +191,28 @@ Header parseHeader(const Fields& fields, std::string_view line) {
 
 }  // namespace
 
+namespace {
+
+Refusal refusalOf(const SnapshotReader& directory) {
+  return [&directory](const std::string& check) { directory.refuse(manifestFile, check); };
+}
+
+}  // namespace
+
 Header readHeader(const SnapshotReader& directory) {
-  Fields fields{directory};
+  Refusal refusal = refusalOf(directory);
+  Fields fields{refusal};
   std::string text = directory.readManifestHead(maxHeaderBytes);
   size_t at = 0;
   return parseHeader(fields, unseal(fields, text, at));
 }
 
 Manifest readManifest(const SnapshotReader& directory) {
-  Fields fields{directory};
-  std::string text = directory.readManifest(maxManifestBytes);
+  return parseManifest(directory.readManifest(maxManifestBytes), refusalOf(directory));
+}
+
+Manifest parseManifest(std::string_view text, const Refusal& refusal) {
+  Fields fields{refusal};
   size_t at = 0;
   Manifest manifest{parseHeader(fields, unseal(fields, text, at)), {}, {}, {}};
   Json tables = Json::parse(unseal(fields, text, at), nullptr, false);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -80,6 +81,10 @@ Header readHeader(const SnapshotReader& directory);
 
 // All of the manifest. Throws in the same way. What rows of state mean is not looked at: a worker does (checkpoint/state.h).
 Manifest readManifest(const SnapshotReader& directory);
+
+// The same of its text. `refusal` throws for the check that it is told.
+using Refusal = std::function<void(const std::string& check)>;
+Manifest parseManifest(std::string_view text, const Refusal& refusal);
 
 // Two JSON texts, each with the line that seals it.
 std::string sealManifest(const std::string& header, const std::string& tables);

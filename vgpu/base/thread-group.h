@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace vgpu::checkpoint {
+namespace vgpu {
 
 class ThreadGroup {
  public:
@@ -54,4 +54,4 @@ class ThreadGroup {
   kj::Maybe<kj::Exception> failure;
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace vgpu::checkpoint {
+namespace vgpu {
 
 template <typename Item>
 class WorkQueue {
@@ -107,4 +107,4 @@ class OrderedHandover {
   bool stopped = false;
 };
 
-}  // namespace vgpu::checkpoint
+}  // namespace vgpu
