@@ -96,6 +96,7 @@ unsigned threadsFor(size_t chunks, unsigned most) {
 
 void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
   auto unknown = unknownOf(sink, std::move(plan), source);
+  if (source.hold) unknown = holdPieces(on, std::move(unknown), source);
   if (source.room != nullptr) unknown = pinPieces(on, sink, std::move(unknown), source);
   if (unknown.empty()) return;
   unsigned writers = threadsFor(unknown.size(), sink.writers());

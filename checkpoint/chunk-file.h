@@ -50,7 +50,14 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs);
 // The device of whose copies the last ones are a piece's; nothing if its bytes are where they should be.
 using OnItsWay = std::optional<unsigned>;
 
-// Where the pieces of a plan come from. Called in order, on the calling thread.
+// A piece whose bytes nobody has yet.
+struct NewPiece {
+  Piece piece;
+  size_t chunk;
+  std::optional<Digest> digest;  // after ChunkSink::has()
+};
+
+// Where the pieces of a plan come from, and go to. Called in order, on the calling thread.
 struct ChunkSource {
   std::function<OnItsWay(const Piece&, std::byte* out)> fill;
   // The digest of a piece, if it is known before its bytes are; those that the sink has already are not filled.
@@ -59,13 +66,8 @@ struct ChunkSource {
   std::function<void(size_t bytes)> found = nullptr;
   // Where they are put, as far as there is room; those for which there is none are written.
   const PinnedRoom* room = nullptr;
-};
-
-// A piece whose bytes nobody has yet.
-struct NewPiece {
-  Piece piece;
-  size_t chunk;
-  std::optional<Digest> digest;  // after ChunkSink::has()
+  // Where one is put in the place of that, to be added to the sink later; nullptr: it is written now.
+  std::function<std::byte*(const NewPiece&)> hold = nullptr;
 };
 
 // Adds every piece of `plan` to `sink`: first all that it knows by their digests, then the others, by as many threads as pay. `on`: whose

@@ -83,6 +83,17 @@ std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::ve
   return left;
 }
 
+std::vector<NewPiece> holdPieces(stub::SessionState* on, std::vector<NewPiece> pieces, const ChunkSource& source) {
+  KJ_ON_SCOPE_FAILURE(if (on != nullptr) on->synchronize());
+  std::vector<NewPiece> left;
+  for (auto& one : pieces) {
+    if (std::byte* out = source.hold(one)) source.fill(one.piece, out);
+    else left.push_back(one);
+  }
+  if (on != nullptr) stub::require(on->driver, on->synchronize(), "copying the device's memory");
+  return left;
+}
+
 std::vector<ChunkPlace> findPinned(const PinnedRoom& room, const DigestKey& key, std::vector<ChunkPlace> places,
                                    std::vector<ChunkPlan> plans) {
   std::vector<ChunkName> names;

@@ -13,6 +13,7 @@
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
+#include "checkpoint/saved-snapshot.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
 #include "vgpu/snapshot/records.h"
@@ -21,16 +22,6 @@
 namespace vgpu::checkpoint {
 
 namespace {
-
-// What a decoder says of a whole file, with the file's name.
-template <typename Decode>
-auto decoded(const SnapshotReader& directory, const char* name, Decode decode) {
-  decltype(decode()) result;
-  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { result = decode(); })) {
-    directory.refuse(name, exception->getDescription().cStr());
-  }
-  return result;
-}
 
 std::vector<ObjectRecord> loadRecords(const SnapshotReader& directory, const Manifest& manifest) {
   auto bytes = directory.readWhole(objectsFile, manifest.files.at(objectsFile), maxObjectsBytes);
@@ -57,25 +48,6 @@ std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records, const Stat
       if (frame.method == api::Method::moduleLoad)
         images.insert(api::FrameReader<api::Cuda::ModuleLoadParams>(frame.words).getBlob());
   return images;
-}
-
-std::vector<ChunkPlace> loadChunks(const SnapshotReader& directory, const Manifest& manifest) {
-  auto bytes = directory.readWhole(chunksFile, manifest.files.at(chunksFile), maxChunkListBytes);
-  auto places = decoded(directory, chunksFile, [&] { return decodeChunks(bytes, manifest.packs); });
-  size_t expected = planOf(manifest.blobs).count() + planOf(manifest.state).count();
-  if (places.size() != expected)
-    directory.refuse(chunksFile, fmt::format("count: {} chunks are expected, {} are found", expected, places.size()));
-  return places;
-}
-
-// The store that the snapshot is in, if it has no packs of its own.
-std::unique_ptr<ChunkStore> storeOf(const SnapshotReader& directory, const Manifest& manifest) {
-  if (!manifest.packs.empty()) return nullptr;
-  auto folder = ChunkStore::around(directory.where());
-  if (!folder) directory.refuse(manifestFile, "packs: its chunks are in a store of snapshots, and it is in none");
-  auto store = std::make_unique<ChunkStore>(*folder);
-  if (store->key() != manifest.digestKey) directory.refuse(manifestFile, "digestKey: it is of another store of snapshots");
-  return store;
 }
 
 // Takes no memory: the manifest alone may not make us take any, nor do zeros.

@@ -12,6 +12,7 @@
 #include "stub/worker/execution.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
+#include "checkpoint/session-capture.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
 #include "vgpu/snapshot/records.h"
@@ -28,9 +29,28 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, const RingCut& b
   return recordsAt(std::move(records), barrier);
 }
 
+Manifest describe(stub::SessionState& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
+  Manifest manifest;
+  manifest.software = VGPU_VERSION;
+  manifest.created = time(nullptr);
+  manifest.identity = identity;
+  manifest.devices = devicesOf(on);
+  manifest.arenas = arenasOfThisBuild();
+  manifest.rings = {pending.rings.begin(), pending.rings.end()};
+  manifest.objectCount = objectCount;
+  manifest.blobs = imagesOf(on);
+  manifest.state = saveState(on);
+  manifest.deviceBytes = bytesOf(manifest.state);
+  addMethods(manifest.methods, pending);
+  addLibraryCalls(manifest.libraryCalls, pending);
+  return manifest;
+}
+
+}  // namespace
+
 // The images of modules, also of those that a group keeps. One that is on its way to a module is not kept: the program sends it
 // again.
-std::vector<SavedBlob> blobsOf(const stub::SessionState& on) {
+std::vector<SavedBlob> imagesOf(const stub::SessionState& on) {
   std::map<uint64_t, uint64_t> blobs;
   for (unsigned device = 0; device < on.deviceCount(); ++device) {
     auto& of = on.of(device);
@@ -44,77 +64,81 @@ std::vector<SavedBlob> blobsOf(const stub::SessionState& on) {
   return saved;
 }
 
-Manifest describe(stub::SessionState& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
-  Manifest manifest;
-  manifest.software = VGPU_VERSION;
-  manifest.created = time(nullptr);
-  manifest.identity = identity;
-  manifest.devices = devicesOf(on);
-  manifest.arenas = arenasOfThisBuild();
-  manifest.rings = {pending.rings.begin(), pending.rings.end()};
-  manifest.objectCount = objectCount;
-  manifest.blobs = blobsOf(on);
-  manifest.state = saveState(on);
-  manifest.deviceBytes = bytesOf(manifest.state);
-  addMethods(manifest.methods, pending);
-  addLibraryCalls(manifest.libraryCalls, pending);
-  return manifest;
+SessionCapture captureSession(stub::SessionState& on, const std::string& objects, const Identity& identity) {
+  KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
+  RingCut barrier;
+  for (unsigned device = 0; device < on.deviceCount(); ++device) barrier[device] = on.of(device).gpu.executed;
+  SessionCapture capture;
+  capture.records = recordsOf(objects, barrier);
+  capture.pending = capturePendingCalls(on.shared(), barrier);
+  capture.manifest = describe(on, identity, capture.pending, capture.records.size());
+  addMethods(capture.manifest.methods, capture.records);
+  addLibraryCalls(capture.manifest.libraryCalls, capture.records);
+  capture.output = std::string(on.output.rest());
+  return capture;
 }
 
-std::unique_ptr<ChunkStore> storeAround(const std::string& directory) {
-  auto folder = ChunkStore::around(directory);
-  return folder ? std::make_unique<ChunkStore>(*folder) : nullptr;
+NewChunks::NewChunks(SnapshotWriter& directory) {
+  if (auto folder = ChunkStore::around(directory.where())) {
+    store = std::make_unique<ChunkStore>(*folder);
+    sink = std::make_unique<ChunkSink>(*store);
+  } else {
+    sink = std::make_unique<ChunkSink>(directory.openPacks(), DigestKey::random());
+  }
 }
 
-void saveBlobs(const stub::SessionState& on, ChunkSink& sink, const PinnedRoom* room, const std::vector<SavedBlob>& blobs,
-               const Progress& progress) {
+void saveImages(const stub::SessionState& on, ChunkSink& sink, ChunkSource where, const ImageDigests& known,
+                const std::vector<SavedBlob>& blobs, const Progress& progress) {
   auto plan = planOf(blobs);
   Phase phase(progress, "images", plan.bytes());
-  auto fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
+  where.fill = [&](const Piece& piece, std::byte* out) -> OnItsWay {
     uint64_t blob = blobs[piece.item].blob;
     auto bytes = on.of(handleDevice(blob)).blobs.find(blob)->bytes();
     std::memcpy(out, bytes.data() + piece.offset, piece.bytes);
     phase.advance(piece.bytes);
     return std::nullopt;
   };
-  writeChunks(nullptr, sink, plan, {.fill = fill, .room = room});  // host memory: nothing to pin
+  where.digest = [&](const Piece& piece) -> std::optional<Digest> {
+    auto found = known.find({blobs[piece.item].blob, piece.offset});
+    return found == known.end() ? std::nullopt : std::optional(found->second);
+  };
+  where.found = [&](size_t bytes) { phase.advance(bytes); };
+  writeChunks(nullptr, sink, plan, where);  // host memory: nothing to pin
 }
+
+Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory) {
+  Manifest& manifest = capture.manifest;
+  ChunkSink& sink = *chunks.sink;
+  finishChunks(sink);
+  manifest.digestKey = sink.key;
+  manifest.packs = sink.packs();
+  manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(capture.records));
+  manifest.files[chunksFile] = directory.write(chunksFile, encodeChunks(sink.places()));
+  manifest.files[pendingCallsFile] = directory.write(pendingCallsFile, encodePendingCalls(capture.pending));
+  manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(capture.output)));
+  std::string text = encodeManifest(manifest);
+  sink.commit();
+  directory.publish(text);
+  return {.deviceBytes = manifest.deviceBytes,
+          .storedBytes = storedBytes(manifest) + (chunks.store ? sink.writtenBytes() : 0) + text.size(),
+          .objects = capture.records.size(),
+          .pendingCalls = capture.pending.frameCount};
+}
+
+namespace {
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                     const Progress& progress, const PinnedRoom* room) {
-  KJ_REQUIRE(on.isAttached(), "the worker has no session to save");
-  RingCut barrier;
-  for (unsigned device = 0; device < on.deviceCount(); ++device) barrier[device] = on.of(device).gpu.executed;
-  auto records = recordsOf(objects, barrier);
-  PendingCalls pending = capturePendingCalls(on.shared(), barrier);
-  Manifest manifest = describe(on, identity, pending, records.size());
-  addMethods(manifest.methods, records);
-  addLibraryCalls(manifest.libraryCalls, records);
-  auto store = storeAround(directory.where());
-  manifest.digestKey = store ? store->key() : DigestKey::random();
-  auto sink = store ? std::make_unique<ChunkSink>(*store) : std::make_unique<ChunkSink>(directory.openPacks(), manifest.digestKey);
-  manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(records));
-  if (room != nullptr) manifest.pool = room->pool;
-  saveBlobs(on, *sink, room, manifest.blobs, progress);
-  Phase phase(progress, "memory", manifest.deviceBytes);
-  saveBytes(on, *sink, room, manifest.state, [&](size_t bytes) {
+  auto capture = captureSession(on, objects, identity);
+  NewChunks chunks(directory);
+  if (room != nullptr) capture.manifest.pool = room->pool;
+  saveImages(on, *chunks.sink, {.room = room}, {}, capture.manifest.blobs, progress);
+  Phase phase(progress, "memory", capture.manifest.deviceBytes);
+  saveBytes(on, *chunks.sink, {.room = room}, capture.manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });
-  finishChunks(*sink);
-  manifest.packs = sink->packs();
-  manifest.files[chunksFile] = directory.write(chunksFile, encodeChunks(sink->places()));
-  manifest.files[pendingCallsFile] = directory.write(pendingCallsFile, encodePendingCalls(pending));
-  manifest.files[outputFile] = directory.write(outputFile, std::as_bytes(std::span(on.output.rest())));
-  std::string text = encodeManifest(manifest);
-  sink->commit();
-  directory.publish(text);
-
-  Report report{.deviceBytes = manifest.deviceBytes,
-                .storedBytes = storedBytes(manifest) + (store ? sink->writtenBytes() : 0) + text.size(),
-                .objects = records.size(),
-                .pendingCalls = pending.frameCount};
-  return report;
+  return publish(capture, chunks, directory);
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ using namespace snapshot;
 
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
+  unsigned rounds = 0;                     // of a snapshot whose program goes on (live-snapshot.h)
+  uint64_t roundBytes = 0, heldBytes = 0;  // likewise: copied while it ran, and while it was held
 };
 
 // Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.

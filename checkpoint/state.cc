@@ -90,19 +90,39 @@ ChunkPlan planOf(const StateTables& state) {
   return ChunkPlan(std::move(sizes));
 }
 
-void saveBytes(stub::SessionState& on, ChunkSink& sink, const PinnedRoom* room, const StateTables& state, const Moved& moved) {
+std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* digester) {
+  StateTables state;
+  for (const KindModule* kind : stub::kinds())
+    if (kind->save != nullptr && kind->address != nullptr) state[kind->name] = kind->save(on);
+  auto items = itemsOf(state);
+  std::optional<MemoryDigests> digests;
+  if (digester != nullptr) {
+    digests.emplace(on, *digester, bytesOf(state));
+    for (auto& item : items) digests->add(placeOf(item), item.kind->bytes(*item.row));
+    digests->finish();
+  }
+  std::vector<DevicePiece> pieces;
+  for (auto plan = planOf(state); auto piece = plan.next();) {
+    auto place = *placeOf(items[piece->item]);
+    pieces.push_back({place.device, place.address + piece->offset, piece->bytes, digests ? digests->of(*piece) : std::nullopt});
+  }
+  return pieces;
+}
+
+void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved) {
   auto items = itemsOf(state);
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
   digests.finish();
-  auto fill = [&](const Piece& piece, std::byte* out) {
+  where.fill = [&](const Piece& piece, std::byte* out) {
     auto& item = items[piece.item];
     item.kind->read(on, *item.row, piece.offset, out, piece.bytes);
     moved(piece.bytes);
     return deviceOf(on, item);
   };
-  auto digest = [&](const Piece& piece) { return digests.of(piece); };
-  writeChunks(&on, sink, planOf(state), {.fill = fill, .digest = digest, .found = moved, .room = room});
+  where.digest = [&](const Piece& piece) { return digests.of(piece); };
+  where.found = moved;
+  writeChunks(&on, sink, planOf(state), where);
 }
 
 namespace {

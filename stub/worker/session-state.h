@@ -128,6 +128,8 @@ class SessionState {
   // that throws comes out here.
   using Waiting = std::function<void(const std::string& kernel)>;
   CUresult awaitIdle(const Waiting& waiting);
+  // The kernel that was launched last into a stream that has work, as a person knows it; empty if that is not known.
+  std::string busyKernel(unsigned device);
   // Waits for the slow calls of all devices, for each so long at most. False if some are left.
   bool finishSlowCalls(std::chrono::milliseconds limit);
   // Ends the graphs into which launches have been folded, of all devices. They are made again when they are needed.
@@ -144,7 +146,6 @@ class SessionState {
   std::optional<unsigned> deviceAt(uint64_t address) const;
 
  private:
-  std::string busyKernel(unsigned device);
   void detach();
   CUresult registerSegment(std::byte* base);  // in the current context, for all of them
   CUresult registerSlabGroup(uint32_t group);

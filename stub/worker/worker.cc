@@ -261,6 +261,27 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
   return position;
 }
 
+bool Worker::interlude(bool idle, std::chrono::milliseconds limit, const std::function<void(SessionState&)>& work) {
+  auto until = std::chrono::steady_clock::now() + limit;
+  std::unique_lock lock(impl->mutex);
+  impl->stop();
+  bool haveStopped = impl->changed.wait_until(lock, until, [&] { return impl->consuming == 0; });
+  lock.unlock();
+  KJ_DEFER(proceed());
+  if (!haveStopped) return false;
+  bool isDone = true;
+  runQuiesced([&](SessionState& on) {
+    for (unsigned device : idle ? on.usedDevices() : std::vector<unsigned>())
+      while (isDone && on.select(device).gpu.query() == CUDA_ERROR_NOT_READY) {
+        isDone = std::chrono::steady_clock::now() < until;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    if (isDone) work(on);
+    on.select(0);
+  });
+  return isDone;
+}
+
 void Worker::recycle() {
   impl->runTask([&] { impl->recycle(); });
 }

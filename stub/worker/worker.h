@@ -7,6 +7,7 @@
 // Of this, a suspend keeps nothing but a position in each ring: the rest is rebuilt from recipes and bytes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +50,11 @@ class Worker {
   // of the first ring. `waiting` is called meanwhile, ten times a second, with the name of the kernel that is waited for, empty
   // where it is not known. What it throws comes out here; nothing is consumed then until proceed().
   uint64_t quiesce(const std::function<void(const std::string& kernel)>& waiting = nullptr);
+
+  // Runs `work` on the first GPU's thread between two frames of each thread, which go on after it; `idle`: while no GPU has any work, for
+  // which they stop for so long at most. False, and `work` was not run, if that does not come about in time. What it throws comes out
+  // here. While calls are executed.
+  bool interlude(bool idle, std::chrono::milliseconds limit, const std::function<void(SessionState&)>& work);
 
   // After quiesce(), when the session has ended: destroys all that it has made, as if this worker were a new one, but for the
   // first device's context, which stays. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session

@@ -15,8 +15,10 @@ import threading
 import time
 
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
-MEMORY_POINTS = ("suspend.pinned",)
-STORE_POINTS = ("suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
+WRITE_POINTS = ("write.writing", "write.manifest-written", "write.done")
+MEMORY_POINTS = ("suspend.pinned", *WRITE_POINTS)
+SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.captured", "snapshot.released", "snapshot.finished")
+STORE_POINTS = (*SNAPSHOT_POINTS, "suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
 
 
 class Failure(Exception):
@@ -71,7 +73,9 @@ class Round:
         self.victim = victim or self.random.choice(VICTIMS)
         # A snapshot in memory is resumed by its own node, so the points of a resume, which are node b's, are not for it.
         self.in_memory = point in MEMORY_POINTS or (point is None and self.random.random() < 0.25)
-        self.in_store = self.in_memory or point in STORE_POINTS or self.random.random() < 0.5
+        self.is_written = point in WRITE_POINTS or (point is None and self.in_memory and self.random.random() < 0.5)
+        self.makes_snapshots = point in SNAPSHOT_POINTS or (point is None and self.random.random() < 0.25)
+        self.in_store = self.in_memory or self.makes_snapshots or point in STORE_POINTS or self.random.random() < 0.5
         self.delay = None if point else self.random.uniform(0, 0.8)
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
         self.program, self.client = None, None
@@ -200,7 +204,8 @@ class Round:
         ended = threading.Event()
         killer = threading.Thread(target=self.kill_at_random, args=(ended,))
         try:
-            self.start_node("a", self.is_fault_of("vgpud", "run.", "suspend.") or self.is_fault_of("vgpu-worker", "suspend."))
+            self.start_node("a", self.is_fault_of("vgpud", "run.", "suspend.", "write.", "snapshot.") or
+                            self.is_fault_of("vgpu-worker", "suspend.", "write.", "snapshot."))
             self.start_node("b", self.is_fault_of("vgpud", "resume.") or self.is_fault_of("vgpu-worker", "resume."))
             self.program = self.start("program",
                                       self.command("a", "run", "--", f"{self.tree}/tests/programs/steady", self.path("go"),
@@ -213,6 +218,8 @@ class Round:
             ended.set()
             if not self.point:
                 killer.join()
+            if self.point in WRITE_POINTS:
+                wait_until(self.has_killed, f"somebody comes to {self.point}", self.limit)
             if not self.has_killed():
                 raise Failure(f"{self.refused} failed, and nothing was killed" if self.refused else
                               f"nobody came to {self.point}")
@@ -255,8 +262,10 @@ class Round:
             time.sleep(self.random.uniform(0, 0.05))
             self.moves += 1
             self.hits_before = len(self.hits())
-            target = ("memory", "--name", str(self.moves)) if self.in_memory else (self.snapshot(self.moves),)
-            steps = ((here, ("suspend", "steady", "--to", *target)),
+            target = (("--background", "--name", str(self.moves)) if self.is_written else
+                      ("--to", "memory", "--name", str(self.moves)) if self.in_memory else ("--to", self.snapshot(self.moves)))
+            live = ((here, ("snapshot", "steady", "--name", f"live-{self.moves}")),) if self.makes_snapshots else ()
+            steps = (*live, (here, ("suspend", "steady", *target)),
                      (there, ("resume", self.snapshot(self.moves))))
             for node, (verb, *arguments) in steps:
                 if self.ctl(node, verb, *arguments, name=verb, fault=self.is_fault_of("vgpuctl", verb)) != 0:
@@ -341,12 +350,24 @@ class Round:
 
     def require_sound_store(self):
         """What is complete can be resumed, and nothing is left of what was not or is removed."""
-        for arguments in (*((("gc",),) if self.in_memory else ()), ("verify",), ("gc",), *(("rm", "--force", str(move)) for move in range(1, self.moves + 1) if self.is_complete(move)), ("gc",)):
+        def do(*arguments):
             if self.ctl("a", "snapshots", *arguments, name="store") != 0:
                 raise Failure(f"vgpuctl snapshots {' '.join(arguments)} fails")
+
+        if self.in_memory:
+            do("gc")  # removes those that are lost, which verify would name
+        do("verify")
+        do("gc")
+        for name in self.complete_in_store():
+            do("rm", "--force", name)
+        do("gc")
         left = os.listdir(self.path("store/packs")) + os.listdir(self.path("store/snapshots"))
         if left:
             raise Failure("the store has kept what nobody needs: " + ", ".join(left))
+
+    def complete_in_store(self):
+        folder = self.path("store/snapshots")
+        return [name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "manifest.json"))]
 
     def left_files(self):
         left = [entry.path for name in self.daemons for folder in ("", "sessions", "renewals")

@@ -26,9 +26,14 @@ struct SuspendOptions {
   std::string directory;       // or "memory": the node's pinned memory. Empty: the user's store
   std::string name;            // of the snapshot in the store; empty: as the session is called here
   unsigned timeoutSeconds = 60;
+  bool inBackground = false;   // to pinned memory first; the node writes it to the store afterwards
   bool json = false;
 };
 int suspendSession(const NodeAddress& node, const SuspendOptions& options);
+// As suspendSession, but the program goes on. Not to memory.
+int snapshotSession(const NodeAddress& node, const SuspendOptions& options);
+// What would refuse or delay a suspend. Returns 1 if it would be refused.
+int explainSession(const NodeAddress& node, const std::string& session, bool json);
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
 int resumeSession(const NodeAddress& node, const std::string& snapshot, bool json);
 

@@ -21,6 +21,7 @@ constexpr const char* examples =
     "  vgpuctl resume app                         give it a GPU again\n"
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
+    "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
@@ -70,6 +71,9 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                       "memory (vgpud --pinned), as far as there is room, until the session is resumed; the rest goes to the\n"
                       "store. A directory of that name is ./memory");
   suspend->add_option("--name", options.suspend.name, "the snapshot's name in the store");
+  suspend->add_flag("--background", options.suspend.inBackground,
+                    "to pinned memory first, and then to your store while you go on: `vgpuctl snapshots ls` says when it is on\n"
+                    "disk. If the node's vgpud is killed before that, the session is lost");
   suspend->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -77,8 +81,25 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   suspend->callback([&options, &chosen] {
     if (!options.suspend.name.empty() && !options.suspend.directory.empty() && options.suspend.directory != inMemory)
       throw CLI::ValidationError("--name", "a snapshot in a directory has no other name");
+    if (options.suspend.inBackground && !options.suspend.directory.empty())
+      throw CLI::ValidationError("--background", "it is to your store; --to says something else");
     chosen = [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.suspend); };
   });
+
+  auto* snapshot = on(app.add_subcommand("snapshot", "Save a session's GPU; the program goes on"),
+                      [](const NodeAddress& node, const Options& o) { return snapshotSession(node, o.suspend); });
+  snapshot->add_option("session", options.suspend.session, "SESSION")->required();
+  auto* to = snapshot->add_option("--to", options.suspend.directory, "a new directory for it (default: your store of snapshots)");
+  snapshot->add_option("--name", options.suspend.name, "its name in the store")->excludes(to);
+  snapshot->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before it is given up")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 86400u));
+  snapshot->add_flag("--json", options.suspend.json, "print JSON, for scripts");
+
+  auto* explain = on(app.add_subcommand("explain", "Say what would refuse or delay a suspend of a session now"),
+                     [](const NodeAddress& node, const Options& o) { return explainSession(node, o.suspend.session, o.json); });
+  explain->add_option("session", options.suspend.session, "SESSION")->required();
+  addJson(explain, options);
 
   auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
                     [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.json); });

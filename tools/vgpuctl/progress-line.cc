@@ -22,13 +22,29 @@ kj::Promise<void> ProgressLine::report(ReportContext context) {
   if (!shown) return kj::READY_NOW;
   auto params = context.getParams();
   std::string amount;
-  if (params.getTotalBytes() > 0) {
-    amount = fmt::format(" {} of {}", humanBytes(params.getDoneBytes()), humanBytes(params.getTotalBytes()));
+  uint64_t done = params.getDoneBytes(), total = params.getTotalBytes();
+  auto now = std::chrono::steady_clock::now();
+  if (phase != params.getPhase().cStr() || done < doneBefore) {
+    phase = params.getPhase().cStr();
+    since = now;
+    doneBefore = done;
+  }
+  if (total > 0) {
+    double seconds = std::chrono::duration<double>(now - since).count();
+    amount = fmt::format(" {} of {}{}", humanBytes(done), humanBytes(total), rateOf(done - doneBefore, total - doneBefore, seconds));
   }
   fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}", operation, printable(params.getPhase().cStr()), amount);
   std::fflush(stderr);
   written = true;
   return kj::READY_NOW;
+}
+
+std::string rateOf(uint64_t doneBytes, uint64_t totalBytes, double seconds) {
+  if (doneBytes == 0 || seconds < 0.05) return "";
+  double rate = static_cast<double>(doneBytes) / seconds;
+  std::string left;
+  if (totalBytes > doneBytes && seconds > 1) left = fmt::format(", {:.0f} s left", static_cast<double>(totalBytes - doneBytes) / rate);
+  return fmt::format(", {} a second{}", humanBytes(static_cast<uint64_t>(rate)), left);
 }
 
 ProgressLine::~ProgressLine() noexcept(false) {
@@ -46,10 +62,9 @@ void DoneLine::add(uint64_t bytes) {
   auto now = Clock::now();
   if (!shown || now < next) return;
   next = now + std::chrono::milliseconds(100);
-  double seconds = std::chrono::duration<double>(now - start).count(), rate = static_cast<double>(done) / std::max(seconds, 0.001);
-  std::string of = all == 0 ? "" : fmt::format(" of {}", humanBytes(all)), left;
-  if (all > done && seconds > 1) left = fmt::format(", {:.0f} s left", static_cast<double>(all - done) / std::max(rate, 1.0));
-  fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}, {} a second{}", operation, humanBytes(done), of, humanBytes(static_cast<uint64_t>(rate)), left);
+  std::string of = all == 0 ? "" : fmt::format(" of {}", humanBytes(all));
+  double seconds = std::chrono::duration<double>(now - start).count();
+  fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}{}", operation, humanBytes(done), of, rateOf(done, all, seconds));
   std::fflush(stderr);
 }
 

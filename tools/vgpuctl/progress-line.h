@@ -26,6 +26,9 @@ class ProgressLine final : public control::Progress::Server {
   std::string operation;
   bool shown;
   bool written = false;
+  std::string phase;  // that is shown, since then, with so much done
+  std::chrono::steady_clock::time_point since;
+  uint64_t doneBefore = 0;
 };
 
 // The same of what vgpuctl does itself, with its rate and the time that is left; shown again every tenth of a second at most.
@@ -47,6 +50,10 @@ class DoneLine {
   Clock::time_point next = start;
   uint64_t done = 0;
 };
+
+// How fast something is of which `doneBytes` were done in `seconds`, and how long it takes for the rest, if that is known and it
+// has been done for a second: ", 2.0 GiB a second, 3 s left".
+std::string rateOf(uint64_t doneBytes, uint64_t totalBytes, double seconds);
 
 // "1.5 GiB"
 std::string humanBytes(uint64_t bytes);

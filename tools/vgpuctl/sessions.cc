@@ -114,7 +114,7 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
   request.setDirectory(reader(target));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
   request.setTimeoutSeconds(options.timeoutSeconds);
-  request.setMemory(toMemory ? control::Memory::ONLY : control::Memory::NONE);
+  request.setMemory(toMemory ? control::Memory::ONLY : options.inBackground ? control::Memory::FIRST : control::Memory::NONE);
   auto sent = request.send();
   faultPoint("suspend.asked");
   auto answer = client.wait(kj::mv(sent));
@@ -125,9 +125,59 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
     printJson(result);
   } else {
     fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session),
-               toMemory ? "memory, as " : "", target, summary(report), report.getGateSeconds());
+               toMemory ? "memory, as " : options.inBackground ? "memory, and is being written to " : "", target, summary(report), report.getGateSeconds());
   }
   return 0;
+}
+
+int snapshotSession(const NodeAddress& address, const SuspendOptions& options) {
+  std::string target = options.directory.empty() ? inStore(options.session, options.name) : absolute(options.directory);
+  NodeClient client(address);
+  auto request = client.node().snapshotRequest();
+  request.setSession(reader(options.session));
+  request.setDirectory(reader(target));
+  request.setProgress(kj::heap<ProgressLine>("snapshot"));
+  request.setTimeoutSeconds(options.timeoutSeconds);
+  auto sent = request.send();
+  faultPoint("snapshot.asked");
+  auto answer = client.wait(kj::mv(sent));
+  auto report = answer.getReport();
+  if (options.json) {
+    json result = toJson(report);
+    result.update({{"directory", target},
+                   {"rounds", report.getRounds()},
+                   {"roundBytes", report.getRoundBytes()},
+                   {"heldBytes", report.getHeldBytes()}});
+    printJson(result);
+  } else {
+    fmt::print("{} has a snapshot in {}: {}; {} in {} rounds while it ran, {} while it was held for {:.3f} s\n",
+               printable(options.session), target, summary(report), humanBytes(report.getRoundBytes()), report.getRounds(),
+               humanBytes(report.getHeldBytes()), report.getGateSeconds());
+  }
+  return 0;
+}
+
+int explainSession(const NodeAddress& address, const std::string& session, bool asJson) {
+  NodeClient client(address);
+  auto request = client.node().explainRequest();
+  request.setSession(reader(session));
+  auto answer = client.wait(request.send());
+  bool isRefused = false;
+  json obstacles = json::array();
+  for (auto obstacle : answer.getObstacles()) {
+    isRefused |= obstacle.getRefuses();
+    if (asJson)
+      obstacles.push_back({{"refuses", obstacle.getRefuses()}, {"object", obstacle.getObject().cStr()}, {"why", obstacle.getWhy().cStr()}});
+    else
+      fmt::print("{} {}: {}\n", obstacle.getRefuses() ? "refused" : "delayed", printable(obstacle.getObject().cStr()),
+                 printable(obstacle.getWhy().cStr()));
+  }
+  if (asJson)
+    printJson({{"refused", isRefused}, {"obstacles", obstacles}, {"deviceBytes", answer.getDeviceBytes()}});
+  else
+    fmt::print("a suspend of {} would {}: {} of device memory\n", printable(session), isRefused ? "be refused" : "be made",
+               humanBytes(answer.getDeviceBytes()));
+  return isRefused ? 1 : 0;
 }
 
 int resumeSession(const NodeAddress& address, const std::string& directory, bool asJson) {

@@ -8,26 +8,45 @@
 namespace vgpu::daemon {
 
 void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder) {
-  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder)});
+  snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}});
 }
 
-uint64_t MemorySnapshots::bytesOf(const std::string& path) const {
+void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) { snapshots.at(path).writer = kj::mv(writer); }
+
+void MemorySnapshots::writeEnded(const std::string& path) {
+  if (auto found = snapshots.find(path); found != snapshots.end()) found->second.writer = nullptr;
+}
+
+MemorySnapshots::Kept MemorySnapshots::takeOut(const std::string& path) {
   auto found = snapshots.find(path);
-  return found == snapshots.end() ? 0 : found->second.hold->bytes();
+  Kept kept = kj::mv(found->second);
+  snapshots.erase(found);
+  return kept;
+}
+
+kj::Promise<void> MemorySnapshots::release(const std::string& path) {
+  if (!has(path)) return kj::READY_NOW;
+  Kept kept = takeOut(path);
+  auto closed = kept.folder->keep();
+  return closed.attach(kj::mv(kept.folder), kj::mv(kept.writer));
 }
 
 kj::Promise<void> MemorySnapshots::remove(const std::string& path) {
-  auto found = snapshots.find(path);
-  if (found == snapshots.end()) return kj::READY_NOW;
-  kj::Own<TargetFolder> folder = kj::mv(found->second.folder);
-  snapshots.erase(found);
-  auto removed = folder->discard();
-  return removed.attach(kj::mv(folder));
+  if (!has(path) || snapshots.at(path).writer.get() != nullptr) return kj::READY_NOW;
+  Kept kept = takeOut(path);
+  auto removed = kept.folder->discard();
+  return removed.attach(kj::mv(kept.folder));
 }
 
+// What has been written by the time its writer has ended stays (SnapshotTarget::isReplaced).
 kj::Promise<void> MemorySnapshots::removeAll() {
   kj::Vector<kj::Promise<void>> removed;
-  while (!snapshots.empty()) removed.add(remove(std::string(snapshots.begin()->first)));
+  while (!snapshots.empty()) {
+    Kept kept = takeOut(std::string(snapshots.begin()->first));
+    kj::Promise<void> stopped = kept.writer.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : kept.writer->stop();
+    auto& folder = *kept.folder;
+    removed.add(stopped.then([&folder] { return folder.discard(); }).attach(kj::mv(kept.folder), kj::mv(kept.writer)));
+  }
   return kj::joinPromises(removed.releaseAsArray());
 }
 

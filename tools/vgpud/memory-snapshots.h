@@ -1,4 +1,5 @@
-// Snapshots whose chunks are in this daemon's pinned memory and in no file: `vgpuctl suspend --to memory`.
+// Snapshots whose chunks are in this daemon's pinned memory and in no file: `vgpuctl suspend --to memory`, and --background until they are
+// written.
 //
 // Owns, of each, what it holds of that memory, and its folder, locked: the lock says to every other process that the snapshot is whole as
 // long as this daemon lives, and ends with it, however that ends (docs/snapshot.md, In memory). Of the event loop's thread.
@@ -12,6 +13,7 @@
 #include "tools/common/file-work.h"
 #include "tools/vgpud/pinned-pool.h"
 #include "tools/vgpud/target-folder.h"
+#include "tools/vgpud/worker-process.h"
 
 namespace vgpu::daemon {
 
@@ -22,15 +24,25 @@ class MemorySnapshots {
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
   uint64_t bytesOf(const std::string& path) const;
 
-  // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one.
+  // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has failed.
+  void writeBegun(const std::string& path, kj::Own<WorkerProcess> writer);
+  void writeEnded(const std::string& path);
+  // It is on disk: lets its memory and its folder go.
+  kj::Promise<void> release(const std::string& path);
+
+  // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is being
+  // written: then it becomes one like any other.
   kj::Promise<void> remove(const std::string& path);
+  // The daemon ends.
   kj::Promise<void> removeAll();
 
  private:
   struct Kept {
     PinnedHold hold;
     kj::Own<TargetFolder> folder;
+    kj::Own<WorkerProcess> writer;  // null if nobody writes it
   };
+  Kept takeOut(const std::string& path);
   std::map<std::string, Kept> snapshots;
 };
 

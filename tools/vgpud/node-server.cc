@@ -8,6 +8,7 @@
 #include "tools/vgpud/log.h"
 #include "tools/common/memory-usage.h"
 #include "tools/vgpud/resume.h"
+#include "tools/vgpud/snapshot.h"
 #include "tools/vgpud/suspend.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
@@ -173,6 +174,32 @@ kj::Promise<void> NodeServer::workers(WorkersContext context) {
     if (found != onGpu.byProcess.end()) list[i].setGpuBytes(found->second);
   }
   return kj::READY_NOW;
+}
+
+kj::Promise<void> NodeServer::snapshot(SnapshotContext context) {
+  ++*calls;
+  context.allowCancellation();
+  auto params = context.getParams();
+  unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
+  return snapshotOf(sessions, sessions.get(params.getSession()), params.getDirectory(), params.getProgress(), seconds)
+      .then([context](OperationReport&& report) mutable { report.give(context.getResults().initReport()); });
+}
+
+kj::Promise<void> NodeServer::explain(ExplainContext context) {
+  ++*calls;
+  context.allowCancellation();
+  Session& session = sessions.get(context.getParams().getSession());
+  session.requireIdle();
+  KJ_IF_MAYBE (worker, session.worker) {
+    auto explained = (*worker)->orExit((*worker)->remote().explainRequest().send().then(
+        [context](capnp::Response<control::Worker::ExplainResults>&& found) mutable {
+          auto results = context.getResults();
+          results.setObstacles(found.getObstacles());
+          results.setDeviceBytes(found.getDeviceBytes());
+        }));
+    return session.exclusively(kj::mv(explained));
+  }
+  fail("session " + session.id + " does not run: there is nothing to suspend");
 }
 
 kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket) {

@@ -20,6 +20,8 @@ class NodeServer final : public control::Node::Server {
   kj::Promise<void> suspend(SuspendContext context) override;
   kj::Promise<void> resume(ResumeContext context) override;
   kj::Promise<void> workers(WorkersContext context) override;
+  kj::Promise<void> snapshot(SnapshotContext context) override;
+  kj::Promise<void> explain(ExplainContext context) override;
 
  private:
   Sessions& sessions;

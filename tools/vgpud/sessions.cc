@@ -179,7 +179,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     remove(session.directory);
   }
   if (session.renewal != nullptr) remove(session.renewal);
-  if (session.state == control::State::SUSPENDED) spawn(inMemory.remove(session.snapshot));
+  spawn(inMemory.remove(session.snapshot));  // if it is suspended, or was being resumed
   kj::Own<Session> left = takeOut(session);
   if (isClean) giveWorkerBack(*left);
   drop(kj::mv(left));

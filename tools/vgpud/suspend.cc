@@ -4,6 +4,7 @@
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/background-write.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -27,6 +28,7 @@ class Suspension {
         path(std::move(path)),
         progress(kj::mv(progress)),
         timeoutSeconds(timeoutSeconds),
+        memory(memory),
         folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
         start(now()) {
@@ -138,7 +140,8 @@ class Suspension {
     faultPoint("suspend.program-told");
     if (hold) {
       report.memoryBytes = hold->bytes();
-      sessions.inMemory.keep(path, kj::mv(hold), kj::mv(folder));
+      sessions.inMemory.keep(path, hold, kj::mv(folder));
+      if (memory == control::Memory::FIRST) sessions.spawn(writeInBackground(sessions, session.id, path, kj::mv(hold)));
     } else {
       auto kept = folder->keep();
       sessions.spawn(kept.attach(kj::mv(folder)));
@@ -173,6 +176,7 @@ class Suspension {
   const std::string path;
   control::Progress::Client progress;
   const unsigned timeoutSeconds;
+  const control::Memory memory;
   PinnedHold hold;  // if chunks go to memory
   kj::Own<TargetFolder> folder;
   kj::AutoCloseFd target;  // on its way to the worker
@@ -189,6 +193,9 @@ void OperationReport::take(control::Report::Reader from) {
   storedBytes = from.getStoredBytes();
   objects = from.getObjects();
   pendingCalls = from.getPendingCalls();
+  rounds = from.getRounds();
+  roundBytes = from.getRoundBytes();
+  heldBytes = from.getHeldBytes();
 }
 
 void OperationReport::give(control::Report::Builder to) const {
@@ -199,6 +206,9 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setObjects(objects);
   to.setPendingCalls(pendingCalls);
   to.setMemoryBytes(memoryBytes);
+  to.setRounds(rounds);
+  to.setRoundBytes(roundBytes);
+  to.setHeldBytes(heldBytes);
 }
 
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,

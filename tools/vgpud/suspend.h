@@ -13,6 +13,8 @@ namespace vgpu::daemon {
 struct OperationReport {
   double seconds = 0, gateSeconds = 0;
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0, memoryBytes = 0;
+  unsigned rounds = 0;                     // of a snapshot whose program goes on
+  uint64_t roundBytes = 0, heldBytes = 0;  // likewise
 
   void take(control::Report::Reader report);
   void give(control::Report::Builder report) const;

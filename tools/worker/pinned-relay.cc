@@ -48,11 +48,10 @@ void PinnedRelay::name(const DigestKey& key, std::span<const ChunkName> names, s
   });
 }
 
-std::optional<checkpoint::PinnedRoom> roomIn(const checkpoint::PinnedMemory* memory, std::shared_ptr<PinnedRelay> relay,
-                                             std::string pool) {
-  if (memory == nullptr || relay == nullptr) return std::nullopt;
+std::optional<checkpoint::PinnedRoom> roomIn(std::span<std::byte> memory, std::shared_ptr<PinnedRelay> relay, std::string pool) {
+  if (memory.empty() || relay == nullptr) return std::nullopt;
   return checkpoint::PinnedRoom{
-      memory->bytes(), std::move(pool),
+      memory, std::move(pool),
       [relay](const DigestKey& key, std::span<const ChunkName> names, bool makesRoom) { return relay->place(key, names, makesRoom); },
       [relay](const DigestKey& key, std::span<const ChunkName> names, std::span<const uint64_t> offsets) {
         relay->name(key, names, offsets);

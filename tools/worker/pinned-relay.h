@@ -39,6 +39,6 @@ class PinnedRelay {
 };
 
 // What the operation may use of `memory`; nothing without either.
-std::optional<checkpoint::PinnedRoom> roomIn(const checkpoint::PinnedMemory* memory, std::shared_ptr<PinnedRelay> relay, std::string pool);
+std::optional<checkpoint::PinnedRoom> roomIn(std::span<std::byte> memory, std::shared_ptr<PinnedRelay> relay, std::string pool);
 
 }  // namespace vgpu::stub

@@ -9,11 +9,16 @@
 #include <limits>
 #include <utility>
 
+#include "checkpoint/explain.h"
+#include "checkpoint/live-snapshot.h"
+#include "checkpoint/write-out.h"
 #include "stub/worker/execution.h"
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
 #include "tools/worker/pinned-relay.h"
+#include "tools/worker/live-snapshot-server.h"
 #include "tools/worker/progress-relay.h"
+#include "tools/worker/reports.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/wire/handover.h"
@@ -21,10 +26,6 @@
 
 namespace vgpu::stub {
 namespace {
-
-struct Done {};  // the result of work that has none
-
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
 // A copy of the memory that a program shares: the descriptor of the message ends with the message.
 struct ProgramMemory {
@@ -44,17 +45,6 @@ kj::Promise<ProgramMemory> receiveMemory(Params params) {
 // stub::Worker checks the sizes of what a session shares; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
-}
-
-snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
-  return {text(session.getId()), text(session.getName()), text(session.getProgram()), session.getPid(), geteuid(), text(reattach)};
-}
-
-void give(const checkpoint::Report& from, control::Report::Builder to) {
-  to.setDeviceBytes(from.deviceBytes);
-  to.setStoredBytes(from.storedBytes);
-  to.setObjects(from.objects);
-  to.setPendingCalls(from.pendingCalls);
 }
 
 // Reports what is waited for, and gives up at the deadline.
@@ -81,12 +71,6 @@ class GpuWait {
 // Of a program that has ended. Natively its work would have ended with it.
 void giveUpAtOnce(const std::string& kernel) {
   fail("the GPU still works" + (kernel.empty() ? kernel : " (kernel " + kernel + ")"));
-}
-
-checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {
-  return [relay](const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
-    relay->report(phase, doneBytes, totalBytes);
-  };
 }
 
 }  // namespace
@@ -217,13 +201,13 @@ kj::Promise<void> WorkerServer::save(SaveContext context) {
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto room = PinnedRelay::of(params);
   auto target = receiveDescriptor(params.getTarget());
-  auto saved = target.then([this, relay, room, pool = text(params.getPool()), directory = text(params.getDirectory()),
-                            objects = text(params.getObjects()),
+  auto saved = target.then([this, relay, room, pool = textOf(params.getPool()), directory = textOf(params.getDirectory()),
+                            objects = textOf(params.getObjects()),
                             identity = identityOf(params.getSession(), params.getReattach())](kj::AutoCloseFd&& fd) {
     return thread.run([this, relay, room, pool, directory, objects, identity, fd = kj::mv(fd)]() mutable {
       relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
       snapshot::SnapshotWriter writer(kj::mv(fd), directory);
-      auto pinnedRoom = roomIn(pinned.get(), room, pool);
+      auto pinnedRoom = roomIn(pinnedBytes(), room, pool);
       return checkpoint::save(running(), writer, objects, identity, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
     });
   });
@@ -237,13 +221,13 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto room = PinnedRelay::of(params);
-  std::string directory = text(params.getDirectory());
+  std::string directory = textOf(params.getDirectory());
   auto memory = receiveMemory(params);
   auto report = memory.then([this, relay, room, directory](ProgramMemory&& memory) {
     return thread.run([this, relay, room, directory, memory = kj::mv(memory)]() mutable {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
-      auto pinnedRoom = roomIn(pinned.get(), room, "");
+      auto pinnedRoom = roomIn(pinnedBytes(), room, "");
       restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
       return restored->report;
     });
@@ -252,6 +236,52 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
     give(report, context.getResults().initReport());
   }),
                       relay).attach(kj::defer([room] { if (room) room->close(); }));
+}
+
+kj::Promise<void> WorkerServer::write(WriteContext context) {
+  auto params = context.getParams();
+  auto room = PinnedRelay::of(params);
+  auto written = thread.run([this, room, directory = textOf(params.getDirectory())] {
+    Mapping memory(pinnedFile);  // without a driver it is memory like any other
+    auto inMemory = roomIn({memory.data(), memory.bytes()}, room, "");
+    if (!inMemory) fail("this worker has no pinned memory");
+    return checkpoint::writeOut(directory, *inMemory, nullptr);
+  });
+  return written.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); })
+      .attach(kj::defer([room] { if (room) room->close(); }));
+}
+
+kj::Promise<void> WorkerServer::beginSnapshot(BeginSnapshotContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto target = receiveDescriptor(params.getTarget());
+  auto begun = target.then([this, relay, directory = textOf(params.getDirectory())](kj::AutoCloseFd&& fd) {
+    return thread.run([this, relay, directory, fd = kj::mv(fd)]() mutable {
+      relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
+      auto writer = std::make_unique<snapshot::SnapshotWriter>(kj::mv(fd), directory);
+      auto snapshot = std::make_shared<checkpoint::LiveSnapshot>(*driver, running(), std::move(writer));
+      snapshot->runRounds(progressTo(relay));
+      return snapshot;
+    });
+  });
+  return cancelOnDrop(begun.then([this, context](std::shared_ptr<checkpoint::LiveSnapshot>&& snapshot) mutable {
+    context.getResults().setSnapshot(kj::heap<LiveSnapshotServer>(thread, std::move(snapshot)));
+  }),
+                      relay);
+}
+
+kj::Promise<void> WorkerServer::explain(ExplainContext context) {
+  return thread.run([this] { return checkpoint::explain(running()); }).then([context](checkpoint::Explanation&& found) mutable {
+    auto results = context.getResults();
+    results.setDeviceBytes(found.deviceBytes);
+    auto list = results.initObstacles(static_cast<unsigned>(found.obstacles.size()));
+    for (unsigned i = 0; i < found.obstacles.size(); ++i) {
+      list[i].setRefuses(found.obstacles[i].refuses);
+      list[i].setObject(found.obstacles[i].object.c_str());
+      list[i].setWhy(found.obstacles[i].why.c_str());
+    }
+  });
 }
 
 kj::Promise<void> WorkerServer::recycle(RecycleContext) {

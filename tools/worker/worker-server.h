@@ -36,6 +36,9 @@ class WorkerServer final : public control::Worker::Server {
   kj::Promise<void> save(SaveContext context) override;
   kj::Promise<void> restore(RestoreContext context) override;
   kj::Promise<void> recycle(RecycleContext context) override;
+  kj::Promise<void> write(WriteContext context) override;
+  kj::Promise<void> beginSnapshot(BeginSnapshotContext context) override;
+  kj::Promise<void> explain(ExplainContext context) override;
 
  private:
   stub::Worker& running();
@@ -43,6 +46,7 @@ class WorkerServer final : public control::Worker::Server {
   ProcessRecord record();
   void claim(uint64_t handover);
   void registerPinned();
+  std::span<std::byte> pinnedBytes() const { return pinned == nullptr ? std::span<std::byte>() : pinned->bytes(); }
 
   const std::string library;
   const stub::Images images;

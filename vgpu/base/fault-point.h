@@ -54,6 +54,14 @@ inline constexpr FaultPoint faultPoints[] = {
     {"resume.accepted", "vgpud", "the daemon knows that the program has accepted; the worker has not been told"},
     {"resume.proceeded", "vgpu-worker", "the worker has claimed the session: no way back; the daemon has not been told"},
     {"resume.gate-opened", "vgpud", "the program has been told to open its gate"},
+    {"write.writing", "vgpu-worker", "in the background: a piece of a snapshot in memory is being written; hit once for each piece"},
+    {"write.manifest-written", "vgpu-worker", "all of it is on disk, and its new manifest has not its name yet"},
+    {"write.done", "vgpud", "the daemon knows that it is on disk; the program has not been told"},
+    {"snapshot.asked", "vgpuctl", "the request is on its way"},
+    {"snapshot.rounds-done", "vgpu-worker", "of a program that goes on: what it had was copied while it ran; the daemon has not been told"},
+    {"snapshot.captured", "vgpu-worker", "what it has changed since is held; it is still quiesced"},
+    {"snapshot.released", "vgpud", "the program goes on; what is held is not on disk"},
+    {"snapshot.finished", "vgpud", "there is a snapshot; its caller has not been told"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

@@ -79,6 +79,16 @@ interface Node {
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
   resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
   workers @4 () -> (workers :List(WorkerInfo));
+  snapshot @5 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
+  # The program goes on, also while the snapshot is being written.
+  explain @6 (session :Text) -> (obstacles :List(Obstacle), deviceBytes :UInt64);
+  # What would refuse or delay a suspend of the session now.
+}
+
+struct Obstacle {
+  refuses @0 :Bool;         # it would be refused; else it takes longer
+  object @1 :Text;          # "module 0x65", "kernel spin(int)"
+  why @2 :Text;
 }
 
 struct WorkerInfo {
@@ -150,6 +160,9 @@ struct Report {
   objects @4 :UInt64;
   pendingCalls @5 :UInt64;     # frames that travelled unconsumed
   memoryBytes @6 :UInt64;      # of chunks that are in pinned memory, and of a suspend nowhere else
+  rounds @7 :UInt32;           # of a snapshot whose program goes on: how often changes were copied while it ran,
+  roundBytes @8 :UInt64;       # how much that was,
+  heldBytes @9 :UInt64;        # and what was copied while the program was held, for gateSeconds
 }
 
 # ---------------------------------------------------------------- vgpud → vgpu-worker, on an inherited socket
@@ -165,6 +178,14 @@ interface PinnedRoom {
   # Where each of these chunks is. makesRoom: those that are not there get room, as far as there is any.
   name @1 (key :Data, names :Data, offsets :Data);
   # What the caller has put into room that it got.
+}
+
+interface LiveSnapshot {
+  # A snapshot of a session that goes on (checkpoint/live-snapshot.h). Letting go of it gives it up.
+  capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> ();
+  # After Worker.quiesce: takes what has changed since.
+  finish @1 (progress :Progress) -> (report :Report);
+  # After Worker.proceed: writes it. There is a snapshot then.
 }
 
 interface Worker {
@@ -190,4 +211,9 @@ interface Worker {
   recycle @6 ();
   # The program has ended: destroys all that its session made and makes memory for another one ready. Rejects, saying why, if the
   # process is not like a new one then; it is of no further use.
+  write @7 (directory :Text, room :PinnedRoom) -> (report :Report);
+  # Of a process that was never greeted and has no driver: writes what `room` has of a snapshot in memory to its store.
+  beginSnapshot @8 (directory :Text, target :Descriptor, progress :Progress) -> (snapshot :LiveSnapshot);
+  # While the session runs: copies what it has, in rounds.
+  explain @9 () -> (obstacles :List(Obstacle), deviceBytes :UInt64);
 }

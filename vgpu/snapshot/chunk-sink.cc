@@ -42,6 +42,12 @@ bool ChunkSink::isFirst(const Digest& digest, size_t chunk, size_t bytes) {
   return false;
 }
 
+bool ChunkSink::knows(const Digest& digest, size_t bytes) {
+  if (digest == (bytes == chunkBytes ? zeroChunk : digester.ofZeros(bytes))) return true;
+  std::lock_guard lock(mutex);
+  return first.contains(digest) || (store != nullptr && store->find({digest, bytes}));
+}
+
 bool ChunkSink::has(size_t chunk, const Digest& digest, size_t bytes) {
   if (digest == (bytes == chunkBytes ? zeroChunk : digester.ofZeros(bytes))) {
     list[chunk].digest = digest;
@@ -93,7 +99,8 @@ void ChunkSink::finish(unsigned writer) {
 
 std::vector<ChunkPlace> ChunkSink::places() const {
   std::vector<ChunkPlace> places;
-  for (size_t chunk : sameAs) {
+  for (size_t i = listBegin; i < sameAs.size(); ++i) {
+    size_t chunk = sameAs[i];
     bool isNamed = store != nullptr && (list[chunk].form == Form::plain || list[chunk].form == Form::zstd);
     places.push_back(!isNamed ? list[chunk] : ChunkPlace{.digest = list[chunk].digest, .offset = sizes[chunk], .form = Form::stored});
   }
@@ -104,7 +111,8 @@ void ChunkSink::commit() {
   if (store == nullptr) return;
   faultPoint("suspend.packs-synced");
   std::map<ChunkName, StoredChunk> added;
-  for (size_t chunk = 0; chunk < list.size(); ++chunk) {
+  for (size_t i = listBegin; i < list.size(); ++i) {
+    size_t chunk = sameAs[i];
     const ChunkPlace& place = list[chunk];
     if (place.form != Form::plain && place.form != Form::zstd) continue;
     added[{place.digest, sizes[chunk]}] = {writing[place.pack].number, place.offset, place.bytes, static_cast<uint32_t>(place.form)};

@@ -35,6 +35,12 @@ class ChunkSink {
   unsigned writers() const { return static_cast<unsigned>(writing.size()); }
   // Room for `count` more in the list: the number of the first. Before they are added.
   size_t reserve(size_t count);
+  // What was added so far is no part of the list, which begins here: it is there to be found, as what the store has. Once.
+  void beginList() { listBegin = list.size(); }
+  // Whether a chunk with this digest is known here or in the store. Any thread.
+  bool knows(const Digest& digest, size_t bytes);
+  // Of a chunk that was added.
+  const Digest& digestOf(size_t chunk) const { return list[chunk].digest; }
   // Whether a chunk with this digest needs no bytes, because it is of zeros or is the same as an earlier one; it is in the list then. If not,
   // it must be added.
   bool has(size_t chunk, const Digest& digest, size_t bytes);
@@ -69,6 +75,7 @@ class ChunkSink {
   std::vector<Writing> writing;
   ChunkStore* store = nullptr;
   bool isCommitted = false;
+  size_t listBegin = 0;
   std::vector<ChunkPlace> list;
   std::vector<uint32_t> sizes;  // by chunk, of those that are in a pack
   std::vector<size_t> sameAs;   // by chunk: the one that has its bytes, often itself

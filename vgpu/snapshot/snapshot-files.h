@@ -10,6 +10,7 @@ namespace vgpu::snapshot {
 
 constexpr const char* manifestFile = "manifest.json";
 constexpr const char* unfinishedManifest = "manifest.json.new";
+constexpr const char* replacingManifest = "manifest.json.written";  // of a snapshot that was in memory
 constexpr const char* objectsFile = "objects";
 constexpr const char* chunksFile = "chunks";
 constexpr const char* pendingCallsFile = "pending-calls";

@@ -119,9 +119,19 @@ void SnapshotTarget::create(const std::string& name) {
   files.push_back({name, kj::AutoCloseFd(fd)});
 }
 
+// Whether there is a manifest that is none of these files: of a snapshot in memory that has been written out meanwhile, and is whole.
+bool SnapshotTarget::isReplaced() const {
+  struct stat own, named;
+  if (fstatat(directory, manifestFile, &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  for (auto& file : files)
+    if (fstat(file.open, &own) == 0 && isSame(own, named)) return false;
+  return true;
+}
+
 // A file that was made here is known by its inode, which is nobody else's as long as it is open. The manifest may have got
 // its final name meanwhile.
 void SnapshotTarget::discard() {
+  if (isReplaced()) return;
   for (auto& file : files) {
     struct stat own, named;
     if (fstat(file.open, &own) != 0) continue;
@@ -129,6 +139,7 @@ void SnapshotTarget::discard() {
       if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && isSame(own, named))
         unlinkat(directory, name, 0);
   }
+  unlinkat(directory, replacingManifest, 0);  // of a writer that was killed
   if (made) {
     rmdir(folder.c_str());  // fails where others have put something into it
   } else if (mode != 0) {

@@ -35,6 +35,7 @@ class SnapshotTarget {
   void lock();
   void takeEmpty();
   void create(const std::string& name);
+  bool isReplaced() const;
   void discard();
 
   const std::string folder;

@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 
 #include "vgpu/objects/state-table.h"
 
@@ -20,6 +22,8 @@ namespace vgpu::stub {
 
 class Execution;
 class SessionState;
+
+using Obstacle = std::function<void(const std::string& object, const std::string& why)>;
 
 struct KindModule {
   const char* name;  // of its table in a snapshot
@@ -37,6 +41,8 @@ struct KindModule {
   // Of all objects of all devices, in the same order whenever it is called. Throws kj::Exception, for a person, if an object
   // cannot be saved.
   Rows (*save)(SessionState& session) = nullptr;
+  // Calls `visit` for each object that save() refuses, with its name and the reason, for a person.
+  void (*obstacles)(SessionState& session, const Obstacle& visit) = nullptr;
   // Before the recipes are executed: what the objects that they make have to be.
   void (*prepare)(SessionState& session, const Rows& rows) = nullptr;
   // After them. Throws kj::Exception that names an object which is not there or is not what it was.

@@ -191,22 +191,29 @@ void drop(Execution& on) {
 }
 
 // Better no snapshot than one that has lost what kernels keep in the heap, or in variables that nobody knows of.
-void requireSavable(const Execution& on) {
+void visitUnsavable(const Execution& on, const Obstacle& visit) {
   for (auto [module, number] : on.modules.blobs) {
     auto* blob = on.blobs.find(number);
     if (blob == nullptr) continue;
+    std::string name = fmt::format("module {:#x}", module);
     if (!blob->facts().unknown.empty())
-      fail(fmt::format(
-          "module {:#x} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
-          "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to have it "
-          "suspended",
-          module, blob->facts().unknown));
-    if (blob->facts().usesHeap)
-      fail(fmt::format(
-          "kernels of this program (module {:#x}) use malloc on the device, whose heap cannot be saved. The "
-          "program goes on; give its kernels memory from cudaMalloc to have it suspended",
-          module));
+      visit(name, fmt::format("{} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
+                              "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to "
+                              "have it suspended",
+                              name, blob->facts().unknown));
+    else if (blob->facts().usesHeap)
+      visit(name, fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes on; "
+                              "give its kernels memory from cudaMalloc to have it suspended",
+                              name));
   }
+}
+
+void requireSavable(const Execution& on) {
+  visitUnsavable(on, [](const std::string&, const std::string& why) { fail(why); });
+}
+
+void obstacles(SessionState& session, const Obstacle& visit) {
+  for (unsigned device : session.usedDevices()) visitUnsavable(session.of(device), visit);
 }
 
 // Of every loaded module, whether the program ever asked for it or not; one that it asked for may be there twice.
@@ -291,6 +298,7 @@ const KindModule moduleKind{.name = "variables",
                             .columns = "nsnn",
                             .isValid = isValid,
                             .save = save,
+                            .obstacles = obstacles,
                             .compare = compare,
                             .bytes = bytes,
                             .device = device,

@@ -1,4 +1,4 @@
-# One run, with suspends to a directory, to the store and to memory, of a program with memory comes to every fault point; a point kills, stops or lets go on.
+# One run, with suspends to a directory, to the store, to memory and in the background, and a snapshot, of a program with memory comes to every fault point; a point kills, stops or lets go on.
 points() { "$tree/bin/vgpud" --list-fault-points; }
 [ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
 points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
@@ -18,10 +18,14 @@ if [ -x "$program" ]; then
   succeeds ctl a suspend "$pid" --to "$dir/snapshot"
   succeeds ctl a resume "$dir/snapshot"
   export VGPU_STORE=$dir/store
-  succeeds ctl a suspend "$pid" --name stored
-  succeeds ctl a resume stored
   succeeds ctl a suspend "$pid" --to memory
   succeeds ctl a resume "$pid"
+  succeeds ctl a suspend "$pid" --background --name later
+  waitUntil wasHit write.done hit
+  succeeds ctl a resume later
+  succeeds ctl a suspend "$pid" --name stored
+  succeeds ctl a resume stored
+  succeeds ctl a snapshot "$pid" --name live
   succeeds ctl a snapshots gc
   : >"$dir/pause.go"
   wait "$runner" || fail "the program returned $?"

@@ -1,0 +1,61 @@
+#include "checkpoint/explain.h"
+
+#include <fmt/format.h>
+#include <kj/exception.h>
+
+#include <chrono>
+
+#include "stub/worker/execution.h"
+#include "stub/worker/kinds/kind.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+// A thread that does not come to the end of its frame in this time is in the driver for longer.
+constexpr auto stopLimit = std::chrono::milliseconds(500);
+
+void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obstacles) {
+  if (on.isEnded(device)) return;
+  CUresult state = on.select(device).gpu.query();
+  if (state == CUDA_SUCCESS) return;
+  if (state != CUDA_ERROR_NOT_READY) {
+    obstacles.push_back({true, fmt::format("device {}", device), fmt::format("its work has failed: {}", stub::nameOf(on.driver, state))});
+    return;
+  }
+  std::string kernel = on.busyKernel(device);
+  obstacles.push_back({false, kernel.empty() ? fmt::format("device {}", device) : "kernel " + kernel,
+                       fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device)});
+}
+
+// The objects that say so of themselves; of a kind that cannot be saved for another reason, the first.
+void addKind(stub::SessionState& on, const stub::KindModule& kind, Explanation& found) {
+  size_t before = found.obstacles.size();
+  if (kind.obstacles != nullptr)
+    kind.obstacles(on, [&](const std::string& object, const std::string& why) { found.obstacles.push_back({true, object, why}); });
+  if (kind.save == nullptr || found.obstacles.size() > before) return;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
+                 for (auto& row : kind.save(on))
+                   if (kind.bytes != nullptr) found.deviceBytes += kind.bytes(row);
+               })) {
+    found.obstacles.push_back({true, fmt::format("state {}", kind.name), exception->getDescription().cStr()});
+  }
+}
+
+}  // namespace
+
+Explanation explain(stub::Worker& worker) {
+  Explanation found;
+  bool isStopped = worker.interlude(false, stopLimit, [&](stub::SessionState& on) {
+    for (unsigned device : on.usedDevices()) addWork(on, device, found.obstacles);
+    if (!on.finishSlowCalls(std::chrono::milliseconds(0)))
+      found.obstacles.push_back({false, "a call", "it compiles, loads or registers; a suspend waits until it has ended"});
+    for (auto* kind : stub::kinds()) addKind(on, *kind, found);
+  });
+  if (!isStopped)
+    found.obstacles.push_back({false, "a call", "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a "
+                                                "suspend waits until it has returned"});
+  return found;
+}
+
+}  // namespace vgpu::checkpoint

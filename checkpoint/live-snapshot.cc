@@ -1,0 +1,239 @@
+#include "checkpoint/live-snapshot.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "checkpoint/progress.h"
+#include "vgpu/base/thread-group.h"
+#include "vgpu/base/work-queue.h"
+#include "stub/worker/execution.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+#include "vgpu/base/sizes.h"
+
+namespace vgpu::checkpoint {
+
+namespace {
+
+constexpr unsigned mostRounds = 5;
+// Another round would take longer than to hold the program for so much: 5 ms on a link of 50 GB/s.
+constexpr uint64_t smallEnough = 256 * MiB;
+// Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
+constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
+// For which a round waits for the GPUs, with the program's calls not executed.
+constexpr auto idleLimit = std::chrono::milliseconds(50);
+// How many chunks are copied between two frames: 32 MiB, 0.7 ms.
+constexpr size_t chunksOfSlice = 16;
+
+uint64_t bytesOf(const std::vector<DevicePiece>& pieces) {
+  uint64_t bytes = 0;
+  for (auto& piece : pieces) bytes += piece.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+// A piece whose bytes are in `memory`.
+struct LiveSnapshot::Held {
+  size_t chunk;
+  std::span<const std::byte> bytes;
+  bool isDigested;
+};
+
+// Streams for copies beside the program's work, one on each device: DeviceProgress::ownStream() comes behind all that it has begun.
+class LiveSnapshot::Copying {
+ public:
+  Copying() = default;
+  // Begins to copy on `on`'s thread.
+  void begin(stub::SessionState& on, const DevicePiece& piece, std::byte* out) {
+    auto& of = on.select(piece.device);
+    CUstream& stream = streams[piece.device];
+    if (stream == nullptr)
+      stub::require(of.driver, of.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    stub::require(of.driver, of.driver.cuMemcpyDtoHAsync_v2(out, piece.address, piece.bytes, stream), "copying the device's memory");
+  }
+  void await(stub::SessionState& on) {
+    for (auto [device, stream] : streams) {
+      auto& driver = on.select(device).driver;
+      stub::require(driver, driver.cuStreamSynchronize(stream), "copying the device's memory");
+    }
+  }
+  void end(stub::SessionState& on) {
+    for (auto [device, stream] : streams) on.select(device).driver.cuStreamDestroy_v2(stream);
+    streams.clear();
+  }
+
+ private:
+  std::map<unsigned, CUstream> streams;
+};
+
+LiveSnapshot::LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> owned)
+    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0) {
+  stub::require(driver, context.take(), "keeping a context");
+}
+
+LiveSnapshot::~LiveSnapshot() { context.select(); }  // for what is unpinned
+
+void LiveSnapshot::runRounds(const Progress& progress) {
+  stub::require(driver, context.select(), "changing device");
+  copyImages();
+  uint64_t last = 0;
+  for (unsigned round = 0; round < mostRounds; ++round) {
+    std::vector<DevicePiece> changed;
+    // A GPU that is never idle is digested in the end only; the first round needs no digests.
+    if (!findChanged(changed, true) && (round > 0 || !findChanged(changed, false))) break;
+    uint64_t bytes = bytesOf(changed);
+    bool isEnough = round > 0 && (bytes <= smallEnough || bytes > last / 2);
+    last = bytes;
+    if (isEnough) break;
+    copyChanged(changed, progress);
+    ++report.rounds;
+    report.roundBytes += bytes;
+  }
+  holdFor(report.rounds == 1 ? mostHeld : last);
+  faultPoint("snapshot.rounds-done");
+}
+
+// They do not change; but one may end between two frames, so each is copied between two.
+void LiveSnapshot::copyImages() {
+  std::vector<SavedBlob> blobs;
+  std::vector<std::byte> bytes;
+  auto visit = [&](const std::function<void(stub::SessionState&)>& work) {
+    if (!worker.interlude(false, idleLimit, work)) blobs.clear();  // its thread is in the driver: they are copied in the end
+  };
+  visit([&](stub::SessionState& on) { blobs = imagesOf(on); });
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    uint64_t number = blobs[i].blob;
+    visit([&](stub::SessionState& on) {
+      bytes.clear();
+      if (auto* blob = on.of(handleDevice(number)).blobs.find(number)) bytes.assign(blob->bytes().begin(), blob->bytes().end());
+    });
+    ChunkPlan plan({bytes.size()});
+    for (size_t chunk = chunks.sink->reserve(plan.count()); auto piece = plan.next(); ++chunk) {
+      chunks.sink->add(0, chunk, std::span(bytes).subspan(piece->offset, piece->bytes));
+      images[{number, piece->offset}] = chunks.sink->digestOf(chunk);
+    }
+  }
+}
+
+// False if there was no occasion: nothing is known then.
+bool LiveSnapshot::findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle) {
+  return worker.interlude(mustBeIdle, idleLimit, [&](stub::SessionState& on) {
+    for (auto& piece : devicePieces(on, mustBeIdle ? &chunks.sink->digester : nullptr))
+      if (!piece.digest || !chunks.sink->knows(*piece.digest, piece.bytes)) changed.push_back(piece);
+  });
+}
+
+void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress) {
+  if (changed.empty()) return;
+  Phase phase(progress, "copying while it runs", bytesOf(changed));
+  unsigned writers = std::min<unsigned>(chunks.sink->writers(), static_cast<unsigned>(changed.size()));
+  StagingRing ring(&driver, StagingRing::slotsFor(writers, changed.size()));
+  size_t base = chunks.sink->reserve(changed.size());
+  Copying copying;
+  KJ_DEFER(worker.interlude(false, idleLimit, [&](stub::SessionState& on) { copying.end(on); }));
+  WorkQueue<Slot*> unused, filled;
+  ThreadGroup threads([&] {
+    unused.stop();
+    filled.stop();
+  });
+  for (auto& slot : ring.all()) unused.push(&slot);
+  auto write = [&](unsigned writer) {
+    while (auto slot = filled.pop()) {
+      chunks.sink->add(writer, (*slot)->chunk, {(*slot)->memory, (*slot)->bytes});
+      unused.push(*slot);
+    }
+  };
+  auto copy = [&] {
+    for (size_t next = 0; next < changed.size();) {
+      std::vector<Slot*> slots;
+      for (auto slot = unused.pop(); slot; slot = unused.tryPop()) {
+        slots.push_back(*slot);
+        if (slots.size() == chunksOfSlice || next + slots.size() == changed.size()) break;
+      }
+      if (slots.empty()) return;  // another thread has failed
+      auto begin = std::chrono::steady_clock::now();
+      worker.interlude(false, idleLimit, [&](stub::SessionState& on) {
+        for (size_t i = 0; i < slots.size(); ++i) {
+          auto& piece = changed[next + i];
+          slots[i]->chunk = base + next + i;
+          slots[i]->bytes = on.ownsMemory(piece.address, piece.bytes) ? piece.bytes : 0;  // it may be gone
+          if (slots[i]->bytes > 0) copying.begin(on, piece, slots[i]->memory);
+        }
+        copying.await(on);
+      });
+      for (Slot* slot : slots) {
+        phase.advance(slot->bytes);
+        (slot->bytes > 0 ? filled : unused).push(slot);
+      }
+      next += slots.size();
+      // Half of the time is the program's.
+      std::this_thread::sleep_for(std::chrono::steady_clock::now() - begin);
+    }
+    filled.close();
+  };
+  threads.guard([&] {
+    for (unsigned writer = 0; writer < writers; ++writer) threads.start([&, writer] { write(writer); });
+    copy();
+  });
+  threads.join();
+}
+
+void LiveSnapshot::holdFor(uint64_t bytes) {
+  memory.emplace(&driver, std::clamp(2 * bytes, leastHeld, mostHeld) / chunkBytes);
+}
+
+void LiveSnapshot::capture(const std::string& objects, const Identity& identity, const Progress& progress) {
+  worker.runQuiesced([&](stub::SessionState& on) {
+    captured = captureSession(on, objects, identity);
+    chunks.sink->beginList();
+    ChunkSource where;
+    where.hold = [&](const NewPiece& piece) -> std::byte* {
+      report.heldBytes += piece.piece.bytes;
+      size_t begin = roundUp(memoryUsed, 256);
+      if (begin + piece.piece.bytes > memory->whole().size()) return nullptr;
+      memoryUsed = begin + piece.piece.bytes;
+      auto room = memory->whole().subspan(begin, piece.piece.bytes);
+      held.push_back({piece.chunk, room, piece.digest.has_value()});
+      return room.data();
+    };
+    saveImages(on, *chunks.sink, where, images, captured.manifest.blobs, progress);
+    Phase phase(progress, "memory", captured.manifest.deviceBytes);
+    saveBytes(on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); });
+  });
+  faultPoint("snapshot.captured");
+}
+
+Report LiveSnapshot::finish(const Progress& progress) {
+  uint64_t bytes = 0;
+  for (auto& one : held) bytes += one.bytes.size();
+  Phase phase(progress, "writing", bytes);
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stopped{false};
+  ThreadGroup threads([&] { stopped = true; });
+  auto write = [&](unsigned writer) {
+    for (size_t i; !stopped && (i = next.fetch_add(1)) < held.size();) {
+      chunks.sink->add(writer, held[i].chunk, held[i].bytes, held[i].isDigested);
+      if (writer == 0) phase.advance(held[i].bytes.size());
+    }
+  };
+  threads.guard([&] {
+    for (unsigned writer = 1; writer < std::min<size_t>(chunks.sink->writers(), held.size()); ++writer)
+      threads.start([&, writer] { write(writer); });
+    write(0);
+  });
+  threads.join();
+  Report published = publish(captured, chunks, *writer);
+  published.rounds = report.rounds;
+  published.roundBytes = report.roundBytes;
+  published.heldBytes = report.heldBytes;
+  return published;
+}
+
+}  // namespace vgpu::checkpoint

@@ -1,0 +1,56 @@
+// A snapshot of a session whose program goes on.
+//
+// First, while it runs, rounds: the GPUs digest their memory, which takes milliseconds, and what the sink does not know yet is copied to
+// it, a few chunks at a time between two frames. Then, under a quiesce, they digest it once more. What was copied is known by its content,
+// so a chunk that has changed since, or while it was copied, is just another one that is missing. Those go to pinned memory that was made
+// before; the program goes on, and the rest is written.
+//
+// Owns what is held meanwhile. Of the thread that controls the worker; the steps in this order, each once. Destroyed before the last, it
+// leaves nothing but files of the target, which are their owner's to remove.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "checkpoint/session-capture.h"
+#include "checkpoint/staging-ring.h"
+#include "checkpoint/state.h"
+#include "stub/gpu/primary-context.h"
+
+namespace vgpu::checkpoint {
+
+class LiveSnapshot {
+ public:
+  // `worker` must live longer.
+  LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> writer);
+  ~LiveSnapshot();
+
+  // While the program runs.
+  void runRounds(const Progress& progress);
+  // While it is quiesced. What has no room in the memory that was made before is written at once.
+  void capture(const std::string& objects, const Identity& identity, const Progress& progress);
+  // While it runs again. From here on there is a snapshot.
+  Report finish(const Progress& progress);
+
+ private:
+  struct Held;
+  class Copying;
+  void copyImages();
+  bool findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle);
+  void copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress);
+  void holdFor(uint64_t bytes);
+
+  const stub::Driver& driver;
+  stub::Worker& worker;
+  const std::unique_ptr<SnapshotWriter> writer;
+  NewChunks chunks;
+  stub::PrimaryContext context;  // for memory that is pinned and unpinned while the GPUs' threads work
+  ImageDigests images;
+  std::optional<StagingRing> memory;  // for what has changed since the last round
+  size_t memoryUsed = 0;              // bytes of it
+  SessionCapture captured;
+  std::vector<Held> held;
+  Report report;
+};
+
+}  // namespace vgpu::checkpoint

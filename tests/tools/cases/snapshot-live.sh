@@ -1,0 +1,50 @@
+# Snapshots of a program that goes on: what it has is copied while it runs; a later suspend writes what has changed since.
+export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
+wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
+field_of() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
+
+startNode a
+startContents a one 24
+ctl a snapshot one --name live --json >"$dir/report.log" 2>"$dir/refused.log" || fail "no snapshot: $(cat "$dir/refused.log")"
+hasState a one running || fail "the program is $(field a one state)"
+[ "$(field_of rounds)" -ge 1 ] || fail "$(field_of rounds) rounds"
+[ "$(field_of roundBytes)" -ge $((24 << 20)) ] || fail "$(field_of roundBytes) bytes were copied while it ran"
+[ "$(field_of heldBytes)" -lt $((4 << 20)) ] || fail "$(field_of heldBytes) bytes were copied while it was held, and next to nothing changes"
+succeeds ctl a snapshots verify live
+succeeds ctl a snapshots show live
+refused "is not suspended: its program" ctl a resume live
+memoryIsRight one
+
+# Into a directory; it says what it did.
+succeeds ctl a snapshot one --to "$dir/beside"
+grep -q "rounds while it ran" "$dir/succeeds.log" || fail "it does not say what it did"
+succeeds ctl a inspect "$dir/beside"
+refused "No such session\|no session" ctl a snapshot nobody
+refused "is not empty" ctl a snapshot one --to "$dir/beside"
+
+# What changes afterwards is all that a suspend writes.
+tell one change changed
+written=$(storedBytes ctl a suspend one --name later)
+[ "$written" -lt $((6 << 20)) ] || fail "2 MiB changed since the snapshot, and the suspend wrote $written bytes"
+refused "does not run, so there is nothing to make a snapshot of" ctl a snapshot one
+succeeds ctl a resume later
+memoryIsRight one
+endContents one
+
+# Interrupted at any step: the program runs on, and nothing of the snapshot is left.
+for point in snapshot.rounds-done snapshot.captured; do
+  rm -f "$dir/faults"
+  VGPU_FAULT_POINT=$point:stop startNode b
+  startContents b "at-$point" 24
+  ctl b snapshot "at-$point" --name gone >"$dir/snapshot.log" 2>&1 &
+  waitUntil wasHit "$point" stop
+  worker=$(field b "at-$point" workerPid)
+  for client in $(processes vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' snapshot ' && kill -KILL "$client"; done
+  kill -CONT "$worker"
+  waitUntil isGone "$VGPU_STORE/snapshots/gone"
+  memoryIsRight "at-$point"
+  stillWorks b "at-$point"
+  memoryIsRight "at-$point"
+  endContents "at-$point"
+  stopNode b
+done

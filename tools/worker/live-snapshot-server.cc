@@ -1,0 +1,36 @@
+#include "tools/worker/live-snapshot-server.h"
+
+#include "tools/worker/progress-relay.h"
+#include "tools/worker/reports.h"
+
+namespace vgpu::stub {
+
+LiveSnapshotServer::~LiveSnapshotServer() noexcept(false) {
+  auto ended = thread.run([snapshot = kj::mv(snapshot)]() mutable {
+    snapshot.reset();
+    return Done{};
+  });
+  ended.ignoreResult().detach([](kj::Exception&&) {});
+}
+
+kj::Promise<void> LiveSnapshotServer::capture(CaptureContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto captured = thread.run([snapshot = snapshot.get(), relay, objects = textOf(params.getObjects()),
+                              identity = identityOf(params.getSession(), params.getReattach())] {
+    snapshot->capture(objects, identity, progressTo(relay));
+    return Done{};
+  });
+  return cancelOnDrop(captured.ignoreResult(), relay);
+}
+
+kj::Promise<void> LiveSnapshotServer::finish(FinishContext context) {
+  context.allowCancellation();
+  auto relay = std::make_shared<ProgressRelay>(context.getParams().getProgress());
+  auto finished = thread.run([snapshot = snapshot.get(), relay] { return snapshot->finish(progressTo(relay)); });
+  return cancelOnDrop(
+      finished.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }), relay);
+}
+
+}  // namespace vgpu::stub

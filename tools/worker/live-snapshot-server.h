@@ -1,0 +1,30 @@
+// Interface LiveSnapshot: a snapshot of a session that goes on, of which the caller takes one step after the other.
+//
+// Made in the event loop; the snapshot itself is made, used and destroyed on the work thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "checkpoint/live-snapshot.h"
+#include "tools/worker/work-thread.h"
+#include "vgpu/control/control.capnp.h"
+
+namespace vgpu::stub {
+
+class LiveSnapshotServer final : public control::LiveSnapshot::Server {
+ public:
+  LiveSnapshotServer(WorkThread& thread, std::shared_ptr<checkpoint::LiveSnapshot> snapshot)
+      : thread(thread), snapshot(std::move(snapshot)) {}
+  ~LiveSnapshotServer() noexcept(false);
+
+ protected:
+  kj::Promise<void> capture(CaptureContext context) override;
+  kj::Promise<void> finish(FinishContext context) override;
+
+ private:
+  WorkThread& thread;
+  std::shared_ptr<checkpoint::LiveSnapshot> snapshot;
+};
+
+}  // namespace vgpu::stub

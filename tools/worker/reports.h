@@ -1,0 +1,37 @@
+// What the worker's interfaces say to and hear from the work thread, in its own words.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "checkpoint/snapshot.h"
+#include "tools/worker/progress-relay.h"
+#include "vgpu/control/control.capnp.h"
+
+namespace vgpu::stub {
+
+struct Done {};  // the result of work that has none
+
+inline std::string textOf(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+inline snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
+  return {textOf(session.getId()), textOf(session.getName()), textOf(session.getProgram()), session.getPid(), geteuid(), textOf(reattach)};
+}
+
+inline void give(const checkpoint::Report& from, control::Report::Builder to) {
+  to.setDeviceBytes(from.deviceBytes);
+  to.setStoredBytes(from.storedBytes);
+  to.setObjects(from.objects);
+  to.setPendingCalls(from.pendingCalls);
+  to.setRounds(from.rounds);
+  to.setRoundBytes(from.roundBytes);
+  to.setHeldBytes(from.heldBytes);
+}
+
+inline checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {
+  return [relay](const char* phase, uint64_t doneBytes, uint64_t totalBytes) { relay->report(phase, doneBytes, totalBytes); };
+}
+
+}  // namespace vgpu::stub
