@@ -45,7 +45,8 @@ CUresult endCapture(CUstream stream, CUgraph* graph) {
     *graph = nullptr;
     std::shared_ptr<Graph> captured;
     if (CUresult error = thread.session.captures.end(thread, handle, captured)) return error;
-    *graph = fromWire<CUgraph>(thread.session.graphs.give(captured));
+    auto& graphs = thread.session.graphs;
+    *graph = fromWire<CUgraph>(captured->isBody ? graphs.lend(*captured) : graphs.give(captured));
     return CUDA_SUCCESS;
   });
 }

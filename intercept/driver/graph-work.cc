@@ -71,7 +71,7 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       auto child = session.graphs.find(toWire(params.graph.graph));
       if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      if (child->hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
+      if (!child->canBeCopied()) return CUDA_ERROR_NOT_SUPPORTED;
       work = ChildWork{child->clone()};
       return CUDA_SUCCESS;
     }
@@ -80,13 +80,31 @@ CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work
       auto& alloc = params.alloc;
       return allocateNode(thread, {alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0}, request.address, work);
     }
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-      reportFailure("nodes of graphs that are conditions or semaphores are not supported yet");
-      return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;  // as the semaphores that they name
     default: return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+// A condition of the graph that no node has, and as many bodies as that type of node may have.
+CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work) {
+  constexpr unsigned most = 65000;  // of all that a graph may be made of (executable.cc)
+  auto& p = request.params.conditional;
+  Condition* condition = graph.conditions->find(p.handle);
+  const unsigned largest = p.type == CU_GRAPH_COND_TYPE_IF ? 2 : p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : UINT32_MAX;
+  const bool isType = p.type >= CU_GRAPH_COND_TYPE_IF && p.type <= CU_GRAPH_COND_TYPE_SWITCH;
+  if (condition == nullptr || condition->isUsed || !isType || p.size == 0 || p.size > largest || p.ctx == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (p.size > most) return CUDA_ERROR_OUT_OF_MEMORY;
+  condition->isUsed = true;
+  ConditionalWork made{p.handle, p.type, {}, std::make_shared<std::vector<CUgraph>>()};
+  for (unsigned i = 0; i < p.size; ++i) {
+    made.bodies.push_back(graphs.makeBody(graph.conditions));
+    made.handles->push_back(fromWire<CUgraph>(graphs.lend(*made.bodies.back())));
+  }
+  *request.bodies = made.handles->data();
+  work = std::move(made);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::client

@@ -65,10 +65,19 @@ CUresult graphDestroy(CUgraph graph) {
   });
 }
 
+CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags) {
+  return onGraph(graph, [&](Graphs&, Graph& found) -> CUresult {
+    const bool areFlags = (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) == 0;
+    if (handle == nullptr || context == nullptr || !areFlags) return CUDA_ERROR_INVALID_VALUE;
+    *handle = found.conditions->add(value, flags);
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult graphClone(CUgraph* clone, CUgraph graph) {
   return onGraph(graph, [&](Graphs& graphs, Graph& found) -> CUresult {
     if (clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (found.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!found.canBeCopied()) return CUDA_ERROR_NOT_SUPPORTED;
     *clone = fromWire<CUgraph>(graphs.give(found.clone()));
     return CUDA_SUCCESS;
   });
@@ -93,7 +102,10 @@ CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, c
     std::vector<GraphEdge> edges;
     if (CUresult bad = edgesOf(graphs, *found, before, edges)) return bad;
     NodeWork work;
-    if (CUresult bad = describeNode(thread, request, work)) return bad;
+    const bool isConditional = request.given && request.params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    if (CUresult bad = isConditional ? describeConditional(graphs, *found, request, work) : describeNode(thread, request, work))
+      return bad;
+    if (CUresult refused = found->admits(work)) return refused;
     *node = programsNode(found->add(std::move(work), std::move(edges)));
     return CUDA_SUCCESS;
   });
@@ -107,6 +119,7 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
     if (found == nullptr || !request.given || request.params.type != typeOf(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (isMemory(found->work) || std::holds_alternative<ChildWork>(found->work)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = describeNode(thread, request, work)) return bad;
+    if (CUresult refused = found->graph->admits(work)) return refused;
     keepAttributes(work, found->work);
     found->work = std::move(work);
     return CUDA_SUCCESS;

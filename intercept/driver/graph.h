@@ -15,6 +15,7 @@ namespace vgpu::client {
 // ---- what a node does (graph-work.cc)
 // Checks a request as CUDA does at once. CUDA's error for what cannot be a node.
 CUresult describeNode(Thread& thread, const NodeRequest& request, NodeWork& work);
+CUresult describeConditional(Graphs& graphs, Graph& graph, const NodeRequest& request, NodeWork& work);
 CUresult describeKernel(Thread& thread, CUfunction function, const LaunchShape& shape, std::span<const CUlaunchAttribute> attributes,
                         void** kernelParams, void** extra, KernelWork& work);  // launch.cc
 CUresult allocateNode(Thread& thread, const CUDA_MEM_ALLOC_NODE_PARAMS& given, CUdeviceptr* address,
@@ -25,6 +26,7 @@ CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& wor
 // ---- graphs and nodes (graph.cc)
 CUresult graphCreate(CUgraph* graph, unsigned flags);
 CUresult graphDestroy(CUgraph graph);
+CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags);
 CUresult graphClone(CUgraph* clone, CUgraph graph);
 CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone);
 CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, const NodeRequest& request);

@@ -120,6 +120,10 @@ CUresult Captures::addNode(Place& place, const Describe& describe) {
     if (bad == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) capture.invalidated = true;
     return bad;
   }
+  if (capture.graph->admits(work) != CUDA_SUCCESS) {
+    capture.invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   GraphNode& node = capture.graph->add(std::move(work), std::move(place.tail));
   place.tail = {{&node}};
   return CUDA_SUCCESS;

@@ -105,6 +105,7 @@ class Executable::Sender {
   }
   CUresult operator()(const AllocWork&) { return sendWords(thread, node(), OwnWords::none); }
   CUresult operator()(const FreeWork&) { return sendWords(thread, node(), OwnWords::none); }
+  CUresult operator()(const ConditionalWork& work) { return sendConditional(thread, node(), work); }
   CUresult operator()(const ChildWork&) { return CUDA_SUCCESS; }  // its steps are the executable graph's own
 
   // How many of the worker's nodes there were.
@@ -133,7 +134,8 @@ class Executable::Sender {
 
 // Appends a graph's steps, those without dependencies behind `entry`. `last`: those that nothing of the graph comes behind. False
 // if there is a cycle.
-bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, Shape& shape, std::vector<uint32_t>& last) {
+bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
+                         std::vector<uint32_t>& last) {
   auto ordered = graph.ordered();
   if (ordered.size() != graph.all().size()) return false;
   shape.held.addAll(graph.held);
@@ -149,17 +151,33 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
     before.erase(std::unique(before.begin(), before.end()), before.end());
     if (auto* child = std::get_if<ChildWork>(&node->work)) {
       size_t begin = shape.steps.size();
-      if (!flatten(*child->graph, before, shape, ends[node])) return false;
+      if (!flatten(*child->graph, before, place, shape, ends[node])) return false;
       if (ends[node].empty()) ends[node] = before;
       shape.children[node->handle] = {begin, shape.steps.size()};
       continue;
     }
-    shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr});
-    ends[node] = {static_cast<uint32_t>(shape.steps.size() - 1)};
+    const auto number = static_cast<uint32_t>(shape.steps.size());
+    shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr, place});
+    ends[node] = {number};
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work))
+      for (uint32_t body = 0; body < conditional->bodies.size(); ++body) {
+        std::vector<uint32_t> lastOfBody;
+        if (!flatten(*conditional->bodies[body], {}, {number, body}, shape, lastOfBody)) return false;
+      }
   }
   for (auto& node : graph.all())
     if (!isAwaited[node.get()]) last.insert(last.end(), ends[node.get()].begin(), ends[node.get()].end());
   return true;
+}
+
+bool Executable::flatten(const Graph& graph, Shape& shape) {
+  std::vector<uint32_t> last;
+  return flatten(graph, {}, {}, shape, last);
+}
+
+// The node, or one in a body of one.
+bool Executable::isConditional(const Step& step) {
+  return step.place.step != Place::none || std::holds_alternative<ConditionalWork>(step.work);
 }
 
 namespace {
@@ -207,10 +225,14 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
 
 CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t flags, uint64_t& handle, Problem& problem) {
   Shape shape;
-  std::vector<uint32_t> last;
   unsigned device = 0;
-  if (!flatten(graph, {}, shape, last)) {
+  if (!flatten(graph, shape)) {
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (graph.isBody) return CUDA_ERROR_INVALID_VALUE;
+  if (!std::ranges::all_of(graph.conditions->all(), &Condition::isUsed)) {
+    problem.instantiate = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (CUresult error = deviceOf(thread, shape, device, problem)) return error;
@@ -230,27 +252,8 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
       frame->setGraph(made);
       if (CUresult error = frame.post()) return error;
     }
-    auto& steps = executable->shape.steps;
-    uint32_t sent = 0;
-    for (uint32_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      step.first = sent;
-      if (CUresult error = executable->prepare(thread, step)) return problem.node = step.node, error;
-      std::vector<uint32_t> before;
-      for (uint32_t other : step.before) before.push_back(steps[other].last);
-      Sender sender(thread, made, step, std::move(before), false);
-      if (CUresult error = std::visit(sender, step.work)) return error;
-      sent = sender.sent();
-      step.last = sent - 1;
-      executable->byNode[step.node] = i;
-      if (runsOnHost(step.work)) executable->hosts.push_back(i);
-      if (isRecord(step.work)) executable->records.push_back(i);
-      if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
-        if (alloc->memory->isInstantiated.exchange(true)) return problem.node = step.node, CUDA_ERROR_NOT_SUPPORTED;
-        executable->allocated.push_back(alloc->memory);
-      }
-      if (auto* free = std::get_if<FreeWork>(&step.work)) executable->freed.push_back(free->memory);
-    }
+    if (CUresult error = sendConditions(thread, made, graph.conditions->all())) return error;
+    if (CUresult error = executable->sendSteps(thread, problem)) return error;
     Call<api::Cuda::GraphInstantiateParams> frame(thread.on(device), api::Method::graphInstantiate);
     frame->setGraph(made);
     frame->setFlags(flags);
@@ -262,6 +265,45 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
     return error;
   }
   handle = made;
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::sendSteps(Thread& thread, Problem& problem) {
+  uint32_t sent = 0;
+  Place place;
+  for (uint32_t i = 0; i < shape.steps.size(); ++i) {
+    Step& step = shape.steps[i];
+    problem.node = step.node;
+    if (step.place != place) {
+      place = step.place;
+      const bool isInside = place.step != Place::none;
+      const WorkerBody body = isInside ? WorkerBody{shape.steps[place.step].first, place.body} : WorkerBody{};
+      if (CUresult error = sendBody(thread, handle, body)) return error;
+    }
+    if (CUresult error = sendStep(thread, i, sent)) return error;
+  }
+  problem.node = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult Executable::sendStep(Thread& thread, uint32_t number, uint32_t& sent) {
+  Step& step = shape.steps[number];
+  step.first = sent;
+  if (CUresult error = prepare(thread, step)) return error;
+  std::vector<uint32_t> before;
+  for (uint32_t other : step.before) before.push_back(shape.steps[other].last);
+  Sender sender(thread, handle, step, std::move(before), false);
+  if (CUresult error = std::visit(sender, step.work)) return error;
+  sent = sender.sent();
+  step.last = sent - 1;
+  byNode[step.node] = number;
+  if (runsOnHost(step.work)) hosts.push_back(number);
+  if (isRecord(step.work)) records.push_back(number);
+  if (auto* alloc = std::get_if<AllocWork>(&step.work)) {
+    if (alloc->memory->isInstantiated.exchange(true)) return CUDA_ERROR_NOT_SUPPORTED;
+    allocated.push_back(alloc->memory);
+  }
+  if (auto* free = std::get_if<FreeWork>(&step.work)) freed.push_back(free->memory);
   return CUDA_SUCCESS;
 }
 
@@ -384,6 +426,7 @@ CUresult Executable::apply(Thread& thread, Step& step, const NodeWork& work) {
 CUresult Executable::set(Thread& thread, uint64_t node, const NodeWork& work) {
   Step* step = findStep(node);
   if (step == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (isConditional(*step)) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult bad = check(*step, work)) return bad;
   NodeWork wanted = work;
   keepAttributes(wanted, step->work);
@@ -400,6 +443,7 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
   for (size_t i = 0; i < std::max(with.steps.size(), end - begin); ++i) {
     if (i >= with.steps.size() || begin + i >= end) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
     Step &now = shape.steps[begin + i], &wanted = with.steps[i];
+    if (isConditional(now) || isConditional(wanted)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, i);
     if (typeOf(now.work) != typeOf(wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, i);
     // What comes before the whole of a child graph is not its own.
     std::vector<uint32_t> own;
@@ -418,17 +462,15 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
 
 CUresult Executable::update(Thread& thread, const Graph& graph, Problem& problem) {
   Shape fresh;
-  std::vector<uint32_t> last;
-  if (!flatten(graph, {}, fresh, last)) return CUDA_ERROR_INVALID_VALUE;
+  if (!flatten(graph, fresh)) return CUDA_ERROR_INVALID_VALUE;
   return replace(thread, 0, shape.steps.size(), fresh, problem);
 }
 
 CUresult Executable::setChild(Thread& thread, uint64_t node, const Graph& child) {
   auto found = shape.children.find(node);
   Shape fresh;
-  std::vector<uint32_t> last;
   Problem problem;
-  if (found == shape.children.end() || !flatten(child, {}, fresh, last)) return CUDA_ERROR_INVALID_VALUE;
+  if (found == shape.children.end() || !flatten(child, fresh)) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = replace(thread, found->second.begin, found->second.end, fresh, problem);
   return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE ? CUDA_ERROR_INVALID_VALUE : result;
 }
@@ -437,6 +479,7 @@ CUresult Executable::setEnabled(Thread& thread, uint64_t node, bool enabled) {
   if (findEnabled(node) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Step& step = *findStep(node);
   if (step.enabled == enabled) return CUDA_SUCCESS;
+  if (isConditional(step)) return CUDA_ERROR_NOT_SUPPORTED;
   // Its host functions would still run.
   auto* copy = std::get_if<CopyWork>(&step.work);
   if (copy != nullptr && isPageable(*copy)) return CUDA_ERROR_NOT_SUPPORTED;

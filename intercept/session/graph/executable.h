@@ -4,6 +4,7 @@
 //   record of an event    the driver's record, and a write of the launch's sequence number into the step's completion word
 //   host function         that write, and a wait until the program has answered it
 //   copy of pageable      a host function that copies between the program's memory and pinned memory, before or behind a copy
+//   conditional node      the driver's, in whose bodies the steps of its bodies are, which come behind it in the order
 //
 // As CUDA says, an executable graph is not to be used by two threads at a time. All of it stays in the program over a suspend; the
 // worker's part comes back by its recipe, and what has been set since by rows of the snapshot.
@@ -57,6 +58,12 @@ class Executable {
   // Pinned memory between the program's and the device's.
   class Staging;
 
+  // Where steps are: in a body of the conditional node of that step, or in the graph itself.
+  struct Place {
+    static constexpr uint32_t none = UINT32_MAX;
+    uint32_t step = none, body = 0;
+    bool operator==(const Place&) const = default;
+  };
   struct Step {
     uint64_t node = 0;             // of the graph, by the program's handle
     NodeWork work;
@@ -65,6 +72,7 @@ class Executable {
     uint32_t first = 0, last = 0;  // of the worker's nodes
     std::optional<uint32_t> word;  // its completion word
     std::shared_ptr<Staging> staging;
+    Place place;
   };
   // The steps of a child node are those of its graph: [begin, end).
   struct Child {
@@ -79,7 +87,12 @@ class Executable {
 
   Executable(Thread& thread, unsigned device) : session(thread.session), device(device) {}
 
-  static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, Shape& shape, std::vector<uint32_t>& last);
+  static bool flatten(const Graph& graph, const std::vector<uint32_t>& entry, const Place& place, Shape& shape,
+                      std::vector<uint32_t>& last);
+  static bool flatten(const Graph& graph, Shape& shape);
+  static bool isConditional(const Step& step);
+  CUresult sendSteps(Thread& thread, Problem& problem);
+  CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
   static CUresult deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem);
   CUresult prepare(Thread& thread, Step& step);
   CUresult check(const Step& step, const NodeWork& work) const;

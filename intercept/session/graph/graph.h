@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "intercept/session/graph/conditions.h"
 #include "intercept/session/graph/graphs.h"
 #include "intercept/session/graph/node-work.h"
 #include "intercept/session/graph/user-objects.h"
@@ -30,14 +31,22 @@ struct GraphNode {
 
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
-  explicit Graph(Graphs& table) : table(table) {}
+  // Without `conditions` of another graph, in which this is the body of a node, it has its own.
+  explicit Graph(Graphs& table, std::shared_ptr<Conditions> conditions = nullptr)
+      : isBody(conditions != nullptr),
+        conditions(isBody ? std::move(conditions) : std::make_shared<Conditions>()),
+        table(table) {}
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   uint64_t handle = 0;  // the program's; 0: it has none, as the copy in a child node before it is asked for
   UserReferences held;  // of the program's objects
+  const bool isBody;    // of a conditional node, with which it ends
+  const std::shared_ptr<Conditions> conditions;
 
+  // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no work of the host's.
+  CUresult admits(const NodeWork& work) const;
   // In the order in which they were made.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
   GraphNode& add(NodeWork work, std::vector<GraphEdge> before);
@@ -48,8 +57,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
   // A copy, nodes of child graphs included. Without a handle.
   std::shared_ptr<Graph> clone() const;
-  // Whether it has nodes that allocate or free memory: such a graph is not copied.
-  bool hasMemory() const;
+  // Not if it has nodes that allocate or free memory, or conditional ones.
+  bool canBeCopied() const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
 

@@ -6,6 +6,10 @@ namespace vgpu::client {
 
 std::shared_ptr<Graph> Graphs::make() { return std::make_shared<Graph>(*this); }
 
+std::shared_ptr<Graph> Graphs::makeBody(std::shared_ptr<Conditions> conditions) {
+  return std::make_shared<Graph>(*this, std::move(conditions));
+}
+
 uint64_t Graphs::give(const std::shared_ptr<Graph>& graph) {
   uint64_t handle = lend(*graph);
   std::lock_guard lock(mutex);

@@ -10,13 +10,15 @@
 
 namespace vgpu::client {
 
+class Conditions;
 class Graph;
 struct GraphNode;
 
 class Graphs {
  public:
-  // An empty graph, without a handle.
+  // An empty graph, without a handle; one that is the body of a node of a graph with these conditions.
   std::shared_ptr<Graph> make();
+  std::shared_ptr<Graph> makeBody(std::shared_ptr<Conditions> conditions);
   // The program's handle of a graph, which then holds it until it is removed.
   uint64_t give(const std::shared_ptr<Graph>& graph);
   // That of one which something else holds, a child node or a capture.

@@ -49,7 +49,7 @@ NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
 }
 NodeRequest requestOf(CUgraphNodeParams* params) {
   if (params == nullptr) return {.given = false};
-  return {*params, true, &params->alloc.dptr};
+  return {*params, true, &params->alloc.dptr, &params->conditional.phGraph_out};
 }
 NodeRequest requestOf(CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   NodeRequest made = request(CU_GRAPH_NODE_TYPE_MEM_ALLOC, params, [](CUgraphNodeParams& to, auto& p) {

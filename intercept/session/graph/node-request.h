@@ -11,6 +11,7 @@ struct NodeRequest {
   CUgraphNodeParams params{};
   bool given = true;
   CUdeviceptr* address = nullptr;  // where the program gets that of an allocation
+  CUgraph** bodies = nullptr;      // and the bodies of a conditional node
 };
 NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS_v1* params);
 NodeRequest requestOf(const CUDA_KERNEL_NODE_PARAMS* params);

@@ -71,8 +71,16 @@ struct FreeWork {
   std::shared_ptr<GraphMemory> memory;
 };
 
+// Runs bodies as a condition of the graph says. They are the node's own, and the array of their handles is the program's to read.
+struct ConditionalWork {
+  uint64_t condition = 0;  // its number
+  CUgraphConditionalNodeType type{};
+  std::vector<std::shared_ptr<Graph>> bodies;
+  std::shared_ptr<std::vector<CUgraph>> handles;
+};
+
 using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork,
-                              FreeWork>;
+                              FreeWork, ConditionalWork>;
 
 // Of memory of a graph: it stays what it is.
 inline bool isMemory(const NodeWork& work) {
@@ -92,7 +100,7 @@ inline CUgraphNodeType typeOf(const NodeWork& work) {
   constexpr CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
                                        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
                                        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                                       CU_GRAPH_NODE_TYPE_MEM_FREE};
+                                       CU_GRAPH_NODE_TYPE_MEM_FREE,      CU_GRAPH_NODE_TYPE_CONDITIONAL};
   static_assert(std::size(types) == std::variant_size_v<NodeWork>);
   auto* event = std::get_if<EventWork>(&work);
   return event != nullptr && event->waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : types[work.index()];

@@ -23,6 +23,7 @@ const char* nameOf(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "BATCH_MEM_OP";
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "MEM_ALLOC";
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return "MEM_FREE";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "CONDITIONAL";
     default: return "EMPTY";
   }
 }
@@ -39,6 +40,9 @@ void print(FILE* file, const HandleTable& handles, const Graph& graph, const std
     fprintf(file, "  \"%s%zu\" [shape=\"rectangle\", label=\"%zu\\n%s\"];\n", prefix.c_str(), place, place, label.c_str());
     if (auto* child = std::get_if<ChildWork>(&node->work))
       print(file, handles, *child->graph, prefix + std::to_string(place) + "_");
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work))
+      for (size_t body = 0; body < conditional->bodies.size(); ++body)
+        print(file, handles, *conditional->bodies[body], prefix + std::to_string(place) + "_" + std::to_string(body) + "_");
   }
   for (auto& node : graph.all())
     for (auto& edge : node->before)

@@ -69,6 +69,34 @@ CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work
   return frame.post();
 }
 
+CUresult sendConditions(Thread& thread, uint64_t graph, const std::vector<Condition>& conditions) {
+  for (uint32_t i = 0; i < conditions.size(); ++i) {
+    Call<api::Cuda::GraphConditionParams> frame(thread.of(graph), api::Method::graphCondition);
+    frame->setGraph(graph);
+    frame->setCondition(i + 1);
+    frame->setValue(conditions[i].value);
+    frame->setFlags(conditions[i].flags);
+    if (CUresult error = frame.post()) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult sendBody(Thread& thread, uint64_t graph, const WorkerBody& body) {
+  Call<api::Cuda::GraphBodyParams> frame(thread.of(graph), api::Method::graphBody);
+  frame->setGraph(graph);
+  frame->setNode(body.node);
+  frame->setBody(body.body);
+  return frame.post();
+}
+
+CUresult sendConditional(Thread& thread, const WorkerNode& node, const ConditionalWork& work) {
+  NodeFrame<api::Cuda::GraphConditionalParams> frame(thread, node, api::Method::graphConditional, api::Method::graphConditional);
+  frame->setCondition(work.condition);
+  frame->setType(work.type);
+  frame->setBodies(static_cast<uint32_t>(work.bodies.size()));
+  return frame.post();
+}
+
 CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& work) {
   const size_t bytes = work.operations.size() * sizeof(CUstreamBatchMemOpParams);
   NodeFrame<api::Cuda::GraphMemOpsParams> frame(thread, node, api::Method::graphMemOps, api::Method::graphSetMemOps, bytes);

@@ -4,9 +4,18 @@
 #include <vector>
 
 #include "intercept/session/call.h"
+#include "intercept/session/graph/conditions.h"
 #include "intercept/session/graph/node-work.h"
 
 namespace vgpu::client {
+
+// Of the nodes that are added next: a body of a conditional node of the worker's, or the graph itself.
+struct WorkerBody {
+  static constexpr uint32_t none = UINT32_MAX;
+  uint32_t node = none, body = 0;
+};
+CUresult sendBody(Thread& thread, uint64_t graph, const WorkerBody& body);
+CUresult sendConditions(Thread& thread, uint64_t graph, const std::vector<Condition>& conditions);
 
 // A node of the worker's: its number in its graph, and those that it comes behind. A node that is set keeps them.
 struct WorkerNode {
@@ -23,6 +32,7 @@ CUresult sendKernel(Thread& thread, const WorkerNode& node, const KernelWork& wo
 CUresult sendCopy(Thread& thread, const WorkerNode& node, const CopyEnd& to, const CopyEnd& from, const BoxSize& size);
 CUresult sendFill(Thread& thread, const WorkerNode& node, const FillWork& work);
 CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work);
+CUresult sendConditional(Thread& thread, const WorkerNode& node, const ConditionalWork& work);
 CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& work);
 // A node that does nothing else, or nothing at all.
 CUresult sendWords(Thread& thread, const WorkerNode& node, OwnWords does, uint32_t word = 0);

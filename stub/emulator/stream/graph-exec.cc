@@ -7,6 +7,29 @@
 namespace vgpu::emulator::api {
 namespace {
 
+// Runs all steps of a body, one after the other: in an order that keeps every dependency.
+void runBody(const Domain& domain, const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations)
+    if (operation.action && !domain.failed()) operation.action();
+}
+
+// The work of a step, as one of the graph whose conditions these are.
+Operation operationOf(const Domain& domain, const GraphExec::Step& step, const std::shared_ptr<ConditionValues>& values) {
+  if (values->empty()) return step.operation;
+  if (step.conditional == nullptr) {
+    Operation operation = step.operation;
+    if (operation.action) operation.action = ConditionValues::inGraph(values, std::move(operation.action));
+    return operation;
+  }
+  std::vector<std::function<void()>> bodies;
+  for (const std::vector<GraphExec::Step>& body : step.bodies) {
+    std::vector<Operation> operations;
+    for (const GraphExec::Step& inside : body) operations.push_back(operationOf(domain, inside, values));
+    bodies.push_back([&domain, operations = std::move(operations)] { runBody(domain, operations); });
+  }
+  return conditionalOperation(domain, *step.conditional, values, std::move(bodies));
+}
+
 // Appends the graph's steps, behind `entry` where it is in another graph; returns those that nothing in it waits for.
 std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& entry, const std::vector<CUgraphNode>& path,
                             std::vector<GraphExec::Step>& steps) {
@@ -25,7 +48,11 @@ std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& entry
       if (ends[node].empty()) ends[node] = before;
       continue;
     }
-    steps.push_back({node->operation, node->event, before, here});
+    GraphExec::Step step{node->operation, node->event, before, here};
+    step.conditional = node->conditional;
+    if (node->conditional)
+      for (const std::shared_ptr<Graph>& body : node->conditional->bodies) flatten(*body, {}, here, step.bodies.emplace_back());
+    steps.push_back(std::move(step));
     ends[node] = {steps.size() - 1};
   }
   std::vector<size_t> last;
@@ -50,7 +77,9 @@ bool sameShape(const GraphExec::Step& a, const GraphExec::Step& b) {
 }  // namespace
 
 GraphExec::GraphExec(const Graph& graph, unsigned long long flags)
-    : driver(graph.driver), flags(flags), source(graph.clone()) {
+    : driver(graph.driver), flags(flags), source(graph.clone()), values(std::make_shared<ConditionValues>(*graph.conditions)) {
+  for (const Condition& condition : *graph.conditions) require(condition.used);
+  require(!graph.isBody);
   flatten(graph, {}, {}, steps);
   collectMemory(graph, memory);
 }
@@ -65,9 +94,15 @@ GraphExec::Step& GraphExec::stepOf(CUgraphNode node) {
 void GraphExec::launch(Stream& stream) {
   std::lock_guard lock(mutex);
   std::vector<GroupMember> members;
+  // Before all others, if there are conditions, these get their first values.
+  const size_t first = values->empty() ? 0 : 1;
+  auto begin = [values = values] { return values->begin(), Outcome::finished; };
+  if (first != 0) members.push_back({.operation = {.weight = Weight::light, .action = begin}});
   for (const Step& step : steps) {
-    GroupMember member{.operation = step.enabled ? step.operation : Operation{.weight = Weight::light},
-                       .before = step.before};
+    GroupMember member{.operation = step.enabled ? operationOf(stream.context, step, values)
+                                                 : Operation{.weight = Weight::light}};
+    for (size_t before : step.before) member.before.push_back(before + first);
+    if (first != 0 && step.before.empty()) member.before.push_back(0);
     if (step.enabled && step.event) {
       if (step.operation.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
         member.recorded = std::make_shared<Event::Recording>();
@@ -154,6 +189,10 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graphHandle, C
     GraphExec fresh(*driver.graphs.get(graphHandle), exec->flags);
     graphs.unlock();
     std::lock_guard lock(exec->mutex);
+    if (!fresh.values->empty() || !exec->values->empty()) {
+      result->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
     if (fresh.steps.size() != exec->steps.size()) {
       result->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;

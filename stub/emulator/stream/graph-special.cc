@@ -22,6 +22,7 @@ CUresult addSpecial(CUgraphNode* handle, CUgraph graphHandle, const CUgraphNode*
     std::shared_ptr<GraphNode> node = graph->add(std::move(prepared.operation), nodes);
     node->child = std::move(prepared.child);
     node->event = std::move(prepared.event);
+    node->conditional = std::move(prepared.conditional);
     *handle = node->handle;
   });
 }
@@ -65,6 +66,26 @@ CUresult changeStepEvent(CUgraphExec exec, CUgraphNode node, CUgraphNodeType typ
   });
 }
 
+CUresult addConditional(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                        CUDA_CONDITIONAL_NODE_PARAMS& given) {
+  auto complete = [&](Context& context, Graph& parent, GraphNode& made) {
+    Conditions& conditions = *parent.conditions;
+    require(given.handle != 0 && given.handle <= conditions.size() && !conditions[given.handle - 1].used && given.size != 0);
+    require(given.type == CU_GRAPH_COND_TYPE_SWITCH || (given.type == CU_GRAPH_COND_TYPE_IF && given.size <= 2) ||
+            (given.type == CU_GRAPH_COND_TYPE_WHILE && given.size == 1));
+    conditions[given.handle - 1].used = true;
+    made.conditional = std::make_shared<Conditional>(context.driver);
+    made.conditional->number = given.handle;
+    made.conditional->type = given.type;
+    for (unsigned i = 0; i < given.size; ++i) {
+      made.conditional->bodies.push_back(std::make_shared<Graph>(context.driver, parent.conditions));
+      made.conditional->handles.push_back(context.driver.graphs.add(made.conditional->bodies.back()));
+    }
+    given.phGraph_out = made.conditional->handles.data();
+  };
+  return addSpecial(node, graph, before, count, CU_GRAPH_NODE_TYPE_CONDITIONAL, complete);
+}
+
 // What cuGraphAddNode hands to the entry for the node's kind.
 CUresult addAny(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count, CUgraphNodeParams& given) {
   switch (given.type) {
@@ -104,6 +125,8 @@ CUresult addAny(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, siz
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return cuGraphAddMemFreeNode(node, graph, before, count, given.free.dptr);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return addConditional(node, graph, before, count, given.conditional);
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -120,6 +143,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, cons
                     [&](Context& context, Graph& parent, GraphNode& made) {
                       std::shared_ptr<Graph> child = context.driver.graphs.get(childHandle);
                       require(child.get() != &parent);
+                      if (child->hasConditionals()) refuse(CUDA_ERROR_NOT_SUPPORTED);
                       made.child = child->clone();
                     });
 }

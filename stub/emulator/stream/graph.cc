@@ -55,6 +55,10 @@ std::shared_ptr<Graph> Graph::clone() const {
   return copy;
 }
 
+bool Graph::hasConditionals() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](auto& node) { return node->conditional != nullptr; });
+}
+
 std::vector<GraphNode*> Graph::ordered() const {
   std::vector<GraphNode*> order;
   std::map<const GraphNode*, bool> placed;
@@ -120,12 +124,16 @@ CUresult CUDAAPI cuGraphCreate(CUgraph* handle, unsigned flags) {
 }
 
 CUresult CUDAAPI cuGraphDestroy(CUgraph handle) {
-  return enterGraphs([&](Driver& driver) { driver.graphs.remove(handle); });
+  return enterGraphs([&](Driver& driver) {
+    require(!driver.graphs.get(handle)->isBody);
+    driver.graphs.remove(handle);
+  });
 }
 
 CUresult CUDAAPI cuGraphClone(CUgraph* copy, CUgraph handle) {
   return enterGraphs([&](Driver& driver) {
     require(copy != nullptr);
+    if (driver.graphs.get(handle)->hasConditionals()) refuse(CUDA_ERROR_NOT_SUPPORTED);
     *copy = driver.graphs.add(driver.graphs.get(handle)->clone());
   });
 }

@@ -14,6 +14,7 @@
 
 #include "stub/emulator/driver/context.h"
 #include "stub/emulator/stream/event.h"
+#include "stub/emulator/stream/graph-conditional.h"
 
 namespace vgpu::emulator::api {
 
@@ -26,6 +27,7 @@ struct GraphNode {
   Operation operation;                // its type says what `description` is; see graph-node.cc
   std::shared_ptr<Graph> child;       // of a child-graph node: its own copy
   std::shared_ptr<Event> event;       // of event nodes
+  std::shared_ptr<Conditional> conditional;  // of conditional nodes
   std::vector<GraphNode*> before;     // those that it depends on
   const GraphNode* origin = nullptr;  // the node of which this is the clone
 };
@@ -40,11 +42,15 @@ struct GraphMemory {
 };
 
 struct Graph : std::enable_shared_from_this<Graph> {
-  explicit Graph(Driver& driver) : driver(driver) {}
+  // Without `conditions` of another graph, in which this is a node's body, it has its own.
+  explicit Graph(Driver& driver, std::shared_ptr<Conditions> conditions = nullptr)
+      : driver(driver), isBody(conditions != nullptr), conditions(isBody ? conditions : std::make_shared<Conditions>()) {}
   ~Graph();
   Graph(const Graph&) = delete;
 
   Driver& driver;
+  const bool isBody;
+  const std::shared_ptr<Conditions> conditions;
   CUgraph handle = nullptr;
   std::list<std::shared_ptr<GraphNode>> nodes;  // in order of making
   std::vector<std::shared_ptr<GraphMemory>> memory;
@@ -53,7 +59,9 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::shared_ptr<GraphNode> add(Operation operation, std::span<GraphNode* const> before);
   // This graph's nodes of those handles. Refuses where one is no node, or another graph's.
   std::vector<GraphNode*> nodesOf(std::span<const CUgraphNode> handles) const;
+  // Without conditional nodes, which no program can clone.
   std::shared_ptr<Graph> clone() const;
+  bool hasConditionals() const;
   // Every node after all that it depends on; refuses with CUDA_ERROR_INVALID_VALUE if there is a circle.
   std::vector<GraphNode*> ordered() const;
 };
@@ -66,6 +74,8 @@ struct GraphExec {
     std::vector<size_t> before;     // earlier steps
     std::vector<CUgraphNode> path;  // the node that it came from, child-graph nodes first
     bool enabled = true;
+    std::shared_ptr<Conditional> conditional{};
+    std::vector<std::vector<Step>> bodies{};  // of that
   };
   GraphExec(const Graph&, unsigned long long flags);
   Driver& driver;
@@ -76,6 +86,7 @@ struct GraphExec {
   std::mutex mutex;
   std::vector<Step> steps;
   std::vector<std::shared_ptr<GraphMemory>> memory;
+  const std::shared_ptr<ConditionValues> values;
   TaskRef last;  // launches of one executable run one after another
 
   void launch(Stream&);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/graph-conditional.h"
 
 namespace vgpu::emulator::api {
 namespace {
@@ -95,6 +96,8 @@ void runKernel(const LaunchRequest& request) {
     launch.heapBase = heap.base;
     launch.heapBytes = heap.bytes;
   }
+  if (ConditionValues* conditions = ConditionValues::current())
+    launch.setCondition = [conditions](uint64_t number, uint32_t value) { conditions->set(number, value); };
   std::string output;
   std::optional<Fault> fault = run(launch, output);
   if (!output.empty()) context.print(output);

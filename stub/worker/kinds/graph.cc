@@ -45,7 +45,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
     else before.push_back(graph.nodes[numbers[i]].node);
   }
   if (p.getNode() != graph.nodes.size()) graph.failure = CUDA_ERROR_INVALID_VALUE;
-  if (graph.failure == CUDA_SUCCESS) graph.failure = add(&made.node, graph.graph, before.data(), before.size());
+  if (graph.failure == CUDA_SUCCESS) graph.failure = add(&made.node, graph.body, before.data(), before.size());
   if (graph.failure == CUDA_SUCCESS) graph.nodes.push_back(std::move(made));
   return CUDA_SUCCESS;
 }
@@ -55,6 +55,7 @@ CUresult execute(Execution& on, const Frame& p, Add&& add, Set&& set) {
 CUresult graphBegin(Execution& on, const api::FrameReader<api::Cuda::GraphBeginParams>& p, Reply&) {
   KnownGraph made;
   if (CUresult error = on.driver.cuGraphCreate(&made.graph, 0)) return error;
+  made.body = made.graph;
   on.handles.add(api::Kind::GRAPH_EXEC, p.getGraph(), toWire(made.graph));
   on.graphs.emplace(p.getGraph(), std::move(made));
   return CUDA_SUCCESS;
@@ -195,6 +196,43 @@ CUresult graphMemOps(Execution& on, const api::FrameReader<api::Cuda::GraphMemOp
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
     return operations.empty() ? CUDA_SUCCESS : on.driver.cuGraphExecBatchMemOpNodeSetParams(executable, node, &words);
   });
+}
+
+// A driver that counts in another way has other numbers than the program's kernels: such a graph cannot be had.
+CUresult graphCondition(Execution& on, const api::FrameReader<api::Cuda::GraphConditionParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.executable != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphConditionalHandle made = 0;
+  CUcontext context = on.gpu.context.get();
+  if (graph.failure == CUDA_SUCCESS)
+    graph.failure = on.driver.cuGraphConditionalHandleCreate(&made, graph.graph, context, p.getValue(), p.getFlags());
+  if (graph.failure == CUDA_SUCCESS && made != p.getCondition()) graph.failure = CUDA_ERROR_NOT_SUPPORTED;
+  return CUDA_SUCCESS;
+}
+
+CUresult graphConditional(Execution& on, const api::FrameReader<api::Cuda::GraphConditionalParams>& p, Reply&) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  const auto type = static_cast<CUgraphConditionalNodeType>(p.getType());
+  params.conditional = {p.getCondition(), type, p.getBodies(), nullptr, on.gpu.context.get()};
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return on.driver.cuGraphAddNode_v2(node, graph, before, nullptr, count, &params);
+  };
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  const size_t had = graph.nodes.size();
+  CUresult result = execute(on, p, add, [](CUgraphExec, CUgraphNode) { return CUDA_ERROR_INVALID_VALUE; });
+  if (graph.nodes.size() != had)
+    graph.nodes.back().bodies.assign(params.conditional.phGraph_out, params.conditional.phGraph_out + p.getBodies());
+  return result;
+}
+
+CUresult graphBody(Execution& on, const api::FrameReader<api::Cuda::GraphBodyParams>& p, Reply&) {
+  KnownGraph& graph = graphOf(on, p.getGraph());
+  if (graph.failure != CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (p.getNode() == UINT32_MAX) return graph.body = graph.graph, CUDA_SUCCESS;
+  if (p.getNode() >= graph.nodes.size() || p.getBody() >= graph.nodes[p.getNode()].bodies.size()) return CUDA_ERROR_INVALID_VALUE;
+  graph.body = graph.nodes[p.getNode()].bodies[p.getBody()];
+  return CUDA_SUCCESS;
 }
 
 CUresult graphEnable(Execution& on, const api::FrameReader<api::Cuda::GraphEnableParams>& p, Reply&) {

@@ -27,11 +27,13 @@ struct KnownGraphNode {
   CUgraphNode node = nullptr;
   std::optional<OwnWords> own;
   uint64_t event = 0;  // virtual, of a record
+  std::vector<CUgraph> bodies;  // of a conditional node
   std::map<api::Method, std::vector<capnp::word>> set;  // the latest frame of each method
 };
 
 struct KnownGraph {
   CUgraph graph = nullptr;
+  CUgraph body = nullptr;            // to which nodes are added, the graph itself or one of a conditional node
   CUgraphExec executable = nullptr;  // nullptr: not instantiated yet, or it could not be
   CUresult failure = CUDA_SUCCESS;   // of a frame that has added a node
   std::vector<KnownGraphNode> nodes;

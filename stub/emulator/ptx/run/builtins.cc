@@ -128,6 +128,17 @@ const Inst* assertFail(Warp& warp, const Inst* inst) {
                         *message + "` failed");
 }
 
+// void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)
+const Inst* setCondition(Warp& warp, const Inst* inst) {
+  const CallSite& site = siteOf(inst);
+  const Launch& launch = warp.block().launch();
+  for (uint32_t left = launch.setCondition ? warp.active : 0; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    launch.setCondition(argument64(warp, site, 0, lane), word(warp, site.arguments[1], lane));
+  }
+  return inst + 1;
+}
+
 struct BuiltinRow {
   std::string_view name;
   size_t arguments, results;
@@ -139,6 +150,7 @@ constexpr BuiltinRow builtinRows[] = {
     {"malloc", 1, 1, allocate},
     {"free", 1, 0, release},
     {"__assertfail", 5, 0, assertFail},
+    {"cudaGraphSetConditional", 2, 0, setCondition},
 };
 
 }  // namespace

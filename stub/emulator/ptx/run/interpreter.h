@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,8 @@ struct Launch {
   // Where device malloc() allocates: zeroed before the first kernel, then left alone (the allocator's book-keeping
   // lives inside it, so it moves with the memory). 0 bytes: malloc() returns nullptr.
   uint64_t heapBase = 0, heapBytes = 0;
+  // What cudaGraphSetConditional() of device code does; of a kernel that no graph launches nothing.
+  std::function<void(uint64_t number, uint32_t value)> setCondition = {};
 };
 
 // What a kernel did wrong, as the driver would say it, with a report for a person.

@@ -1,0 +1,32 @@
+// The conditions of a graph: numbers that its kernels set while it runs, and on which its conditional nodes decide. A graph and
+// the bodies of its conditional nodes have them in common. They count from 1, as the driver's do: the program passes the number to
+// its kernels, so the worker's graph must have the same (docs/graphs.md).
+//
+// Plain state of a graph (graph.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace vgpu::client {
+
+struct Condition {
+  unsigned value, flags;  // at the beginning of a launch, if the flags say so
+  bool isUsed = false;    // by a node
+};
+
+class Conditions {
+ public:
+  uint64_t add(unsigned value, unsigned flags) {
+    conditions.push_back({value, flags});
+    return conditions.size();
+  }
+  // nullptr if there is none of that number.
+  Condition* find(uint64_t number) { return number == 0 || number > conditions.size() ? nullptr : &conditions[number - 1]; }
+  const std::vector<Condition>& all() const { return conditions; }
+
+ private:
+  std::vector<Condition> conditions;
+};
+
+}  // namespace vgpu::client
