@@ -114,14 +114,19 @@ bool isListening(const std::string& socket) {
   return false;
 }
 
+// How far its session had come: in calls, because clocks are set back.
+uint64_t positionOf(const Header& header) {
+  uint64_t position = 0;
+  for (auto& ring : header.rings) position += ring.barrier;
+  return position;
+}
+
 // Whether the store has no later snapshot of the same session, which its program would be resumed from.
-bool isLatest(const ChunkStore& store, const std::string& directory, const std::string& session) {
-  auto made = [](const std::string& snapshot) { return fs::last_write_time(snapshot + "/" + manifestFile); };
-  for (auto& other : wholeSnapshots(store)) {
-    auto header = headerOf(other);
-    if (other != directory && header && header->identity.session == session && made(other) > made(directory)) return false;
-  }
-  return true;
+bool isLatest(const ChunkStore& store, const Header& header) {
+  return std::ranges::none_of(wholeSnapshots(store), [&](auto& directory) {
+    auto other = headerOf(directory);
+    return other && other->identity.session == header.identity.session && positionOf(*other) > positionOf(header);
+  });
 }
 
 constexpr const char* listRow = "{:<24} {:<20} {:>12} {:<6} {:>8} {}\n";
@@ -189,7 +194,7 @@ int removeSnapshot(const std::string& name, bool force) {
   ChunkStore store(snapshotStore());
   std::string directory = wholeSnapshot(store, name);
   auto header = headerOf(directory);
-  if (!force && header && isListening(header->identity.reattach) && isLatest(store, directory, header->identity.session))
+  if (!force && header && isListening(header->identity.reattach) && isLatest(store, *header))
     fail(fmt::format("snapshot {} is the latest of session {}, whose program (pid {}) is there: if it is suspended, it can go on from nothing "
                      "else. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));

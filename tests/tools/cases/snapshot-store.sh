@@ -23,6 +23,7 @@ refused "is no name of a snapshot" ctl a snapshots show ../one
 refused "there is no snapshot fourth" ctl a resume fourth
 refused "has no snapshot fourth" ctl a snapshots rm fourth
 refused "has a snapshot third already" ctl b suspend one --name third
+touch -d "2 hours ago" "$VGPU_STORE/snapshots/third" "$VGPU_STORE/snapshots/third/manifest.json"  # its clock was set back since
 refused "whose program (pid [0-9]*) is there" ctl b snapshots rm third
 
 # What one snapshot needs stays when the others go.
