@@ -20,19 +20,23 @@ void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obs
   CUresult state = on.select(device).gpu.query();
   if (state == CUDA_SUCCESS) return;
   if (state != CUDA_ERROR_NOT_READY) {
-    obstacles.push_back({true, fmt::format("device {}", device), fmt::format("its work has failed: {}", stub::nameOf(on.driver, state))});
+    std::string why = fmt::format("its work has failed: {}", stub::nameOf(on.driver, state));
+    obstacles.push_back({true, fmt::format("device {}", device), why});
     return;
   }
   std::string kernel = on.busyKernel(device);
-  obstacles.push_back({false, kernel.empty() ? fmt::format("device {}", device) : "kernel " + kernel,
-                       fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device)});
+  std::string object = kernel.empty() ? fmt::format("device {}", device) : "kernel " + kernel;
+  std::string why = fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device);
+  obstacles.push_back({false, object, why});
 }
 
 // The objects that say so of themselves; of a kind that cannot be saved for another reason, the first.
 void addKind(stub::SessionState& on, const stub::KindModule& kind, Explanation& found) {
   size_t before = found.obstacles.size();
   if (kind.obstacles != nullptr)
-    kind.obstacles(on, [&](const std::string& object, const std::string& why) { found.obstacles.push_back({true, object, why}); });
+    kind.obstacles(on, [&](const std::string& object, const std::string& why) {
+      found.obstacles.push_back({true, object, why});
+    });
   if (kind.save == nullptr || found.obstacles.size() > before) return;
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                  for (auto& row : kind.save(on))
@@ -53,8 +57,9 @@ Explanation explain(stub::Worker& worker) {
     for (auto* kind : stub::kinds()) addKind(on, *kind, found);
   });
   if (!isStopped)
-    found.obstacles.push_back({false, "a call", "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a "
-                                                "suspend waits until it has returned"});
+    found.obstacles.push_back({false, "a call",
+                               "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a suspend "
+                               "waits until it has returned"});
   return found;
 }
 

@@ -46,7 +46,8 @@ struct LiveSnapshot::Held {
   bool isDigested;
 };
 
-// Streams for copies beside the program's work, one on each device: DeviceProgress::ownStream() comes behind all that it has begun.
+// Streams for copies beside the program's work, one on each device: DeviceProgress::ownStream() comes behind all that it has
+// begun.
 class LiveSnapshot::Copying {
  public:
   Copying() = default;
@@ -56,7 +57,8 @@ class LiveSnapshot::Copying {
     CUstream& stream = streams[piece.device];
     if (stream == nullptr)
       stub::require(of.driver, of.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
-    stub::require(of.driver, of.driver.cuMemcpyDtoHAsync_v2(out, piece.address, piece.bytes, stream), "copying the device's memory");
+    CUresult result = of.driver.cuMemcpyDtoHAsync_v2(out, piece.address, piece.bytes, stream);
+    stub::require(of.driver, result, "copying the device's memory");
   }
   void await(stub::SessionState& on) {
     for (auto [device, stream] : streams) {
@@ -155,6 +157,7 @@ void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Pr
       std::vector<Slot*> slots;
       for (auto slot = unused.pop(); slot; slot = unused.tryPop()) {
         slots.push_back(*slot);
+        slots.back()->bytes = 0;  // as long as nothing is copied
         if (slots.size() == chunksOfSlice || next + slots.size() == changed.size()) break;
       }
       if (slots.empty()) return;  // another thread has failed
@@ -163,8 +166,9 @@ void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Pr
         for (size_t i = 0; i < slots.size(); ++i) {
           auto& piece = changed[next + i];
           slots[i]->chunk = base + next + i;
-          slots[i]->bytes = on.ownsMemory(piece.address, piece.bytes) ? piece.bytes : 0;  // it may be gone
-          if (slots[i]->bytes > 0) copying.begin(on, piece, slots[i]->memory);
+          if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it is gone
+          copying.begin(on, piece, slots[i]->memory);
+          slots[i]->bytes = piece.bytes;
         }
         copying.await(on);
       });

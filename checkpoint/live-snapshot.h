@@ -1,12 +1,12 @@
 // A snapshot of a session whose program goes on.
 //
-// First, while it runs, rounds: the GPUs digest their memory, which takes milliseconds, and what the sink does not know yet is copied to
-// it, a few chunks at a time between two frames. Then, under a quiesce, they digest it once more. What was copied is known by its content,
-// so a chunk that has changed since, or while it was copied, is just another one that is missing. Those go to pinned memory that was made
-// before; the program goes on, and the rest is written.
+// First, while it runs, rounds: the GPUs digest their memory, which takes milliseconds, and what the sink does not know yet is
+// copied to it, a few chunks at a time between two frames. Then, under a quiesce, they digest it once more. What was copied is
+// known by its content, so a chunk that has changed since, or while it was copied, is just another one that is missing. Those go
+// to pinned memory that was made before; the program goes on, and the rest is written.
 //
-// Owns what is held meanwhile. Of the thread that controls the worker; the steps in this order, each once. Destroyed before the last, it
-// leaves nothing but files of the target, which are their owner's to remove.
+// Owns what is held meanwhile. Of the thread that controls the worker; the steps in this order, each once. Destroyed before the
+// last, it leaves nothing but files of the target, which are their owner's to remove.
 #pragma once
 
 #include <memory>

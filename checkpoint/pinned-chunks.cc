@@ -55,7 +55,8 @@ void copyPieces(stub::SessionState* on, const std::vector<NewPiece>& pieces, con
 
 }  // namespace
 
-std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::vector<NewPiece> pieces, const ChunkSource& source) {
+std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::vector<NewPiece> pieces,
+                                const ChunkSource& source) {
   auto places = source.room->place(sink.key, namesOf(pieces), true);
   KJ_REQUIRE(places.size() == pieces.size(), "vgpud has named places of other chunks");
   copyPieces(on, pieces, places, source);

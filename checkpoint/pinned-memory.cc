@@ -22,7 +22,8 @@ PinnedMemory::~PinnedMemory() {
 }
 
 std::span<std::byte> PinnedRoom::at(uint64_t offset, size_t bytes) const {
-  if (offset > memory.size() || bytes > memory.size() - offset) fail("vgpud has named a place that its pinned memory does not have");
+  if (offset > memory.size() || bytes > memory.size() - offset)
+    fail("vgpud has named a place that its pinned memory does not have");
   return memory.subspan(offset, bytes);
 }
 

@@ -1,8 +1,8 @@
-// The daemon's pinned memory (`vgpud --pinned`) as a worker has it: mapped, and registered with the driver when the worker starts, so that
-// GPUs copy chunks straight into it and out of it.
+// The daemon's pinned memory (`vgpud --pinned`) as a worker has it: mapped, and registered with the driver when the worker
+// starts, so that GPUs copy chunks straight into it and out of it.
 //
-// Owns the mapping. What of it an operation may use is the daemon's decision (PinnedRoom). Any thread; made and destroyed in a device's
-// context.
+// Owns the mapping. What of it an operation may use is the daemon's decision (PinnedRoom). Any thread; made and destroyed in a
+// device's context.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ namespace vgpu::checkpoint {
 
 class PinnedMemory {
  public:
-  // Throws kj::Exception if it cannot be mapped. A driver that does not register it copies through memory of its own: slower, not wrong.
+  // Throws kj::Exception if it cannot be mapped. A driver that does not register it copies through memory of its own: slower, not
+  // wrong.
   PinnedMemory(const stub::Driver& driver, const MemoryFile& file);
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;

@@ -90,7 +90,8 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
 
 // How many are read from files.
 size_t filesOf(const std::vector<ChunkPlace>& places) {
-  return static_cast<size_t>(std::ranges::count_if(places, [](auto& place) { return place.form != Form::zero && place.form != Form::pinned; }));
+  auto isInFile = [](auto& place) { return place.form != Form::zero && place.form != Form::pinned; };
+  return static_cast<size_t>(std::ranges::count_if(places, isInFile));
 }
 
 Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room) {
@@ -110,7 +111,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
-  if (room != nullptr) places = findPinned(*room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
+  if (room != nullptr)
+    places = findPinned(*room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
                             : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
   saved.room = room;

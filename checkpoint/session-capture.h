@@ -1,5 +1,5 @@
-// The parts of a save, for who does them at different times (live-snapshot.h): what is taken of a quiesced session besides the bytes of
-// chunks, where chunks go, and how all of it becomes a snapshot.
+// The parts of a save, for who does them at different times (live-snapshot.h): what is taken of a quiesced session besides the
+// bytes of chunks, where chunks go, and how all of it becomes a snapshot.
 #pragma once
 
 #include <map>

@@ -45,8 +45,8 @@ std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* di
 using Moved = std::function<void(size_t bytes)>;
 // `where`: its room and its hold say where the bytes go.
 void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved);
-// After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws kj::Exception as
-// ChunkReading does.
+// After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws
+// kj::Exception as ChunkReading does.
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,
                   const StateTables& state, const Moved& moved);
 

@@ -226,8 +226,9 @@ bool ProgramControl::isSpokenTo() {
   return poll(polled, 2, 0) > 0;
 }
 
-// While suspended, the program does not need a daemon, unless that has the snapshot in its memory. If it has closed its gate, there may be a complete snapshot that the
-// daemon could not report before it ended. Otherwise the program has just lost its worker.
+// While suspended, the program does not need a daemon, unless that has the snapshot in its memory. If it has closed its gate,
+// there may be a complete snapshot that the daemon could not report before it ended. Otherwise the program has just lost its
+// worker.
 void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
   if (phase == Phase::suspended && isInMemory && !offer) return loseMemory();  // else the offer's end says what becomes of it

@@ -31,7 +31,8 @@ kj::Promise<void> ProgressLine::report(ReportContext context) {
   }
   if (total > 0) {
     double seconds = std::chrono::duration<double>(now - since).count();
-    amount = fmt::format(" {} of {}{}", humanBytes(done), humanBytes(total), rateOf(done - doneBefore, total - doneBefore, seconds));
+    std::string rate = rateOf(done - doneBefore, total - doneBefore, seconds);
+    amount = fmt::format(" {} of {}{}", humanBytes(done), humanBytes(total), rate);
   }
   fmt::print(stderr, "\r\033[Kvgpuctl: {}: {}{}", operation, printable(params.getPhase().cStr()), amount);
   std::fflush(stderr);
@@ -43,7 +44,8 @@ std::string rateOf(uint64_t doneBytes, uint64_t totalBytes, double seconds) {
   if (doneBytes == 0 || seconds < 0.05) return "";
   double rate = static_cast<double>(doneBytes) / seconds;
   std::string left;
-  if (totalBytes > doneBytes && seconds > 1) left = fmt::format(", {:.0f} s left", static_cast<double>(totalBytes - doneBytes) / rate);
+  if (totalBytes > doneBytes && seconds > 1)
+    left = fmt::format(", {:.0f} s left", static_cast<double>(totalBytes - doneBytes) / rate);
   return fmt::format(", {} a second{}", humanBytes(static_cast<uint64_t>(rate)), left);
 }
 

@@ -47,7 +47,8 @@ std::string directoryOf(const std::string& snapshot) {
 }
 
 std::string summary(control::Report::Reader report) {
-  std::string pinned = report.getMemoryBytes() == 0 ? "" : fmt::format("{} in pinned memory, ", humanBytes(report.getMemoryBytes()));
+  uint64_t memoryBytes = report.getMemoryBytes();
+  std::string pinned = memoryBytes == 0 ? "" : fmt::format("{} in pinned memory, ", humanBytes(memoryBytes));
   return fmt::format("{} of device memory, {}{} on disk, {} objects, {} waiting calls, {:.3f} s",
                      humanBytes(report.getDeviceBytes()), pinned, humanBytes(report.getStoredBytes()), report.getObjects(),
                      report.getPendingCalls(), report.getSeconds());
@@ -107,7 +108,8 @@ int listWorkers(const NodeAddress& address, bool asJson) {
 
 int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
   bool toMemory = options.directory == inMemory;
-  std::string target = options.directory.empty() || toMemory ? inStore(options.session, options.name) : absolute(options.directory);
+  bool isInStore = options.directory.empty() || toMemory;
+  std::string target = isInStore ? inStore(options.session, options.name) : absolute(options.directory);
   NodeClient client(address);
   auto request = client.node().suspendRequest();
   request.setSession(reader(options.session));
@@ -124,8 +126,9 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
     result["directory"] = target;
     printJson(result);
   } else {
-    fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session),
-               toMemory ? "memory, as " : options.inBackground ? "memory, and is being written to " : "", target, summary(report), report.getGateSeconds());
+    const char* place = toMemory ? "memory, as " : options.inBackground ? "memory, and is being written to " : "";
+    fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session), place, target,
+               summary(report), report.getGateSeconds());
   }
   return 0;
 }
@@ -167,7 +170,9 @@ int explainSession(const NodeAddress& address, const std::string& session, bool 
   for (auto obstacle : answer.getObstacles()) {
     isRefused |= obstacle.getRefuses();
     if (asJson)
-      obstacles.push_back({{"refuses", obstacle.getRefuses()}, {"object", obstacle.getObject().cStr()}, {"why", obstacle.getWhy().cStr()}});
+      obstacles.push_back({{"refuses", obstacle.getRefuses()},
+                           {"object", obstacle.getObject().cStr()},
+                           {"why", obstacle.getWhy().cStr()}});
     else
       fmt::print("{} {}: {}\n", obstacle.getRefuses() ? "refused" : "delayed", printable(obstacle.getObject().cStr()),
                  printable(obstacle.getWhy().cStr()));

@@ -46,7 +46,8 @@ std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
 
 std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
 
-// Where the chunks of a snapshot are: in files, or in a daemon's memory, which is there as long as the daemon holds the directory's lock.
+// Where the chunks of a snapshot are: in files, or in a daemon's memory, which is there as long as the daemon holds the
+// directory's lock.
 const char* placeOf(const std::string& directory, const Header& header) {
   if (header.pool.empty()) return "disk";
   return isHeld(directory) ? "memory" : "lost";
@@ -80,7 +81,8 @@ bool isLost(const std::string& directory) {
   return header && !header->pool.empty() && !isHeld(directory);
 }
 
-// What a save left that was killed, and what was in a daemon's memory that has ended: they hold the directory's lock as long as they run.
+// What a save left that was killed, and what was in a daemon's memory that has ended: they hold the directory's lock as long as
+// they run.
 void removeUnfinished(const ChunkStore& store) {
   for (auto& name : store.snapshots()) {
     std::string directory = store.path() + "/snapshots/" + name;

@@ -10,10 +10,11 @@ namespace {
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
-// The session that is suspended to `path`, if there is one.
+// The session that is suspended to `path`, or being resumed from there, if there is one.
 kj::Maybe<Session&> waitingFor(Sessions& sessions, const std::string& id, const std::string& path) {
   KJ_IF_MAYBE (session, sessions.find(id)) {
-    if (session->state == control::State::SUSPENDED && session->snapshot == path) return *session;
+    bool waits = session->state == control::State::SUSPENDED || session->state == control::State::RESUMING;
+    if (waits && session->snapshot == path) return *session;
   }
   return nullptr;
 }

@@ -11,7 +11,9 @@ void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<Tar
   snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}});
 }
 
-void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) { snapshots.at(path).writer = kj::mv(writer); }
+void MemorySnapshots::writeBegun(const std::string& path, kj::Own<WorkerProcess> writer) {
+  snapshots.at(path).writer = kj::mv(writer);
+}
 
 void MemorySnapshots::writeEnded(const std::string& path) {
   if (auto found = snapshots.find(path); found != snapshots.end()) found->second.writer = nullptr;
@@ -55,7 +57,7 @@ void requireOwnMemory(const std::string& directory, const std::string& wanted, c
   if (snapshot::isHeld(directory))
     fail("the snapshot " + directory + " is in the memory of another vgpud: resume it on the node where it was suspended");
   fail("the snapshot " + directory +
-       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots rm` removes what is left of it");
+       " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what is left");
 }
 
 }  // namespace vgpu::daemon

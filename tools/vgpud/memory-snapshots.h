@@ -1,8 +1,9 @@
-// Snapshots whose chunks are in this daemon's pinned memory and in no file: `vgpuctl suspend --to memory`, and --background until they are
-// written.
+// Snapshots whose chunks are in this daemon's pinned memory and in no file: `vgpuctl suspend --to memory`, and --background until
+// they are written.
 //
-// Owns, of each, what it holds of that memory, and its folder, locked: the lock says to every other process that the snapshot is whole as
-// long as this daemon lives, and ends with it, however that ends (docs/snapshot.md, In memory). Of the event loop's thread.
+// Owns, of each, what it holds of that memory, and its folder, locked: the lock says to every other process that the snapshot is
+// whole as long as this daemon lives, and ends with it, however that ends (docs/snapshot.md, In memory). Of the event loop's
+// thread.
 #pragma once
 
 #include <kj/async.h>
@@ -24,14 +25,15 @@ class MemorySnapshots {
   bool has(const std::string& path) const { return snapshots.count(path) > 0; }
   uint64_t bytesOf(const std::string& path) const;
 
-  // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has failed.
+  // A process writes it (background-write.h), until one of release() and writeEnded(), of which the second means that it has
+  // failed.
   void writeBegun(const std::string& path, kj::Own<WorkerProcess> writer);
   void writeEnded(const std::string& path);
   // It is on disk: lets its memory and its folder go.
   kj::Promise<void> release(const std::string& path);
 
-  // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is being
-  // written: then it becomes one like any other.
+  // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is
+  // being written: then it becomes one like any other.
   kj::Promise<void> remove(const std::string& path);
   // The daemon ends.
   kj::Promise<void> removeAll();
@@ -46,8 +48,8 @@ class MemorySnapshots {
   std::map<std::string, Kept> snapshots;
 };
 
-// Throws kj::Exception, for a person, unless a snapshot in `directory` can be resumed by the daemon whose pinned memory is `pool`. `wanted`:
-// the memory that it says its chunks are in; empty if they are in files. Work on files.
+// Throws kj::Exception, for a person, unless a snapshot in `directory` can be resumed by the daemon whose pinned memory is
+// `pool`. `wanted`: the memory that it says its chunks are in; empty if they are in files. Work on files.
 void requireOwnMemory(const std::string& directory, const std::string& wanted, const std::string& pool);
 
 }  // namespace vgpu::daemon

@@ -1,8 +1,8 @@
 // Which chunks of memory are in the daemon's pinned memory (pinned-pool.h), and where.
 //
-// A chunk is known by its content and the key of its digest. It stays while somebody holds it: an operation in progress, or a snapshot
-// that is nowhere else. One that nobody holds stays until its room is needed; those go first that nobody has held for longest. So a
-// session whose chunks are still here comes back from here, whatever its snapshot is kept in.
+// A chunk is known by its content and the key of its digest. It stays while somebody holds it: an operation in progress, or a
+// snapshot that is nowhere else. One that nobody holds stays until its room is needed; those go first that nobody has held for
+// longest. So a session whose chunks are still here comes back from here, whatever its snapshot is kept in.
 //
 // Book-keeping alone: the memory is not touched. Of the event loop's thread. Does not outlive the daemon.
 #pragma once
@@ -33,8 +33,8 @@ class PinnedChunks {
   PinnedChunks(const PinnedChunks&) = delete;
   PinnedChunks& operator=(const PinnedChunks&) = delete;
 
-  // What one operation or snapshot holds. Its end lets all of it go: chunks with a name stay until their room is needed, room that was
-  // taken and has no name is free at once. Must end before the chunks do.
+  // What one operation or snapshot holds. Its end lets all of it go: chunks with a name stay until their room is needed, room
+  // that was taken and has no name is free at once. Must end before the chunks do.
   class Hold {
    public:
     explicit Hold(PinnedChunks& chunks) : chunks(chunks) {}

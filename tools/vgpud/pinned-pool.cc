@@ -84,8 +84,8 @@ kj::Promise<void> PinnedRoomServer::place(PlaceContext context) {
   for (size_t i = 0; params.getMakesRoom() && i < names.size(); ++i)
     if (places[i].state == PinnedPlace::State::none)
       if (auto offset = hold->take(names[i].bytes)) places[i] = {*offset, PinnedPlace::State::room};
-  auto bytes = std::as_bytes(std::span(places));
-  context.getResults().setPlaces(kj::arrayPtr(static_cast<const kj::byte*>(static_cast<const void*>(bytes.data())), bytes.size()));
+  auto* bytes = static_cast<const kj::byte*>(static_cast<const void*>(places.data()));
+  context.getResults().setPlaces(kj::arrayPtr(bytes, places.size() * sizeof(PinnedPlace)));
   return kj::READY_NOW;
 }
 

@@ -1,9 +1,9 @@
 // Pinned memory for snapshots: `vgpud --pinned SIZE`.
 //
-// One memory file, made when the daemon starts and with all its pages, because making and registering them takes longer than anything
-// else in a suspend. Each worker inherits it, maps it and registers it with the driver before it is handed out (checkpoint/pinned-memory.h);
-// GPUs copy chunks straight into it and out of it. All workers of a daemon belong to its user, so they share it; whatever comes back from
-// it is compared with its digest.
+// One memory file, made when the daemon starts and with all its pages, because making and registering them takes longer than
+// anything else in a suspend. Each worker inherits it, maps it and registers it with the driver before it is handed out
+// (checkpoint/pinned-memory.h); GPUs copy chunks straight into it and out of it. All workers of a daemon belong to its user, so
+// they share it; whatever comes back from it is compared with its digest.
 //
 // What is in it ends with the daemon. Of the event loop's thread.
 #pragma once
@@ -38,7 +38,8 @@ class PinnedPool {
 // What an operation holds, for as long as any of its owners needs it.
 using PinnedHold = std::shared_ptr<PinnedChunks::Hold>;
 
-// Interface PinnedRoom for one operation's worker. Of a worker that breaks the rules nothing is believed but what its own hold has.
+// Interface PinnedRoom for one operation's worker. Of a worker that breaks the rules nothing is believed but what its own hold
+// has.
 class PinnedRoomServer final : public control::PinnedRoom::Server {
  public:
   explicit PinnedRoomServer(PinnedHold hold) : hold(std::move(hold)) {}

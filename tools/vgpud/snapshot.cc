@@ -21,7 +21,8 @@ WorkerProcess& workerOf(Session& session) {
 
 class Snapshotting {
  public:
-  Snapshotting(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress, unsigned timeoutSeconds)
+  Snapshotting(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
+               unsigned timeoutSeconds)
       : sessions(sessions),
         session(session),
         worker(workerOf(session)),
@@ -103,14 +104,15 @@ class Snapshotting {
       faultPoint("snapshot.finished");
       done = true;
       snapshot = nullptr;
-      spdlog::info("session {} ({}, pid {}) has a snapshot in {}; it was held for {:.3f} s", session.id, session.name, session.pid, path,
-                   report.gateSeconds);
+      spdlog::info("session {} ({}, pid {}) has a snapshot in {}; it was held for {:.3f} s", session.id, session.name,
+                   session.pid, path, report.gateSeconds);
       auto kept = folder->keep();
       sessions.spawn(kept.attach(kj::mv(folder)));
     }));
   }
 
-  // The directory can be cleared when nobody writes there any more: `proceed` is answered after what the worker did before, or it is gone.
+  // The directory can be cleared when nobody writes there any more: `proceed` is answered after what the worker did before, or it
+  // is gone.
   void abandon() {
     snapshot = nullptr;
     kj::Promise<void> writerEnded = kj::READY_NOW;
@@ -145,8 +147,8 @@ class Snapshotting {
 
 }  // namespace
 
-kj::Promise<OperationReport> snapshotOf(Sessions& sessions, Session& session, std::string directory, control::Progress::Client progress,
-                                        unsigned timeoutSeconds) {
+kj::Promise<OperationReport> snapshotOf(Sessions& sessions, Session& session, std::string directory,
+                                        control::Progress::Client progress, unsigned timeoutSeconds) {
   session.requireIdle();
   auto snapshotting = kj::heap<Snapshotting>(sessions, session, std::move(directory), kj::mv(progress), timeoutSeconds);
   auto work = snapshotting->run();

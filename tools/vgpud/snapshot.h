@@ -1,5 +1,5 @@
-// Snapshot: a suspend whose program goes on. What it has is copied while it runs; then its gate is closed, what has changed since is held,
-// the gate opened, and the rest written. After any failure the program runs on, and nothing of the snapshot is left.
+// Snapshot: a suspend whose program goes on. What it has is copied while it runs; then its gate is closed, what has changed since
+// is held, the gate opened, and the rest written. After any failure the program runs on, and nothing of the snapshot is left.
 #pragma once
 
 #include <kj/async.h>
@@ -11,7 +11,7 @@
 namespace vgpu::daemon {
 
 // To `directory`, an absolute path. Dropping the promise ends the work. Throws kj::Exception, at once or later.
-kj::Promise<OperationReport> snapshotOf(Sessions& sessions, Session& session, std::string directory, control::Progress::Client progress,
-                                        unsigned timeoutSeconds);
+kj::Promise<OperationReport> snapshotOf(Sessions& sessions, Session& session, std::string directory,
+                                        control::Progress::Client progress, unsigned timeoutSeconds);
 
 }  // namespace vgpu::daemon

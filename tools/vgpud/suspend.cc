@@ -80,7 +80,9 @@ class Suspension {
 
   PinnedHold holdFor(const std::string& directory) {
     if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
-    if (!ChunkStore::around(directory)) fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+    if (!ChunkStore::around(directory))
+      fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+    if (sessions.inMemory.has(directory)) fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
     return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
   }
 
@@ -141,7 +143,8 @@ class Suspension {
     if (hold) {
       report.memoryBytes = hold->bytes();
       sessions.inMemory.keep(path, hold, kj::mv(folder));
-      if (memory == control::Memory::FIRST) sessions.spawn(writeInBackground(sessions, session.id, path, kj::mv(hold)));
+      if (memory == control::Memory::FIRST)
+        sessions.spawn(kj::evalNow([this] { return writeInBackground(sessions, session.id, path, kj::mv(hold)); }));
     } else {
       auto kept = folder->keep();
       sessions.spawn(kept.attach(kj::mv(folder)));

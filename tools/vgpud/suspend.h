@@ -23,9 +23,9 @@ struct OperationReport {
 // How long a suspend waits for the program's gate, and again for its GPU, unless its caller says otherwise.
 constexpr unsigned suspendTimeout = 60;
 
-// Suspends `session` to `directory`, an absolute path; with `memory`, chunks go to the daemon's pinned memory, as far as there is room, and
-// of ONLY the directory must be a store's. Dropping the promise before the snapshot is complete ends the work and lets the program go on.
-// Throws kj::Exception, at once or later.
+// Suspends `session` to `directory`, an absolute path; with `memory`, chunks go to the daemon's pinned memory, as far as there is
+// room, and of ONLY the directory must be a store's. Dropping the promise before the snapshot is complete ends the work and lets
+// the program go on. Throws kj::Exception, at once or later.
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,
                                      control::Progress::Client progress, unsigned timeoutSeconds = suspendTimeout,
                                      control::Memory memory = control::Memory::NONE);

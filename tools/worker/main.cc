@@ -1,5 +1,5 @@
-// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3, the memory in which it counts as descriptor 4 and, with
-// --pinned, the node's pinned memory as descriptor 5. It serves one session and ends with the connection.
+// vgpu-worker: started by vgpud, with its end of their connection as descriptor 3, the memory in which it counts as descriptor 4
+// and, with --pinned, the node's pinned memory as descriptor 5. It serves one session and ends with the connection.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 #include <signal.h>

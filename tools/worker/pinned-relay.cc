@@ -16,7 +16,8 @@ capnp::Data::Reader dataOf(const DigestKey& key) { return {key.bytes.data(), key
 
 }  // namespace
 
-PinnedRelay::PinnedRelay(control::PinnedRoom::Client room) : client(kj::mv(room)), loop(kj::getCurrentThreadExecutor().addRef()) {}
+PinnedRelay::PinnedRelay(control::PinnedRoom::Client room)
+    : client(kj::mv(room)), loop(kj::getCurrentThreadExecutor().addRef()) {}
 
 control::PinnedRoom::Client& PinnedRelay::open() {
   KJ_IF_MAYBE (room, client) return *room;
@@ -52,7 +53,9 @@ std::optional<checkpoint::PinnedRoom> roomIn(std::span<std::byte> memory, std::s
   if (memory.empty() || relay == nullptr) return std::nullopt;
   return checkpoint::PinnedRoom{
       memory, std::move(pool),
-      [relay](const DigestKey& key, std::span<const ChunkName> names, bool makesRoom) { return relay->place(key, names, makesRoom); },
+      [relay](const DigestKey& key, std::span<const ChunkName> names, bool makesRoom) {
+        return relay->place(key, names, makesRoom);
+      },
       [relay](const DigestKey& key, std::span<const ChunkName> names, std::span<const uint64_t> offsets) {
         relay->name(key, names, offsets);
       }};

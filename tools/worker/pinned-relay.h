@@ -1,5 +1,5 @@
-// Asks the daemon, from the work thread, what of its pinned memory an operation may use (interface PinnedRoom). Made in the event loop,
-// called by the working thread, kept alive by both.
+// Asks the daemon, from the work thread, what of its pinned memory an operation may use (interface PinnedRoom). Made in the event
+// loop, called by the working thread, kept alive by both.
 #pragma once
 
 #include <kj/async.h>

@@ -17,7 +17,8 @@ struct Done {};  // the result of work that has none
 inline std::string textOf(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
 inline snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
-  return {textOf(session.getId()), textOf(session.getName()), textOf(session.getProgram()), session.getPid(), geteuid(), textOf(reattach)};
+  return {textOf(session.getId()), textOf(session.getName()), textOf(session.getProgram()), session.getPid(), geteuid(),
+          textOf(reattach)};
 }
 
 inline void give(const checkpoint::Report& from, control::Report::Builder to) {

@@ -47,7 +47,8 @@ class ChunkSink {
   // `isDigested`: after has().
   void add(unsigned writer, size_t chunk, std::span<const std::byte> bytes, bool isDigested = false);
 
-  // In the place of add(): a chunk that is in pinned memory, in the list by its name. `isDigested`: after has(). False if it needs no bytes.
+  // In the place of add(): a chunk that is in pinned memory, in the list by its name. `isDigested`: after has(). False if it
+  // needs no bytes.
   bool addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested);
 
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.

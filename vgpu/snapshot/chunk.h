@@ -13,8 +13,8 @@ namespace vgpu::snapshot {
 
 constexpr size_t chunkBytes = size_t{2} << 20;
 
-// stored: known by its name, and in the store (vgpu/store/chunk-store.h) or in pinned memory. pinned: there, at this offset; never in a
-// file.
+// stored: known by its name, and in the store (vgpu/store/chunk-store.h) or in pinned memory. pinned: there, at this offset;
+// never in a file.
 enum class Form : uint16_t { zero, plain, zstd, stored, pinned };
 
 struct ChunkPlace {

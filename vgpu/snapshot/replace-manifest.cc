@@ -18,16 +18,17 @@ namespace {
 
 // Of a new file or one that is there. `text`: what is written to it.
 void sync(int directory, const std::string& path, const char* name, int flags, const std::string& text = {}) {
+  auto refuse = [&] { fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, strerror(errno))); };
   kj::AutoCloseFd file(openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
   const char* at = text.data();
   for (size_t left = file.get() < 0 ? 0 : text.size(); left > 0;) {
     ssize_t count = write(file, at, left);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, strerror(errno)));
+    if (count < 0) refuse();
     at += count;
     left -= static_cast<size_t>(count);
   }
-  if (file.get() < 0 || fsync(file) != 0) fail(fmt::format("cannot write the snapshot's file {}/{}: {}", path, name, strerror(errno)));
+  if (file.get() < 0 || fsync(file) != 0) refuse();
 }
 
 }  // namespace

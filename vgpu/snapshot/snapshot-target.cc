@@ -119,7 +119,8 @@ void SnapshotTarget::create(const std::string& name) {
   files.push_back({name, kj::AutoCloseFd(fd)});
 }
 
-// Whether there is a manifest that is none of these files: of a snapshot in memory that has been written out meanwhile, and is whole.
+// Whether there is a manifest that is none of these files: of a snapshot in memory that has been written out meanwhile, and is
+// whole.
 bool SnapshotTarget::isReplaced() const {
   struct stat own, named;
   if (fstatat(directory, manifestFile, &named, AT_SYMLINK_NOFOLLOW) != 0) return false;

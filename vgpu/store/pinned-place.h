@@ -1,5 +1,5 @@
-// How a worker and its daemon speak of chunks in pinned memory (interface PinnedRoom of control.capnp): arrays of these, as they lie in
-// memory, because both are processes of one machine and one build.
+// How a worker and its daemon speak of chunks in pinned memory (interface PinnedRoom of control.capnp): arrays of these, as they
+// lie in memory, because both are processes of one machine and one build.
 #pragma once
 
 #include <cstdint>

@@ -197,14 +197,16 @@ void visitUnsavable(const Execution& on, const Obstacle& visit) {
     if (blob == nullptr) continue;
     std::string name = fmt::format("module {:#x}", module);
     if (!blob->facts().unknown.empty())
-      visit(name, fmt::format("{} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
-                              "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew to "
-                              "have it suspended",
-                              name, blob->facts().unknown));
+      visit(name,
+            fmt::format("{} of this program cannot be read through: {}. So nobody knows which variables are to be saved, nor "
+                        "whether its kernels use the device's heap, which cannot be. The program goes on; build its image anew "
+                        "to have it suspended",
+                        name, blob->facts().unknown));
     else if (blob->facts().usesHeap)
-      visit(name, fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes on; "
-                              "give its kernels memory from cudaMalloc to have it suspended",
-                              name));
+      visit(name,
+            fmt::format("kernels of this program ({}) use malloc on the device, whose heap cannot be saved. The program goes "
+                        "on; give its kernels memory from cudaMalloc to have it suspended",
+                        name));
   }
 }
 

@@ -2,7 +2,7 @@
 startNode a
 startContents a one 8
 succeeds ctl a explain one
-grep -q "would be made: 8.0 MiB" "$dir/succeeds.log" || fail "it does not say that a suspend would be made: $(cat "$dir/succeeds.log")"
+grep -q "would be made: 8.0 MiB" "$dir/succeeds.log" || fail "it says something else: $(cat "$dir/succeeds.log")"
 hasState a one running || fail "the program is $(field a one state)"
 memoryIsRight one
 succeeds ctl a suspend one --to "$dir/x"
@@ -20,7 +20,8 @@ ctl a explain device-heap --json >"$dir/report.log"
 python3 -c '
 import json, sys
 found = json.load(sys.stdin)
-sys.exit(not (found["refused"] and all(o["refuses"] and "module 0x" in o["object"] for o in found["obstacles"])))' <"$dir/report.log" || fail "the JSON says something else"
+names = all(o["refuses"] and "module 0x" in o["object"] for o in found["obstacles"])
+sys.exit(not (found["refused"] and names))' <"$dir/report.log" || fail "the JSON says something else"
 hasState a device-heap running || fail "the program is $(field a device-heap state)"
 : >"$dir/pause.go"
 wait "$runner" || fail "the program returned $?"
@@ -32,7 +33,8 @@ VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$endless" pause >"$dir/endless.log" 2>&
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 succeeds ctl a explain endless
-grep -q "delayed kernel spin(int const volatile\*, int\*): device 0 works on it" "$dir/succeeds.log" || fail "it does not name the kernel: $(cat "$dir/succeeds.log")"
+grep -q "delayed kernel spin(int const volatile\*, int\*): device 0 works on it" "$dir/succeeds.log" ||
+  fail "it does not name the kernel: $(cat "$dir/succeeds.log")"
 hasState a endless running || fail "the program is $(field a endless state)"
 : >"$dir/pause.go"
 wait "$runner" || fail "the program returned $?"

@@ -1,8 +1,12 @@
-# Suspends to pinned memory that are interrupted: the program goes on, or its snapshot is whole, or the program and everyone who asks are
-# told that it is lost.
+# Suspends to pinned memory that are interrupted: the program goes on, or its snapshot is whole, or the program and everyone who asks
+# are told that it is lost.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* stop$" "$dir/faults"; }
-place() { ctl "$1" snapshots ls --json | python3 -c 'import json, sys; print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]])' "$2"; }
+place() {
+  ctl "$1" snapshots ls --json | python3 -c '
+import json, sys
+print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]])' "$2"
+}
 
 # The daemon is killed: what it had in memory is lost, the program is told, and gc removes what is left.
 startNode a --pinned 32MiB
@@ -26,7 +30,7 @@ waitUntil ended "${double[two]}"
 says two '^lost: its snapshot was in the memory of its vgpud' || fail "the program was not told"
 isGone "$VGPU_STORE/snapshots/two" || fail "a snapshot is left of a daemon that was ended"
 
-# The worker is killed when all is in memory and nothing has a name; then the caller is: the program goes on, and the room is free again.
+# The caller is killed when all is in memory and nothing has a name: the program goes on, and the room is free again.
 VGPU_FAULT_POINT=suspend.pinned:stop startNode c --pinned 32MiB --warm 2
 startContents c three 24
 worker=$(field c three workerPid)

@@ -1,7 +1,12 @@
-# Suspends that go to memory first and are written in the background: durable when the store says so, resumed at any moment before and after.
+# Suspends that go to memory first and are written in the background: durable when the store says so, resumed at any moment before
+# and after.
 export VGPU_STORE=$dir/store VGPU_FAULT_LOG=$dir/faults
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
-place() { ctl "$1" snapshots ls --json | python3 -c 'import json, sys; print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]])' "$2"; }
+place() {
+  ctl "$1" snapshots ls --json | python3 -c '
+import json, sys
+print(*[s["place"] for s in json.load(sys.stdin) if s["snapshot"] == sys.argv[1]])' "$2"
+}
 isIn() { [ "$(place "$1" "$2")" = "$3" ]; }
 
 # Written: it is like any other from then on, for another daemon too, and the end of the one that wrote it does not matter.

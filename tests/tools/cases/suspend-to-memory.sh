@@ -1,10 +1,18 @@
-# Suspends to pinned memory: the program's memory comes back from there; what has no room goes to the store; two sessions share one pool.
+# Suspends to pinned memory: the program's memory comes back from there; what has no room goes to the store; two sessions share one
+# pool.
 export VGPU_STORE=$dir/store
 startNode a --pinned 48MiB
 startContents a one 24
 report() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
-places() { ctl a snapshots ls --json | python3 -c 'import json, sys; print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'; }
-toMemory() { ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" || fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"; }
+places() {
+  ctl a snapshots ls --json | python3 -c '
+import json, sys
+print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'
+}
+toMemory() {
+  ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" ||
+    fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"
+}
 
 toMemory one
 [ "$(report memoryBytes)" -ge $((24 << 20)) ] || fail "$(report memoryBytes) bytes went to memory"
