@@ -26,38 +26,48 @@ std::byte* bytesOf(std::vector<uint64_t>& words) { return std::as_writable_bytes
 LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask,
                          kj::ArrayPtr<const kj::byte> block)
     : on(on), mine(on.library), hostMask(hostMask), given(block) {
-  find(signature, symbol);
+  auto known = mine.functions.find(signature);
+  if (known != mine.functions.end()) {
+    entry = known->second.entry;
+    function = known->second.function;
+  } else if (entry = api::findLibraryEntry(signature); entry == nullptr) {
+    fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
+  }
 }
 
 CUresult LibraryCall::run(uint64_t object) {
-  if (function == nullptr) return CUDA_SUCCESS;
+  if (CUresult error = prepare()) return error;
+  makeCall();
+  finish(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryCall::prepare() {
+  on.session.residue = "it has called a library of the GPU's host, and what that has made of the process is not known";
   read();
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (CUresult error = translate(i)) return error;
   replaceHeld();
-  on.moduleGroups.letLibraryLoad();
-  uint64_t returned = callByWords(function, words, entry->arguments.size());
-  status = entry->returnsStatus ? static_cast<uint32_t>(returned) : returned;
-  if (status != 0 && entry->returnsStatus) return CUDA_SUCCESS;
-  if (entry->does == Does::create) keepObject(object);
-  if (entry->does == Does::set) keepSetting();
   return CUDA_SUCCESS;
 }
 
-void LibraryCall::find(uint64_t signature, kj::StringPtr symbol) {
-  auto known = mine.functions.find(signature);
-  if (known == mine.functions.end()) {
-    const api::LibraryEntry* found = api::findLibraryEntry(signature);
-    if (found == nullptr)
-      fail(fmt::format("{} is a call of a library that this build does not have, or has otherwise", symbol.cStr()));
-    on.session.residue = "it has called a library of the GPU's host, and what that has made of the process is not known";
-    known = mine.functions.emplace(signature, LibraryFunction{found, on.session.libraries.find(*found, problem)}).first;
+void LibraryCall::makeCall() {
+  if (function == nullptr) function = on.session.libraries.find(*entry, problem);
+  if (function == nullptr) {
+    status = api::libraryAbsent;
+    return;
   }
-  entry = known->second.entry;
-  function = known->second.function;
-  if (function != nullptr) return;
-  if (problem.empty()) on.session.libraries.find(*entry, problem);  // why it is not there
-  status = api::libraryAbsent;
+  on.moduleGroups.letLibraryLoad();
+  uint64_t returned = callByWords(function, words, entry->arguments.size());
+  status = entry->returnsStatus ? static_cast<uint32_t>(returned) : returned;
+  isMade = status == 0 || !entry->returnsStatus;
+}
+
+void LibraryCall::finish(uint64_t object) {
+  if (function != nullptr) mine.functions.try_emplace(entry->signature, LibraryFunction{entry, function});
+  if (!isMade) return;
+  if (entry->does == Does::create) keepObject(object);
+  if (entry->does == Does::set) keepSetting();
 }
 
 // Copies the block; nothing of the frame is looked at afterwards.

@@ -1,8 +1,9 @@
 // A call of a library: an argument block becomes the call's words, with virtual handles real, streams set, addresses checked, and host
 // memory in buffers of this process. One interpreter of the rows of vgpu/api/cublas.table for all entries.
 //
-// Used by the thread of a GPU while it executes a frame, or while a session is restored; it lives as long as that, and so must the
-// block. Throws kj::Exception on a block that no honest client sends.
+// Used by the thread of a GPU while it executes a frame, or while a session is restored; the block must live until prepare() has
+// copied it, and that of a setting until finish(). Only makeCall() may run elsewhere: on the thread of slow calls, while no other
+// call of a library of that GPU is made. Throws kj::Exception on a block that no honest client sends.
 #pragma once
 
 #include <kj/array.h>
@@ -22,6 +23,11 @@ class LibraryCall {
   // CUDA's answer: an error is of an argument that the program may not use. `object`: the virtual handle of what is made.
   CUresult run(uint64_t object = 0);
 
+  // The three parts of run().
+  CUresult prepare();
+  void makeCall();  // loads the library, if nothing of it has been called before
+  void finish(uint64_t object);
+
   template <typename Results>
   void reply(Reply& to) const {
     auto out = to.init<Results>();
@@ -33,7 +39,6 @@ class LibraryCall {
   uint64_t status = 0;  // the library's, or what else it returns
 
  private:
-  void find(uint64_t signature, kj::StringPtr symbol);
   void read();
   CUresult translate(size_t argument);
   CUresult placeHost(size_t argument);
@@ -47,6 +52,7 @@ class LibraryCall {
   Execution& on;
   LibraryObjects& mine;
   void* function = nullptr;
+  bool isMade = false;  // the library has been called, and has not refused
   const uint32_t hostMask;
   const kj::ArrayPtr<const kj::byte> given;
   std::string problem;

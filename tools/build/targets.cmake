@@ -1,10 +1,12 @@
 # How a folder becomes a target. A folder's include root holds a link to that folder alone, so a target sees the headers
 # of the folders it links and no others: an include that points up the house does not compile.
-add_library(vgpu_options INTERFACE)
+add_library(vgpu_warnings INTERFACE)  # for a tool of the build; the rest takes vgpu_options
 # GCC 12 sees uninitialized and overflowing memory inside inlined std::vector and kj::Maybe that is neither.
-target_compile_options(vgpu_options INTERFACE "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
-target_compile_options(vgpu_options INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
-  $<$<CONFIG:Debug>:-O0> -g1)
+target_compile_options(vgpu_warnings INTERFACE "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
+target_compile_options(vgpu_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+add_library(vgpu_options INTERFACE)
+target_link_libraries(vgpu_options INTERFACE vgpu_warnings)
+target_compile_options(vgpu_options INTERFACE $<$<CONFIG:Debug>:-O0> -g1)
 if(VGPU_SANITIZE)
   # Enumerations come from callers of a C interface: any value is possible, and refusing the wrong ones is the code's task.
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)

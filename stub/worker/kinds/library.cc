@@ -5,14 +5,15 @@
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <memory>
 #include <span>
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
-#include "vgpu/base/hex.h"
 #include "stub/worker/libraries.h"
 #include "stub/worker/library-call.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/hex.h"
 
 namespace vgpu::stub {
 
@@ -45,12 +46,21 @@ CUresult post(Execution& on, const Params& p) {
 
 }  // namespace
 
-// An error too if the library makes none: a recipe that is executed again must make its object. The program gets the status.
+// A slow call: the first one loads the library. An error too if the library makes none: a recipe that is executed again must make
+// its object. The program gets the status.
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
-  auto call = callOf(on, p);
-  if (CUresult error = call.run(p.getObject())) return error;
-  call.reply<api::Cuda::LibraryCreateResults>(reply);
-  return call.status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  auto call = std::make_shared<LibraryCall>(callOf(on, p));
+  if (CUresult error = call->prepare()) return error;
+  reply.putOff({[call] {
+                  call->makeCall();
+                  return CUDA_SUCCESS;
+                },
+                [call, object = p.getObject()](CUresult, Reply& to) {
+                  call->finish(object);
+                  call->reply<api::Cuda::LibraryCreateResults>(to);
+                  return call->status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+                }});
+  return CUDA_SUCCESS;
 }
 CUresult libraryCall(Execution& on, const api::FrameReader<api::Cuda::LibraryCallParams>& p, Reply& reply) {
   on.stream(p.getStream());  // has work
