@@ -1,0 +1,32 @@
+"""What the programs here share: the pause point of tests/programs/program.h, and lines that are the same in every flavour."""
+import hashlib
+import os
+import sys
+import time
+
+started = time.monotonic()
+
+
+def pause_point():
+    """Does nothing unless VGPU_PAUSE_FILE names a path P: then writes the process id to P.reached, and waits until P.go exists."""
+    path = os.environ.get("VGPU_PAUSE_FILE")
+    if path is None:
+        return
+    with open(path + ".reached.tmp", "w") as file:
+        file.write(f"{os.getpid()}\n")
+    os.rename(path + ".reached.tmp", path + ".reached")
+    limit = time.monotonic() + int(os.environ.get("VGPU_TIME_LIMIT", "120"))
+    while not os.path.exists(path + ".go"):
+        if time.monotonic() > limit:
+            sys.exit(f"pause point: {path}.go did not appear")
+        time.sleep(0.002)
+
+
+def show(name, array):
+    """Prints shape, type and a digest of all bytes of a host array."""
+    print(f"{name} {array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}", flush=True)
+
+
+def timed(name, seconds):
+    """A duration, on a line that is no result (tests/frameworks-on-gpu compares the others)."""
+    print(f"# {name} {seconds * 1e3:.3f} ms", flush=True)

@@ -1,0 +1,21 @@
+"""PyTorch: a compiled function, with a graph (reduce-overhead) and without."""
+import time
+
+import torch
+
+from program import pause_point, show, started, timed
+
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.LayerNorm(512), torch.nn.Linear(512, 10)).cuda()
+batch = torch.randn(64, 256, device="cuda")
+compiled = torch.compile(model)
+show("compiled", compiled(batch).detach().cpu().numpy())
+loss = compiled(batch).logsumexp(dim=1).sum()
+loss.backward()
+show("gradient", model[0].weight.grad.cpu().numpy())
+pause_point()
+with torch.no_grad():
+    fast = torch.compile(model, mode="reduce-overhead")
+    for run in range(4):
+        show(f"with a graph, run {run}", fast(batch + run).clone().cpu().numpy())
+timed("all", time.monotonic() - started)

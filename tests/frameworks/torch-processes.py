@@ -1,0 +1,25 @@
+"""PyTorch: a tensor that two processes share (torch.multiprocessing over CUDA's IPC)."""
+import torch
+import torch.multiprocessing as processes
+
+from program import show
+
+
+def double(queue, done):
+    tensor = queue.get()
+    tensor *= 2
+    torch.cuda.synchronize()
+    done.put(True)
+
+
+if __name__ == "__main__":
+    context = processes.get_context("spawn")
+    queue, done = context.Queue(), context.Queue()
+    child = context.Process(target=double, args=(queue, done))
+    child.start()
+    tensor = torch.arange(1000, dtype=torch.float32, device="cuda")
+    queue.put(tensor)
+    done.get()
+    child.join()
+    show("doubled by the other process", tensor.cpu().numpy())
+    print("exit code", child.exitcode)

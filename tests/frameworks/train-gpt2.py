@@ -1,0 +1,42 @@
+"""transformers: training of GPT-2-small (batch 4 x 512, AdamW), and its generation."""
+import os
+import time
+
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from program import pause_point, show, started, timed
+
+torch.manual_seed(1)
+torch.use_deterministic_algorithms(True)
+model = GPT2LMHeadModel(GPT2Config(attn_implementation="eager")).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+tokens = torch.randint(50257, (4, 512), device="cuda")
+timed("import and first tensor", time.monotonic() - started)
+
+
+def step():
+    loss = model(tokens, labels=tokens).loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+for number in range(5):
+    print(f"loss {number} {step().item():.9g}", flush=True)
+pause_point()
+torch.cuda.synchronize()
+begin = time.monotonic()
+for _ in range(20):
+    loss = step()
+torch.cuda.synchronize()
+timed("step", (time.monotonic() - begin) / 20)
+print(f"loss 25 {loss.item():.9g}")
+model.eval()
+begin = time.monotonic()
+made = model.generate(tokens[:1, :16], max_new_tokens=64, do_sample=False, pad_token_id=0)
+torch.cuda.synchronize()
+timed("generation of 64 tokens", time.monotonic() - begin)
+show("generated", made.cpu().numpy())
