@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "intercept/libraries/objects.h"
 #include "intercept/session/ring-order.h"
+#include "vgpu/api/captured-settings.h"
 #include "vgpu/wire/arena.h"
 #include "vgpu/wire/segment.h"
 
@@ -20,6 +22,14 @@ namespace {
 constexpr uint64_t maxInputBytes = 48 * KiB, maxResultBytes = 256 * KiB;
 // An output of at most this many bytes is sent as it is, so that what the library does not write stays.
 constexpr uint64_t keptOutputBytes = 64;
+
+// Calls in a stream that captures are known by themselves.
+constexpr uint64_t capturedCalls = 0xca11;
+
+template <typename T>
+kj::ArrayPtr<const kj::byte> bytesOf(const std::vector<T>& data) {
+  return {static_cast<const kj::byte*>(static_cast<const void*>(data.data())), data.size() * sizeof(T)};
+}
 
 // Of an address the alignment counts, as far as a kernel may depend on it.
 constexpr uint64_t alignmentOf(uint64_t address) { return address == 0 ? 0 : 256 | (address & 255); }
@@ -36,6 +46,7 @@ uint64_t mixedBytes(uint64_t digest, const std::byte* bytes, size_t size) {
 }  // namespace
 
 constinit SeenCalls LibraryCall::seen;
+KnownAnswers LibraryCall::answers;
 
 CUresult LibraryCall::run() {
   if (!resolveObjects()) return CUDA_SUCCESS;
@@ -187,7 +198,15 @@ CUresult LibraryCall::await(Frame& frame) {
     return CUDA_SUCCESS;
   }
   takeResults(results.getResults());
+  if (entry.askedOnce && answer == 0) answers.add(digest, results.getResults());
   return CUDA_SUCCESS;
+}
+
+bool LibraryCall::answerFromMemory() {
+  thread_local std::vector<unsigned char> results;
+  if (!answers.find(digest, results)) return false;
+  takeResults(kj::arrayPtr(results.data(), results.size()));
+  return true;
 }
 
 void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
@@ -201,13 +220,57 @@ void LibraryCall::takeResults(kj::ArrayPtr<const kj::byte> results) {
   }
 }
 
+// What it does becomes a node of the graph, if its stream captures. A call that writes host memory waits for its stream, which no
+// stream that captures allows.
+CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
+  std::vector<uint64_t> used, settings;
+  for (size_t i = 0; i < count(); ++i) {
+    if (objects[i] == nullptr || std::ranges::find(used, laidOut[i]) != used.end()) continue;
+    used.push_back(laidOut[i]);
+    for (auto& call : objects[i]->calls())
+      api::addCapturedSetting(settings, {call.entry, call.hostMask, bytesOf(call.block)});
+  }
+  const uint64_t words = frameWords() + used.size() + settings.size();
+  if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;
+  NewHandle handle(thread, api::Kind::CAPTURED_CALL);
+  const bool isKnown = seen.has(mixed(digest, capturedCalls));
+  Call<api::Cuda::LibraryCaptureParams> frame(thread.on(device), isKnown ? api::Method::libraryCaptureAgain : api::Method::libraryCapture,
+                                              words);
+  frame->setCall(handle.get());
+  frame->setObjects(kj::arrayPtr(used.data(), used.size()));
+  frame->setStream(stream);
+  fill(frame);
+  frame->setSettings(bytesOf(settings));
+  if (isKnown) {
+    if (CUresult error = frame.post()) return error;
+  } else {
+    frame.recordLater();
+    if (CUresult error = await<api::Cuda::LibraryCaptureResults>(frame)) return error;
+    if (answer != 0) return CUDA_SUCCESS;
+    frame.record();
+    seen.add(mixed(digest, capturedCalls));
+  }
+  made = std::make_shared<CapturedCall>(thread.session, handle.keep());
+  return CUDA_SUCCESS;
+}
+
 CUresult LibraryCall::send() {
-  if (entry.does == Does::work)
-    if (CUresult refused = thread.refuseCaptured(stream)) {
-      if (refused == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-        reportFailure(fmt::format("{} in a stream that is captured is not supported yet", entry.symbol).c_str());
-      return refused;
+  if (entry.does == Does::work && thread.session.captures.isActive()) [[unlikely]] {
+    Captures::Info info;
+    if (CUresult error = thread.session.captures.look(thread, stream, info)) return error;
+    std::shared_ptr<CapturedCall> made;
+    if (info.status == CU_STREAM_CAPTURE_STATUS_ACTIVE && !writesHost) {
+      if (CUresult error = capture(made)) return error;
+      if (made == nullptr) return CUDA_SUCCESS;  // the library has refused it
     }
+    auto describe = [&](NodeWork& work) -> CUresult {
+      if (made == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+      work = LibraryWork{made};
+      return CUDA_SUCCESS;
+    };
+    if (auto captured = thread.session.captures.add(thread, stream, describe)) return *captured;
+  }
+  if (entry.askedOnce && answerFromMemory()) return CUDA_SUCCESS;
   const uint64_t words = frameWords();
   const Target target = thread.on(device);
   const bool isKnown = entry.does != Does::query && !writesHost && seen.has(digest);
@@ -246,6 +309,10 @@ void LibraryCall::succeed() {
   for (size_t i = 0; i < count(); ++i)
     if ((entry.keys >> i & 1) != 0) key = mixed(key, words[i]);
   object.set(key | 1, digest);
+  std::vector<std::byte> block(count() * sizeof(uint64_t) + dataBytes);
+  std::memcpy(block.data(), laidOut.data(), count() * sizeof(uint64_t));
+  if (dataBytes != 0) std::memcpy(block.data() + count() * sizeof(uint64_t), data, dataBytes);
+  object.keep({key, entry.signature, hostMask, std::move(block)});
 }
 
 // What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.
@@ -292,15 +359,22 @@ CUresult LibraryCall::create() {
 
   NewHandle handle(thread, api::Kind::LIBRARY_OBJECT);
   laidOut[at] = 0;
+  // Nothing but its arguments decides whether a description can be made.
+  const bool isKnown = type.inPlaceBytes != 0 && seen.has(digest);
   {
-    Call<api::Cuda::LibraryCreateParams> frame(thread, api::Method::libraryCreate, frameWords());
+    Call<api::Cuda::LibraryCreateParams> frame(thread, isKnown ? api::Method::libraryCreateAgain : api::Method::libraryCreate, frameWords());
     frame->setObject(handle.get());
     fill(frame);
-    // Recorded only if the library has made it.
-    frame.recordLater();
-    if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
-    if (answer != 0) return CUDA_SUCCESS;
-    frame.record();
+    if (isKnown) {
+      if (CUresult error = frame.post()) return error;
+    } else {
+      // Recorded only if the library has made it.
+      frame.recordLater();
+      if (CUresult error = await<api::Cuda::LibraryCreateResults>(frame)) return error;
+      if (answer != 0) return CUDA_SUCCESS;
+      frame.record();
+      seen.add(digest);
+    }
   }
   note(*object);
   thread.session.handles.find<api::Kind::LIBRARY_OBJECT>(handle.get())->object = std::move(object);

@@ -10,8 +10,10 @@
 #include <array>
 #include <memory>
 
+#include "intercept/libraries/known-answers.h"
 #include "intercept/libraries/seen-calls.h"
 #include "intercept/session/entry.h"
+#include "intercept/session/graph/captured-call.h"
 #include "vgpu/api/library.h"
 
 namespace vgpu::client {
@@ -35,6 +37,8 @@ class LibraryCall {
   void replaceHeld();
 
   CUresult send();
+  CUresult capture(std::shared_ptr<CapturedCall>& made);
+  bool answerFromMemory();
   CUresult create();
   CUresult destroy();
   void recall();
@@ -54,6 +58,7 @@ class LibraryCall {
   LibraryObject* firstObject() const { return count() == 0 ? nullptr : objects[0]; }
 
   static SeenCalls seen;
+  static KnownAnswers answers;
 
   Thread& thread;
   const api::LibraryEntry& entry;

@@ -70,6 +70,10 @@ void LibraryCall::finish(uint64_t object) {
   if (entry->does == Does::set) keepSetting();
 }
 
+bool LibraryCall::isQuick() const {
+  return function != nullptr && api::objectTypes[entry->arguments[api::madeArgument(*entry)].objectType].inPlaceBytes != 0;
+}
+
 // Copies the block; nothing of the frame is looked at afterwards.
 void LibraryCall::read() {
   const size_t wordBytes = entry->arguments.size() * sizeof(uint64_t);

@@ -28,6 +28,9 @@ class LibraryCall {
   void makeCall();  // loads the library, if nothing of it has been called before
   void finish(uint64_t object);
 
+  // Whether it makes a description in host memory, by a library that is loaded.
+  bool isQuick() const;
+
   template <typename Results>
   void reply(Reply& to) const {
     auto out = to.init<Results>();

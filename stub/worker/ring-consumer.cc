@@ -27,6 +27,9 @@ bool comesBehindSlowCalls(api::Method method) {
   switch (method) {
     case api::Method::contextReset:
     case api::Method::libraryCreate:
+    case api::Method::libraryCreateAgain:
+    case api::Method::libraryCapture:
+    case api::Method::libraryCaptureAgain:
     case api::Method::libraryCall:
     case api::Method::libraryAsk:
     case api::Method::libraryPost:

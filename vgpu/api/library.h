@@ -86,6 +86,7 @@ struct LibraryEntry {
   uint8_t streamFrom;             // which argument is the stream of its work; noArgument: the first argument's object remembers it
   uint8_t recalled;               // the member that is answered
   uint32_t keys;                  // of `set`: a bit for each argument that says what is set
+  bool askedOnce;                 // of a query: its answer is that to every call like it
   std::span<const LibraryArgument> arguments;
   std::span<const LibraryNote> notes;
 };

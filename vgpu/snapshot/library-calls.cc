@@ -18,7 +18,10 @@ void add(LibraryCalls& calls, kj::ArrayPtr<const capnp::word> message) {
 
 void add(LibraryCalls& calls, api::Method method, kj::ArrayPtr<const capnp::word> message) {
   switch (method) {
-    case api::Method::libraryCreate: return add<api::Cuda::LibraryCreateParams>(calls, message);
+    case api::Method::libraryCreate:
+    case api::Method::libraryCreateAgain: return add<api::Cuda::LibraryCreateParams>(calls, message);
+    case api::Method::libraryCapture:
+    case api::Method::libraryCaptureAgain: return add<api::Cuda::LibraryCaptureParams>(calls, message);
     case api::Method::libraryDestroy: return add<api::Cuda::LibraryDestroyParams>(calls, message);
     case api::Method::libraryPost: return add<api::Cuda::LibraryPostParams>(calls, message);
     case api::Method::libraryCall: return add<api::Cuda::LibraryCallParams>(calls, message);

@@ -31,6 +31,8 @@ bool isRecord(const NodeWork& work) {
 
 // Whether the worker has it so already.
 bool isSame(const NodeWork& a, const NodeWork& b) {
+  auto *library = std::get_if<LibraryWork>(&a), *otherLibrary = std::get_if<LibraryWork>(&b);
+  if (library != nullptr && otherLibrary != nullptr) return library->call == otherLibrary->call;
   auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
   if (kernel == nullptr || other == nullptr) return false;
   return kernel->function == other->function && kernel->shape == other->shape &&
@@ -87,6 +89,7 @@ class Executable::Sender {
   CUresult operator()(const KernelWork& work) { return sendKernel(thread, node(), work); }
   CUresult operator()(const FillWork& work) { return sendFill(thread, node(), work); }
   CUresult operator()(const MemOpsWork& work) { return sendMemOps(thread, node(), work); }
+  CUresult operator()(const LibraryWork& work) { return sendCaptured(thread, node(), work); }
   CUresult operator()(const HostWork&) { return sendHost(); }
   CUresult operator()(const EventWork& work) {
     CUresult result = sendEvent(thread, node(), work);
@@ -190,6 +193,7 @@ uint32_t devicesNamed(Session& session, const NodeWork& work) {
   if (auto* event = std::get_if<EventWork>(&work)) return 1u << handleDevice(event->event);
   if (auto* fill = std::get_if<FillWork>(&work)) return devicesOf(session, fill->given.dst);
   if (auto* alloc = std::get_if<AllocWork>(&work)) return 1u << alloc->memory->device;
+  if (auto* library = std::get_if<LibraryWork>(&work)) return 1u << handleDevice(library->call->handle);
   if (auto* copy = std::get_if<CopyWork>(&work)) return ofEnd(copy->to) | ofEnd(copy->from);
   return 0;
 }
@@ -403,7 +407,7 @@ CUresult Executable::check(const Step& step, const NodeWork& work) const {
   if (typeOf(step.work) != typeOf(work)) return CUDA_ERROR_INVALID_VALUE;
   uint32_t devices = devicesNamed(session, work);
   if (devices != 0 && devices != 1u << device) return CUDA_ERROR_INVALID_VALUE;
-  bool may = !isMemory(work);
+  bool may = !isMemory(work) && (!std::holds_alternative<LibraryWork>(work) || isSame(step.work, work));
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     auto& now = std::get<CopyWork>(step.work);
     auto isRow = [](const CopyWork& one) { return one.size.isRow() && !one.to.isArray() && !one.from.isArray(); };

@@ -13,6 +13,7 @@
 
 #include "intercept/session/copy/copy-end.h"
 #include "intercept/session/copy/where.h"
+#include "intercept/session/graph/captured-call.h"
 #include "intercept/session/graph/graph-memory.h"
 #include "intercept/session/launch-shape.h"
 
@@ -79,8 +80,13 @@ struct ConditionalWork {
   std::shared_ptr<std::vector<CUgraph>> handles;
 };
 
+// What a library has done in a captured stream: nodes that only the worker knows.
+struct LibraryWork {
+  std::shared_ptr<CapturedCall> call;
+};
+
 using NodeWork = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventWork, MemOpsWork, ChildWork, AllocWork,
-                              FreeWork, ConditionalWork>;
+                              FreeWork, ConditionalWork, LibraryWork>;
 
 // Of memory of a graph: it stays what it is.
 inline bool isMemory(const NodeWork& work) {
@@ -100,7 +106,7 @@ inline CUgraphNodeType typeOf(const NodeWork& work) {
   constexpr CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
                                        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
                                        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                                       CU_GRAPH_NODE_TYPE_MEM_FREE,      CU_GRAPH_NODE_TYPE_CONDITIONAL};
+                                       CU_GRAPH_NODE_TYPE_MEM_FREE,     CU_GRAPH_NODE_TYPE_CONDITIONAL, CU_GRAPH_NODE_TYPE_GRAPH};
   static_assert(std::size(types) == std::variant_size_v<NodeWork>);
   auto* event = std::get_if<EventWork>(&work);
   return event != nullptr && event->waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : types[work.index()];

@@ -105,6 +105,13 @@ CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& wo
   return frame.post();
 }
 
+// It is never set: another call is another node.
+CUresult sendCaptured(Thread& thread, const WorkerNode& node, const LibraryWork& work) {
+  NodeFrame<api::Cuda::GraphCapturedParams> frame(thread, node, api::Method::graphCaptured, api::Method::graphCaptured);
+  frame->setCall(work.call->handle);
+  return frame.post();
+}
+
 CUresult sendWords(Thread& thread, const WorkerNode& node, OwnWords does, uint32_t word) {
   NodeFrame<api::Cuda::GraphMemOpsParams> frame(thread, node, api::Method::graphMemOps, api::Method::graphSetMemOps);
   frame->setLine(word);

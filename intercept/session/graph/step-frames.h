@@ -34,6 +34,7 @@ CUresult sendFill(Thread& thread, const WorkerNode& node, const FillWork& work);
 CUresult sendEvent(Thread& thread, const WorkerNode& node, const EventWork& work);
 CUresult sendConditional(Thread& thread, const WorkerNode& node, const ConditionalWork& work);
 CUresult sendMemOps(Thread& thread, const WorkerNode& node, const MemOpsWork& work);
+CUresult sendCaptured(Thread& thread, const WorkerNode& node, const LibraryWork& work);
 // A node that does nothing else, or nothing at all.
 CUresult sendWords(Thread& thread, const WorkerNode& node, OwnWords does, uint32_t word = 0);
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "intercept/session/kinds/head.h"
 #include "vgpu/api/library.h"
@@ -34,11 +36,24 @@ class LibraryObject {
     whole.fetch_add(value, std::memory_order_relaxed);  // more keys than any library has: the digest is another one each time
   }
 
+  // The calls that set it, for a captured call (captured-settings.h): the latest of each key, in the order in which they were made.
+  struct Call {
+    uint64_t key = 0, entry = 0;
+    uint32_t hostMask = 0;
+    std::vector<std::byte> block;
+  };
+  const std::vector<Call>& calls() const { return kept; }
+  void keep(Call call) {
+    std::erase_if(kept, [&](const Call& earlier) { return earlier.key == call.key; });
+    kept.push_back(std::move(call));
+  }
+
  private:
   struct Setting {
     uint64_t key = 0, value = 0;
   };
   std::array<Setting, 48> settings{};
+  std::vector<Call> kept;
   std::atomic<uint64_t> whole;
 };
 

@@ -129,6 +129,14 @@ CUresult graphEvent(Execution& on, const api::FrameReader<api::Cuda::GraphEventP
   return result;
 }
 
+CUresult graphCaptured(Execution& on, const api::FrameReader<api::Cuda::GraphCapturedParams>& p, Reply&) {
+  auto child = fromWire<CUgraph>(on.handles.get(api::Kind::CAPTURED_CALL, p.getCall()));
+  auto add = [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count) {
+    return on.driver.cuGraphAddChildGraphNode(node, graph, before, count, child);
+  };
+  return execute(on, p, add, [](CUgraphExec, CUgraphNode) { return CUDA_ERROR_INVALID_VALUE; });
+}
+
 namespace {
 
 // The operations of a node of the session's own, in the launch of that number.

@@ -37,6 +37,7 @@ struct LibraryRow {
   std::vector<api::LibraryNote> notes;
   uint8_t modeObject = api::noArgument, streamFrom = api::noArgument, recalled = 0;
   uint32_t keys = 0;
+  bool askedOnce = false;
 
   // What its frames mean: symbol and classes.
   std::string signature() const;

@@ -127,6 +127,7 @@ class Reader : private TableText {
     auto rest = [&](size_t from) { return trimmed(text.substr(std::min(text.size(), from))); };
     if (all[0] == "query") {
       row.does = Does::query;
+      row.askedOnce = all.size() > 1 && all[1] == "once";
     } else if (all[0] == "set") {
       row.does = Does::set;
       for (size_t i = 1; i < all.size(); ++i) row.keys |= 1u << require(row, all[i]);

@@ -1,0 +1,109 @@
+// Calls of libraries in a stream that the program captures (docs/graphs.md). What such a call does is the library's: so it is called
+// here, while the stream captures, and what it gave the stream is a graph of the driver's, which becomes a child of executable graphs.
+//
+// The call depends on what was set of its objects when the program made it. Its frame carries that, because a recipe is executed before
+// the settings are restored; and descriptions that the program has ended since are there, because the recipe needs them.
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
+#include "stub/worker/library-call.h"
+#include "vgpu/api/captured-settings.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+// Whether `object` is as it was set then.
+bool isAsThen(const KnownLibraryObject& known, const std::vector<api::CapturedSetting>& settings, uint64_t object) {
+  auto setting = known.settings.begin();
+  for (auto& then : settings) {
+    if (then.object() != object) continue;
+    if (setting == known.settings.end() || setting->entry != then.entry || setting->hostMask != then.hostMask ||
+        setting->block.size() != then.block.size() ||
+        std::memcmp(setting->block.data(), then.block.begin(), then.block.size()) != 0)
+      return false;
+    ++setting;
+  }
+  return setting == known.settings.end();
+}
+
+CUresult setAsThen(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p) {
+  auto settings = api::readCapturedSettings(p.getSettings());
+  auto objects = p.getObjects();
+  for (size_t i = 0; i < objects.size(); ++i) {
+    auto known = on.library.objects.find(objects[i]);
+    if (known == on.library.objects.end()) throw BadHandle{api::Kind::LIBRARY_OBJECT, objects[i]};
+    if (isAsThen(known->second, settings, objects[i])) continue;
+    for (auto& then : settings) {
+      if (then.object() != objects[i]) continue;
+      LibraryCall call(on, then.entry, "a setting", then.hostMask, then.block);
+      if (CUresult error = call.run()) return error;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// A child graph cannot have nodes that allocate memory.
+bool allocates(const Driver& driver, CUgraph graph) {
+  size_t count = 0;
+  if (driver.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return true;
+  std::vector<CUgraphNode> nodes(count);
+  if (count != 0 && driver.cuGraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return true;
+  return std::ranges::any_of(nodes, [&](CUgraphNode node) {
+    CUgraphNodeType type;
+    return driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+           type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  });
+}
+
+}  // namespace
+
+CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p, Reply& reply) {
+  if (CUresult error = setAsThen(on, p)) return error;
+  LibraryCall call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
+  auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getStream()));
+  if (CUresult error = on.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return error;
+  CUresult result = call.run();
+  CUgraph graph = nullptr;
+  CUresult ended = on.driver.cuStreamEndCapture(stream, &graph);
+  if (result == CUDA_SUCCESS) result = ended;
+  bool isRefused = call.status != 0;
+  if (result == CUDA_SUCCESS && !isRefused && allocates(on.driver, graph)) result = CUDA_ERROR_NOT_SUPPORTED;
+  if (result != CUDA_SUCCESS || isRefused) {
+    if (graph != nullptr) on.driver.cuGraphDestroy(graph);
+    graph = nullptr;
+  }
+  if (result != CUDA_SUCCESS) return result;
+  if (graph != nullptr) on.handles.add(api::Kind::CAPTURED_CALL, p.getCall(), toWire(graph));
+  call.reply<api::Cuda::LibraryCaptureResults>(reply);
+  return isRefused ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult libraryCaptureEnd(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureEndParams>& p, Reply&) {
+  auto graph = fromWire<CUgraph>(on.handles.get(api::Kind::CAPTURED_CALL, p.getCall()));
+  on.handles.remove(api::Kind::CAPTURED_CALL, p.getCall());
+  return on.driver.cuGraphDestroy(graph);
+}
+
+namespace {
+
+CUresult destroyAll(Execution& on) {
+  std::vector<uint64_t> ended;
+  for (auto [handle, real] : on.handles.of(api::Kind::CAPTURED_CALL)) {
+    if (CUresult error = on.driver.cuGraphDestroy(fromWire<CUgraph>(real))) return error;
+    ended.push_back(handle);
+  }
+  for (uint64_t handle : ended) on.handles.remove(api::Kind::CAPTURED_CALL, handle);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+const KindModule capturedCallKind{.name = "capturedCalls", .destroy = destroyAll};
+
+}  // namespace vgpu::stub
