@@ -14,13 +14,13 @@ constexpr uint64_t hugePageBytes = 2 * MiB;
 
 void Blob::Unmap::operator()(std::byte* room) const { munmap(room, bytes); }
 
-std::optional<Blob> Blob::reserve(Origin origin, uint64_t bytes) {
+std::optional<Blob> Blob::reserve(Origin origin, uint64_t bytes, Majors majors) {
   size_t roomBytes = bytes + 1;
   void* room =
       mmap(nullptr, roomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return std::nullopt;
   if (bytes >= hugePageBytes) madvise(room, roomBytes, MADV_HUGEPAGE);  // a fault for each, not for 512 small ones
-  return Blob(origin, {static_cast<std::byte*>(room), Unmap{roomBytes}}, bytes);
+  return Blob(origin, {static_cast<std::byte*>(room), Unmap{roomBytes}}, bytes, majors);
 }
 
 std::span<const std::byte> Blob::bytes() const {
@@ -29,8 +29,8 @@ std::span<const std::byte> Blob::bytes() const {
 }
 
 const ImageFacts& Blob::facts() const {
-  if (stored) return stored->facts();
-  if (!known) known = findFacts(bytes());
+  if (stored && (stored->facts().majors & majors) == majors) return stored->facts();
+  if (!known) known = findFacts(bytes(), majors);
   return *known;
 }
 

@@ -1,7 +1,8 @@
 // A module image as the worker has it, kept while the module lives because a snapshot needs it again: what the program
 // has sent, what a snapshot held, or a file of the image store.
 //
-// Filled by the thread of its GPU; read by the slow calls there too (slow-calls.h), when it is whole. A suspend keeps the bytes; what was found out about them is found again.
+// Filled by the thread of its GPU; read by the slow calls there too (slow-calls.h), when it is whole. A suspend keeps the bytes; what was
+// found out about them is found again.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,9 @@ class Blob {
 
   // Room for an image of `bytes`, which are then appended. It takes addresses at once and memory only as bytes come: an
   // announced size is somebody's word. Nothing where the system has no such room.
-  static std::optional<Blob> reserve(Origin origin, uint64_t bytes);
-  explicit Blob(std::shared_ptr<const StoredImage> image) : stored(std::move(image)) {}
+  // `majors`: of the GPU that it is for.
+  static std::optional<Blob> reserve(Origin origin, uint64_t bytes, Majors majors = allMajors);
+  explicit Blob(std::shared_ptr<const StoredImage> image, Majors majors = allMajors) : majors(majors), stored(std::move(image)) {}
 
   // As many as announced, zero where nothing has arrived. One more zero byte lies behind them.
   std::span<const std::byte> bytes() const;
@@ -46,9 +48,10 @@ class Blob {
     size_t bytes;
     void operator()(std::byte* room) const;
   };
-  Blob(Origin origin, std::unique_ptr<std::byte, Unmap> room, uint64_t announced)
-      : origin(origin), room(std::move(room)), announced(announced) {}
+  Blob(Origin origin, std::unique_ptr<std::byte, Unmap> room, uint64_t announced, Majors majors)
+      : majors(majors), origin(origin), room(std::move(room)), announced(announced) {}
 
+  Majors majors;
   Origin origin = Origin::program;
   bool kept = false;
   std::unique_ptr<std::byte, Unmap> room;  // of the announced bytes and one more

@@ -20,7 +20,7 @@ CUresult Blobs::reserve(uint64_t number, Blob::Origin origin, uint64_t bytes) {
   std::lock_guard lock(mutex);
   if (bytes == 0 || blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > limits.eachBytes || !take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto blob = Blob::reserve(origin, bytes);
+  auto blob = Blob::reserve(origin, bytes, majors);
   if (!blob) {
     give(bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -33,7 +33,7 @@ CUresult Blobs::add(uint64_t number, std::shared_ptr<const StoredImage> image) {
   std::lock_guard lock(mutex);
   if (blobs.contains(number)) return CUDA_ERROR_INVALID_VALUE;
   if (!take(0)) return CUDA_ERROR_OUT_OF_MEMORY;
-  blobs.emplace(number, Blob(std::move(image)));
+  blobs.emplace(number, Blob(std::move(image), majors));
   return CUDA_SUCCESS;
 }
 

@@ -32,7 +32,9 @@ struct BlobUsage {
 
 class Blobs {
  public:
-  explicit Blobs(BlobUsage& usage, const BlobLimits& limits = {}) : usage(usage), limits(limits) {}
+  // `majors`: of the GPU.
+  explicit Blobs(BlobUsage& usage, const BlobLimits& limits = {}, Majors majors = allMajors)
+      : usage(usage), limits(limits), majors(majors) {}
 
   // Makes a new one. CUDA's answer: invalid value for an empty image or a number that is taken, out of memory where a
   // limit is reached.
@@ -50,6 +52,7 @@ class Blobs {
 
   BlobUsage& usage;
   BlobLimits limits;
+  const Majors majors;
   mutable std::mutex mutex;
   std::unordered_map<uint64_t, Blob> blobs;
 };

@@ -16,6 +16,13 @@ CUresult codeOf(const BadHandle& bad) {
   return bad.kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_HANDLE;
 }
 
+Majors majorOfDevice(const Driver& driver, unsigned device) {
+  int major = 0;
+  require(driver, driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, static_cast<CUdevice>(device)),
+          "asking for a device's compute capability");
+  return majorOf(10 * static_cast<unsigned>(major));
+}
+
 }  // namespace
 
 CUresult refuse(api::Method method) { KJ_FAIL_REQUIRE("a frame of a method that has none", api::infoOf(method).name); }
@@ -28,7 +35,7 @@ Execution::Execution(SessionState& session, unsigned device)
       moduleGroups(*this),
       textures(driver),
       eventTimes(driver),
-      blobs(session.blobUsage),
+      blobs(session.blobUsage, {}, majorOfDevice(driver, device)),
       slow([this] { gpu.select(); }) {}
 
 CUresult Execution::begin() {

@@ -23,6 +23,10 @@ size_t seek(std::string_view text, std::string_view word, size_t from) {
   return found == nullptr ? text.npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
+std::string_view asText(image::Bytes bytes) {
+  return {static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()};
+}
+
 bool namesWord(std::string_view text, std::string_view word) {
   for (size_t at = seek(text, word, 0); at != text.npos; at = seek(text, word, at + 1)) {
     size_t end = at + word.size();
@@ -69,19 +73,27 @@ void addOfElf(const image::Elf& elf, std::set<std::string>& names) {
   }
 }
 
+// What a text, or the names of a file's symbols, say of the functions that kernels call.
+void noteCalls(std::string_view text, ImageFacts& facts) {
+  facts.prints = facts.prints || namesWord(text, "vprintf");
+  facts.usesHeap = facts.usesHeap || namesWord(text, "malloc");
+}
+
 }  // namespace
 
-ImageFacts findFacts(std::span<const std::byte> image) {
-  ImageFacts facts;
-  auto reading = readImage(image, [&](std::string_view part) {
-    facts.prints = facts.prints || namesWord(part, "vprintf");
-    facts.usesHeap = facts.usesHeap || namesWord(part, "malloc");
-    if (image::Elf elf(std::as_bytes(std::span(part))); elf.valid()) {
-      addOfElf(elf, facts.variables);
-    } else {
-      addOfPtx(part, facts.variables);
+ImageFacts findFacts(std::span<const std::byte> image, Majors majors) {
+  ImageFacts facts{.majors = majors};
+  auto visit = [&](std::string_view part) {
+    image::Elf elf(std::as_bytes(std::span(part)));
+    if (!elf.valid()) {
+      noteCalls(part, facts);
+      return addOfPtx(part, facts.variables);
     }
-  });
+    for (const auto& section : elf.sections())
+      if (section.sh_type == SHT_STRTAB) noteCalls(asText(elf.bytesOf(section)), facts);
+    addOfElf(elf, facts.variables);
+  };
+  auto reading = readImage(image, visit, majors);
   facts.variables.erase("");
   facts.problem = std::move(reading.problem);
   facts.unknown = std::move(reading.unknown);

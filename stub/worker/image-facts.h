@@ -1,11 +1,14 @@
 // What the worker must know of a module image that the driver does not tell. The image is not trusted. Finding it out reads
-// all of it, decompressed (image-parts.h), so it is done once an image and kept with it.
+// all of it, decompressed (image-parts.h), so it is done once an image and kept with it. Machine code for other GPUs
+// is left out.
 #pragma once
 
 #include <cstddef>
 #include <set>
 #include <span>
 #include <string>
+
+#include "stub/worker/image-parts.h"
 
 namespace vgpu::stub {
 
@@ -25,10 +28,13 @@ struct ImageFacts {
   // Empty where all were read.
   std::string unknown;
 
+  // Of which GPUs machine code was read.
+  Majors majors = allMajors;
+
   bool operator==(const ImageFacts&) const = default;
 };
 
 // What it finds in the parts that it can read. Of an image with a problem the driver gets nothing, so there is no more to know.
-ImageFacts findFacts(std::span<const std::byte> image);
+ImageFacts findFacts(std::span<const std::byte> image, Majors majors = allMajors);
 
 }  // namespace vgpu::stub

@@ -17,7 +17,7 @@ namespace vgpu::stub {
 namespace {
 
 constexpr char fileMagic[8] = {'v', 'g', 'p', 'u', 'i', 'm', 'a', 'g'};
-constexpr uint32_t fileVersion = 3;
+constexpr uint32_t fileVersion = 4;
 constexpr uint64_t pageBytes = 4096;
 constexpr uint64_t printsFlag = 1, heapFlag = 2;
 
@@ -25,9 +25,9 @@ struct FileHeader {
   char magic[8];
   uint32_t version, reserved;
   uint64_t checksumLow, checksumHigh;  // XXH3-128 of all that follows, up to the image
-  uint64_t flags, imageBytes, nameBytes;
+  uint64_t flags, imageBytes, nameBytes, majors;
 };
-static_assert(sizeof(FileHeader) == 56);
+static_assert(sizeof(FileHeader) == 64);
 constexpr size_t uncheckedBytes = offsetof(FileHeader, flags);
 
 constexpr uint64_t imageOffset(uint64_t nameBytes) { return roundUp(sizeof(FileHeader) + nameBytes, pageBytes); }
@@ -97,7 +97,10 @@ std::string StoredImage::check(const ImageDigest& digest) {
   image = file.subspan(imageOffset(header.nameBytes), header.imageBytes);
   if (digestOf(image) != digest || file.back() != std::byte{0}) return "it holds another image than its name says";
   auto* names = static_cast<const char*>(static_cast<const void*>(file.data() + sizeof header));
-  found = {(header.flags & printsFlag) != 0, (header.flags & heapFlag) != 0, parted({names, header.nameBytes})};
+  found = {.prints = (header.flags & printsFlag) != 0,
+           .usesHeap = (header.flags & heapFlag) != 0,
+           .variables = parted({names, header.nameBytes}),
+           .majors = header.majors};
   return "";
 }
 
@@ -109,6 +112,7 @@ std::vector<std::byte> imageFileHead(std::span<const std::byte> image, const Ima
   header.flags = (facts.prints ? printsFlag : 0) | (facts.usesHeap ? heapFlag : 0);
   header.imageBytes = image.size();
   header.nameBytes = names.size();
+  header.majors = facts.majors;
   std::vector<std::byte> head(imageOffset(names.size()));
   std::memcpy(head.data(), &header, sizeof header);
   std::memcpy(head.data() + sizeof header, names.data(), names.size());

@@ -30,10 +30,11 @@ std::string readPart(std::string_view part, const Visit& visit) {
   return "";
 }
 
-ImageReading readMembers(image::Fatbinary fatbinary, const Visit& visit) {
+ImageReading readMembers(image::Fatbinary fatbinary, const Visit& visit, Majors majors) {
   ImageReading reading;
   std::string room;
   while (auto member = fatbinary.next()) {
+    if (member->kind == image::machineCode && (majorOf(member->architecture) & majors) == 0) continue;
     if (auto content = image::contentOf(*member, room)) {
       reading.problem = readPart(*content, visit);
       if (!reading.problem.empty()) return reading;
@@ -48,8 +49,8 @@ ImageReading readMembers(image::Fatbinary fatbinary, const Visit& visit) {
 
 }  // namespace
 
-ImageReading readImage(std::span<const std::byte> image, const Visit& visit) {
-  if (image::isFatbinary(image)) return readMembers(image::Fatbinary(image), visit);
+ImageReading readImage(std::span<const std::byte> image, const Visit& visit, Majors majors) {
+  if (image::isFatbinary(image)) return readMembers(image::Fatbinary(image), visit, majors);
   auto whole = image::textOf(image);
   if (!image::isElf(image) && !isText(whole))
     return {.problem = "it is neither PTX text nor an ELF file nor a fatbinary"};

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "../emulator/container-samples.h"
+#include "../image-folder.h"
+#include "stub/worker/blob.h"
 
 using namespace vgpu::stub;
 
@@ -65,6 +67,33 @@ TEST_CASE("a module that prints is told from one that does not, and one that all
   CHECK(findFacts(bytesOf(prints)).prints);
   CHECK_FALSE(findFacts(bytesOf(prints)).usesHeap);
   CHECK(findFacts(bytesOf(allocates)).usesHeap);
+}
+
+TEST_CASE("machine code in a fatbinary is read for the GPUs that could run it, PTX for all") {
+  auto code = readImage("allocates.cubin"), ptx = readImage("plain.ptx");
+  using vgpu::test::member, vgpu::test::Packing;
+  auto image = vgpu::test::fatbinary(member(2, 75, {code.data(), code.size()}, Packing::zstd));
+  CHECK(findFacts(bytesOf(image)).usesHeap);
+  CHECK(findFacts(bytesOf(image), majorOf(70)).usesHeap);
+  auto others = findFacts(bytesOf(image), majorOf(90));
+  CHECK_FALSE(others.usesHeap);
+  CHECK(others.variables.empty());
+  CHECK(others.majors == majorOf(90));
+  auto text = vgpu::test::fatbinary(member(1, 75, {ptx.data(), ptx.size()}, Packing::zstd));
+  CHECK(hasLike(findFacts(bytesOf(text), majorOf(90)).variables, "counter"));
+}
+
+TEST_CASE("an image of the store that was read for another GPU is read once more") {
+  auto code = readImage("allocates.cubin");
+  auto image = vgpu::test::fatbinary(vgpu::test::member(2, 75, {code.data(), code.size()}, vgpu::test::Packing::zstd));
+  vgpu::test::ImageFolder folder;
+  ImageStore store = folder.open();
+  auto digest = vgpu::digestOf(bytesOf(image));
+  store.add(digest, bytesOf(image), findFacts(bytesOf(image), majorOf(90)));
+  auto stored = store.find(digest);
+  REQUIRE(stored != nullptr);
+  CHECK_FALSE(Blob(stored, majorOf(90)).facts().usesHeap);
+  CHECK(Blob(stored, majorOf(75)).facts().usesHeap);
 }
 
 TEST_CASE("a damaged image is never read outside, and nothing is said of what kernels do in it that was not read") {
