@@ -12,7 +12,7 @@
 DEVICE ?= emulated
 JOBS ?= $(shell nproc)
 stage := build/stage
-installed := vgpud vgpuctl vgpu-bench vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator vgpu_bench_programs
+installed := vgpud vgpuctl vgpu-bench vgpu-worker vgpu_cuda vgpu_cudart vgpu_nvml vgpu_emulator vgpu_bench_programs
 shown := linked-list linked-list-shared contents
 
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.

@@ -137,6 +137,7 @@ TEST_CASE("each device numbers its textures itself") {
   CHECK_ANSWER(cuTexObjectDestroy(ofSecond), CUDA_ERROR_INVALID_VALUE);
   CHECK_CUDA(cuCtxSetCurrent(first.context));
   CHECK_CUDA(cuTexObjectDestroy(ofFirst));
+  CHECK_CUDA(cuCtxSetCurrent(second.context));  // both are on the stack again, and end with it
 }
 
 namespace {

@@ -1,0 +1,284 @@
+// NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are the
+// session's, with the names, identities and sizes that CUDA gives the program; what NVML would ask a real GPU's hardware (clocks,
+// temperatures, links, other processes) is not supported, as on devices that lack it.
+//
+// Any thread. The session is begun by the first question about a device, not by nvmlInit(). Source: nvml.h of CUDA 12.9.
+#include <cuda.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+#define FACE extern "C" __attribute__((visibility("default")))
+
+extern "C" CUresult cuVgpuDeviceUse(CUdevice device, uint64_t totalBytes, uint64_t* freeBytes, int* isBusy);
+
+namespace {
+
+enum Status : int {
+  success = 0,
+  uninitialized = 1,
+  invalidArgument = 2,
+  notSupported = 3,
+  notFound = 6,
+  insufficientSize = 7,
+  driverNotLoaded = 9,
+  versionMismatch = 25,
+  unknown = 999
+};
+
+constexpr struct {
+  int status;
+  const char* text;
+} texts[] = {{success, "Success"},
+             {uninitialized, "Uninitialized"},
+             {invalidArgument, "Invalid Argument"},
+             {notSupported, "Not Supported"},
+             {notFound, "Not Found"},
+             {insufficientSize, "Insufficient Size"},
+             {driverNotLoaded, "Driver Not Loaded"},
+             {versionMismatch, "Argument Version Mismatch"}};
+
+constexpr int most = 64;
+char devices[most];  // a handle is the place of its device's here
+std::atomic<int> users{0};
+
+int deviceCount() {
+  int count = 0;
+  return cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? std::min(count, most) : 0;
+}
+
+// The device of a handle, by `body`, which is told its CUDA number.
+template <typename Body>
+int of(const void* handle, const void* result, Body&& body) {
+  if (users.load() == 0) return uninitialized;
+  auto* at = static_cast<const char*>(handle);
+  if (at < devices || at >= devices + deviceCount() || result == nullptr) return invalidArgument;
+  return body(static_cast<CUdevice>(at - devices));
+}
+
+int give(int device, void** handle) {
+  *handle = devices + device;
+  return success;
+}
+
+int copyText(const char* from, char* to, unsigned bytes) {
+  if (to == nullptr) return invalidArgument;
+  if (std::strlen(from) >= bytes) return insufficientSize;
+  std::strcpy(to, from);
+  return success;
+}
+
+int attribute(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  return cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+struct Uuid {
+  explicit Uuid(CUdevice device) {
+    CUuuid id{};
+    cuDeviceGetUuid(&id, device);
+    auto byte = [&](int i) { return static_cast<unsigned>(static_cast<unsigned char>(id.bytes[i])); };
+    std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", byte(0), byte(1), byte(2),
+                  byte(3), byte(4), byte(5), byte(6), byte(7), byte(8), byte(9), byte(10), byte(11), byte(12), byte(13), byte(14),
+                  byte(15));
+  }
+  char text[64];
+};
+
+struct Memory {
+  uint64_t total, free, used;
+};
+
+int memoryOf(CUdevice device, Memory& memory) {
+  size_t total = 0;
+  int isBusy = 0;
+  if (cuDeviceTotalMem(&total, device) != CUDA_SUCCESS || cuVgpuDeviceUse(device, total, &memory.free, &isBusy) != CUDA_SUCCESS)
+    return unknown;
+  memory.total = total;
+  memory.free = std::min<uint64_t>(memory.free, total);
+  memory.used = total - memory.free;
+  return success;
+}
+
+// nvmlPciInfo_t
+struct Pci {
+  char legacy[16];
+  unsigned domain, bus, device, ids, subsystem;
+  char id[32];
+};
+
+int pciOf(CUdevice device, Pci& pci) {
+  pci = {};
+  pci.domain = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID));
+  pci.bus = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID));
+  pci.device = static_cast<unsigned>(attribute(device, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
+  std::snprintf(pci.legacy, sizeof pci.legacy, "%04X:%02X:%02X.0", pci.domain & 0xffff, pci.bus & 0xff, pci.device & 0xff);
+  std::snprintf(pci.id, sizeof pci.id, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
+  return success;
+}
+
+// nvmlProcessInfo_v1_t and _v2_t: who is told of this program alone, if it uses the device.
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+};
+struct ProcessInInstance : Process {
+  unsigned gpuInstance, computeInstance;
+};
+
+template <typename Info>
+int processesOf(void* handle, unsigned* count, Info* infos) {
+  return of(handle, count, [&](CUdevice device) -> int {
+    Memory memory{};
+    if (int error = memoryOf(device, memory)) return error;
+    const unsigned room = *count;
+    *count = memory.used != 0 ? 1 : 0;
+    if (*count > room) return insufficientSize;
+    if (*count == 0) return success;
+    if (infos == nullptr) return invalidArgument;
+    std::memset(infos, 0xff, sizeof *infos);  // no instance
+    infos->pid = static_cast<unsigned>(getpid());
+    infos->bytes = memory.used;
+    return success;
+  });
+}
+
+}  // namespace
+
+FACE int nvmlInitWithFlags(unsigned) { return users.fetch_add(1), success; }
+FACE int nvmlInit_v2() { return nvmlInitWithFlags(0); }
+FACE int nvmlInit() { return nvmlInitWithFlags(0); }
+FACE int nvmlShutdown() {
+  int before = users.load();
+  while (before > 0 && !users.compare_exchange_weak(before, before - 1)) {}
+  return before > 0 ? success : uninitialized;
+}
+
+FACE const char* nvmlErrorString(int status) {
+  for (auto& each : texts)
+    if (each.status == status) return each.text;
+  return "Unknown Error";
+}
+
+FACE int nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  if (version == nullptr) return invalidArgument;
+  return cuDriverGetVersion(version) == CUDA_SUCCESS ? success : unknown;
+}
+FACE int nvmlSystemGetCudaDriverVersion(int* version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
+// Of the interface that this file answers as.
+FACE int nvmlSystemGetNVMLVersion(char* version, unsigned bytes) { return copyText("12.575.51", version, bytes); }
+
+FACE int nvmlDeviceGetCount_v2(unsigned* count) {
+  if (users.load() == 0) return uninitialized;
+  if (count == nullptr) return invalidArgument;
+  *count = static_cast<unsigned>(deviceCount());
+  return success;
+}
+FACE int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+
+FACE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  if (users.load() == 0) return uninitialized;
+  if (handle == nullptr || index >= static_cast<unsigned>(deviceCount())) return invalidArgument;
+  return give(static_cast<int>(index), handle);
+}
+FACE int nvmlDeviceGetHandleByIndex(unsigned index, void** handle) { return nvmlDeviceGetHandleByIndex_v2(index, handle); }
+
+FACE int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  if (users.load() == 0) return uninitialized;
+  if (uuid == nullptr || handle == nullptr) return invalidArgument;
+  for (int device = 0; device < deviceCount(); ++device)
+    if (std::strcmp(Uuid(device).text, uuid) == 0) return give(device, handle);
+  return notFound;
+}
+
+FACE int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** handle) {
+  if (users.load() == 0) return uninitialized;
+  unsigned domain = 0, bus = 0, at = 0;
+  if (id == nullptr || handle == nullptr || std::sscanf(id, "%x:%x:%x", &domain, &bus, &at) != 3) return invalidArgument;
+  for (int device = 0; device < deviceCount(); ++device) {
+    Pci pci;
+    pciOf(device, pci);
+    if (pci.domain == domain && pci.bus == bus && pci.device == at) return give(device, handle);
+  }
+  return notFound;
+}
+FACE int nvmlDeviceGetHandleByPciBusId(const char* id, void** handle) { return nvmlDeviceGetHandleByPciBusId_v2(id, handle); }
+
+FACE int nvmlDeviceGetName(void* handle, char* name, unsigned bytes) {
+  return of(handle, name, [&](CUdevice device) -> int {
+    char whole[256];
+    return cuDeviceGetName(whole, sizeof whole, device) == CUDA_SUCCESS ? copyText(whole, name, bytes) : int{unknown};
+  });
+}
+FACE int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned bytes) {
+  return of(handle, uuid, [&](CUdevice device) { return copyText(Uuid(device).text, uuid, bytes); });
+}
+FACE int nvmlDeviceGetIndex(void* handle, unsigned* index) {
+  return of(handle, index, [&](CUdevice device) { return *index = static_cast<unsigned>(device), int{success}; });
+}
+FACE int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) { return nvmlDeviceGetIndex(handle, number); }
+
+FACE int nvmlDeviceGetCudaComputeCapability(void* handle, int* major, int* minor) {
+  return of(handle, major, [&](CUdevice device) -> int {
+    if (minor == nullptr) return invalidArgument;
+    *major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    *minor = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    return success;
+  });
+}
+
+FACE int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
+  return of(handle, memory, [&](CUdevice device) { return memoryOf(device, *memory); });
+}
+
+// nvmlMemory_v2_t: its version field holds size and number.
+struct MemoryV2 {
+  unsigned version;
+  uint64_t total, reserved, free, used;
+};
+FACE int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* memory) {
+  return of(handle, memory, [&](CUdevice device) -> int {
+    if (memory->version != (sizeof(MemoryV2) | 2u << 24)) return versionMismatch;
+    Memory now{};
+    if (int error = memoryOf(device, now)) return error;
+    memory->total = now.total, memory->reserved = 0, memory->free = now.free, memory->used = now.used;
+    return success;
+  });
+}
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+// Of this moment: whether work of the program is outstanding.
+FACE int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
+  return of(handle, utilization, [&](CUdevice device) -> int {
+    uint64_t free = 0;
+    int isBusy = 0;
+    if (cuVgpuDeviceUse(device, 0, &free, &isBusy) != CUDA_SUCCESS) return unknown;
+    *utilization = {isBusy != 0 ? 100u : 0u, isBusy != 0 ? 100u : 0u};
+    return success;
+  });
+}
+
+FACE int nvmlDeviceGetPciInfo_v3(void* handle, Pci* pci) {
+  return of(handle, pci, [&](CUdevice device) { return pciOf(device, *pci); });
+}
+FACE int nvmlDeviceGetPciInfo_v2(void* handle, Pci* pci) { return nvmlDeviceGetPciInfo_v3(handle, pci); }
+
+FACE int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, Process* infos) { return processesOf(handle, count, infos); }
+FACE int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInInstance* infos) {
+  return processesOf(handle, count, infos);
+}
+FACE int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, ProcessInInstance* infos) {
+  return processesOf(handle, count, infos);
+}
+
+// Every other export.
+#define NVML_ABSENT(name) \
+  FACE int name() { return notSupported; }
+#include "absent.inc"

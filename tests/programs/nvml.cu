@@ -1,0 +1,89 @@
+// NVML opened as frameworks open it: it names the devices that CUDA does, and tells how much of their memory is free.
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "program.h"
+
+namespace {
+
+constexpr int success = 0, uninitialized = 1, invalidArgument = 2, insufficientSize = 7;
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct Pci {
+  char legacy[16];
+  unsigned domain, bus, device, ids, subsystem;
+  char id[32];
+};
+
+void* library = nullptr;
+
+template <typename... Arguments>
+int ask(const char* name, Arguments... arguments) {
+  auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+  if (function == nullptr) std::printf("there is no %s\n", name), std::exit(1);
+  return function(arguments...);
+}
+
+bool expectDevice(int number, void* device) {
+  cudaDeviceProp properties;
+  CHECK(cudaGetDeviceProperties(&properties, number));
+  char name[96], uuid[96], expected[64];
+  unsigned index = 99;
+  int major = 0, minor = 0;
+  Memory memory{};
+  Pci pci{};
+  bool ok = EXPECT(ask("nvmlDeviceGetName", device, name, 96u) == success) && EXPECT(std::strcmp(name, properties.name) == 0);
+  ok &= EXPECT(ask("nvmlDeviceGetUUID", device, uuid, 96u) == success) && EXPECT(std::strncmp(uuid, "GPU-", 4) == 0);
+  std::snprintf(expected, sizeof expected, "GPU-%02x%02x", static_cast<unsigned char>(properties.uuid.bytes[0]),
+                static_cast<unsigned char>(properties.uuid.bytes[1]));
+  ok &= EXPECT(std::strncmp(uuid, expected, 8) == 0);
+  void* found = nullptr;
+  ok &= EXPECT(ask("nvmlDeviceGetHandleByUUID", static_cast<const char*>(uuid), &found) == success) && EXPECT(found == device);
+  ok &= EXPECT(ask("nvmlDeviceGetHandleByUUID", "GPU-nobody", &found) != success);
+  ok &= EXPECT(ask("nvmlDeviceGetPciInfo_v3", device, &pci) == success) && EXPECT(pci.bus == static_cast<unsigned>(properties.pciBusID));
+  ok &= EXPECT(ask("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(pci.id), &found) == success);
+  ok &= EXPECT(ask("nvmlDeviceGetIndex", device, &index) == success) && EXPECT(index == static_cast<unsigned>(number));
+  ok &= EXPECT(ask("nvmlDeviceGetCudaComputeCapability", device, &major, &minor) == success);
+  ok &= EXPECT(major == properties.major && minor == properties.minor);
+  ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &memory) == success) && EXPECT(memory.total >= properties.totalGlobalMem);
+  ok &= EXPECT(memory.free + memory.used <= memory.total);
+  ok &= EXPECT(ask("nvmlDeviceGetName", device, name, 2u) == insufficientSize);
+  ok &= EXPECT(ask("nvmlDeviceGetName", static_cast<void*>(nullptr), name, 96u) == invalidArgument);
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
+  unsigned count = 0;
+  bool ok = EXPECT(ask("nvmlDeviceGetCount_v2", &count) == uninitialized);
+  ok &= EXPECT(ask("nvmlInit_v2") == success);
+  ok &= EXPECT(ask("nvmlDeviceGetCount_v2", &count) == success);
+  int devices = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  ok &= EXPECT(count == static_cast<unsigned>(devices));
+  void* device = nullptr;
+  ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", count, &device) == invalidArgument);
+  for (int number = devices - 1; number >= 0; --number)
+    ok &= EXPECT(ask("nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(number), &device) == success) && expectDevice(number, device);
+
+  Memory before{}, after{};
+  ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &before) == success);
+  DeviceArray<char> block(256 << 20);
+  ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &after) == success);
+  ok &= EXPECT(after.used >= before.used + (256 << 20));
+  pausePoint();
+  ok &= EXPECT(ask("nvmlDeviceGetMemoryInfo", device, &after) == success);
+  ok &= EXPECT(after.used >= 256 << 20);
+  unsigned utilization[2] = {999, 999};
+  CHECK(cudaDeviceSynchronize());
+  ok &= EXPECT(ask("nvmlDeviceGetUtilizationRates", device, utilization) == success) && EXPECT(utilization[0] <= 100);
+  ok &= EXPECT(ask("nvmlShutdown") == success);
+  ok &= EXPECT(ask("nvmlDeviceGetCount_v2", &count) == uninitialized);
+  return verdict("nvml", ok);
+}
