@@ -172,7 +172,8 @@ CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locatio
   if (locations == nullptr || !areBeginnings(indices, locationCount, batch.count)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0, at = 0; i < batch.count; ++i) {
     if (at + 1 < locationCount && indices[at + 1] == i) ++at;
-    if (CUresult error = prefetchManaged(batch.addresses[i], batch.sizes[i], locations[at], 0, stream)) return error;
+    CUresult error = prefetchManaged(batch.addresses[i], batch.sizes[i], locations[at], 0, stream);
+    if (error != CUDA_SUCCESS) return error == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : error;
   }
   return CUDA_SUCCESS;
 }

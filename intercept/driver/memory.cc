@@ -240,7 +240,6 @@ VGPU_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_
     auto info = look(session, ptr);
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !info) return CUDA_ERROR_INVALID_VALUE;
     const unsigned wanted = *static_cast<const unsigned*>(value);
-    if (wanted > 1) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = thread.refuseUnsafe()) return refused;
     if (info->type != CU_MEMORYTYPE_HOST && !session.memory.setSynchronizing(ptr, wanted != 0)) return CUDA_ERROR_INVALID_VALUE;
     return synchronizeDevice(thread, info->device);

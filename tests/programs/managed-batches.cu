@@ -55,7 +55,7 @@ int main() {
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, beyond, 2, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 1, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 0, legacy), cudaErrorInvalidValue);
-  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, nowhere, firsts, 1, 0, stream), cudaErrorInvalidDevice);
+  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, nowhere, firsts, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemDiscardBatchAsync(&plain, sizes, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemDiscardBatchAsync(memory, sizes, ranges, 1, stream), cudaErrorInvalidValue);
   free(plain);

@@ -75,7 +75,7 @@ int main() {
   pausePoint();
   ok &= EXPECT(sizeOf(memory) == oddBytes) & EXPECT(isSynchronous(memory) == 1) & operationsWait(memory, other);
   ok &= set(memory, 0) & EXPECT(isSynchronous(memory) == 0) & set(host, 1);
-  ok &= set(memory, 2, CUDA_ERROR_INVALID_VALUE) & set(&ok, 1, CUDA_ERROR_INVALID_VALUE);
+  ok &= set(memory, 2) & set(&ok, 1, CUDA_ERROR_INVALID_VALUE);
   ok &= set(nullptr, 1, CUDA_ERROR_INVALID_VALUE);
   const unsigned one = 1;
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
