@@ -26,7 +26,8 @@ void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obs
   }
   std::string kernel = on.busyKernel(device);
   std::string object = kernel.empty() ? fmt::format("device {}", device) : "kernel " + kernel;
-  std::string why = fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device);
+  std::string why =
+      fmt::format("device {} works on it now; a suspend waits until it has ended, as long as --timeout says", device);
   obstacles.push_back({false, object, why});
 }
 
@@ -57,9 +58,10 @@ Explanation explain(stub::Worker& worker) {
     for (auto* kind : stub::kinds()) addKind(on, *kind, found);
   });
   if (!isStopped)
-    found.obstacles.push_back({false, "a call",
-                               "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a suspend "
-                               "waits until it has returned"});
+    found.obstacles.push_back(
+        {false, "a call",
+         "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a suspend "
+         "waits until it has returned"});
   return found;
 }
 

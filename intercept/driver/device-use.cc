@@ -5,8 +5,8 @@
 using namespace vgpu;
 using namespace vgpu::client;
 
-// How much of the device's memory is free, and whether work of this program's is outstanding there. A device that the program does
-// not use yet is all free.
+// How much of the device's memory is free, and whether work of this program's is outstanding there. A device that the program
+// does not use yet is all free.
 extern "C" VGPU_EXPORT CUresult cuVgpuDeviceUse(CUdevice device, uint64_t totalBytes, uint64_t* freeBytes, int* isBusy) {
   return enterAny([&](Thread& thread) -> CUresult {
     *freeBytes = totalBytes;

@@ -1,7 +1,8 @@
-// Answers of libraries that are the same to every call like the first (`query once` of vgpu/api/cublas.table): which algorithm a product of
-// matrices is given, which frameworks ask before each product. A call is told by its digest (seen-calls.h).
+// Answers of libraries that are the same to every call like the first (`query once` of vgpu/api/cublas.table): which algorithm a
+// product of matrices is given, which frameworks ask before each product. A call is told by its digest (seen-calls.h).
 //
-// For the whole process, any thread. `mutex` is a leaf, held while an answer is copied. It stays over a suspend, as SeenCalls does.
+// For the whole process, any thread. `mutex` is a leaf, held while an answer is copied. It stays over a suspend, as SeenCalls
+// does.
 #pragma once
 
 #include <kj/array.h>

@@ -234,8 +234,8 @@ CUresult LibraryCall::capture(std::shared_ptr<CapturedCall>& made) {
   if (words > mostDataWords) return CUDA_ERROR_OUT_OF_MEMORY;
   NewHandle handle(thread, api::Kind::CAPTURED_CALL);
   const bool isKnown = seen.has(mixed(digest, capturedCalls));
-  Call<api::Cuda::LibraryCaptureParams> frame(thread.on(device), isKnown ? api::Method::libraryCaptureAgain : api::Method::libraryCapture,
-                                              words);
+  Call<api::Cuda::LibraryCaptureParams> frame(thread.on(device),
+                                              isKnown ? api::Method::libraryCaptureAgain : api::Method::libraryCapture, words);
   frame->setCall(handle.get());
   frame->setObjects(kj::arrayPtr(used.data(), used.size()));
   frame->setStream(stream);
@@ -362,7 +362,8 @@ CUresult LibraryCall::create() {
   // Nothing but its arguments decides whether a description can be made.
   const bool isKnown = type.inPlaceBytes != 0 && seen.has(digest);
   {
-    Call<api::Cuda::LibraryCreateParams> frame(thread, isKnown ? api::Method::libraryCreateAgain : api::Method::libraryCreate, frameWords());
+    Call<api::Cuda::LibraryCreateParams> frame(thread, isKnown ? api::Method::libraryCreateAgain : api::Method::libraryCreate,
+                                               frameWords());
     frame->setObject(handle.get());
     fill(frame);
     if (isKnown) {

@@ -1,6 +1,6 @@
-// NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are the
-// session's, with the names, identities and sizes that CUDA gives the program; what NVML would ask a real GPU's hardware (clocks,
-// temperatures, links, other processes) is not supported, as on devices that lack it.
+// NVML in a session: frameworks and monitors count the GPUs with it, name them, and ask how much memory is free. The devices are
+// the session's, with the names, identities and sizes that CUDA gives the program; what NVML would ask a real GPU's hardware
+// (clocks, temperatures, links, other processes) is not supported, as on devices that lack it.
 //
 // Any thread. The session is begun by the first question about a device, not by nvmlInit(). Source: nvml.h of CUDA 12.9.
 #include <cuda.h>
@@ -83,9 +83,9 @@ struct Uuid {
     CUuuid id{};
     cuDeviceGetUuid(&id, device);
     auto byte = [&](int i) { return static_cast<unsigned>(static_cast<unsigned char>(id.bytes[i])); };
-    std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", byte(0), byte(1), byte(2),
-                  byte(3), byte(4), byte(5), byte(6), byte(7), byte(8), byte(9), byte(10), byte(11), byte(12), byte(13), byte(14),
-                  byte(15));
+    std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", byte(0), byte(1),
+                  byte(2), byte(3), byte(4), byte(5), byte(6), byte(7), byte(8), byte(9), byte(10), byte(11), byte(12), byte(13),
+                  byte(14), byte(15));
   }
   char text[64];
 };
@@ -270,7 +270,9 @@ FACE int nvmlDeviceGetPciInfo_v3(void* handle, Pci* pci) {
 }
 FACE int nvmlDeviceGetPciInfo_v2(void* handle, Pci* pci) { return nvmlDeviceGetPciInfo_v3(handle, pci); }
 
-FACE int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, Process* infos) { return processesOf(handle, count, infos); }
+FACE int nvmlDeviceGetComputeRunningProcesses(void* handle, unsigned* count, Process* infos) {
+  return processesOf(handle, count, infos);
+}
 FACE int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInInstance* infos) {
   return processesOf(handle, count, infos);
 }

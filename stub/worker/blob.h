@@ -1,8 +1,8 @@
 // A module image as the worker has it, kept while the module lives because a snapshot needs it again: what the program
 // has sent, what a snapshot held, or a file of the image store.
 //
-// Filled by the thread of its GPU; read by the slow calls there too (slow-calls.h), when it is whole. A suspend keeps the bytes; what was
-// found out about them is found again.
+// Filled by the thread of its GPU; read by the slow calls there too (slow-calls.h), when it is whole. A suspend keeps the bytes;
+// what was found out about them is found again.
 #pragma once
 
 #include <cstddef>

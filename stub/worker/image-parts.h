@@ -14,8 +14,9 @@
 
 namespace vgpu::stub {
 
-// Of which GPUs machine code is read: a bit for each major number of a compute capability. A driver takes no other code for its GPU
-// (CUDA C++ Programming Guide, "Binary Compatibility"), and unpacking all of what a framework carries takes a tenth of a second.
+// Of which GPUs machine code is read: a bit for each major number of a compute capability. A driver takes no other code for its
+// GPU (CUDA C++ Programming Guide, "Binary Compatibility"), and unpacking all of what a framework carries takes a tenth of a
+// second.
 using Majors = uint64_t;
 constexpr Majors allMajors = ~Majors{0};
 constexpr Majors majorOf(unsigned architecture) { return Majors{1} << (architecture / 10 % 64); }
@@ -26,7 +27,8 @@ struct ImageReading {
 };
 
 // Calls `visit` with each part, decompressed: a whole PTX text or ELF file, without machine code of fatbinaries for other GPUs.
-// What is visited before a problem is found is sound. `image` has a zero byte behind it, where a PTX text ends that has none of its own.
+// What is visited before a problem is found is sound. `image` has a zero byte behind it, where a PTX text ends that has none of
+// its own.
 ImageReading readImage(std::span<const std::byte> image, const std::function<void(std::string_view part)>& visit,
                        Majors majors = allMajors);
 

@@ -1,10 +1,11 @@
-// A library in place of NVIDIA's, with the exports of the libraries' table. It computes nothing: it writes each call to the file that
-// VGPU_RECORD names, a line a call with what the arguments are and what they point to, and fills what is written to host memory
-// with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls it
-// directly or through a session, or the marshalling is wrong.
+// A library in place of NVIDIA's, with the exports of the libraries' table. It computes nothing: it writes each call to the file
+// that VGPU_RECORD names, a line a call with what the arguments are and what they point to, and fills what is written to host
+// memory with bytes that depend on the call. So what a program gets, and what is recorded, is the same whether the program calls
+// it directly or through a session, or the marshalling is wrong.
 //
-// A call with the number -77 is invalid. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library that
-// takes its time to load: when there is a file library-go in the test's folder, for which this makes library-called; or not at all.
+// A call with the number -77 is invalid. With VGPU_RECORD_HOLD in its environment the first handle is made late, as by a library
+// that takes its time to load: when there is a file library-go in the test's folder, for which this makes library-called; or not
+// at all.
 #include <fcntl.h>
 #include <unistd.h>
 

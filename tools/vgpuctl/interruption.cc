@@ -29,7 +29,8 @@ Interruption::~Interruption() {
 }
 
 void Interruption::check() const {
-  if (arrived != 0) fail(std::string("interrupted by ") + (arrived == SIGINT ? "SIGINT" : "SIGTERM") + "; nothing of this is left");
+  if (arrived != 0)
+    fail(std::string("interrupted by ") + (arrived == SIGINT ? "SIGINT" : "SIGTERM") + "; nothing of this is left");
 }
 
 }  // namespace vgpu::ctl

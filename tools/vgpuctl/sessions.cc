@@ -127,8 +127,8 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
     printJson(result);
   } else {
     const char* place = toMemory ? "memory, as " : options.inBackground ? "memory, and is being written to " : "";
-    fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session), place, target,
-               summary(report), report.getGateSeconds());
+    fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session), place,
+               target, summary(report), report.getGateSeconds());
   }
   return 0;
 }

@@ -87,8 +87,8 @@ int importSnapshot(const std::string& file, const std::string& name, bool asJson
                {"chunks", imported.chunks},
                {"storedBytes", imported.writtenBytes}});
   else
-    fmt::print("{} is imported from {}: {} of device memory in {} chunks, of which {} were written\n", nameOf(directory), printable(source),
-               humanBytes(manifest.deviceBytes), imported.chunks, humanBytes(imported.writtenBytes));
+    fmt::print("{} is imported from {}: {} of device memory in {} chunks, of which {} were written\n", nameOf(directory),
+               printable(source), humanBytes(manifest.deviceBytes), imported.chunks, humanBytes(imported.writtenBytes));
   return 0;
 }
 

@@ -53,7 +53,8 @@ const char* placeOf(const std::string& directory, const Header& header) {
   return isHeld(directory) ? "memory" : "lost";
 }
 
-// The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be read.
+// The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
+// read.
 std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory) {
   SnapshotReader reader(directory);
   Manifest manifest = readManifest(reader);
@@ -143,7 +144,8 @@ void printRow(const std::string& directory, const Header& header) {
 
 std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
   std::string directory = ChunkStore::directoryOf(store.path(), name);
-  if (!isWhole(directory)) fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
+  if (!isWhole(directory))
+    fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
   return directory;
 }
 
@@ -151,8 +153,9 @@ std::string unusedSnapshot(const ChunkStore& store, const std::string& name, con
   auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
   if (!name.empty()) {
     if (isWhole(directory(name)))
-      fail(fmt::format("the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
-                       store.path(), name));
+      fail(fmt::format(
+          "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
+          store.path(), name));
     return directory(name);
   }
   std::string base = wish.substr(0, 80);

@@ -82,7 +82,8 @@ class Suspension {
     if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
     if (!ChunkStore::around(directory))
       fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
-    if (sessions.inMemory.has(directory)) fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
+    if (sessions.inMemory.has(directory))
+      fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
     return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
   }
 

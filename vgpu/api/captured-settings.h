@@ -1,4 +1,5 @@
-// What was set of a captured call's objects when the program made it, in one list of bytes of its frame, in the order in which it was set:
+// What was set of a captured call's objects when the program made it, in one list of bytes of its frame, in the order in which it
+// was set:
 //   [entry (8) · mask of host memory (8) · bytes of the argument block (8) · the block, to a multiple of 8]…
 #pragma once
 

@@ -47,11 +47,12 @@ class ArchiveReader::Input {
 
   void readHead() {
     ArchiveHead head{}, expected{};
-    if (readSome(std::as_writable_bytes(std::span(&head, 1))) != sizeof head || memcmp(head.magic, expected.magic, sizeof head.magic) != 0)
+    if (readSome(std::as_writable_bytes(std::span(&head, 1))) != sizeof head ||
+        memcmp(head.magic, expected.magic, sizeof head.magic) != 0)
       refuse("it is no exported snapshot");
     if (head.version != archiveVersion)
-      refuse(fmt::format("format version {}, and this build ({}) reads version {}; import it with the version that wrote it", head.version,
-                         VGPU_VERSION, archiveVersion));
+      refuse(fmt::format("format version {}, and this build ({}) reads version {}; import it with the version that wrote it",
+                         head.version, VGPU_VERSION, archiveVersion));
     if (head.unused != 0) refuse("its head was altered or damaged");
   }
   std::string readText(const char* what, uint64_t mostBytes) {
@@ -75,7 +76,8 @@ class ArchiveReader::Input {
       interrupted();
     }
     if (checksum.text() != sum.checksum)
-      refuse(fmt::format("{}: checksum: {} is expected, {} is found; the file was altered or damaged", what, sum.checksum, checksum.text()));
+      refuse(fmt::format("{}: checksum: {} is expected, {} is found; the file was altered or damaged", what, sum.checksum,
+                         checksum.text()));
   }
   void requireEnd() {
     std::byte more;
@@ -89,8 +91,8 @@ class ArchiveReader::Input {
   const std::string name;
 };
 
-// The chunks on their way into the store: the calling thread reads, the others verify, digest by the store's key, and write what the store
-// does not have.
+// The chunks on their way into the store: the calling thread reads, the others verify, digest by the store's key, and write what
+// the store does not have.
 class ArchiveReader::Chunks {
  public:
   Chunks(Input& input, const Digester& before, const std::vector<ChunkName>& names, ChunkSink& sink)
@@ -178,7 +180,8 @@ ArchiveReader::Imported ArchiveReader::importInto(ChunkStore& store, const std::
   for (const char* file : archivedFiles) {
     auto& sum = snapshot.files.at(file);
     if (file == chunksFile) {
-      if (sum.bytes > maxChunkListBytes) input->refuse(fmt::format("{}: length: {} bytes, at most {} are read", file, sum.bytes, maxChunkListBytes));
+      if (sum.bytes > maxChunkListBytes)
+        input->refuse(fmt::format("{}: length: {} bytes, at most {} are read", file, sum.bytes, maxChunkListBytes));
       input->readFile(file, sum, [&](std::span<const std::byte> piece) { list.insert(list.end(), piece.begin(), piece.end()); });
     } else {
       FileWriter copy = writer.create(file);

@@ -91,7 +91,8 @@ class OrderedReading {
  private:
   using Slot = std::vector<std::byte>;
 
-  // Whoever has a slot takes the next chunk, so no more are between the first that was not written and the last than there are slots.
+  // Whoever has a slot takes the next chunk, so no more are between the first that was not written and the last than there are
+  // slots.
   void read(const ChunkStore& store) {
     StoredChunkReader reader(store);
     while (auto slot = unused.pop()) {
@@ -112,13 +113,15 @@ class OrderedReading {
 
 }  // namespace
 
-void writeArchive(ChunkStore& store, const std::string& directory, int out, const std::string& name, const ArchiveProgress& progress) {
+void writeArchive(ChunkStore& store, const std::string& directory, int out, const std::string& name,
+                  const ArchiveProgress& progress) {
   SnapshotReader snapshot(directory);
   Manifest manifest = readManifest(snapshot);
   if (!manifest.packs.empty() || manifest.digestKey != store.key())
     snapshot.refuse(manifestFile, fmt::format("it is not of the store {}", store.path()));
   if (!manifest.pool.empty())
-    fail(fmt::format("snapshot {} has its chunks in the memory of a vgpud; resume it, and suspend its session to the store", directory));
+    fail(fmt::format("snapshot {} has its chunks in the memory of a vgpud; resume it, and suspend its session to the store",
+                     directory));
   auto chunks = locate(store, storedChunksOf(readChunkList(snapshot, manifest)));
   uint64_t done = 0, all = bytesOf(chunks);
 

@@ -2,11 +2,11 @@
 //
 //   "vgpuarch" (8) · version (4) · 0 (4)
 //   for manifest.json, objects, chunks, pending-calls and output: bytes (8) · bytes
-//   for each chunk of the store that `chunks` names, once, in the order in which it first names them: bytes (4) · form (4) · bytes
+//   for each chunk of the store that `chunks` names, once, in the order in which it names them: bytes (4) · form (4) · bytes
 //
-// All of it is compared with what came before: the manifest has checksums of its own and of the other files, `chunks` has the digests, and
-// nothing follows the last chunk. Digests are by the key of the store that it comes from, which is in the manifest; another store has
-// another key, so there the list of chunks and the manifest are written anew.
+// All of it is compared with what came before: the manifest has checksums of its own and of the other files, `chunks` has the
+// digests, and nothing follows the last chunk. Digests are by the key of the store that it comes from, which is in the manifest;
+// another store has another key, so there the list of chunks and the manifest are written anew.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@
 
 namespace vgpu::snapshot {
 
-// Told how many bytes of chunks are done, of how many if that is known, else 0; also when a signal has interrupted a wait. What it throws
-// ends the work.
+// Told how many bytes of chunks are done, of how many if that is known, else 0; also when a signal has interrupted a wait. What
+// it throws ends the work.
 using ArchiveProgress = std::function<void(uint64_t done, uint64_t all)>;
 
-// Writes the snapshot in `directory`, which is in `store`, to `out`, whose name is for messages. Throws kj::Exception, also if a chunk is
-// not what it was.
-void writeArchive(ChunkStore& store, const std::string& directory, int out, const std::string& name, const ArchiveProgress& progress);
+// Writes the snapshot in `directory`, which is in `store`, to `out`, whose name is for messages. Throws kj::Exception, also if a
+// chunk is not what it was.
+void writeArchive(ChunkStore& store, const std::string& directory, int out, const std::string& name,
+                  const ArchiveProgress& progress);
 
 class ArchiveReader {
  public:

@@ -10,7 +10,8 @@
 
 namespace vgpu::snapshot {
 
-ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key) : key(key), digester(key), zeroChunk(digester.ofZeros(chunkBytes)) {
+ChunkSink::ChunkSink(std::vector<PackWriter> packs, const DigestKey& key)
+    : key(key), digester(key), zeroChunk(digester.ofZeros(chunkBytes)) {
   for (auto& pack : packs) writing.push_back({std::move(pack), Packer(), 0});
 }
 

@@ -38,8 +38,8 @@ class StoredChunkReader {
   std::vector<std::byte> bytes;
 };
 
-// Compares chunks with their digests, in as many threads as pay, pack after pack. `done` is called for each by any of these, one at a
-// time, with its bytes there; what it throws ends all. Throws kj::Exception for one that is not what it was.
+// Compares chunks with their digests, in as many threads as pay, pack after pack. `done` is called for each by any of these, one
+// at a time, with its bytes there; what it throws ends all. Throws kj::Exception for one that is not what it was.
 void verifyChunks(const ChunkStore& store, std::vector<LocatedChunk> chunks, const std::function<void(uint64_t bytes)>& done);
 
 // How many threads pay for so many chunks.

@@ -1,5 +1,5 @@
-// A call of a library that a stream has captured: the worker has what it does as a graph of the driver's. Nodes share it; with the last
-// of them it ends, but executable graphs keep theirs. It stays over a suspend, by its recipe.
+// A call of a library that a stream has captured: the worker has what it does as a graph of the driver's. Nodes share it; with
+// the last of them it ends, but executable graphs keep theirs. It stays over a suspend, by its recipe.
 #pragma once
 
 #include <cstdint>

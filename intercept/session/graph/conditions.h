@@ -1,6 +1,6 @@
 // The conditions of a graph: numbers that its kernels set while it runs, and on which its conditional nodes decide. A graph and
-// the bodies of its conditional nodes have them in common. They count from 1, as the driver's do: the program passes the number to
-// its kernels, so the worker's graph must have the same (docs/graphs.md).
+// the bodies of its conditional nodes have them in common. They count from 1, as the driver's do: the program passes the number
+// to its kernels, so the worker's graph must have the same (docs/graphs.md).
 //
 // Plain state of a graph (graph.h).
 #pragma once

@@ -36,7 +36,8 @@ class LibraryObject {
     whole.fetch_add(value, std::memory_order_relaxed);  // more keys than any library has: the digest is another one each time
   }
 
-  // The calls that set it, for a captured call (captured-settings.h): the latest of each key, in the order in which they were made.
+  // The calls that set it, for a captured call (captured-settings.h): the latest of each key, in the order in which they were
+  // made.
   struct Call {
     uint64_t key = 0, entry = 0;
     uint32_t hostMask = 0;

@@ -1,8 +1,9 @@
-// Calls of libraries in a stream that the program captures (docs/graphs.md). What such a call does is the library's: so it is called
-// here, while the stream captures, and what it gave the stream is a graph of the driver's, which becomes a child of executable graphs.
+// Calls of libraries in a stream that the program captures (docs/graphs.md). What such a call does is the library's: so it is
+// called here, while the stream captures, and what it gave the stream is a graph of the driver's, which becomes a child of
+// executable graphs.
 //
-// The call depends on what was set of its objects when the program made it. Its frame carries that, because a recipe is executed before
-// the settings are restored; and descriptions that the program has ended since are there, because the recipe needs them.
+// The call depends on what was set of its objects when the program made it. Its frame carries that, because a recipe is executed
+// before the settings are restored; and descriptions that the program has ended since are there, because the recipe needs them.
 #include <kj/debug.h>
 
 #include <algorithm>

@@ -46,8 +46,8 @@ CUresult post(Execution& on, const Params& p) {
 
 }  // namespace
 
-// A slow call if it loads the library, or makes a handle; not of a description in host memory. An error too if the library makes none: a
-// recipe that is executed again must make its object. The program gets the status.
+// A slow call if it loads the library, or makes a handle; not of a description in host memory. An error too if the library makes
+// none: a recipe that is executed again must make its object. The program gets the status.
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
   auto call = std::make_shared<LibraryCall>(callOf(on, p));
   if (CUresult error = call->prepare()) return error;

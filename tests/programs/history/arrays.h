@@ -84,7 +84,8 @@ class Array : public Object {
   }
   // CUDA wants 0 for what a shape lacks.
   cudaExtent asMade() const {
-    return make_cudaExtent(extent.width, extent.shape == Shape::line ? 0 : extent.height, extent.depth > 1 ? extent.depth : extent.shape >= Shape::volume);
+    return make_cudaExtent(extent.width, extent.shape == Shape::line ? 0 : extent.height,
+                           extent.depth > 1 ? extent.depth : extent.shape >= Shape::volume);
   }
   void copy(std::vector<uint32_t>& host, bool isUpload, cudaStream_t stream) {
     cudaMemcpy3DParms how{};
@@ -170,11 +171,13 @@ class Mipmapped : public Object {
     const unsigned count = 1 + world.pick(3);
     const auto format = cudaCreateChannelDesc<uint32_t>();
     world.enter(world.pickSlot(device));
-    CHECK(cudaMallocMipmappedArray(&array, &format, make_cudaExtent(extent.width, extent.height, 0), count, cudaArraySurfaceLoadStore));
+    CHECK(cudaMallocMipmappedArray(&array, &format, make_cudaExtent(extent.width, extent.height, 0), count,
+                                   cudaArraySurfaceLoadStore));
     for (unsigned i = 0; i < count; ++i) {
       cudaArray_t level;
       CHECK(cudaGetMipmappedArrayLevel(&level, array, i));
-      levels.push_back(std::make_unique<Array>(world, device, Extent{Shape::image, extent.width >> i, extent.height >> i, 1}, level));
+      levels.push_back(
+          std::make_unique<Array>(world, device, Extent{Shape::image, extent.width >> i, extent.height >> i, 1}, level));
     }
   }
   ~Mipmapped() override {

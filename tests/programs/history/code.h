@@ -73,7 +73,8 @@ class Code : public Object {
     void* image = nullptr;
     size_t bytes = 0;
     CALL(cuLinkCreate, 0, nullptr, nullptr, &state);
-    CALL(cuLinkAddData, state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "history", 0, nullptr, nullptr);
+    CALL(cuLinkAddData, state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "history", 0, nullptr,
+         nullptr);
     CALL(cuLinkComplete, state, &image, &bytes);
     CALL(cuModuleLoadData, &module, image);
   }

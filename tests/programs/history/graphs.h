@@ -1,4 +1,5 @@
-// Executable graphs over memory of their own: captured or made node by node, changed and launched again, with and without the graph.
+// Executable graphs over memory of their own: captured or made node by node, changed and launched again, with and without the
+// graph.
 #pragma once
 
 #include "memory.h"
@@ -12,7 +13,8 @@ class Graph : public Object {
     isCaptured = world.oneIn(2);
     for (uint32_t i = 0, count = 1 + world.pick(6); i < count; ++i) {
       const size_t at = world.pick(500);
-      pieces.push_back({static_cast<Kind>(world.pick(4)), static_cast<int>(world.pick(2)), at, 1 + world.pick(400), world.pick(1000), nullptr});
+      pieces.push_back({static_cast<Kind>(world.pick(4)), static_cast<int>(world.pick(2)), at, 1 + world.pick(400),
+                        world.pick(1000), nullptr});
     }
     const int slot = world.pickSlot(device);
     isCaptured ? capture(slot) : build(slot);
@@ -84,9 +86,11 @@ class Graph : public Object {
           break;
         }
         case Kind::copy:
-          CHECK(cudaGraphAddMemcpyNode1D(&piece.node, graph, before, count, target, source, 4 * piece.count, cudaMemcpyDeviceToDevice));
+          CHECK(cudaGraphAddMemcpyNode1D(&piece.node, graph, before, count, target, source, 4 * piece.count,
+                                         cudaMemcpyDeviceToDevice));
           break;
-        default: withKernel(piece, inSlot, [&](auto& how) { CHECK(cudaGraphAddKernelNode(&piece.node, graph, before, count, &how)); });
+        default:
+          withKernel(piece, inSlot, [&](auto& how) { CHECK(cudaGraphAddKernelNode(&piece.node, graph, before, count, &how)); });
       }
       last = piece.node;
     }

@@ -162,7 +162,8 @@ struct MappedMemory : Memory {
 __device__ uint32_t deviceWords[3000];
 __constant__ uint32_t constantWords[500];
 struct VariableMemory : Memory {
-  VariableMemory(World& world, int device, bool isConstant) : Memory(world, device, isConstant ? sizeof constantWords : sizeof deviceWords) {
+  VariableMemory(World& world, int device, bool isConstant)
+      : Memory(world, device, isConstant ? sizeof constantWords : sizeof deviceWords) {
     world.enter(slot);
     CHECK(isConstant ? cudaGetSymbolAddress(&data, constantWords) : cudaGetSymbolAddress(&data, deviceWords));
     isRead = isWritten = !isConstant;
@@ -220,7 +221,8 @@ inline void Memory::act() {
       if (isPlain) return writeValue();
       [[fallthrough]];
     case 3: {
-      auto from = world.pickObject<Memory>([&](auto& one) { return &one != this && (one.device == device || (one.isPlain && isPlain)); });
+      auto from =
+          world.pickObject<Memory>([&](auto& one) { return &one != this && (one.device == device || (one.isPlain && isPlain)); });
       return from ? copyFrom(*from) : fillAll();
     }
     case 4:
@@ -261,7 +263,8 @@ class Pointers : public Object {
         kept.push_back(one);
       }
     void* target = table->use(slot);
-    if (!kept.empty()) CHECK(cudaMemcpyAsync(target, addresses.data(), addresses.size() * sizeof(void*), cudaMemcpyDefault, world.enter(slot)));
+    if (!kept.empty())
+      CHECK(cudaMemcpyAsync(target, addresses.data(), addresses.size() * sizeof(void*), cudaMemcpyDefault, world.enter(slot)));
   }
   bool isRight(Digest& digest) override { return out->isRight(digest); }
 

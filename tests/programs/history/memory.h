@@ -6,7 +6,8 @@
 namespace history {
 
 __global__ void mixWords(uint32_t* to, const uint32_t* from, uint32_t count, uint32_t factor) {
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) to[i] = to[i] * factor + from[i];
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    to[i] = to[i] * factor + from[i];
 }
 __global__ void turnWords(uint32_t* to, uint32_t count, uint32_t by) {
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)

@@ -1,7 +1,8 @@
 // A random history: objects made, used and destroyed in an order that a seed decides, each of which knows what its state must be.
 //
-// Every use of memory belongs to a slot, that is a stream of a device; before memory is used in another slot than the last time, an
-// event orders the two. So the state that a history must have is that of its steps one after the other, however the work overlaps.
+// Every use of memory belongs to a slot, that is a stream of a device; before memory is used in another slot than the last time,
+// an event orders the two. So the state that a history must have is that of its steps one after the other, however the work
+// overlaps.
 #pragma once
 
 #include <cstring>

@@ -63,7 +63,8 @@ class Describer {
     static const std::set<std::string> verbs{"optional", "reserved", "plain", "reads", "text", "parameters", "valid"};
     if (clause.size() > 2 && (clause[1] == "when" || clause[1] == "owns")) return requireMember(clause[0]);
     KJ_REQUIRE(verbs.contains(clause[0]),
-               "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns", clause[0].c_str());
+               "a structure's clause is optional, reserved, plain, reads, text, parameters, valid, when or owns",
+               clause[0].c_str());
     for (size_t i = 1; i < clause.size(); ++i) requireMember(clause[i].substr(0, clause[i].find('[')));
   }
 

@@ -81,8 +81,9 @@ std::string emitLibraryRows(const LibraryTable& table) {
   };
   for (auto& row : table.rows) {
     if (row.answered != Answered::called) continue;
-    rows += fmt::format("    {{\"{}\", {:#x}u, {}, Does::{}, {}, {}, {}, {}, {:#x}, {}, {}, {}}},\n", row.symbol, digestOf(row.signature()),
-                        row.library, nameOf(row.does), row.result.empty(), row.modeObject, row.streamFrom, row.recalled, row.keys, row.askedOnce,
+    rows += fmt::format("    {{\"{}\", {:#x}u, {}, Does::{}, {}, {}, {}, {}, {:#x}, {}, {}, {}}},\n", row.symbol,
+                        digestOf(row.signature()), row.library, nameOf(row.does), row.result.empty(), row.modeObject,
+                        row.streamFrom, row.recalled, row.keys, row.askedOnce,
                         arrayOf("LibraryArgument", "arguments", argumentsOf(row)), arrayOf("LibraryNote", "notes", notesOf(row)));
   }
   std::string objects, libraries;
