@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -27,6 +28,7 @@ class ArchiveReader::Input {
   size_t readSome(std::span<std::byte> out) {
     size_t total = 0;
     while (total < out.size()) {
+      awaitBytes();
       ssize_t count = ::read(file, out.data() + total, out.size() - total);
       if (count < 0 && errno == EINTR) interrupted();
       else if (count < 0) refuse(fmt::format("cannot be read: {}", strerror(errno)));
@@ -34,6 +36,12 @@ class ArchiveReader::Input {
       else total += static_cast<size_t>(count);
     }
     return total;
+  }
+  // A signal may come just before a read, which would then wait for the writer of a pipe: so the wait is in pieces.
+  void awaitBytes() const {
+    pollfd wanted{file, POLLIN, 0};
+    for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);)
+      if (ready = poll(&wanted, 1, 100); ready <= 0) interrupted();
   }
   void read(std::span<std::byte> out, const char* what) {
     if (readSome(out) != out.size()) refuse(fmt::format("{}: it ends before; the file was cut off", what));
