@@ -4,6 +4,10 @@
 #include "stub/emulator/ptx/run/mbarrier.h"
 
 namespace vgpu::emulator {
+
+void decodeBulk(Decoder&, const Statement&);
+void decodeTensorMap(Decoder&, const Statement&);
+
 namespace {
 
 AddressKind kindOf(const Statement& statement) {
@@ -36,13 +40,13 @@ void arriveOn(Decoder& decoder, const Statement& statement, bool drop) {
   const bool expects = statement.has("expect_tx");
   if (expects) decoder.operandCount(statement, at + 2, at + 2);
   const Value out = hasState ? decoder.target(statement.operands[0], 8) : decoder.build().reg(8);
-  const Value operand = statement.operands.size() > at + 1 ? decoder.source(statement.operands[at + 1], 4)
-                                                           : decoder.build().constant(4, 1);
-  if (expects && drop) decoder.unsupported(statement);
+  const Value operand =
+      statement.operands.size() > at + 1 ? decoder.source(statement.operands[at + 1], 4) : decoder.build().constant(4, 1);
   emit(decoder, statement,
-       expects ? mbarrierArriveExpect
-       : drop  ? mbarrierArriveDrop
-               : mbarrierArrive,
+       expects && drop ? mbarrierDropExpect
+       : expects       ? mbarrierArriveExpect
+       : drop          ? mbarrierArriveDrop
+                       : mbarrierArrive,
        out, statement.operands[at], operand);
 }
 
@@ -76,28 +80,10 @@ void mbarrier(Decoder& decoder, const Statement& statement) {
   decoder.build().add(mbarrierPending, {decoder.target(statement.operands[0], 4)}, {state});
 }
 
-// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], bytes, [mbarrier]; from shared::cta too, and back to
-// global.
-void bulkCopy(Decoder& decoder, const Statement& statement) {
-  if (statement.has("commit_group") || statement.has("wait_group") || statement.has("prefetch")) return;
-  if (statement.has("tensor") || statement.has("multicast::cluster")) decoder.unsupported(statement);
-  const bool toShared = statement.parts.size() > 4 && statement.parts[3].starts_with("shared");
-  const bool toGlobal =
-      statement.parts.size() > 4 && statement.parts[3] == "global" && statement.parts[4].starts_with("shared");
-  const bool fromShared = toGlobal || (toShared && statement.parts[4] == "shared::cta");
-  if ((!toShared && !toGlobal) || (!fromShared && statement.parts[4] != "global")) decoder.unsupported(statement);
-  decoder.operandCount(statement, toShared ? 4 : 3, toShared ? 5 : 4);
-  const Value to = decoder.genericAddress(statement.operands[0], toShared),
-              from = decoder.genericAddress(statement.operands[1], fromShared);
-  const Value bytes = decoder.source(statement.operands[2], 4);
-  decoder.build().add(copyAsync, {}, {to, from, bytes, bytes});
-  if (toShared) emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), statement.operands[3], bytes);
-}
-
 void copyOrGroup(Decoder& decoder, const Statement& statement) {
+  if (statement.has("bulk")) return decodeBulk(decoder, statement);
   if (statement.parts.size() < 2 || statement.parts[1] != "async") decoder.unsupported(statement);
   if (statement.has("commit_group") || statement.has("wait_group") || statement.has("wait_all")) return;
-  if (statement.has("bulk")) return bulkCopy(decoder, statement);
   Builder& build = decoder.build();
   if (statement.has("mbarrier")) {
     // Without .noinc the arrival is one more that the phase expects: nothing is left of the two.
@@ -106,7 +92,6 @@ void copyOrGroup(Decoder& decoder, const Statement& statement) {
       emit(decoder, statement, mbarrierArrive, build.reg(8), statement.operands[0], build.constant(4, 1));
     return;
   }
-  if (statement.has("reduce")) decoder.unsupported(statement);
   decoder.operandCount(statement, 3, 5);
   const Value to = decoder.genericAddress(statement.operands[0], true),
               from = decoder.genericAddress(statement.operands[1], false);
@@ -139,9 +124,14 @@ void rankOf(Decoder& decoder, const Statement& statement) {
 }
 
 constexpr DecodeRow decodeRows[] = {
-    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}};
+    {"mbarrier", mbarrier}, {"cp", copyOrGroup}, {"mapa", mapAddress}, {"getctarank", rankOf}, {"tensormap", decodeTensorMap}};
 
 }  // namespace
+
+// The transactions of st.async and red.async: `bytes` for the barrier at `memory`.
+void decodeTransaction(Decoder& decoder, const Statement& statement, const Operand& memory, uint32_t bytes) {
+  emit(decoder, statement, mbarrierComplete, decoder.build().reg(8), memory, decoder.build().constant(4, bytes));
+}
 
 std::span<const DecodeRow> asyncDecodes() { return decodeRows; }
 

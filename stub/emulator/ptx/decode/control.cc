@@ -181,9 +181,9 @@ void barrierOf(Decoder& decoder, const Statement& statement) {
 }
 
 constexpr DecodeRow decodeRows[] = {
-    {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},       {"exit", exitNow, true},
-    {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true}, {"barrier", barrierOf, true},
-    {"nanosleep", ignore}, {"pmevent", ignore},     {"setmaxnreg", ignore},   {"griddepcontrol", ignore},
+    {"bra", bra, true},    {"brx", brx, true},      {"ret", ret, true},         {"exit", exitNow, true},
+    {"call", call, true},  {"trap", trapNow, true}, {"brkpt", trapNow, true},   {"barrier", barrierOf, true},
+    {"nanosleep", ignore}, {"pmevent", ignore},     {"griddepcontrol", ignore},
 };
 
 }  // namespace

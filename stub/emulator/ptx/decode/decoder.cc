@@ -35,8 +35,9 @@ std::optional<std::pair<std::string_view, uint64_t>> splitNumbered(std::string_v
 const DecodeRow* findDecode(std::string_view mnemonic) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const DecodeRow*> rows;
-    for (const auto family : {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(),
-                              controlDecodes(), warpDecodes(), asyncDecodes(), matrixDecodes(), textureDecodes()})
+    for (const auto family :
+         {moveDecodes(), arithmeticDecodes(), compareDecodes(), convertDecodes(), memoryDecodes(), controlDecodes(),
+          warpDecodes(), asyncDecodes(), matrixDecodes(), warpgroupDecodes(), textureDecodes()})
       for (const DecodeRow& row : family) rows.emplace(row.mnemonic, &row);
     return rows;
   }();

@@ -166,6 +166,7 @@ std::span<const DecodeRow> controlDecodes();
 std::span<const DecodeRow> warpDecodes();
 std::span<const DecodeRow> asyncDecodes();
 std::span<const DecodeRow> matrixDecodes();
+std::span<const DecodeRow> warpgroupDecodes();
 std::span<const DecodeRow> textureDecodes();
 // Instructions that are rows of the registry, whatever their mnemonic; false if none fits.
 bool decodeLane(Decoder&, const Statement&);

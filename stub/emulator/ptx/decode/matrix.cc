@@ -3,6 +3,7 @@
 
 #include "stub/emulator/ptx/decode/decoder.h"
 #include "stub/emulator/ptx/run/matrix.h"
+#include "stub/emulator/ptx/run/sparse.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -69,47 +70,76 @@ void appendSources(Decoder& decoder, const Operand& operand, Element e, std::vec
 
 uint8_t narrow(int value) { return static_cast<uint8_t>(value); }
 
+// Of one matrix.
+MatrixForm formOf(int m, int n, int k, Element e, uint8_t flags) {
+  MatrixForm form{};
+  form.k = static_cast<uint16_t>(k);
+  form.m = narrow(m);
+  form.n = narrow(n);
+  form.a = e;
+  form.flags = flags;
+  return form;
+}
+
 MatrixForm formOf(const MatrixText& text) {
   const uint8_t flags = (text.saturate ? saturateFlag : 0) | (text.differ ? xorFlag : 0);
-  return {narrow(text.m),   narrow(text.n),   narrow(text.k),   text.elements[1],
-          text.elements[2], text.elements[3], text.elements[0], flags};
+  MatrixForm form = formOf(text.m, text.n, text.k, text.elements[1], flags);
+  form.b = text.elements[2];
+  form.c = text.elements[3];
+  form.d = text.elements[0];
+  return form;
 }
 
 // What can be multiplied with what, into what. Single bits are combined and counted, nothing else is.
 bool fits(const MatrixForm& form, const MatrixText& text) {
-  if (text.k > mostDepth || (form.k > 64 && form.a != Element::b1)) return false;
+  const int deepest = form.a == Element::b1 ? mostDepth : form.flags & sparseFlag ? 128 : 64;
+  if (text.k > deepest || form.c == Element::none || form.d == Element::none) return false;
   if ((form.a == Element::b1) != text.counts || (text.differ && !text.counts)) return false;
-  const auto isWhole = [](Element e) {
-    return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4 || e == Element::b1;
-  };
-  if (form.c == Element::none || form.d == Element::none) return false;
   if (isWhole(form.a))
     return isWhole(form.b) && bitsOf(form.a) == bitsOf(form.b) && form.c == Element::s32 && form.d == Element::s32;
-  if (form.a != form.b) return false;
+  const bool isFloats = isFloat8(form.a) && isFloat8(form.b);
+  if (form.a != form.b && !isFloats) return false;
   if (form.a == Element::f64) return form.c == Element::f64 && form.d == Element::f64;
   const auto isAccumulator = [&](Element e) {
-    return e == Element::f32 || (e == Element::f16 && form.a == Element::f16);
+    return e == Element::f32 || (e == Element::f16 && (form.a == Element::f16 || isFloats));
   };
-  return (form.a == Element::f16 || form.a == Element::bf16 || form.a == Element::tf32) && isAccumulator(form.c) &&
+  return (form.a == Element::f16 || form.a == Element::bf16 || form.a == Element::tf32 || isFloats) && isAccumulator(form.c) &&
          isAccumulator(form.d);
 }
 
+// mma.sp: which of an instruction's threads hold the metadata; they must divide the four of a group.
+uint8_t selectorOf(Decoder& decoder, const Statement& statement, const MatrixForm& form) {
+  const Operand& operand = statement.operands[5];
+  const uint32_t threads = sparseThreads(form.a, form.k);
+  if (operand.kind != Operand::Kind::number || threads == 0 || operand.whole >= 4 / threads)
+    decoder.invalid(statement.line, "a sparsity selector that is none of this shape");
+  return static_cast<uint8_t>(operand.whole);
+}
+
+// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d, a, b, c; mma.sp has the metadata and its selector behind them.
 void mma(Decoder& decoder, const Statement& statement) {
-  decoder.operandCount(statement, 4, 4);
-  const MatrixText text = parse(decoder, statement, 1);
+  const bool sparse = statement.has("sp") || statement.has("sp::ordered_metadata");
+  decoder.operandCount(statement, sparse ? 6 : 4, sparse ? 6 : 4);
+  const MatrixText text = parse(decoder, statement, sparse ? 2 : 1);
   if (text.elements.size() != 4 || text.layouts.size() != 2 || text.layouts[0] != "row" || text.layouts[1] != "col")
     decoder.unsupported(statement);
-  const MatrixForm form = formOf(text);
+  MatrixForm form = formOf(text);
+  if (sparse) form.flags |= sparseFlag;
   const bool shaped = (form.m == 16 || form.m == 8) && form.n == 8 && (form.m == 16 || form.a != Element::f16);
-  if (!shaped || !fits(form, text)) decoder.unsupported(statement);
+  const bool maySparse = form.m == 16 && form.a != Element::f64 && form.a != Element::b1;
+  if (!shaped || !fits(form, text) || (sparse && !maySparse)) decoder.unsupported(statement);
   std::vector<Value> ins;
   const Element of[] = {form.a, form.b, form.c};
-  const uint32_t sizes[] = {uint32_t{form.m} * form.k, uint32_t{form.n} * form.k, uint32_t{form.m} * form.n};
+  const uint32_t sizes[] = {uint32_t{form.m} * form.k / (sparse ? 2 : 1), uint32_t{form.n} * form.k, uint32_t{form.m} * form.n};
   for (int i = 0; i < 3; ++i) {
     const size_t before = ins.size();
     appendSources(decoder, statement.operands[i + 1], of[i], ins);
     if ((ins.size() - before) * perRegister(of[i]) * laneCount != sizes[i])
       decoder.invalid(statement.line, "a fragment with another number of registers");
+  }
+  if (sparse) {
+    ins.push_back(decoder.source(statement.operands[4], 4));
+    form.selector = selectorOf(decoder, statement, form);
   }
   const auto outs = targets(decoder, statement.operands[0], form.d);
   if (outs.size() * perRegister(form.d) * laneCount != sizes[2])
@@ -162,14 +192,7 @@ void wmmaAccess(Decoder& decoder, const Statement& statement, bool store) {
   const Element e = text.elements[0];
   if (rows > mostDepth || columns > mostDepth || (bitsOf(e) < 8 && store)) decoder.unsupported(statement);
   const bool byColumn = text.layouts[0] == "col";
-  const MatrixForm form{narrow(rows),
-                        narrow(columns),
-                        0,
-                        e,
-                        Element::none,
-                        Element::none,
-                        Element::none,
-                        byColumn ? columnMajorFlag : uint8_t{0}};
+  const MatrixForm form = formOf(rows, columns, 0, e, byColumn ? columnMajorFlag : uint8_t{0});
   const Operand &memory = statement.operands[store ? 0 : 1], &fragment = statement.operands[store ? 1 : 0];
   const Value address = addressValue(decoder, statement, memory);
   const Value stride = statement.operands.size() > 2
@@ -202,14 +225,7 @@ void matrixRows(Decoder& decoder, const Statement& statement) {
   const Operand &memory = statement.operands[Store ? 0 : 1], &fragment = statement.operands[Store ? 1 : 0];
   if (listOf(fragment).size() != static_cast<size_t>(count))
     decoder.invalid(statement.line, "a fragment with another number of registers");
-  const MatrixForm form{8,
-                        8,
-                        narrow(count),
-                        Element::f16,
-                        Element::none,
-                        Element::none,
-                        Element::none,
-                        statement.has("trans") ? transposedFlag : uint8_t{0}};
+  const MatrixForm form = formOf(8, 8, count, Element::f16, statement.has("trans") ? transposedFlag : uint8_t{0});
   std::vector<Value> ins{addressValue(decoder, statement, memory)};
   if (Store) {
     appendSources(decoder, fragment, Element::f16, ins);

@@ -4,12 +4,16 @@
 #include "stub/emulator/ptx/run/access.h"
 
 namespace vgpu::emulator {
+
+void decodeTransaction(Decoder&, const Statement&, const Operand& memory, uint32_t bytes);
+
 namespace {
 
 // A memory instruction's modifiers. Cache hints change nothing that can be observed; scopes are as wide as the widest.
 struct Modifiers {
   AddressKind kind = AddressKind::generic;
   bool isParam = false, ordered = false, orders = false;
+  bool completes = false;  // st.async, red.async: transactions of a barrier, which is the last operand
   uint32_t elements = 1;
   Type type = Type::none;
   std::string operation;  // of atom and red
@@ -42,7 +46,9 @@ bool isHint(std::string_view part) {
                                  "L2::256B",
                                  "L2::evict_last",
                                  "L2::evict_normal",
-                                 "L2::evict_first"})
+                                 "L2::evict_first",
+                                 "async",
+                                 "mbarrier::complete_tx::bytes"})
     if (part == known) return true;
   return false;
 }
@@ -84,6 +90,9 @@ Modifiers parse(Decoder& decoder, const Statement& statement) {
       decoder.unsupported(statement);
   }
   if (found.type == Type::none || found.type == Type::pred) decoder.unsupported(statement);
+  found.completes = statement.has("mbarrier::complete_tx::bytes");
+  if (found.completes != statement.has("async") || (found.completes && statement.operands.size() != 3))
+    decoder.unsupported(statement);
   return found;
 }
 
@@ -190,6 +199,7 @@ void store(Decoder& decoder, const Statement& statement) {
   for (const Value& value : values) inst.op[inst.ops++] = value;
   inst.imm = address.offset;
   inst.form = AccessForm{form.kind, static_cast<uint8_t>(form.elements), 0}.bits();
+  if (form.completes) decodeTransaction(decoder, statement, statement.operands[2], size * form.elements);
 }
 
 // Adds the instruction of one atomic; `values` are its operands after the address.
@@ -227,6 +237,7 @@ void atomic(Decoder& decoder, const Statement& statement) {
     emitAtomic(decoder, statement, form, out, address, values);
     address.offset += sizeOf(form.type);
   }
+  if (form.completes) decodeTransaction(decoder, statement, statement.operands[2], sizeOf(form.type) * form.elements);
 }
 
 void ignore(Decoder&, const Statement&) {}

@@ -2,7 +2,9 @@
 
 #include <stdexcept>
 
-// One set of registration functions for each instruction set that the lane operations are compiled for.
+#include "stub/emulator/ptx/lanes/matrix-product.h"
+
+// One set of registration functions, and of matrix products, for each instruction set that the lane operations are compiled for.
 #define VGPU_DECLARE_OPS(isa)                                                                                  \
   namespace vgpu::emulator::isa {                                                                              \
   void addIntegerOps(Registry&);                                                                               \
@@ -16,6 +18,7 @@
   void addFloat8Ops(Registry&);                                                                                \
   void addHalfOps(Registry&);                                                                                  \
   void addPackedOps(Registry&);                                                                                \
+  MatrixProducts productsOf();                                                                                 \
   inline void addAll(Registry& r) {                                                                            \
     for (auto* add : {addIntegerOps, addBitOps, addFloatOps, addRoundingOps, addApproximateOps, addCompareOps, \
                       addConvertOps, addFloatConvertOps, addFloat8Ops, addHalfOps, addPackedOps})              \
@@ -44,21 +47,40 @@ const Row* Registry::find(std::string_view name) const {
   return found == rows.end() ? nullptr : &found->second;
 }
 
-const Registry& registry() {
-  static const Registry chosen = [] {
-    Registry r;
+namespace {
+
+struct InstructionSet {
+  void (*addAll)(Registry&);
+  MatrixProducts (*products)();
+};
+
+InstructionSet chosen() {
 #ifdef VGPU_ISA_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-      return avx512::addAll(r), r;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    return {avx512::addAll, avx512::productsOf};
 #endif
 #ifdef VGPU_ISA_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-      return avx2::addAll(r), r;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    return {avx2::addAll, avx2::productsOf};
 #endif
-    return baseline::addAll(r), r;
+  return {baseline::addAll, baseline::productsOf};
+}
+
+}  // namespace
+
+const Registry& registry() {
+  static const Registry filled = [] {
+    Registry r;
+    chosen().addAll(r);
+    return r;
   }();
-  return chosen;
+  return filled;
+}
+
+const MatrixProducts& matrixProducts() {
+  static const MatrixProducts products = chosen().products();
+  return products;
 }
 
 }  // namespace vgpu::emulator

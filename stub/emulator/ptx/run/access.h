@@ -41,6 +41,7 @@ struct AtomicRow {
   uint32_t bytes;
   uint8_t inputs;
   Handler handler;
+  void (*reduce)(std::byte* place, const std::byte* value) = nullptr;  // the same on one element; nullptr of cas and exch
 };
 const AtomicRow* findAtomic(std::string_view name);
 

@@ -37,6 +37,16 @@ uint64_t addDouble(uint64_t old, uint64_t b) {
 }
 uint16_t addHalf(uint16_t old, uint16_t b) { return halfBits(halfValue(old) + halfValue(b)); }
 uint16_t addBrain(uint16_t old, uint16_t b) { return brainSum(old, b); }
+// The smaller or larger of two; a NaN only if both are, and -0 is less than 0.
+template <float (*Value)(uint16_t), bool Largest>
+uint16_t extreme(uint16_t old, uint16_t b) {
+  const float x = Value(old), y = Value(b);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? (std::isnan(y) ? 0x7fff : b) : old;
+  const bool oldIsLess = x < y || (x == y && (old & 0x8000));
+  return oldIsLess != Largest ? old : b;
+}
+constexpr auto leastHalf = extreme<halfValue, false>, mostHalf = extreme<halfValue, true>;
+constexpr auto leastBrain = extreme<brainValue, false>, mostBrain = extreme<brainValue, true>;
 template <uint16_t (*F)(uint16_t, uint16_t)>
 uint32_t each(uint32_t old, uint32_t b) {
   const uint32_t hi = F(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(b >> 16));
@@ -126,8 +136,15 @@ const Inst* swapWide(Warp& warp, const Inst* inst) {
 }
 
 template <class T, T (*F)(T, T)>
+void reduce(std::byte* place, const std::byte* value) {
+  T operand;
+  std::memcpy(&operand, value, sizeof operand);
+  apply<T, F>(place, operand);
+}
+
+template <class T, T (*F)(T, T)>
 constexpr AtomicRow row(std::string_view name) {
-  return {name, sizeof(T), 1, atomic<T, F>};
+  return {name, sizeof(T), 1, atomic<T, F>, reduce<T, F>};
 }
 
 constexpr AtomicRow atomicRows[] = {
@@ -135,12 +152,20 @@ constexpr AtomicRow atomicRows[] = {
     row<uint32_t, add<uint32_t>>("add.s32"),
     row<uint64_t, add<uint64_t>>("add.u64"),
     row<uint64_t, add<uint64_t>>("add.s64"),
-    {"add.f32", 4, 1, addFloats},
+    {"add.f32", 4, 1, addFloats, reduce<uint32_t, addFloat>},
     row<uint64_t, addDouble>("add.f64"),
     row<uint16_t, addHalf>("add.f16"),
     row<uint16_t, addBrain>("add.bf16"),
     row<uint32_t, each<addHalf>>("add.f16x2"),
     row<uint32_t, each<addBrain>>("add.bf16x2"),
+    row<uint16_t, leastHalf>("min.f16"),
+    row<uint16_t, mostHalf>("max.f16"),
+    row<uint32_t, each<leastHalf>>("min.f16x2"),
+    row<uint32_t, each<mostHalf>>("max.f16x2"),
+    row<uint16_t, leastBrain>("min.bf16"),
+    row<uint16_t, mostBrain>("max.bf16"),
+    row<uint32_t, each<leastBrain>>("min.bf16x2"),
+    row<uint32_t, each<mostBrain>>("max.bf16x2"),
     row<uint32_t, least<uint32_t>>("min.u32"),
     row<int32_t, least<int32_t>>("min.s32"),
     row<uint64_t, least<uint64_t>>("min.u64"),
@@ -157,8 +182,8 @@ constexpr AtomicRow atomicRows[] = {
     row<uint64_t, bitOr<uint64_t>>("or.b64"),
     row<uint32_t, bitXor<uint32_t>>("xor.b32"),
     row<uint64_t, bitXor<uint64_t>>("xor.b64"),
-    row<uint32_t, exchange<uint32_t>>("exch.b32"),
-    row<uint64_t, exchange<uint64_t>>("exch.b64"),
+    {"exch.b32", 4, 1, atomic<uint32_t, exchange<uint32_t>>},
+    {"exch.b64", 8, 1, atomic<uint64_t, exchange<uint64_t>>},
     {"exch.b128", 16, 1, swapWide<false>},
     {"cas.b16", 2, 2, compareAndSwap<uint16_t>},
     {"cas.b32", 4, 2, compareAndSwap<uint32_t>},

@@ -43,6 +43,13 @@ void Block::releaseFromCluster() {
   progress = true;
 }
 
+void Block::releaseWarpgroup(uint32_t index) {
+  warpgroups[index] = {};
+  const size_t first = size_t{index} * warpgroupWarps;
+  for (size_t i = first; i < first + warpgroupWarps; ++i) warps[i]->releaseBarrier(firstWarpgroupIndex + static_cast<int>(index));
+  progress = true;
+}
+
 void Block::begin(Grid& grid, uint64_t index) {
   launchGrid = &grid;
   number = index;
@@ -66,6 +73,7 @@ void Block::begin(Grid& grid, uint64_t index) {
     activeCheck->begin(launch.checks, sharedSize, threadCount);
   }
   barriers.fill({});
+  warpgroups.fill({});
   output.clear();
   warpCount = (threadCount + laneCount - 1) / laneCount;
   while (warps.size() < warpCount) warps.push_back(std::make_unique<Warp>());

@@ -37,14 +37,23 @@ struct Grid {
   }
 };
 
-// Those that programs name by number; a split that waits at the cluster's has the number behind them.
-constexpr int blockBarriers = 16, clusterBarrierIndex = 16;
+// Those that programs name by number; a split that waits at the cluster's has the number behind them, and one that waits for the
+// other warps of its warpgroup the numbers from there on.
+constexpr int blockBarriers = 16, clusterBarrierIndex = 16, firstWarpgroupIndex = 17;
+constexpr uint32_t warpgroupWarps = 4, mostWarpgroups = 8;
 
 struct Barrier {
   uint32_t arrived = 0;                    // threads
   uint32_t expected = 0;                   // 0: every thread of the block that still lives
   uint32_t waiting = 0;                    // threads that wait (bar.arrive does not)
   uint32_t count = 0, all = ~0u, any = 0;  // bar.red
+};
+
+// Four neighbouring warps on their way into an instruction of all of them.
+struct Warpgroup {
+  const Inst* at = nullptr;  // nullptr: nobody has arrived
+  uint32_t arrived = 0;      // warps, a bit each
+  std::array<std::byte*, warpgroupWarps> frames{};
 };
 
 class Block {
@@ -76,6 +85,9 @@ class Block {
   // As many of those that have ended had arrived at the cluster's barrier.
   void threadsExited(uint32_t count, uint32_t arrivedAtCluster);
   void arriveAtCluster(uint32_t threads);
+  Warpgroup& warpgroup(uint32_t index) { return warpgroups[index]; }
+  // Lets the warps go on that have arrived there.
+  void releaseWarpgroup(uint32_t index);
   void releaseFromCluster();
   Cluster& cluster() { return *owner; }
   uint32_t rank() const { return rankInCluster; }
@@ -102,6 +114,7 @@ class Block {
   SharedCheck* activeCheck = nullptr;
   std::unique_ptr<SharedCheck> ownCheck;
   std::array<Barrier, blockBarriers> barriers, results;
+  std::array<Warpgroup, mostWarpgroups> warpgroups;
   bool progress = false;
 };
 

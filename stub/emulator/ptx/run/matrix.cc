@@ -1,10 +1,11 @@
 #include "stub/emulator/ptx/run/matrix.h"
 
-#include <cmath>
+#include <array>
 #include <cstring>
 
-#include "stub/emulator/ptx/lanes/half-values.h"
+#include "stub/emulator/ptx/lanes/matrix-product.h"
 #include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/sparse.h"
 
 namespace vgpu::emulator {
 namespace {
@@ -14,76 +15,24 @@ constexpr uint32_t matrixKind = 6;  // a kind of WarpSync, after those of collec
 MatrixForm formOf(const Inst* inst) { return std::bit_cast<MatrixForm>(inst->imm); }
 const WideOperands& operandsOf(const Inst* inst) { return *static_cast<const WideOperands*>(inst->aux); }
 
-// One element of a fragment: number `index` of `lane`, in the registers from `slots` on.
-uint64_t rawElement(Warp& warp, const int32_t* slots, Element e, int lane, uint32_t index) {
-  if (e == Element::f64) return warp.lanes<uint64_t>(slots[index])[lane];
-  const uint32_t per = perRegister(e), bits = bitsOf(e);
-  const uint32_t word = warp.lanes<uint32_t>(slots[index / per])[lane];
-  return bits == 32 ? word : word >> (index % per * bits) & ((1u << bits) - 1);
-}
-
-void putRaw(Warp& warp, const int32_t* slots, Element e, int lane, uint32_t index, uint64_t value) {
-  if (e == Element::f64) {
-    warp.lanes<uint64_t>(slots[index])[lane] = value;
-    return;
-  }
-  const uint32_t per = perRegister(e), bits = bitsOf(e), shift = index % per * bits;
-  const uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
-  uint32_t& word = warp.lanes<uint32_t>(slots[index / per])[lane];
-  word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
-}
-
-double decode(Element e, uint64_t raw) {
-  switch (e) {
-    case Element::f16:
-      return halfValue(static_cast<uint16_t>(raw));
-    case Element::bf16:
-      return brainValue(static_cast<uint16_t>(raw));
-    case Element::tf32:
-      return std::bit_cast<float>(static_cast<uint32_t>(raw) & 0xffffe000);
-    case Element::f32:
-      return std::bit_cast<float>(static_cast<uint32_t>(raw));
-    case Element::f64:
-      return std::bit_cast<double>(raw);
-    case Element::s8:
-      return static_cast<int8_t>(raw);
-    case Element::s4:
-      return static_cast<int8_t>(raw << 4) >> 4;
-    case Element::s32:
-      return static_cast<int32_t>(raw);
-    default:
-      return static_cast<double>(raw);
-  }
-}
-
-// Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
-uint64_t encode(Element e, double value, bool saturate) {
-  switch (e) {
-    case Element::f16:
-      return halfBits(value);
-    case Element::f32:
-      return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(static_cast<float>(value));
-    case Element::s32: {
-      if (saturate) value = std::fmin(std::fmax(value, -2147483648.0), 2147483647.0);
-      return static_cast<uint32_t>(static_cast<int64_t>(value));
-    }
-    default:
-      return std::bit_cast<uint64_t>(value);
-  }
-}
-
-// The matrices of one multiplication. PTX leaves the order of the sums and their intermediate precision open: products
-// are exact here, and sums are those of doubles, rounded once at the end.
+// The matrices of one multiplication, rows one after the other.
 struct Matrices {
-  double a[32][mostDepth], b[mostDepth][32], c[32][32];
+  double a[32 * mostDepth], b[mostDepth * 32], c[32 * 32];
+
   void multiply(const MatrixForm& form) {
-    for (int i = 0; i < form.m; ++i)
-      for (int j = 0; j < form.n; ++j) {
-        double sum = c[i][j];
-        for (int k = 0; k < form.k; ++k)
-          sum = form.flags & xorFlag ? sum + (a[i][k] != b[k][j]) : std::fma(a[i][k], b[k][j], sum);
-        c[i][j] = sum;
-      }
+    const MatrixProducts& products = matrixProducts();
+    if (form.flags & xorFlag) return countDifferent(form);
+    (form.a == Element::f64 ? products.fused : products.exact)(c, a, b, form.m, form.n, form.k);
+  }
+
+ private:
+  // Of k pairs of bits, seen as 1 and -1, the sum of products is the number of equal ones less that of different ones.
+  void countDifferent(const MatrixForm& form) {
+    for (int i = 0; i < form.m * form.k; ++i) a[i] = 1 - 2 * a[i];
+    for (int i = 0; i < form.k * form.n; ++i) b[i] = 2 * b[i] - 1;
+    for (int i = 0; i < form.m * form.n; ++i) c[i] = 2 * c[i] + form.k;
+    matrixProducts().exact(c, a, b, form.m, form.n, form.k);
+    for (int i = 0; i < form.m * form.n; ++i) c[i] /= 2;
   }
 };
 
@@ -111,29 +60,40 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   const MatrixForm form = formOf(inst);
   if (!wholeWarp(warp, inst)) return;
   Matrices matrices;
-  const uint32_t perA = perRegister(form.a), perB = perRegister(form.b), halves = form.m / 8;
-  const uint32_t aRegisters = form.m * form.k / (32 * perA), bRegisters = form.n * form.k / (32 * perB),
-                 accumulators = form.m * form.n / 32;
+  const bool sparse = form.flags & sparseFlag;
+  const uint32_t perA = perRegister(form.a), perB = perRegister(form.b), storedDepth = sparse ? form.k / 2u : form.k;
+  const uint32_t aRegisters = form.m * storedDepth / (32 * perA), bRegisters = uint32_t{form.n} * form.k / (32 * perB),
+                 accumulators = uint32_t{form.m} * form.n / 32;
   const Registers registers = split(inst, aRegisters, bRegisters);
   for (int lane = 0; lane < laneCount; ++lane) {
     const uint32_t group = lane / 4, member = lane % 4;
     for (uint32_t i = 0; i < aRegisters * perA; ++i) {
-      const uint32_t r = i / perA, row = group + 8 * (r % halves),
-                     column = r / halves * 4 * perA + member * perA + i % perA;
-      matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, i));
+      const Position at = inA(form.a, lane, i, form.m);
+      matrices.a[at.row * storedDepth + at.column] = valueAt(warp.frame, registers.a, form.a, lane, i);
     }
     for (uint32_t i = 0; i < bRegisters * perB; ++i)
-      matrices.b[i / perB * 4 * perB + member * perB + i % perB][group] =
-          decode(form.b, rawElement(warp, registers.b, form.b, lane, i));
-    for (uint32_t i = 0; i < accumulators; ++i)
-      matrices.c[group + 8 * (i / 2)][member * 2 + i % 2] =
-          decode(form.c, rawElement(warp, registers.c, form.c, lane, i));
+      matrices.b[(i / perB * 4 * perB + member * perB + i % perB) * form.n + group] =
+          valueAt(warp.frame, registers.b, form.b, lane, i);
+    for (uint32_t i = 0; i < accumulators; ++i) {
+      const Position at = inAccumulator(lane, i, form.m);
+      matrices.c[at.row * form.n + at.column] = valueAt(warp.frame, registers.c, form.c, lane, i);
+    }
+  }
+  if (sparse) {
+    const auto* const words = warp.lanes<uint32_t>(registers.c[accumulators / perRegister(form.c)]);
+    std::array<double, mostDepth / 2> stored;
+    for (uint32_t row = form.m; row-- > 0;) {  // the last first: rows grow in place
+      std::copy_n(matrices.a + row * storedDepth, storedDepth, stored.begin());
+      expandSparseRow(form.a, stored.data(), matrices.a + row * form.k, form.k, words, form.selector, row);
+    }
   }
   matrices.multiply(form);
   for (int lane = 0; lane < laneCount; ++lane)
-    for (uint32_t i = 0; i < accumulators; ++i)
-      putRaw(warp, registers.d, form.d, lane, i,
-             encode(form.d, matrices.c[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2], form.flags & saturateFlag));
+    for (uint32_t i = 0; i < accumulators; ++i) {
+      const Position at = inAccumulator(lane, i, form.m);
+      putRaw(warp.frame, registers.d, form.d, lane, i,
+             encode(form.d, matrices.c[at.row * form.n + at.column], form.flags & saturateFlag));
+    }
 }
 
 // ---- wmma
@@ -154,17 +114,18 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   Matrices matrices;
   const Registers registers = split(inst, static_cast<uint32_t>(inst->op[0]), static_cast<uint32_t>(inst->op[1]));
   forFragment(form.m, form.k, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    matrices.a[row][column] = decode(form.a, rawElement(warp, registers.a, form.a, lane, e));
+    matrices.a[row * form.k + column] = valueAt(warp.frame, registers.a, form.a, lane, e);
   });
   forFragment(form.k, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    matrices.b[row][column] = decode(form.b, rawElement(warp, registers.b, form.b, lane, e));
+    matrices.b[row * form.n + column] = valueAt(warp.frame, registers.b, form.b, lane, e);
   });
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    matrices.c[row][column] = decode(form.c, rawElement(warp, registers.c, form.c, lane, e));
+    matrices.c[row * form.n + column] = valueAt(warp.frame, registers.c, form.c, lane, e);
   });
   matrices.multiply(form);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    putRaw(warp, registers.d, form.d, lane, e, encode(form.d, matrices.c[row][column], form.flags & saturateFlag));
+    putRaw(warp.frame, registers.d, form.d, lane, e,
+           encode(form.d, matrices.c[row * form.n + column], form.flags & saturateFlag));
   });
 }
 
@@ -203,7 +164,7 @@ void takeLoadFragment(Warp& warp, const Inst* inst, uint32_t) {
   if (form.a != Element::f64)
     for (const int32_t slot : operands.outs) std::memset(warp.frame + slot, 0, 4 * laneCount);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t, uint32_t) {
-    putRaw(warp, operands.outs.data(), form.a, lane, e,
+    putRaw(warp.frame, operands.outs.data(), form.a, lane, e,
            values[static_cast<uint32_t>(lane) * form.m * form.n / laneCount + e]);
   });
 }
@@ -214,7 +175,7 @@ void takeStoreFragment(Warp& warp, const Inst* inst, uint32_t) {
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
     if (!(warp.live() >> lane & 1) || warp.block().grid().stopped) return;
     const ElementPlace to = fragmentAt(warp, inst, lane, form, row, column, Access::write);
-    const uint64_t value = rawElement(warp, operandsOf(inst).ins.data() + 2, form.a, lane, e);
+    const uint64_t value = rawElement(warp.frame, operandsOf(inst).ins.data() + 2, form.a, lane, e);
     if (to.byte) std::memcpy(to.byte, &value, to.bytes);
   });
 }
@@ -241,9 +202,9 @@ void takeMatrixRows(Warp& warp, const Inst* inst, bool store) {
         const int row = transposed ? lane % 4 * 2 + h : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + h;
         if (store)
           rows[i][row][column] = static_cast<uint16_t>(
-              rawElement(warp, operands.ins.data() + 1 + i, Element::f16, lane, static_cast<uint32_t>(h)));
+              rawElement(warp.frame, operands.ins.data() + 1 + i, Element::f16, lane, static_cast<uint32_t>(h)));
         else
-          putRaw(warp, operands.outs.data() + i, Element::f16, lane, static_cast<uint32_t>(h), rows[i][row][column]);
+          putRaw(warp.frame, operands.outs.data() + i, Element::f16, lane, static_cast<uint32_t>(h), rows[i][row][column]);
       }
   for (int i = 0; i < form.k && store; ++i)
     for (int r = 0; r < 8; ++r) std::memcpy(places[i][r], rows[i][r], 16);
@@ -258,10 +219,10 @@ void takeTranspose(Warp& warp, const Inst* inst, uint32_t) {
   for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t h = 0; h < 2; ++h)
       matrix[lane / 4][lane % 4 * 2 + h] =
-          static_cast<uint16_t>(rawElement(warp, operands.ins.data(), Element::f16, lane, h));
+          static_cast<uint16_t>(rawElement(warp.frame, operands.ins.data(), Element::f16, lane, h));
   for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t h = 0; h < 2; ++h)
-      putRaw(warp, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
+      putRaw(warp.frame, operands.outs.data(), Element::f16, lane, h, matrix[lane % 4 * 2 + h][lane / 4]);
 }
 
 // Lanes that parted on the way come together before the instruction is executed.
@@ -272,21 +233,7 @@ const Inst* together(Warp& warp, const Inst* inst) {
   return warp.block().grid().stopped ? nullptr : next;
 }
 
-struct ElementRow {
-  std::string_view name;
-  uint32_t bits;
-};
-constexpr ElementRow elementRows[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64},
-                                      {"s8", 8}, {"u8", 8},   {"s4", 4},    {"u4", 4},    {"s32", 32}, {"b1", 1}};
-
 }  // namespace
-
-std::optional<Element> findElement(std::string_view name) {
-  for (size_t i = 1; i < std::size(elementRows); ++i)
-    if (elementRows[i].name == name) return static_cast<Element>(i);
-  return std::nullopt;
-}
-uint32_t bitsOf(Element e) { return elementRows[static_cast<size_t>(e)].bits; }
 
 const Inst* multiplyMatrices(Warp& warp, const Inst* inst) { return together<takeMma>(warp, inst); }
 const Inst* multiplyFragments(Warp& warp, const Inst* inst) { return together<takeWmma>(warp, inst); }

@@ -2,31 +2,26 @@
 #pragma once
 
 #include <bit>
-#include <optional>
-#include <string_view>
 
-#include "stub/emulator/ptx/run/handlers.h"
+#include "stub/emulator/ptx/run/matrix-values.h"
 
 namespace vgpu::emulator {
 
-enum class Element : uint8_t { none, f16, bf16, tf32, f32, f64, s8, u8, s4, u4, s32, b1 };
-std::optional<Element> findElement(std::string_view name);
-uint32_t bitsOf(Element);
-// Elements that one register of a fragment holds.
-inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
-
-constexpr int mostDepth = 128;  // k
+constexpr int mostDepth = 256;  // k
 
 struct MatrixForm {
-  uint8_t m, n, k;
-  Element a, b, c, d;
-  uint8_t flags;  // below
+  uint16_t k;
+  uint8_t m, n;
+  Element a : 4, b : 4, c : 4, d : 4;
+  uint8_t flags;     // below
+  uint8_t selector;  // of a sparse A: which of four threads hold its metadata
 };
 constexpr uint8_t saturateFlag = 1, columnMajorFlag = 2, transposedFlag = 2,
-                  xorFlag = 4;  // xorFlag: of b1, else its product
+                  xorFlag = 4,  // of b1, else its product
+    sparseFlag = 8;             // A has half of its columns, and an operand that says which
 inline uint64_t bitsOf(MatrixForm form) { return std::bit_cast<uint64_t>(form); }
 
-// mma.sync: outs D; ins A, B, C, in PTX's own layout.
+// mma.sync: outs D; ins A, B, C and of a sparse A its metadata, in PTX's own layout.
 const Inst* multiplyMatrices(Warp&, const Inst*);
 // wmma.mma: the same over fragments of wmma.load, whose layout is ours: element e of lane l is number l * count + e.
 const Inst* multiplyFragments(Warp&, const Inst*);

@@ -73,11 +73,16 @@ const Inst* mbarrierArrive(Warp& warp, const Inst* inst) {
 const Inst* mbarrierArriveDrop(Warp& warp, const Inst* inst) {
   return onBarrier<uint64_t, uint32_t>(warp, inst, arrive<true>);
 }
+template <bool Drop>
+uint64_t arriveExpecting(Word& word, uint32_t bytes, uint64_t before) {
+  word.transactions += bytes;
+  return arrive<Drop>(word, 1, before);
+}
 const Inst* mbarrierArriveExpect(Warp& warp, const Inst* inst) {
-  return onBarrier<uint64_t, uint32_t>(warp, inst, [](Word& word, uint32_t bytes, uint64_t before) {
-    word.transactions += bytes;
-    return arrive<false>(word, 1, before);
-  });
+  return onBarrier<uint64_t, uint32_t>(warp, inst, arriveExpecting<false>);
+}
+const Inst* mbarrierDropExpect(Warp& warp, const Inst* inst) {
+  return onBarrier<uint64_t, uint32_t>(warp, inst, arriveExpecting<true>);
 }
 const Inst* mbarrierExpect(Warp& warp, const Inst* inst) {
   return onBarrier<uint64_t, uint32_t>(warp, inst, [](Word& word, uint32_t bytes, uint64_t) {
@@ -91,6 +96,18 @@ const Inst* mbarrierComplete(Warp& warp, const Inst* inst) {
     word.finishPhase();
     return 0;
   });
+}
+bool completeTransaction(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t bytes) {
+  std::byte* const place = warp.access(inst, lane, address, 8, 8, Access::orderedWrite);
+  if (!place) return false;
+  uint64_t bits;
+  std::memcpy(&bits, place, 8);
+  Word word = Word::of(bits);
+  word.transactions -= bytes;
+  word.finishPhase();
+  bits = word.bits();
+  std::memcpy(place, &bits, 8);
+  return true;
 }
 const Inst* mbarrierTestState(Warp& warp, const Inst* inst) {
   spinning(warp);

@@ -11,11 +11,15 @@ const Inst* mbarrierInit(Warp&, const Inst*);          // op[2] count
 const Inst* mbarrierArrive(Warp&, const Inst*);        // op[2] count
 const Inst* mbarrierArriveDrop(Warp&, const Inst*);    // op[2] count
 const Inst* mbarrierArriveExpect(Warp&, const Inst*);  // op[2] bytes
+const Inst* mbarrierDropExpect(Warp&, const Inst*);    // op[2] bytes
 const Inst* mbarrierExpect(Warp&, const Inst*);        // op[2] bytes
 const Inst* mbarrierComplete(Warp&, const Inst*);      // op[2] bytes
 const Inst* mbarrierTestState(Warp&, const Inst*);     // op[2] state
 const Inst* mbarrierTestParity(Warp&, const Inst*);    // op[2] parity
 const Inst* mbarrierPending(Warp&, const Inst*);       // op[1] state, no address
+
+// `bytes` have come for the barrier at a generic address. False after a fault.
+bool completeTransaction(Warp&, const Inst*, int lane, uint64_t address, uint32_t bytes);
 
 // op[0] shared address (64 bits), op[1] global address (64 bits), op[2] bytes to read (the rest is zero); op[3]: bytes;
 // the addresses are complete.

@@ -91,8 +91,9 @@ void Warp::reportStuck(uint32_t livingThreads) {
   for (const Split& split : splits) {
     if (split.state == SplitState::unused) continue;
     const bool atBarrier = split.state == SplitState::atBarrier;
-    const std::string place = atBarrier ? "barrier " + std::to_string(split.barrier)
-                                        : "a warp-wide instruction with members " + hex(split.syncMask);
+    const std::string place = !atBarrier ? "a warp-wide instruction with members " + hex(split.syncMask)
+                              : split.barrier >= firstWarpgroupIndex ? "an instruction of a warpgroup"
+                                                                     : "barrier " + std::to_string(split.barrier);
     fault(Fault::Kind::divergentBarrier, atBarrier ? split.pc - 1 : split.pc, __builtin_ctz(split.mask),
           "waits for ever at " + place + ": " + std::to_string(livingThreads) +
               " threads of the block live, and those that are missing wait elsewhere");

@@ -1,0 +1,114 @@
+#include "stub/emulator/ptx/run/matrix-values.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "stub/emulator/ptx/lanes/half-values.h"
+
+namespace vgpu::emulator {
+namespace {
+
+struct ElementRow {
+  std::string_view name;
+  uint32_t bits;
+};
+constexpr ElementRow elementRows[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64}, {"s8", 8},
+                                      {"u8", 8}, {"s4", 4},   {"u4", 4},    {"s32", 32},  {"b1", 1},   {"e4m3", 8}, {"e5m2", 8}};
+
+// The values of an 8-bit float format, by their codes. e4m3 has no infinities and one NaN; e5m2 is the upper half of f16.
+double float8Value(Element e, uint32_t code) {
+  if (e == Element::e5m2) return halfValue(static_cast<uint16_t>(code << 8));
+  const int size = static_cast<int>(code & 0x7f), exponent = size >> 3;
+  if (size == 0x7f) return NAN;
+  const double value = exponent == 0 ? std::ldexp(size, -9) : std::ldexp(8 + (size & 7), exponent - 10);
+  return code & 0x80 ? -value : value;
+}
+std::array<double, 256> float8Values(Element e) {
+  std::array<double, 256> values{};
+  for (uint32_t code = 0; code < 256; ++code) values[code] = float8Value(e, code);
+  return values;
+}
+
+std::byte* lanesAt(const std::byte* frame, int32_t slot) { return const_cast<std::byte*>(frame + slot); }
+template <class T>
+T* cell(const std::byte* frame, int32_t slot, int lane) {
+  return static_cast<T*>(static_cast<void*>(lanesAt(frame, slot))) + lane;
+}
+
+}  // namespace
+
+std::optional<Element> findElement(std::string_view name) {
+  for (size_t i = 1; i < std::size(elementRows); ++i)
+    if (elementRows[i].name == name) return static_cast<Element>(i);
+  return std::nullopt;
+}
+uint32_t bitsOf(Element e) { return elementRows[static_cast<size_t>(e)].bits; }
+
+uint64_t rawElement(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
+  if (e == Element::f64) return *cell<uint64_t>(frame, slots[index], lane);
+  const uint32_t per = perRegister(e), bits = bitsOf(e);
+  const uint32_t word = *cell<uint32_t>(frame, slots[index / per], lane);
+  return bits == 32 ? word : word >> (index % per * bits) & ((1u << bits) - 1);
+}
+
+void putRaw(std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index, uint64_t value) {
+  if (e == Element::f64) {
+    *cell<uint64_t>(frame, slots[index], lane) = value;
+    return;
+  }
+  const uint32_t per = perRegister(e), bits = bitsOf(e), shift = index % per * bits;
+  const uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
+  uint32_t& word = *cell<uint32_t>(frame, slots[index / per], lane);
+  word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
+}
+
+double decode(Element e, uint64_t raw) {
+  switch (e) {
+    case Element::f16:
+      return halfValue(static_cast<uint16_t>(raw));
+    case Element::bf16:
+      return brainValue(static_cast<uint16_t>(raw));
+    case Element::tf32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw) & 0xffffe000);
+    case Element::f32:
+      return std::bit_cast<float>(static_cast<uint32_t>(raw));
+    case Element::f64:
+      return std::bit_cast<double>(raw);
+    case Element::s8:
+      return static_cast<int8_t>(raw);
+    case Element::s4:
+      return static_cast<int8_t>(raw << 4) >> 4;
+    case Element::s32:
+      return static_cast<int32_t>(raw);
+    case Element::e4m3: {
+      static const auto values = float8Values(Element::e4m3);
+      return values[raw & 0xff];
+    }
+    case Element::e5m2: {
+      static const auto values = float8Values(Element::e5m2);
+      return values[raw & 0xff];
+    }
+    default:
+      return static_cast<double>(raw);
+  }
+}
+
+// Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
+uint64_t encode(Element e, double value, bool saturate) {
+  switch (e) {
+    case Element::f16:
+      return halfBits(value);
+    case Element::f32:
+      return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Element::s32: {
+      if (saturate) value = std::fmin(std::fmax(value, -2147483648.0), 2147483647.0);
+      return static_cast<uint32_t>(static_cast<int64_t>(value));
+    }
+    default:
+      return std::bit_cast<uint64_t>(value);
+  }
+}
+
+}  // namespace vgpu::emulator

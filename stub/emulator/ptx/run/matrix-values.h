@@ -1,0 +1,52 @@
+// Elements of matrices: as they lie in registers, and as the doubles that products are made of.
+//
+// PTX leaves the order of a product's sums and their precision open. Here every product of two elements is exact, sums are those
+// of doubles in ascending order of k, beginning with the accumulator, and the result is rounded once, to nearest even.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "stub/emulator/ptx/run/handlers.h"
+
+namespace vgpu::emulator {
+
+enum class Element : uint8_t { none, f16, bf16, tf32, f32, f64, s8, u8, s4, u4, s32, b1, e4m3, e5m2 };
+std::optional<Element> findElement(std::string_view name);
+uint32_t bitsOf(Element);
+// Elements that one register of a fragment holds.
+inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
+inline bool isWhole(Element e) {
+  return e == Element::s8 || e == Element::u8 || e == Element::s4 || e == Element::u4 || e == Element::s32 || e == Element::b1;
+}
+inline bool isFloat8(Element e) { return e == Element::e4m3 || e == Element::e5m2; }
+
+double decode(Element, uint64_t raw);
+// Whole numbers wrap, or are clamped if `saturate`; a NaN becomes the canonical one.
+uint64_t encode(Element, double value, bool saturate);
+
+// Element `index` of `lane` in the registers from `slots` on, which lie in `frame`.
+uint64_t rawElement(const std::byte* frame, const int32_t* slots, Element, int lane, uint32_t index);
+void putRaw(std::byte* frame, const int32_t* slots, Element, int lane, uint32_t index, uint64_t value);
+inline double valueAt(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
+  return decode(e, rawElement(frame, slots, e, lane, index));
+}
+
+// PTX ISA, "Matrix Fragments for mma": where element `index` of `lane` is in a 16 x k, or 8 x k, matrix A: registers alternate
+// between the upper and the lower eight rows, then go on along k.
+struct Position {
+  uint32_t row, column;
+};
+inline Position inA(Element e, int lane, uint32_t index, uint32_t rows) {
+  const uint32_t per = perRegister(e), halves = rows / 8, r = index / per;
+  const auto group = static_cast<uint32_t>(lane) / 4, member = static_cast<uint32_t>(lane) % 4;
+  return {group + 8 * (r % halves), r / halves * 4 * per + member * per + index % per};
+}
+// The same of accumulators: two neighbours of the upper eight rows, two of the lower, then the next eight columns.
+inline Position inAccumulator(int lane, uint32_t index, uint32_t rows) {
+  const auto group = static_cast<uint32_t>(lane) / 4, member = static_cast<uint32_t>(lane) % 4;
+  const uint32_t halves = rows / 8;
+  return {group + 8 * (index / 2 % halves), index / 2 / halves * 8 + member * 2 + index % 2};
+}
+
+}  // namespace vgpu::emulator
