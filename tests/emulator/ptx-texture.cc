@@ -249,12 +249,12 @@ TEST_CASE("what a GPU traps at is a fault of its kind, named") {
 
 TEST_CASE("forms of texture instructions that are not there are refused by name") {
   for (const char* text : {"tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, %h, {%x, %y}]",
-                           "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%x, %y}], {%c0, %c1}",
+                           "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%x, %y}], %z",
                            "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%h, {%c0, %c1, %c2, %c3}]",
                            "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [name, {%x, %y}]",
                            "tld4.r.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h, {%x, %y, %z, %z}]",
                            "suld.p.2d.v4.b32.trap {%c0, %c1, %c2, %c3}, [%h, {%c0, %c1}]",
-                           "sured.b.add.2d.u32.trap [%h, {%c0, %c1}], %c2", "txq.width.b32 %c0, [%h]"}) {
+                           "sured.b.add.2d.f32.trap [%h, {%c0, %c1}], %x", "txq.filter_mode.b32 %c0, [%h]"}) {
     CAPTURE(std::string(text));
     Device device(textureKernel(std::string(text) + ";"));
     try {

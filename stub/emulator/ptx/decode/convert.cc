@@ -8,7 +8,7 @@ namespace {
 
 struct Conversion {
   std::string_view to, from, rounding;
-  bool ftz = false, sat = false, relu = false;
+  bool ftz = false, sat = false, relu = false, finite = false;
 };
 
 bool isRounding(std::string_view part) {
@@ -33,6 +33,8 @@ Conversion parse(Decoder& decoder, const Statement& statement) {
       found.sat = true;
     else if (part == "relu")
       found.relu = true;
+    else if (part == "satfinite")
+      found.finite = true;
     else
       decoder.unsupported(statement);
   }
@@ -79,6 +81,7 @@ class Converter {
 
   Value finish(Value value, std::string_view to) {
     if (wanted.ftz && to == "f32") value = apply("flush.result.f32", value);
+    if (wanted.finite) value = apply("satfinite." + std::string(to), value);
     if (wanted.relu) value = apply("relu." + std::string(to), value);
     if (wanted.sat && !isWhole(to)) value = apply("saturate." + std::string(to), value);
     return value;

@@ -242,12 +242,19 @@ void atomic(Decoder& decoder, const Statement& statement) {
 
 void ignore(Decoder&, const Statement&) {}
 
+// createpolicy: cache policies change nothing that can be observed but their own bits, which nothing says.
+void makePolicy(Decoder& decoder, const Statement& statement) {
+  decoder.operandCount(statement, 1, 4);
+  decoder.build().move(decoder.target(statement.operands[0], 8), decoder.build().constant(8, 0));
+}
+
 void orders(Decoder& decoder, const Statement&) { decoder.build().add(fence, {}, {}); }
 
 constexpr DecodeRow decodeRows[] = {
-    {"ld", load},         {"ldu", load},         {"st", store},       {"atom", atomic<true>},    {"red", atomic<false>},
-    {"prefetch", ignore}, {"prefetchu", ignore}, {"discard", ignore}, {"applypriority", ignore}, {"membar", orders},
-    {"fence", orders},
+    {"ld", load},           {"ldu", load},          {"st", store},
+    {"atom", atomic<true>}, {"red", atomic<false>}, {"prefetch", ignore},
+    {"prefetchu", ignore},  {"discard", ignore},    {"applypriority", ignore},
+    {"membar", orders},     {"fence", orders},      {"createpolicy", makePolicy},
 };
 
 }  // namespace

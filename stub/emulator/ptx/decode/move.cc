@@ -60,10 +60,26 @@ bool divides(Decoder& decoder, const Statement& statement, size_t count, uint32_
   return fits;
 }
 
+// mov.v2, mov.v4: all elements are read before one is written, since they may be the same registers.
+void moveVector(Decoder& decoder, const Statement& statement, Type type) {
+  const Operand &to = statement.operands[0], &from = statement.operands[1];
+  const size_t count = statement.has("v2") ? 2 : 4;
+  if (to.parts.size() != count || from.parts.size() != count)
+    decoder.invalid(statement.line, "two vectors of the same length are needed here");
+  const uint32_t bytes = registerBytes(type);
+  std::vector<Value> values;
+  for (const Operand& part : from.parts) {
+    values.push_back(decoder.build().reg(bytes));
+    decoder.build().move(values.back(), decoder.source(part, bytes));
+  }
+  for (size_t i = 0; i < count; ++i) decoder.build().move(decoder.target(to.parts[i], bytes, isSigned(type)), values[i]);
+}
+
 void move(Decoder& decoder, const Statement& statement) {
   decoder.operandCount(statement, 2, 2);
   const Operand &to = statement.operands[0], &from = statement.operands[1];
   const Type type = typeOf(decoder, statement);
+  if (statement.has("v2") || statement.has("v4")) return moveVector(decoder, statement, type);
   if (type == Type::pred) {
     decoder.build().move(decoder.target(to, 4), decoder.predicate(from));
     return;

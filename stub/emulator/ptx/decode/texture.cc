@@ -1,8 +1,10 @@
 // tex, tld4, suld.b, sust.b on texture and surface objects: handles in 64-bit registers, the sampler's state part of
 // the texture (PTX ISA, "unified mode").
+#include <algorithm>
 #include <bit>
 
 #include "stub/emulator/ptx/decode/decoder.h"
+#include "stub/emulator/ptx/run/bulk-copy.h"
 #include "stub/emulator/ptx/run/texture.h"
 
 namespace vgpu::emulator {
@@ -98,9 +100,11 @@ void texture(Decoder& decoder, const Statement& statement) {
   using Level = TextureForm::Level;
   auto [form, outputs] = parseTexture(decoder, statement);
   const size_t extra = form.level == Level::given ? 1 : form.level == Level::byGradients ? 2 : 0;
-  // Offsets and depth comparisons would be further operands.
-  if (statement.operands.size() != 2 + extra) decoder.unsupported(statement);
+  // Further operands: offsets, a vector but of lines, are whole numbers; a depth to compare with is a float.
+  const Operand* const offsets = statement.operands.size() == 3 + extra ? &statement.operands.back() : nullptr;
+  if (statement.operands.size() != 2 + extra && !offsets) decoder.unsupported(statement);
   if (form.level == Level::byGradients && (form.whole || form.geometry.cube)) decoder.unsupported(statement);
+  if (offsets && (offsets->kind != Operand::Kind::vector || form.geometry.cube)) decoder.unsupported(statement);
   const Operand* to = &statement.operands[0];
   std::vector<Value> outs, ins;
   Value resident;
@@ -118,6 +122,10 @@ void texture(Decoder& decoder, const Statement& statement) {
   for (size_t i = 0; i < extra; ++i) {
     const size_t count = form.level == Level::given ? 1 : form.geometry.axes;
     appendNumbers(decoder, statement.operands[2 + i], count, literal, ins);
+  }
+  if (offsets) {
+    appendNumbers(decoder, *offsets, form.geometry.axes, Literal::whole, ins);
+    form.level = static_cast<Level>(static_cast<uint8_t>(form.level) + static_cast<uint8_t>(Level::baseOffset));
   }
   decoder.build().wide(fetchTexture, outs, ins).imm = std::bit_cast<uint64_t>(form);
 }
@@ -175,7 +183,59 @@ void surfaceStore(Decoder& decoder, const Statement& statement) {
   decoder.build().wide(storeSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
 }
 
-constexpr DecodeRow decodeRows[] = {{"tex", texture}, {"tld4", texture}, {"suld", surfaceLoad}, {"sust", surfaceStore}};
+// sured.b.op.geometry.type.outside [surface, {coordinates}], value
+void surfaceReduce(Decoder& decoder, const Statement& statement) {
+  if (statement.parts.size() != 6 || statement.parts[1] != "b") decoder.unsupported(statement);
+  const auto* const operation = std::ranges::find(bulkReductions, statement.parts[2]);
+  const auto* const type = std::ranges::find(bulkTypes, statement.parts[4]);
+  SurfaceForm form;
+  const bool knows = operation != std::end(bulkReductions) && type != std::end(bulkTypes) &&
+                     setGeometry(form.geometry, statement.parts[3]) && !form.geometry.cube &&
+                     setOutside(form, statement.parts[5]);
+  if (!knows) decoder.unsupported(statement);
+  form.reduction = static_cast<uint8_t>(operation - bulkReductions + 1);
+  form.type = static_cast<uint8_t>(type - bulkTypes);
+  const AtomicRow* const row = findReduction(form.reduction, *type);
+  const bool isWhole = (*type)[0] != 'f' && !type->starts_with("bf");
+  if (!row || !isWhole || *operation == "inc" || *operation == "dec" || *operation == "xor") decoder.unsupported(statement);
+  form.elementBytes = static_cast<uint8_t>(row->bytes);
+  decoder.operandCount(statement, 2, 2);
+  std::vector<Value> ins;
+  appendPlace(decoder, statement.operands[0], form.geometry, Literal::whole, ins);
+  ins.push_back(decoder.source(statement.operands[1], row->bytes));
+  decoder.build().wide(reduceSurface, {}, ins).imm = std::bit_cast<uint64_t>(form);
+}
+
+constexpr std::string_view queryNames[] = {"width",         "height",
+                                           "depth",         "channel_data_type",
+                                           "channel_order", "normalized_coords",
+                                           "array_size",    "num_mipmap_levels",
+                                           "num_samples",   "memory_layout"};
+
+// txq.width.b32 d, [texture]; txq.level.width.b32 d, [texture], level; suq.width.b32 d, [surface]
+template <bool Surface>
+void query(Decoder& decoder, const Statement& statement) {
+  const bool ofLevel = !Surface && statement.has("level");
+  const size_t at = ofLevel ? 2 : 1;
+  if (statement.parts.size() != at + 2 || statement.last() != "b32") decoder.unsupported(statement);
+  const auto* const name = std::ranges::find(queryNames, statement.parts[at]);
+  if (name == std::end(queryNames) ||
+      (Surface ? *name == "normalized_coords" || name->starts_with("num") : *name == "memory_layout"))
+    decoder.unsupported(statement);
+  decoder.operandCount(statement, ofLevel ? 3 : 2, ofLevel ? 3 : 2);
+  Operand handle = statement.operands[1];
+  if (handle.kind != Operand::Kind::memory || !handle.parts.empty() || handle.offset) decoder.unsupported(statement);
+  handle.kind = Operand::Kind::name;
+  if (!decoder.findRegister(handle)) decoder.unsupported(statement.line, "texture and surface references");
+  const Value level = ofLevel ? decoder.source(statement.operands[2], 4) : decoder.build().constant(4, 0);
+  const Value object = decoder.source(handle, 8);
+  decoder.build().add(queryImage, {decoder.target(statement.operands[0], 4)}, {object, level}).imm =
+      static_cast<uint64_t>(name - queryNames) | uint64_t{Surface} << 8;
+}
+
+constexpr DecodeRow decodeRows[] = {{"tex", texture},       {"tld4", texture},        {"suld", surfaceLoad},
+                                    {"sust", surfaceStore}, {"sured", surfaceReduce}, {"txq", query<false>},
+                                    {"suq", query<true>}};
 
 }  // namespace
 

@@ -114,6 +114,7 @@ uint32_t tf32Nearest(float a) {
   if (isNan(a)) return 0x7fffffff;
   return (bitsOf(a) + 0xfff + ((bitsOf(a) >> 13) & 1)) & 0xffffe000;
 }
+uint32_t tf32Finite(float a) { return (bitsOf(a) & 0x7fffffff) == 0x7f800000 ? bitsOf(a) - 0x2000 : bitsOf(a); }
 uint32_t tf32Zero(float a) { return isNan(a) ? 0x7fffffff : bitsOf(a) & 0xffffe000; }
 
 // A 64-bit whole number as a double, rounded to odd: a second rounding gives what one would have given.
@@ -172,6 +173,8 @@ void addFloatConvertOps(Registry& r) {
   r.add("cvt.rna", "tf32.f32", row<tf32Away>());
   r.add("cvt.rn", "tf32.f32", row<tf32Nearest>());
   r.add("cvt.rz", "tf32.f32", row<tf32Zero>());
+  r.add("satfinite", "tf32", row<tf32Finite>());
+  r.add("relu", "tf32", row<reluFloat>());
   r.add("relu", "f16", row<reluHalf>());
   r.add("relu", "bf16", row<reluBrain>());
   r.add("relu", "f32", row<reluFloat>());

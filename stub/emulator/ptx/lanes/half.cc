@@ -69,6 +69,23 @@ template <class H>
 H maxNan(H a, H b) {
   return nanHalf(a) || nanHalf(b) ? canonicalNan<H>() : max(a, b);
 }
+// Of magnitudes, with the sign that a product would have (PTX ISA, min with .xorsign.abs).
+template <class H, H (*F)(H, H)>
+H xorSign(H a, H b) {
+  const H result = F({static_cast<uint16_t>(a.bits & 0x7fff)}, {static_cast<uint16_t>(b.bits & 0x7fff)});
+  return nanHalf(result) ? result : H{static_cast<uint16_t>(result.bits | ((a.bits ^ b.bits) & 0x8000))};
+}
+// Zero if a factor is the NaN that tensor copies fill what is outside with.
+template <class H>
+H fmaInside(H a, H b, H c) {
+  return a.bits == 0x7fff || b.bits == 0x7fff ? H{0} : fma(a, b, c);
+}
+// What is beyond the finite values becomes the nearest of them.
+template <class H>
+H finite(H a) {
+  constexpr uint16_t infinity = std::is_same_v<H, Half> ? 0x7c00 : 0x7f80;
+  return (a.bits & 0x7fff) == infinity ? H{static_cast<uint16_t>(a.bits - 1)} : a;
+}
 template <class H>
 H saturate(H a) {
   const float x = toFloat(a);
@@ -122,6 +139,7 @@ void unary(Registry& r, const char* one, const char* two) {
   r.add("saturate", one, row<saturate<H>>());
   r.add("flush", one, row<flushHalf<H>>());
   r.add("clamp.relu", one, row<relu<H>>());
+  r.add("satfinite", one, row<finite<H>>());
   r.add("ex2.approx", one, row<ex2<H>>());
   r.add("tanh.approx", one, row<tanh<H>>());
   r.add("neg", two, row<both1<H, neg<H>>>());
@@ -143,6 +161,11 @@ void binary(Registry& r, const char* one, const char* two) {
   r.add("max", one, row<max<H>>());
   r.add("min.NaN", one, row<minNan<H>>());
   r.add("max.NaN", one, row<maxNan<H>>());
+  r.add("min.xorsign.abs", one, row<xorSign<H, min<H>>>());
+  r.add("max.xorsign.abs", one, row<xorSign<H, max<H>>>());
+  r.add("min.NaN.xorsign.abs", one, row<xorSign<H, minNan<H>>>());
+  r.add("max.NaN.xorsign.abs", one, row<xorSign<H, maxNan<H>>>());
+  r.add("fma.oob", one, row<fmaInside<H>>());
   r.add("add", two, row<both2<H, Add>>());
   r.add("sub", two, row<both2<H, Sub>>());
   r.add("mul", two, row<both2<H, mul<H>>>());
@@ -151,6 +174,11 @@ void binary(Registry& r, const char* one, const char* two) {
   r.add("max", two, row<both2<H, max<H>>>());
   r.add("min.NaN", two, row<both2<H, minNan<H>>>());
   r.add("max.NaN", two, row<both2<H, maxNan<H>>>());
+  r.add("min.xorsign.abs", two, row<both2<H, xorSign<H, min<H>>>>());
+  r.add("max.xorsign.abs", two, row<both2<H, xorSign<H, max<H>>>>());
+  r.add("min.NaN.xorsign.abs", two, row<both2<H, xorSign<H, minNan<H>>>>());
+  r.add("max.NaN.xorsign.abs", two, row<both2<H, xorSign<H, maxNan<H>>>>());
+  r.add("fma.oob", two, row<both3<H, fmaInside<H>>>());
 }
 
 }  // namespace

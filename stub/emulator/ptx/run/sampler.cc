@@ -248,6 +248,7 @@ Box boxAt(const ImageView& image, const ElementGrid& grid, const Place& place, b
       box.axes[axis].near = static_cast<int64_t>(place.at[axis]);
     else
       box.axes[axis] = axisAt(image, linear, box.modes[axis], place.at[axis], counts[axis]);
+    box.axes[axis].near += place.offset[axis];
   }
   // A line is the first row of an image for the filter, also where the row before it is the border.
   if (place.axes == 1 && linear && image.addressing[1] == Addressing::border) {
@@ -287,7 +288,7 @@ Channels asFloats(const ImageView& image, const double (&values)[4]) {
 Channels sample(const ImageView& image, ElementReader& reader, const Place& asked, std::optional<float> level) {
   const Place place = asked.cube ? onFace(asked) : asked;
   if (image.line) {
-    const double at = std::floor(place.at[0]);
+    const double at = std::floor(place.at[0]) + place.offset[0];
     if (!(at >= 0 && at < image.levels[0].width)) return {};
     Box box;
     box.axes[0].near = static_cast<int64_t>(at);

@@ -32,6 +32,7 @@ struct Place {
   bool layered = false, cube = false;
   bool whole = false;  // the coordinates are whole numbers: elements, not filtered
   std::array<double, 3> at{};
+  std::array<int, 3> offset{};  // elements, of the level that is read
   uint32_t layer = 0;
 };
 

@@ -137,6 +137,7 @@ constexpr SpecialRow specialRows[] = {
     {"%envreg2", 4, k32<workspaceLow>},
     {"%dynamic_smem_size", 4, k32<dynamicShared>},
     {"%total_smem_size", 4, k32<totalShared>},
+    {"%aggr_smem_size", 4, k32<totalShared>},  // nothing is reserved beside it
     {"%reserved_smem_offset_begin", 4, k32<zero>},
     // A launch without clusters is one of clusters of one block.
     {"%is_explicit_cluster", 4, k32<isExplicitCluster>},

@@ -6,6 +6,7 @@
 
 #include "stub/emulator/ptx/lanes/half-values.h"
 #include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/bulk-copy.h"
 #include "stub/emulator/ptx/run/hex.h"
 #include "stub/emulator/ptx/run/sampler.h"
 
@@ -67,22 +68,21 @@ Place placeOf(TextureForm form, LaneInputs& in) {
   return place;
 }
 
+// Four bits and their sign count of an offset.
+int offsetOf(uint32_t word) { return static_cast<int32_t>(word << 28) >> 28; }
+
 Channels fetch(TextureForm form, const ImageView& image, ElementReader& reader, LaneInputs& in) {
-  const Place place = placeOf(form, in);
-  switch (form.level) {
-    case TextureForm::Level::base:
-      break;
-    case TextureForm::Level::given:
-      return sample(image, reader, place,
-                    form.whole ? static_cast<float>(static_cast<int32_t>(in.word())) : in.number());
-    case TextureForm::Level::byGradients: {
-      const auto dx = in.numbers(place.axes), dy = in.numbers(place.axes);
-      return sample(image, reader, place, levelOf(image, place, dx, dy));
-    }
-    case TextureForm::Level::gather:
-      return gather(image, reader, place, form.component);
+  Place place = placeOf(form, in);
+  const TextureForm::Level how = form.plainLevel();
+  std::optional<float> level;
+  if (how == TextureForm::Level::given) {
+    level = form.whole ? static_cast<float>(static_cast<int32_t>(in.word())) : in.number();
+  } else if (how == TextureForm::Level::byGradients) {
+    const auto dx = in.numbers(place.axes), dy = in.numbers(place.axes);
+    level = levelOf(image, place, dx, dy);
   }
-  return sample(image, reader, place);
+  for (int axis = 0; axis < place.axes && form.hasOffset(); ++axis) place.offset[axis] = offsetOf(in.word());
+  return how == TextureForm::Level::gather ? gather(image, reader, place, form.component) : sample(image, reader, place, level);
 }
 
 uint32_t halfOf(uint32_t bits) { return halfBits(std::bit_cast<float>(bits)); }
@@ -224,6 +224,81 @@ const Inst* storeSurface(Warp& warp, const Inst* inst) {
       const uint64_t value = form.elementBytes == 8 ? in.wide() : in.word();
       std::memcpy(host + i * form.elementBytes, &value, form.elementBytes);
     }
+  }
+  return inst + 1;
+}
+
+const Inst* reduceSurface(Warp& warp, const Inst* inst) {
+  const auto form = std::bit_cast<SurfaceForm>(inst->imm);
+  const WideOperands& operands = operandsOf(inst);
+  const AtomicRow* const row = findReduction(form.reduction, bulkTypes[form.type]);
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
+    std::byte* host = nullptr;
+    const Found found = locate(warp, inst, form, in, true, host);
+    if (found == Found::failed) return nullptr;
+    if (found == Found::outside) continue;
+    const uint64_t value = form.elementBytes == 8 ? in.wide() : in.word();
+    row->reduce(host, static_cast<const std::byte*>(static_cast<const void*>(&value)));
+  }
+  return inst + 1;
+}
+
+namespace {
+
+// OpenCL's numbers, which PTX has them from (PTX ISA, "Channel Data Type and Channel Order Fields").
+uint32_t dataTypeOf(const ImageView& image) {
+  const uint32_t size = image.format.channelBytes == 1 ? 0 : image.format.channelBytes == 2 ? 1 : 2;
+  switch (image.format.kind) {
+    case ElementFormat::Kind::floating:
+      return size == 1 ? 0x10dd : 0x10de;
+    case ElementFormat::Kind::signedInteger:
+      return (image.fractions ? 0x10d0 : 0x10d7) + size;
+    case ElementFormat::Kind::unsignedInteger:
+      return (image.fractions ? 0x10d2 : 0x10da) + size;
+  }
+  return 0;
+}
+uint32_t orderOf(const ImageView& image) {
+  return image.format.channels == 1 ? 0x10b0 : image.format.channels == 2 ? 0x10b2 : 0x10b5;
+}
+
+uint32_t answerOf(const ImageView& image, ImageQuery query, uint32_t level) {
+  const ElementGrid none{.width = 0, .height = 0, .slices = 0};
+  const ElementGrid& grid = level < image.levels.size() ? image.levels[level] : none;
+  switch (query) {
+    case ImageQuery::width:
+      return grid.width;
+    case ImageQuery::height:
+      return grid.height;
+    case ImageQuery::depth:
+    case ImageQuery::layers:
+      return grid.slices;
+    case ImageQuery::dataType:
+      return dataTypeOf(image);
+    case ImageQuery::order:
+      return orderOf(image);
+    case ImageQuery::normalized:
+      return image.normalized;
+    case ImageQuery::levels:
+      return static_cast<uint32_t>(image.levels.size());
+    case ImageQuery::samples:
+    case ImageQuery::layout:
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Inst* queryImage(Warp& warp, const Inst* inst) {
+  const uint64_t* const handles = warp.lanes<uint64_t>(inst->op[1]);
+  const uint32_t* const levels = warp.lanes<uint32_t>(inst->op[2]);
+  for (uint32_t left = warp.active; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const ImageView* const image = imageOf(warp, inst, lane, handles[lane], (inst->imm >> 8) != 0);
+    if (!image) return nullptr;
+    warp.lanes<uint32_t>(inst->op[0])[lane] = answerOf(*image, static_cast<ImageQuery>(inst->imm & 0xff), levels[lane]);
   }
   return inst + 1;
 }

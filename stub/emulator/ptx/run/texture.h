@@ -11,9 +11,9 @@ struct Geometry {
 };
 
 // Inst::imm of fetchTexture. Operands: up to 4 channels (or the predicate `resident` behind them); then the handle, the
-// layer where there are layers, the coordinates, and what the level is found by.
+// layer where there are layers, the coordinates, what the level is found by, and offsets in elements.
 struct TextureForm {
-  enum class Level : uint8_t { base, given, byGradients, gather };
+  enum class Level : uint8_t { base, given, byGradients, gather, baseOffset, givenOffset, byGradientsOffset, gatherOffset };
   enum class Result : uint8_t { word, half, half2 };
   Geometry geometry;
   Level level = Level::base;
@@ -21,21 +21,29 @@ struct TextureForm {
   bool whole = false;     // coordinates are s32
   uint8_t component = 0;  // of gather
   bool resident = false;  // the last output is a predicate
+
+  bool hasOffset() const { return level >= Level::baseOffset; }
+  Level plainLevel() const { return static_cast<Level>(static_cast<uint8_t>(level) & 3); }
 };
 static_assert(sizeof(TextureForm) == 8);
 const Inst* fetchTexture(Warp&, const Inst*);
 
-// Inst::imm of loadSurface and storeSurface. Operands: the elements (loads); then the handle, the layer, the
-// coordinates, x in bytes; then the elements (stores).
+// Inst::imm of loadSurface, storeSurface and reduceSurface. Operands: the elements (loads); then the handle, the layer, the
+// coordinates, x in bytes; then the elements (stores, reductions).
 struct SurfaceForm {
   enum class Outside : uint8_t { trap, clamp, zero };
   Geometry geometry;
   Outside outside = Outside::trap;
   uint8_t elements = 1, elementBytes = 0;
-  uint8_t unused[2] = {};
+  uint8_t reduction = 0, type = 0;  // as in BulkForm (bulk-copy.h)
 };
 static_assert(sizeof(SurfaceForm) == 8);
 const Inst* loadSurface(Warp&, const Inst*);
 const Inst* storeSurface(Warp&, const Inst*);
+const Inst* reduceSurface(Warp&, const Inst*);
+
+// txq and suq: op[0] result, op[1] handle, op[2] level. imm: ImageQuery, and bit 8 for a surface.
+enum class ImageQuery : uint8_t { width, height, depth, dataType, order, normalized, layers, levels, samples, layout };
+const Inst* queryImage(Warp&, const Inst*);
 
 }  // namespace vgpu::emulator
