@@ -5,34 +5,41 @@
 namespace vgpu::emulator::VGPU_ISA {
 namespace {
 
-constexpr int width = 8;  // columns in a vector
+// Columns in a register of this instruction set; wider vectors would live in memory.
+#if defined(__AVX512F__)
+constexpr int width = 8;
+#elif defined(__AVX__)
+constexpr int width = 4;
+#else
+constexpr int width = 2;
+#endif
 using Columns = double __attribute__((vector_size(width * sizeof(double))));
 
-// `Count` vectors of columns from `from` on: they stay in registers while k advances.
-template <int Count>
-void exactColumns(double* c, const double* a, const double* b, int m, int n, int k, int from) {
-  for (int i = 0; i < m; ++i) {
-    Columns sums[Count];
-    double* const out = c + i * n + from;
-    __builtin_memcpy(sums, out, sizeof sums);
-    for (int at = 0; at < k; ++at) {
-      const double factor = a[i * k + at];
-      const double* const row = b + at * n + from;
-#pragma GCC unroll 4
-      for (int v = 0; v < Count; ++v) {
-        Columns values;
-        __builtin_memcpy(&values, row + v * width, sizeof values);
-        sums[v] += values * factor;
-      }
+// `Rows` rows of `Count` vectors of columns: their sums stay in registers while k advances.
+template <int Rows, int Count>
+void exactBlock(double* c, const double* a, const double* b, int n, int k) {
+  Columns sums[Rows][Count];
+  for (int i = 0; i < Rows; ++i) __builtin_memcpy(sums[i], c + i * n, sizeof sums[i]);
+  for (int at = 0; at < k; ++at, b += n) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Count; ++v) {
+      Columns values;
+      __builtin_memcpy(&values, b + v * width, sizeof values);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) sums[i][v] += values * a[i * k + at];
     }
-    __builtin_memcpy(out, sums, sizeof sums);
   }
+  for (int i = 0; i < Rows; ++i) __builtin_memcpy(c + i * n, sums[i], sizeof sums[i]);
 }
 
+// Two rows of four vectors are eight sums that do not wait for each other; m is even.
 void exact(double* c, const double* a, const double* b, int m, int n, int k) {
-  int from = 0;
-  for (; from + 4 * width <= n; from += 4 * width) exactColumns<4>(c, a, b, m, n, k, from);
-  for (; from < n; from += width) exactColumns<1>(c, a, b, m, n, k, from);
+  constexpr int most = 4, narrow = 8 / width < most ? 8 / width : most;
+  for (int i = 0; i < m; i += 2) {
+    int from = 0;
+    for (; from + most * width <= n; from += most * width) exactBlock<2, most>(c + i * n + from, a + i * k, b + from, n, k);
+    for (; from < n; from += narrow * width) exactBlock<2, narrow>(c + i * n + from, a + i * k, b + from, n, k);
+  }
 }
 
 void fused(double* c, const double* a, const double* b, int m, int n, int k) {

@@ -3,8 +3,8 @@
 
 namespace vgpu::emulator {
 
-// c[m][n] += a[m][k] * b[k][n], rows one after the other; n is a multiple of 8. Each element's sum is made in ascending order of k
-// and rounded at each step as doubles are, so the result is the same on every processor.
+// c[m][n] += a[m][k] * b[k][n], rows one after the other; m is even, n a multiple of 8. Each element's sum is made in ascending
+// order of k and rounded at each step as doubles are, so the result is the same on every processor.
 using MatrixProduct = void (*)(double* c, const double* a, const double* b, int m, int n, int k);
 
 struct MatrixProducts {

@@ -10,12 +10,8 @@
 namespace vgpu::emulator {
 namespace {
 
-struct ElementRow {
-  std::string_view name;
-  uint32_t bits;
-};
-constexpr ElementRow elementRows[] = {{"", 0},   {"f16", 16}, {"bf16", 16}, {"tf32", 32}, {"f32", 32}, {"f64", 64}, {"s8", 8},
-                                      {"u8", 8}, {"s4", 4},   {"u4", 4},    {"s32", 32},  {"b1", 1},   {"e4m3", 8}, {"e5m2", 8}};
+constexpr std::string_view elementNames[] = {"",   "f16", "bf16", "tf32", "f32", "f64",  "s8",
+                                             "u8", "s4",  "u4",   "s32",  "b1",  "e4m3", "e5m2"};
 
 // The values of an 8-bit float format, by their codes. e4m3 has no infinities and one NaN; e5m2 is the upper half of f16.
 double float8Value(Element e, uint32_t code) {
@@ -31,37 +27,12 @@ std::array<double, 256> float8Values(Element e) {
   return values;
 }
 
-std::byte* lanesAt(const std::byte* frame, int32_t slot) { return const_cast<std::byte*>(frame + slot); }
-template <class T>
-T* cell(const std::byte* frame, int32_t slot, int lane) {
-  return static_cast<T*>(static_cast<void*>(lanesAt(frame, slot))) + lane;
-}
-
 }  // namespace
 
 std::optional<Element> findElement(std::string_view name) {
-  for (size_t i = 1; i < std::size(elementRows); ++i)
-    if (elementRows[i].name == name) return static_cast<Element>(i);
+  for (size_t i = 1; i < std::size(elementNames); ++i)
+    if (elementNames[i] == name) return static_cast<Element>(i);
   return std::nullopt;
-}
-uint32_t bitsOf(Element e) { return elementRows[static_cast<size_t>(e)].bits; }
-
-uint64_t rawElement(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
-  if (e == Element::f64) return *cell<uint64_t>(frame, slots[index], lane);
-  const uint32_t per = perRegister(e), bits = bitsOf(e);
-  const uint32_t word = *cell<uint32_t>(frame, slots[index / per], lane);
-  return bits == 32 ? word : word >> (index % per * bits) & ((1u << bits) - 1);
-}
-
-void putRaw(std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index, uint64_t value) {
-  if (e == Element::f64) {
-    *cell<uint64_t>(frame, slots[index], lane) = value;
-    return;
-  }
-  const uint32_t per = perRegister(e), bits = bitsOf(e), shift = index % per * bits;
-  const uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
-  uint32_t& word = *cell<uint32_t>(frame, slots[index / per], lane);
-  word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
 }
 
 double decode(Element e, uint64_t raw) {

@@ -13,7 +13,10 @@ namespace vgpu::emulator {
 
 enum class Element : uint8_t { none, f16, bf16, tf32, f32, f64, s8, u8, s4, u4, s32, b1, e4m3, e5m2 };
 std::optional<Element> findElement(std::string_view name);
-uint32_t bitsOf(Element);
+inline uint32_t bitsOf(Element e) {
+  constexpr uint8_t bits[] = {0, 16, 16, 32, 32, 64, 8, 8, 4, 4, 32, 1, 8, 8};  // in the order of Element
+  return bits[static_cast<size_t>(e)];
+}
 // Elements that one register of a fragment holds.
 inline uint32_t perRegister(Element e) { return e == Element::f64 ? 1 : 32 / bitsOf(e); }
 inline bool isWhole(Element e) {
@@ -26,10 +29,38 @@ double decode(Element, uint64_t raw);
 uint64_t encode(Element, double value, bool saturate);
 
 // Element `index` of `lane` in the registers from `slots` on, which lie in `frame`.
-uint64_t rawElement(const std::byte* frame, const int32_t* slots, Element, int lane, uint32_t index);
-void putRaw(std::byte* frame, const int32_t* slots, Element, int lane, uint32_t index, uint64_t value);
+template <class T>
+T* registerAt(const std::byte* frame, int32_t slot, int lane) {
+  return static_cast<T*>(static_cast<void*>(const_cast<std::byte*>(frame + slot))) + lane;
+}
+inline uint64_t rawElement(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
+  const uint32_t bits = bitsOf(e);
+  if (bits == 32) return *registerAt<uint32_t>(frame, slots[index], lane);
+  if (bits == 64) return *registerAt<uint64_t>(frame, slots[index], lane);
+  return *registerAt<uint32_t>(frame, slots[index * bits / 32], lane) >> (index * bits % 32) & ((1u << bits) - 1);
+}
+inline void putRaw(std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index, uint64_t value) {
+  const uint32_t bits = bitsOf(e);
+  if (bits == 32) {
+    *registerAt<uint32_t>(frame, slots[index], lane) = static_cast<uint32_t>(value);
+  } else if (bits == 64) {
+    *registerAt<uint64_t>(frame, slots[index], lane) = value;
+  } else {
+    const uint32_t shift = index * bits % 32, mask = ((1u << bits) - 1) << shift;
+    uint32_t& word = *registerAt<uint32_t>(frame, slots[index * bits / 32], lane);
+    word = (word & ~mask) | (static_cast<uint32_t>(value) << shift & mask);
+  }
+}
+// The same as values. Floats, which most accumulators are, do not take the way of all types.
 inline double valueAt(const std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index) {
+  if (e == Element::f32) return *registerAt<float>(frame, slots[index], lane);
   return decode(e, rawElement(frame, slots, e, lane, index));
+}
+inline void putValue(std::byte* frame, const int32_t* slots, Element e, int lane, uint32_t index, double value, bool saturate) {
+  if (e == Element::f32 && value == value)
+    *registerAt<float>(frame, slots[index], lane) = static_cast<float>(value);
+  else
+    putRaw(frame, slots, e, lane, index, encode(e, value, saturate));
 }
 
 // PTX ISA, "Matrix Fragments for mma": where element `index` of `lane` is in a 16 x k, or 8 x k, matrix A: registers alternate

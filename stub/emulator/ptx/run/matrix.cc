@@ -91,8 +91,7 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   for (int lane = 0; lane < laneCount; ++lane)
     for (uint32_t i = 0; i < accumulators; ++i) {
       const Position at = inAccumulator(lane, i, form.m);
-      putRaw(warp.frame, registers.d, form.d, lane, i,
-             encode(form.d, matrices.c[at.row * form.n + at.column], form.flags & saturateFlag));
+      putValue(warp.frame, registers.d, form.d, lane, i, matrices.c[at.row * form.n + at.column], form.flags & saturateFlag);
     }
 }
 
@@ -124,8 +123,7 @@ void takeWmma(Warp& warp, const Inst* inst, uint32_t) {
   });
   matrices.multiply(form);
   forFragment(form.m, form.n, [&](int lane, uint32_t e, uint32_t row, uint32_t column) {
-    putRaw(warp.frame, registers.d, form.d, lane, e,
-           encode(form.d, matrices.c[row * form.n + column], form.flags & saturateFlag));
+    putValue(warp.frame, registers.d, form.d, lane, e, matrices.c[row * form.n + column], form.flags & saturateFlag);
   });
 }
 

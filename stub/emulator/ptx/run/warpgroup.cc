@@ -92,7 +92,7 @@ class Multiplication {
     for (uint32_t w = 0; w < warpgroupWarps; ++w)
       for (int lane = 0; lane < laneCount; ++lane)
         for (uint32_t i = 0; i < accumulators(); ++i)
-          putRaw(group.frames[w], outs, form.d, lane, i, encode(form.d, sumAt(w, lane, i), flag(sumSaturates)));
+          putValue(group.frames[w], outs, form.d, lane, i, sumAt(w, lane, i), flag(sumSaturates));
   }
 
  private:
