@@ -96,6 +96,7 @@ unsigned threadsFor(size_t chunks, unsigned most) {
 
 void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source) {
   auto unknown = unknownOf(sink, std::move(plan), source);
+  source.endPhase("lookup");
   if (source.hold) unknown = holdPieces(on, std::move(unknown), source);
   if (source.room != nullptr) unknown = pinPieces(on, sink, std::move(unknown), source);
   if (unknown.empty()) return;
@@ -126,6 +127,7 @@ void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const 
       (*slot)->bytes = piece.bytes;
       (*slot)->isDigested = digest.has_value();
       inFlight.add(*slot, source.fill(piece, (*slot)->memory));
+      source.noteCopied(piece.bytes);
     }
     while (inFlight.awaitOldest()) continue;
     filled.close();
@@ -135,6 +137,7 @@ void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const 
     copy();
   });
   threads.join();
+  source.endPhase("write");
 }
 
 void finishChunks(ChunkSink& sink) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "vgpu/base/phase-times.h"
 #include "checkpoint/pinned-memory.h"
 #include "checkpoint/staging-ring.h"
 #include "checkpoint/transfers.h"
@@ -60,6 +61,8 @@ struct NewPiece {
 // Where the pieces of a plan come from, and go to. Called in order, on the calling thread.
 struct ChunkSource {
   std::function<OnItsWay(const Piece&, std::byte* out)> fill;
+  // Whether fill() takes pieces of an item that are larger than a chunk, as one copy.
+  std::function<bool(size_t item)> isFlat = nullptr;
   // The digest of a piece, if it is known before its bytes are; those that the sink has already are not filled.
   std::function<std::optional<Digest>(const Piece&)> digest = nullptr;
   // Told of those that are not filled.
@@ -68,6 +71,16 @@ struct ChunkSource {
   const PinnedRoom* room = nullptr;
   // Where one is put in the place of that, to be added to the sink later; nullptr: it is written now.
   std::function<std::byte*(const NewPiece&)> hold = nullptr;
+  // What is told where the time goes, and counts what was copied.
+  PhaseClock* clock = nullptr;
+  uint64_t* copied = nullptr;
+
+  void endPhase(const char* phase) const {
+    if (clock != nullptr) clock->end(phase);
+  }
+  void noteCopied(size_t bytes) const {
+    if (copied != nullptr) *copied += bytes;
+  }
 };
 
 // Adds every piece of `plan` to `sink`: first all that it knows by their digests, then the others, by as many threads as pay. `on`: whose

@@ -2,52 +2,102 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "stub/worker/execution.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::checkpoint {
 
 namespace {
 
-Device describe(stub::SessionState& on, int device) {
+Device describe(stub::SessionState& on, unsigned device) {
   auto& driver = on.driver;
+  CUdevice real = driver.device(device);
   auto check = [&](CUresult result) { stub::require(driver, result, "describing the device"); };
   char name[256] = "";
   CUuuid uuid{};
   size_t bytes = 0;
   int major = 0, minor = 0;
-  check(driver.cuDeviceGetName(name, sizeof name, device));
-  check(driver.cuDeviceGetUuid_v2(&uuid, device));
-  check(driver.cuDeviceTotalMem_v2(&bytes, device));
-  check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
-  check(driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+  check(driver.cuDeviceGetName(name, sizeof name, real));
+  check(driver.cuDeviceGetUuid_v2(&uuid, real));
+  check(driver.cuDeviceTotalMem_v2(&bytes, real));
+  check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, real));
+  check(driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, real));
   Device described{.name = name, .memoryBytes = bytes, .capability = static_cast<uint64_t>(major * 10 + minor)};
   for (char byte : uuid.bytes) described.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  if (!on.isUsed(static_cast<unsigned>(device)) || on.isEnded(static_cast<unsigned>(device))) return described;  // no time there
-  described.clock = on.select(static_cast<unsigned>(device)).eventTimes.now();
   return described;
+}
+
+double clockOf(stub::SessionState& on, unsigned device) {
+  if (!on.isUsed(device) || on.isEnded(device)) return 0;  // no time there
+  return on.select(device).eventTimes.now();
+}
+
+// What the session has of each device's memory, by the driver's device.
+std::map<CUdevice, uint64_t> memoryOf(const stub::SessionState& on, const std::vector<ObjectRecord>& records) {
+  std::map<CUdevice, uint64_t> bytes;
+  for (auto& record : records)
+    for (auto& frame : record.recipe) {
+      if (frame.method == api::Method::lease)
+        bytes[on.driver.device(frame.device)] += api::FrameReader<api::Cuda::LeaseParams>(frame.words).getBytes();
+      if (frame.method == api::Method::physicalCreate)
+        bytes[on.driver.device(handleDevice(record.id.handle))] +=
+            api::FrameReader<api::Cuda::PhysicalCreateParams>(frame.words).getBytes();
+    }
+  return bytes;
 }
 
 }  // namespace
 
 std::vector<Device> devicesOf(stub::SessionState& on) {
   std::vector<Device> devices;
-  for (unsigned device = 0; device < on.deviceCount(); ++device)
-    devices.push_back(describe(on, static_cast<int>(device)));
+  for (unsigned device = 0; device < on.deviceCount(); ++device) {
+    if (device < on.seen.size()) {
+      auto& seen = on.seen[device];
+      devices.push_back({seen.name, seen.uuid, seen.memoryBytes, seen.capability, 0});
+    } else {
+      devices.push_back(describe(on, device));
+    }
+    devices.back().clock = clockOf(on, device);
+  }
   return devices;
 }
 
-void requireSameDevices(const std::vector<Device>& seen, const std::vector<Device>& here) {
-  if (here.size() < seen.size())
-    fail(fmt::format("the program has seen {} GPUs, and this worker has {}: resume it where there are as many",
-                     seen.size(), here.size()));
-  for (size_t i = 0; i < seen.size(); ++i)
-    if (seen[i].name != here[i].name || seen[i].capability != here[i].capability)
-      fail(fmt::format(
-          "the program's GPU {} is a {} (compute capability {}.{}), and here it would be a {} ({}.{}): resume it "
-          "on the same model",
-          i, seen[i].name, seen[i].capability / 10, seen[i].capability % 10, here[i].name, here[i].capability / 10,
-          here[i].capability % 10));
+std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, unsigned count) {
+  Header header = readHeader(directory);
+  auto seen = static_cast<unsigned>(header.devices.size());
+  if (wanted.size() > seen)
+    fail(fmt::format("the program has {} GPUs, and --device-map names its GPU {}", seen, wanted.size() - 1));
+  std::vector<CUdevice> order;
+  for (unsigned device = 0; device < seen; ++device) {
+    uint32_t named = device < wanted.size() ? wanted[device] : notMapped;
+    bool isUsed = std::ranges::any_of(header.rings, [&](auto& ring) { return ring.device == device; });
+    if (named != notMapped && named >= count)
+      fail(fmt::format("--device-map {}={}: there is no GPU {} here, of {}", device, named, named, count));
+    if (named == notMapped && device >= count && isUsed)
+      fail(fmt::format("the program uses {} GPUs, and here are {}: say by --device-map {}=N which is to be its GPU {}; one GPU can be "
+                       "several of them",
+                       seen, count, device, device));
+    order.push_back(static_cast<CUdevice>(named != notMapped ? named : device % count));
+  }
+  return order;
+}
+
+void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const std::vector<ObjectRecord>& records) {
+  for (auto [device, bytes] : memoryOf(on, records)) {
+    size_t total = 0;
+    stub::require(on.driver, on.driver.cuDeviceTotalMem_v2(&total, device), "describing the device");
+    unsigned number = 0;
+    while (number + 1 < on.deviceCount() && on.driver.device(number) != device) ++number;
+    if (bytes > total)
+      fail(fmt::format("the program has {:.1f} GiB of GPU memory where {} has {:.1f} GiB: resume it on a larger one",
+                       static_cast<double>(bytes) / GiB, on.nameOf(number), static_cast<double>(total) / GiB));
+  }
+  on.seen.clear();
+  for (auto& device : seen) on.seen.push_back({device.name, device.uuid, device.memoryBytes, device.capability});
 }
 
 }  // namespace vgpu::checkpoint

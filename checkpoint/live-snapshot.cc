@@ -99,6 +99,7 @@ void LiveSnapshot::runRounds(const Progress& progress) {
     report.roundBytes += bytes;
   }
   holdFor(report.rounds == 1 ? mostHeld : last);
+  clock.end("rounds");
   faultPoint("snapshot.rounds-done");
 }
 
@@ -195,9 +196,11 @@ void LiveSnapshot::holdFor(uint64_t bytes) {
 
 void LiveSnapshot::capture(const std::string& objects, const Identity& identity, const Progress& progress) {
   worker.runQuiesced([&](stub::SessionState& on) {
+    clock.end("gate");
     captured = captureSession(on, objects, identity);
     chunks.sink->beginList();
-    ChunkSource where;
+    clock.end("objects");
+    ChunkSource where{.clock = &clock};
     where.hold = [&](const NewPiece& piece) -> std::byte* {
       report.heldBytes += piece.piece.bytes;
       size_t begin = roundUp(memoryUsed, 256);
@@ -211,10 +214,12 @@ void LiveSnapshot::capture(const std::string& objects, const Identity& identity,
     Phase phase(progress, "memory", captured.manifest.deviceBytes);
     saveBytes(on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); });
   });
+  clock.end("held");
   faultPoint("snapshot.captured");
 }
 
 Report LiveSnapshot::finish(const Progress& progress) {
+  clock.end("released");
   uint64_t bytes = 0;
   for (auto& one : held) bytes += one.bytes.size();
   Phase phase(progress, "writing", bytes);
@@ -233,10 +238,12 @@ Report LiveSnapshot::finish(const Progress& progress) {
     write(0);
   });
   threads.join();
-  Report published = publish(captured, chunks, *writer);
+  clock.end("write");
+  Report published = publish(captured, chunks, *writer, clock);
   published.rounds = report.rounds;
   published.roundBytes = report.roundBytes;
   published.heldBytes = report.heldBytes;
+  published.copiedBytes = report.roundBytes + report.heldBytes;
   return published;
 }
 

@@ -51,6 +51,7 @@ class LiveSnapshot {
   SessionCapture captured;
   std::vector<Held> held;
   Report report;
+  PhaseClock clock;
 };
 
 }  // namespace vgpu::checkpoint

@@ -17,6 +17,18 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
   return bytes;
 }
 
+namespace {
+
+// What a person knows a function by.
+std::string kernelOf(stub::SessionState& on, const ObjectId& id) {
+  if (id.kind != api::Kind::FUNCTION || handleDevice(id.handle) >= on.deviceCount()) return "";
+  auto& functions = on.of(handleDevice(id.handle)).functions;
+  auto found = functions.find(id.handle);
+  return found == functions.end() ? "" : fmt::format(" (kernel {})", found->second.name);
+}
+
+}  // namespace
+
 void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
              const std::function<void(size_t)>& progress) {
   struct Step {
@@ -35,9 +47,9 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
     reply.reset();
     CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
     if (result != CUDA_SUCCESS)
-      fail(fmt::format("the {} {:#x} cannot be made again on this device: {} of position {} answers {}",
-                       kindName(record->id.kind), record->id.handle, api::infoOf(frame->method).name, frame->position,
-                       stub::nameOf(on.driver, result)));
+      fail(fmt::format("the {} {:#x}{} cannot be made again on {}: {} of position {} answers {}{}", kindName(record->id.kind),
+                       record->id.handle, kernelOf(on, record->id), on.nameOf(frame->device), api::infoOf(frame->method).name,
+                       frame->position, stub::nameOf(on.driver, result), stub::lacksCode(result)));
     progress(frame->words.asBytes().size());
   }
 }

@@ -96,14 +96,17 @@ size_t filesOf(const std::vector<ChunkPlace>& places) {
 
 Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
+  PhaseClock clock;
   SnapshotReader directory(path);
   Manifest manifest = readManifest(directory);
   requireSameArenas(directory, manifest);
   requireSameMethods(directory, manifest.methods);
   requireKnownLibraryCalls(directory, manifest.libraryCalls);
   requireValid(directory, manifest);
-  requireSameDevices(manifest.devices, devicesOf(on));
+  if (manifest.devices.size() > on.deviceCount())
+    directory.refuse(manifestFile, fmt::format("devices: {}, and this worker has {}", manifest.devices.size(), on.deviceCount()));
   auto records = loadRecords(directory, manifest);
+  adoptDevices(on, manifest.devices, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   requireSamePlace(pending, on.shared());
@@ -116,20 +119,25 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
                             : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
   saved.room = room;
+  clock.end("manifest");
   StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places)));
+  clock.end("buffers");
   loadBlobs(on, ring, saved, manifest.blobs, progress);
+  clock.end("images");
   size_t first = planOf(manifest.blobs).count();
   ChunkReading reading(ring, saved, first, planOf(manifest.state));  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
   faultPoint("resume.recipes-replayed");
+  clock.end("objects");
   runStep(on, manifest.state, &stub::KindModule::compare);
   uint64_t deviceBytes = bytesOf(manifest.state);
   if (deviceBytes != manifest.deviceBytes)
     directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
   Phase memory(progress, "memory", deviceBytes);
   restoreBytes(on, ring, reading, saved, first, manifest.state, [&](size_t count) { memory.advance(count); });
+  clock.end("memory");
   setClocks(on, manifest);
   runStep(on, manifest.state, &stub::KindModule::restore);
   faultPoint("resume.bytes-restored");
@@ -142,7 +150,9 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
                 .storedBytes = storedBytes(manifest),
                 .objects = records.size(),
                 .pendingCalls = pending.frameCount};
-  return {report, std::move(pending)};
+  clock.end("state");
+  report.phases = clock.take();
+  return {std::move(report), std::move(pending)};
 }
 
 }  // namespace
@@ -151,6 +161,20 @@ Restored restore(stub::Worker& worker, const std::string& directory, const Progr
   Restored restored;
   worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room); });
   return restored;
+}
+
+Restored reclaim(stub::Worker& worker, const std::string& path) {
+  SnapshotReader directory(path);
+  Manifest manifest = readManifest(directory);
+  PendingCalls pending = loadPendingCalls(directory, manifest);
+  worker.runQuiesced([&](stub::SessionState& on) {
+    requireSamePlace(pending, on.shared());
+    for (auto& ring : manifest.rings)
+      if (on.of(static_cast<unsigned>(ring.device)).gpu.executed != ring.barrier)
+        directory.refuse(pendingCallsFile, "position: the worker is at another one");
+  });
+  Report report{.deviceBytes = manifest.deviceBytes, .objects = manifest.objectCount, .pendingCalls = pending.frameCount};
+  return {std::move(report), std::move(pending)};
 }
 
 void proceed(stub::Worker& worker, const Restored& restored) {

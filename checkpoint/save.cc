@@ -106,10 +106,11 @@ void saveImages(const stub::SessionState& on, ChunkSink& sink, ChunkSource where
   writeChunks(nullptr, sink, plan, where);  // host memory: nothing to pin
 }
 
-Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory) {
+Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory, PhaseClock& clock) {
   Manifest& manifest = capture.manifest;
   ChunkSink& sink = *chunks.sink;
   finishChunks(sink);
+  clock.end("sync");
   manifest.digestKey = sink.key;
   manifest.packs = sink.packs();
   manifest.files[objectsFile] = directory.write(objectsFile, encodeRecords(capture.records));
@@ -119,26 +120,34 @@ Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& direc
   std::string text = encodeManifest(manifest);
   sink.commit();
   directory.publish(text);
+  clock.end("manifest");
   return {.deviceBytes = manifest.deviceBytes,
-          .storedBytes = storedBytes(manifest) + (chunks.store ? sink.writtenBytes() : 0) + text.size(),
+          .storedBytes = storedBytes(manifest) - sink.leftBytes() + (chunks.store ? sink.writtenBytes() : 0) + text.size(),
           .objects = capture.records.size(),
-          .pendingCalls = capture.pending.frameCount};
+          .pendingCalls = capture.pending.frameCount,
+          .phases = clock.take()};
 }
 
 namespace {
 
 Report saveQuiesced(stub::SessionState& on, SnapshotWriter& directory, const std::string& objects, const Identity& identity,
                     const Progress& progress, const PinnedRoom* room) {
+  PhaseClock clock;
+  uint64_t copied = 0;
   auto capture = captureSession(on, objects, identity);
   NewChunks chunks(directory);
   if (room != nullptr) capture.manifest.pool = room->pool;
-  saveImages(on, *chunks.sink, {.room = room}, {}, capture.manifest.blobs, progress);
+  clock.end("objects");
+  ChunkSource where{.room = room, .clock = &clock, .copied = &copied};
+  saveImages(on, *chunks.sink, where, {}, capture.manifest.blobs, progress);
   Phase phase(progress, "memory", capture.manifest.deviceBytes);
-  saveBytes(on, *chunks.sink, {.room = room}, capture.manifest.state, [&](size_t bytes) {
+  saveBytes(on, *chunks.sink, where, capture.manifest.state, [&](size_t bytes) {
     faultPoint("suspend.saving");
     phase.advance(bytes);
   });
-  return publish(capture, chunks, directory);
+  Report report = publish(capture, chunks, directory, clock);
+  report.copiedBytes = copied;
+  return report;
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void saveImages(const stub::SessionState& on, ChunkSink& sink, ChunkSource where
 // Of the modules that the session has.
 std::vector<SavedBlob> imagesOf(const stub::SessionState& on);
 
-// When all chunks have been added. There is a snapshot when this returns.
-Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory);
+// When all chunks have been added. There is a snapshot when this returns. The report has the phases of `clock`.
+Report publish(SessionCapture& capture, NewChunks& chunks, SnapshotWriter& directory, PhaseClock& clock);
 
 }  // namespace vgpu::checkpoint

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "vgpu/base/phase-times.h"
 #include "checkpoint/pinned-memory.h"
 #include "vgpu/snapshot/pending-calls.h"
 #include "vgpu/snapshot/manifest.h"
@@ -21,6 +22,8 @@ using namespace snapshot;
 
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
+  uint64_t copiedBytes = 0;                // of chunks that are no zeros, and that were not known by their digests
+  PhaseTimes phases;                       // what the time went to, in order
   unsigned rounds = 0;                     // of a snapshot whose program goes on (live-snapshot.h)
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise: copied while it ran, and while it was held
 };
@@ -51,6 +54,10 @@ struct Restored {
 // file and the check, or the symbol whose address differs; the worker is of no further use then. Chunks that `room` has come from
 // there, also those of a snapshot that has all in files.
 Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr);
+
+// Of a worker that was saved to `directory` and has done nothing since: what restore() would give, with nothing rebuilt. Throws
+// kj::Exception if the program's memory, which it still has attached, is not at the snapshot's place.
+Restored reclaim(stub::Worker& worker, const std::string& directory);
 
 // Puts the pending calls back into the program's memory and lets the worker consume them: no way back. Does not fail.
 void proceed(stub::Worker& worker, const Restored& restored);

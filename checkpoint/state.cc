@@ -114,6 +114,8 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
   digests.finish();
+  where.endPhase("digests");
+  where.isFlat = [&](size_t item) { return items[item].kind->address != nullptr; };
   where.fill = [&](const Piece& piece, std::byte* out) {
     auto& item = items[piece.item];
     item.kind->read(on, *item.row, piece.offset, out, piece.bytes);

@@ -15,6 +15,17 @@ void require(const Driver& driver, CUresult result, const char* what) {
   fail(std::string(what) + ": " + nameOf(driver, result));
 }
 
+const char* lacksCode(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+      return ": the module has neither machine code nor PTX for this GPU. Resume the program on one for which it has, as that where it was "
+             "suspended";
+    default: return "";
+  }
+}
+
 bool isSticky(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:

@@ -1,7 +1,8 @@
 // The CUDA driver as a table of functions, loaded at run time: the real libcuda.so.1 or the emulated one. Nothing of ours
 // is linked against a driver, so the same worker serves both, and the versions are asked for by number.
 //
-// Immutable after loading; any thread may call. Nothing of it survives a suspend.
+// Immutable after loading, but for the order of devices, which is set while no session is there; any thread may call. Nothing of it
+// survives a suspend.
 #pragma once
 
 #include <cuda.h>
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace vgpu::stub {
 
@@ -30,6 +32,10 @@ struct Driver {
   // nullptr on a real driver.
   void (*noteAllocation)(uint64_t address, uint64_t bytes, const char* owner) = nullptr;
   void (*forgetAllocation)(uint64_t address) = nullptr;
+
+  // The driver's devices that are the session's, by number; one may be there several times. Empty: each is the one of its number.
+  std::vector<CUdevice> order;
+  CUdevice device(unsigned number) const { return number < order.size() ? order[number] : static_cast<CUdevice>(number); }
 };
 
 // "CUDA_ERROR_OUT_OF_MEMORY (2)", for messages.
@@ -37,6 +43,9 @@ std::string nameOf(const Driver& driver, CUresult result);
 
 // Throws kj::Exception "WHAT: CUDA_ERROR_…" unless `result` is success.
 void require(const Driver& driver, CUresult result, const char* what);
+
+// ", which means that ..." for a module that was loaded and has no code for its GPU; else empty.
+const char* lacksCode(CUresult result);
 
 // What CUDA says of a failed context: the error comes back from every later call.
 bool isSticky(CUresult result);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr auto bytesOf = [](auto& lease) { return lease.bytes; };
 
-CUmemAccessDesc accessOf(unsigned device) {
-  return {{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+CUmemAccessDesc accessOf(CUdevice device) {
+  return {{CU_MEM_LOCATION_TYPE_DEVICE, {device}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 }
 
 }  // namespace
@@ -31,15 +31,17 @@ void DeviceLeases::reserveArena() {
   }
   isReserved = true;
   std::lock_guard lock(mutex);
-  access.push_back(accessOf(device));
+  access.push_back(accessOf(driver.device(device)));
 }
 
 void DeviceLeases::letReach(unsigned other) {
+  CUdevice from = driver.device(other), to = driver.device(device);
   int reaches = 0;
-  require(driver, driver.cuDeviceCanAccessPeer(&reaches, static_cast<int>(other), static_cast<int>(device)), "asking for peers");
+  if (from == to) return;  // one GPU in the place of both
+  require(driver, driver.cuDeviceCanAccessPeer(&reaches, from, to), "asking for peers");
   if (reaches == 0) return;
   std::lock_guard lock(mutex);
-  access.push_back(accessOf(other));
+  access.push_back(accessOf(from));
   for (auto& [address, lease] : leases)
     require(driver, driver.cuMemSetAccess(address, lease.bytes, &access.back(), 1), "letting a device reach another's memory");
 }
@@ -53,7 +55,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
 
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
   CUmemGenericAllocationHandle physical;
   if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
   CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);

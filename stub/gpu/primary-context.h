@@ -7,7 +7,7 @@ namespace vgpu::stub {
 
 class PrimaryContext {
  public:
-  PrimaryContext(const Driver& driver, unsigned device) : driver(driver), device(static_cast<CUdevice>(device)) {}
+  PrimaryContext(const Driver& driver, unsigned device) : driver(driver), device(driver.device(device)) {}
   ~PrimaryContext() {
     if (context != nullptr) driver.cuDevicePrimaryCtxRelease_v2(device);
   }

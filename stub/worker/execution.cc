@@ -19,9 +19,15 @@ CUresult codeOf(const BadHandle& bad) {
 Majors majorOfDevice(const Driver& driver, unsigned device) {
   int major = 0;
   require(driver,
-          driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, static_cast<CUdevice>(device)),
+          driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver.device(device)),
           "asking for a device's compute capability");
   return majorOf(10 * static_cast<unsigned>(major));
+}
+
+// Whether a GPU's memory is what a call may find used up.
+bool takesMemory(api::Method method) {
+  return method == api::Method::lease || method == api::Method::physicalCreate || method == api::Method::arrayCreate ||
+         method == api::Method::mipmapCreate;
 }
 
 }  // namespace
@@ -60,7 +66,10 @@ CUresult Execution::execute(api::Method method, kj::ArrayPtr<const capnp::word> 
   if (gpu.isEnded() && !isOfRings(method)) return gpu.progress.fault();
   if (session.hostLeases.hasUnregistered() && !api::infoOf(method).noWork)
     if (CUresult error = session.hostLeases.registerAll()) return error;
-  return dispatch(*this, method, words, reply);
+  CUresult result = dispatch(*this, method, words, reply);
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && takesMemory(method) && session.makeRoom && session.makeRoom())
+    result = dispatch(*this, method, words, reply);
+  return result;
 } catch (const BadHandle& bad) {
   return codeOf(bad);
 }

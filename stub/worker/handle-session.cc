@@ -10,10 +10,11 @@ namespace {
 // Of each device: whether this one can access its memory, and every CUdevice_P2PAttribute from 1 on; 0 of itself, and of what this
 // driver does not know.
 template <typename Results>
-void describePeers(Execution& on, int device, Results& results) {
+void describePeers(Execution& on, CUdevice device, Results& results) {
   constexpr unsigned each = CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED + 1;
   auto peers = results.initPeers(each * on.session.deviceCount());
-  for (int peer = 0; peer < static_cast<int>(on.session.deviceCount()); ++peer)
+  for (unsigned number = 0; number < on.session.deviceCount(); ++number) {
+    CUdevice peer = on.driver.device(number);
     for (unsigned fact = 0; fact < each; ++fact) {
       int value = 0;
       if (peer != device) {
@@ -21,15 +22,16 @@ void describePeers(Execution& on, int device, Results& results) {
                                    : on.driver.cuDeviceGetP2PAttribute(&value, static_cast<CUdevice_P2PAttribute>(fact), device, peer);
         if (known != CUDA_SUCCESS) value = 0;
       }
-      peers.set(static_cast<unsigned>(peer) * each + fact, value);
+      peers.set(number * each + fact, value);
     }
+  }
 }
 
 }  // namespace
 
 CUresult describe(Execution& on, const api::FrameReader<api::Cuda::DescribeParams>& p, Reply& reply) {
-  int device = static_cast<int>(p.getDevice());
   on.session.of(p.getDevice());  // is there
+  CUdevice device = on.driver.device(p.getDevice());
   int version = 0, least = 0, greatest = 0;
   char text[256] = "";
   CUuuid uuid{};
@@ -105,6 +107,8 @@ CUresult hostRelease(Execution& on, const api::FrameReader<api::Cuda::HostReleas
 CUresult memGetInfo(Execution& on, const api::FrameReader<api::Cuda::MemGetInfoParams>&, Reply& reply) {
   size_t free = 0, total = 0;
   if (CUresult error = on.driver.cuMemGetInfo_v2(&free, &total)) return error;
+  if (on.device() < on.session.seen.size()) total = on.session.seen[on.device()].memoryBytes;  // as its properties say
+  free = std::min(free, total);
   auto results = reply.init<api::Cuda::MemGetInfoResults>();
   results.setFree(free);
   results.setTotal(total);

@@ -15,10 +15,10 @@ constexpr auto bytesOfMapping = [](auto& mapping) { return mapping.bytes; };
 
 bool isPiece(uint64_t value) { return value % leaseGranularity == 0; }
 
-CUmemAllocationProp onDevice(unsigned device) {
+CUmemAllocationProp onDevice(const Driver& driver, unsigned device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(device)};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
   return properties;
 }
 
@@ -48,7 +48,7 @@ CUresult PhysicalMemory::reserveArenas() {
 
 CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes) {
   if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
-  const CUmemAllocationProp properties = onDevice(handleDevice(physical));
+  const CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
   CUmemGenericAllocationHandle real = 0;
   if (CUresult error = driver.cuMemCreate(&real, bytes, &properties, 0)) return error;
   std::lock_guard lock(mutex);
@@ -117,7 +117,7 @@ CUresult PhysicalMemory::setAccess(uint64_t address, unsigned device, CUmemAcces
     if (found == mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     bytes = found->second.bytes;
   }
-  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}}, flags};
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {driver.device(device)}}, flags};
   return driver.cuMemSetAccess(address, bytes, &access, 1);
 }
 
@@ -169,7 +169,7 @@ CUresult PhysicalMemory::openWindow(uint64_t physical, uint64_t& address) {
   }
   if (address - windowArenaBase > windowArenaBytes - object.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   if (CUresult error = driver.cuMemMap(address, object.bytes, 0, object.real, 0)) return error;
-  CUmemAccessDesc access{onDevice(handleDevice(physical)).location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemAccessDesc access{onDevice(driver, handleDevice(physical)).location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   if (CUresult error = driver.cuMemSetAccess(address, object.bytes, &access, 1)) {
     driver.cuMemUnmap(address, object.bytes);
     return error;

@@ -1,5 +1,6 @@
 #include "stub/worker/session-state.h"
 
+#include <fmt/format.h>
 #include <kj/common.h>
 #include <kj/debug.h>
 
@@ -25,6 +26,7 @@ SessionState::SessionState(const Driver& driver, const Images& images, int outpu
   require(driver, driver.cuInit(0), "starting the driver");
   int count = 0;
   require(driver, driver.cuDeviceGetCount(&count), "counting devices");
+  if (!driver.order.empty()) count = static_cast<int>(driver.order.size());
   KJ_REQUIRE(count > 0, "the driver has no device");
   for (unsigned device = 0; device < std::min<unsigned>(static_cast<unsigned>(count), maxDevices); ++device)
     executions.push_back(std::make_unique<Execution>(*this, device));
@@ -89,6 +91,16 @@ Execution& SessionState::select(unsigned device) {
   Execution& execution = begun(device);
   execution.gpu.select();
   return execution;
+}
+
+std::string SessionState::nameOf(unsigned device) const {
+  CUdevice real = driver.device(device);
+  char name[256] = "";
+  int major = 0, minor = 0;
+  driver.cuDeviceGetName(name, sizeof name, real);
+  driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, real);
+  driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, real);
+  return fmt::format("GPU {} here, {} (compute capability {}.{})", real, name, major, minor);
 }
 
 bool SessionState::isEnded(unsigned device) const { return of(device).gpu.isEnded(); }

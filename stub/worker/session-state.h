@@ -68,6 +68,10 @@ class SessionState {
   // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a library's first call.
   std::mutex moduleLoading;
 
+  // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set before calls
+  // are executed, or null.
+  std::function<bool()> makeRoom;
+
   // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.
   std::function<void(unsigned device)> startThread;
 
@@ -86,6 +90,14 @@ class SessionState {
   Execution& begun(unsigned device);
   // The same, with the device's context made the calling thread's.
   Execution& select(unsigned device);
+  // The GPU that it is, for a person: "GPU 0 here, NVIDIA H200 (compute capability 9.0)".
+  std::string nameOf(unsigned device) const;
+  // The devices as the program has first seen them, after a restore: a snapshot keeps those.
+  struct SeenDevice {
+    std::string name, uuid;
+    uint64_t memoryBytes = 0, capability = 0;  // capability: major * 10 + minor
+  };
+  std::vector<SeenDevice> seen;
   // Whether the session uses it. Any thread.
   bool isUsed(unsigned device) const;
   // Those that it uses, in order.

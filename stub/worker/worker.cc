@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "stub/worker/execution.h"
@@ -40,6 +41,7 @@ struct Worker::Impl {
   bool running = false, ending = false;     // running: calls are to be executed
   unsigned consuming = 0;                   // threads that may be executing calls
   std::atomic<bool> stopRequested{false};
+  std::optional<PrimaryContext> kept;     // between release() and recycle(): without it the context would end with the session
   std::unique_ptr<SessionState> session;  // made, used and destroyed on the first GPU's thread, but for its parts of the others
   std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // of the rings that are used, since the memory was attached
   std::array<std::thread, maxDevices> others;                       // by device, but the first; started when its ring is first used
@@ -49,6 +51,7 @@ struct Worker::Impl {
   void serve(unsigned device);
   void consume(unsigned device, std::unique_lock<std::mutex>& lock);
   void begin();
+  void release();
   void recycle();
   void openRing(unsigned device);
   void openRings();
@@ -118,14 +121,19 @@ void Worker::Impl::begin() {
   };
 }
 
-void Worker::Impl::recycle() {
+void Worker::Impl::release() {
   if (const char* residue = session->residue) fail(residue);
-  PrimaryContext kept(driver, 0);
-  require(driver, kept.take(), "keeping a context");
+  kept.emplace(driver, 0);
+  require(driver, kept->take(), "keeping a context");
   closeRings();
   session->destroyAll();
   session.reset();
+}
+
+void Worker::Impl::recycle() {
+  if (session != nullptr) release();
   begin();
+  kept.reset();
 }
 
 // On the first GPU's thread. The GPU is used already.
@@ -286,8 +294,15 @@ void Worker::recycle() {
   impl->runTask([&] { impl->recycle(); });
 }
 
+void Worker::release() {
+  impl->runTask([&] { impl->release(); });
+}
+
 void Worker::runQuiesced(std::function<void(SessionState&)> work) {
-  impl->runTask([&] { work(*impl->session); });
+  impl->runTask([&] {
+    KJ_REQUIRE(impl->session != nullptr, "the worker's session has been released");
+    work(*impl->session);
+  });
 }
 
 }  // namespace vgpu::stub

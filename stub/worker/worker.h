@@ -60,6 +60,8 @@ class Worker {
   // first device's context, which stays. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session
   // leaves something that cannot be destroyed; the worker is then of no further use.
   void recycle();
+  // The first half of it, for who needs the GPUs free at once: recycle() is all that may follow.
+  void release();
 
   // Runs `work` on the first GPU's thread while no thread consumes: after quiesce(), or before the first proceed().
   void runQuiesced(std::function<void(SessionState&)> work);

@@ -39,6 +39,7 @@ Manifest sample() {
   m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
   m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
   m.state["physical"] = {{makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 4 * MiB}};
+  m.state["launches"] = {number(makeHandle(api::Kind::FUNCTION, 1, 1, 0), 264, 256, 4096, 0)};
   m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
   for (const char* name : dataFiles) m.files[name] = {10, checksumOf(bytesOf(name))};
@@ -119,6 +120,8 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 makes no sense");
+  refused([](auto& state) { state["launches"][0][0] = makeHandle(api::Kind::FUNCTION, 2, 1, 0); }, "state launches: row 0 makes no sense");
+  refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["textures"][0][1] = 7; }, "state textures: row 0 makes no sense");

@@ -75,11 +75,15 @@ std::string storedSnapshot(const TestSession& session) {
   return ChunkStore::directoryOf(folder, "one");
 }
 
-void saveTo(TestSession& session, stub::Worker& worker, const std::string& path, Room& room) {
-  buildAndStop(session, worker);
+Report saveQuiesced(TestSession& session, stub::Worker& worker, const std::string& path, Room& room) {
   SnapshotWriter writer(path);
   PinnedRoom pinned = room.room();
-  save(worker, writer, session.scratch.path + "/list", someIdentity(), nullptr, &pinned);
+  return save(worker, writer, session.scratch.path + "/list", someIdentity(), nullptr, &pinned);
+}
+
+void saveTo(TestSession& session, stub::Worker& worker, const std::string& path, Room& room) {
+  buildAndStop(session, worker);
+  saveQuiesced(session, worker, path, room);
 }
 
 std::string resume(TestSession& session, const std::string& path, Room& room) {
@@ -112,6 +116,42 @@ TEST_CASE("chunks for which there is no room in pinned memory go to the store, a
   CHECK(room.chunks() >= 1);
   CHECK(!namesIn(session.scratch.path + "/store/packs").empty());
   CHECK(resume(session, path, room) == "");
+}
+
+TEST_CASE("a second suspend to pinned memory copies what has changed since, and counts it") {
+  TestSession session;
+  Room room(32 * MiB);
+  std::string path = storedSnapshot(session);
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    uint64_t copied = saveQuiesced(session, worker, path, room).copiedBytes;
+    KJ_REQUIRE(copied >= 4 * MiB, copied);
+  }) == "");
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    PinnedRoom pinned = room.room();
+    proceed(worker, restore(worker, path, nullptr, &pinned));
+    session.post(add(made::large + 6 * MiB, 9));
+    session.require(synchronize());
+    worker.quiesce();
+    session.commit();
+    Report report = saveQuiesced(session, worker, session.scratch.path + "/store/snapshots/two", room);
+    // Of four chunks that have something else than zeros by now, one whole one is as it was.
+    KJ_REQUIRE(report.copiedBytes > 0 && report.copiedBytes <= 6 * MiB, report.copiedBytes);
+  }) == "");
+}
+
+TEST_CASE("a suspended session goes on in the worker that still has it, unless the program is at another place") {
+  TestSession session;
+  Room room(32 * MiB);
+  std::string path = storedSnapshot(session);
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    saveTo(session, worker, path, room);
+    proceed(worker, reclaim(worker, path));
+    requireFinished(session);
+    worker.quiesce();
+    auto elsewhere = kj::runCatchingExceptions([&] { reclaim(worker, path); });
+    KJ_REQUIRE(elsewhere != nullptr);
+  }) == "");
 }
 
 TEST_CASE("each chunk in pinned memory that was altered is found, and the program stays as it was") {

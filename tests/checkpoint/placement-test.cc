@@ -117,7 +117,8 @@ std::string settingsOf(unsigned devices) { return fmt::format("memory=64GiB,devi
 
 // Suspended after so many steps, and again after as many more in another worker. Empty if the session goes on in a third one,
 // else what was said.
-std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLibrary = false) {
+std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLibrary = false,
+                     const TestSession::Adapt& secondDriver = nullptr, const TestSession::Adapt& thirdDriver = nullptr) {
   TestSession session;
   std::string first = session.scratch.path + "/first", second = session.scratch.path + "/second";
   std::string said = session.inWorker(
@@ -140,9 +141,10 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLi
         history.run(steps);
         saveTo(session, worker, second);
       },
-      settingsOf(devices));
+      settingsOf(devices), secondDriver);
   if (!said.empty()) return said;
-  return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices));
+  return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices),
+                          thirdDriver);
 }
 
 // How many are tried. `make check-all` says fifty times as many: a thousand, of which none may be refused.
@@ -216,5 +218,15 @@ TEST_CASE("variables of two devices are where they were after any history of loa
   for (unsigned seed = 10001; seed <= 10000 + histories(4); ++seed) {
     CAPTURE(seed);
     CHECK(restored(seed, 30, 2) == "");
+  }
+}
+
+TEST_CASE("variables of two devices are where they were on one GPU in the place of both, and on two again") {
+  auto onOne = [](stub::Driver& driver) { driver.order = {0, 0}; };
+  auto swapped = [](stub::Driver& driver) { driver.order = {1, 0}; };
+  for (unsigned seed = 30001; seed <= 30000 + histories(4); ++seed) {
+    CAPTURE(seed);
+    CHECK(restored(seed, 20, 2, false, onOne, onOne) == "");
+    CHECK(restored(seed, 20, 2, false, onOne, swapped) == "");
   }
 }

@@ -161,13 +161,6 @@ TEST_CASE("images that no module is made of, that are there twice, or that are m
   saved.finish();
 }
 
-TEST_CASE("a device of another model, or with too little memory, is refused") {
-  Saved saved;
-  contains(saved.refusal("architecture=80"), "resume it on the same model");
-  contains(saved.refusal("memory=16MiB"), "lease of position");
-  saved.finish();
-}
-
 TEST_CASE("an old snapshot of a program that has gone on is refused") {
   Saved saved;
   CHECK(saved.session.inWorker([&](stub::Worker& worker) {

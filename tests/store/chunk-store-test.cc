@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <set>
 
 #include "../files.h"
+#include "vgpu/store/file-system.h"
 #include "vgpu/store/pack-space.h"
 
 using namespace vgpu;
@@ -294,6 +296,20 @@ TEST_CASE("a store of another format, without its format, or of another user is 
     KJ_REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
     CHECK(problemOf(path).find("belongs to user 12345") != std::string::npos);
   }
+}
+
+TEST_CASE("a file system on which a store could not be kept is refused by what it lacks") {
+  for (uint32_t network : {0x6969u, 0xff534d42u, 0x01021997u}) CHECK(unfitType(network).find("it is on a network file system") == 0);
+  for (uint32_t local : {0xef53u, 0x58465342u, 0x01021994u, 0x9123683eu}) CHECK(unfitType(local) == "");
+  ScratchDirectory scratch;
+  CHECK(unfitFileSystem(scratch.path) == "");
+  CHECK(namesIn(scratch.path).empty());
+  CHECK(unfitFileSystem("/proc/self").find("making a file there") == 0);
+  if (mount("vgpu-test", scratch.path.c_str(), "ramfs", 0, nullptr) != 0) return;  // only root may
+  std::string problem = problemOf(scratch.path + "/store");
+  CHECK(problem.find("parts of files cannot be freed") != std::string::npos);
+  CHECK(problem.find("such as ext4, xfs") != std::string::npos);
+  umount(scratch.path.c_str());
 }
 
 TEST_CASE("an index that was cut off, or is no index, is refused by name") {

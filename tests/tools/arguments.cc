@@ -69,6 +69,17 @@ TEST_CASE("a node is named by its socket or its run directory, by option before 
   CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
 }
 
+TEST_CASE("--device-map names the node's GPUs by the program's") {
+  using Devices = std::vector<uint32_t>;
+  CHECK(parseDeviceMap("") == Devices{});
+  CHECK(parseDeviceMap("0=1,1=0") == Devices{1, 0});
+  CHECK(parseDeviceMap("2=0") == Devices{notMapped, notMapped, 0});
+  for (const char* wrong : {"0", "=1", "0=", "0=1,", ",", "0=1,0=2", "0=x", "a=1", "0=1=2", "64=0", "0=64", "-1=0", "0= 1"}) {
+    CAPTURE(wrong);
+    CHECK(refusal([&] { parseDeviceMap(wrong); }).find("--device-map takes") != std::string::npos);
+  }
+}
+
 TEST_CASE("--device names what workers are started with") {
   CHECK(daemon::workerKinds("cuda").size() == 1);
   CHECK(daemon::workerKinds("cuda")[0].device == "cuda");

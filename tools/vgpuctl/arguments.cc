@@ -1,7 +1,11 @@
 #include "tools/vgpuctl/arguments.h"
 
 #include <algorithm>
+#include <charconv>
+#include <sstream>
 #include <string_view>
+
+#include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -30,6 +34,29 @@ std::vector<std::string> markProgram(std::vector<std::string> arguments) {
     }
   }
   return arguments;
+}
+
+std::vector<uint32_t> parseDeviceMap(const std::string& text) {
+  constexpr uint32_t mostDevices = 64;
+  std::vector<uint32_t> devices;
+  auto refuse = [&] { fail("--device-map takes the program's GPU = the node's, as 0=1,1=0, not \"" + text + "\""); };
+  auto number = [&](std::string_view word) {
+    uint32_t value = 0;
+    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || end != word.data() + word.size() || value >= mostDevices) refuse();
+    return value;
+  };
+  std::string pair;
+  for (std::istringstream pairs(text); std::getline(pairs, pair, ',');) {
+    size_t sign = pair.find('=');
+    if (sign == pair.npos) refuse();
+    uint32_t device = number(std::string_view(pair).substr(0, sign)), here = number(std::string_view(pair).substr(sign + 1));
+    if (device >= devices.size()) devices.resize(device + 1, notMapped);
+    if (devices[device] != notMapped) refuse();
+    devices[device] = here;
+  }
+  if (!text.empty() && (devices.empty() || text.ends_with(','))) refuse();
+  return devices;
 }
 
 }  // namespace vgpu::ctl

@@ -35,7 +35,8 @@ int snapshotSession(const NodeAddress& node, const SuspendOptions& options);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
-int resumeSession(const NodeAddress& node, const std::string& snapshot, bool json);
+// `devices`: "0=1,1=0", GPUs of the node by those of the program; empty: in their order.
+int resumeSession(const NodeAddress& node, const std::string& snapshot, const std::string& devices, bool json);
 
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);

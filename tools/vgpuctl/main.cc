@@ -24,11 +24,12 @@ constexpr const char* examples =
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
+    "  vgpuctl resume app --device-map 0=1        go on with this node's GPU 1 in the place of the program's GPU 0\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
-  std::string node, directory, target, name;
+  std::string node, directory, target, name, devices;
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
   bool json = false, workers = false, force = false;
@@ -72,8 +73,8 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                       "store. A directory of that name is ./memory");
   suspend->add_option("--name", options.suspend.name, "the snapshot's name in the store");
   suspend->add_flag("--background", options.suspend.inBackground,
-                    "to pinned memory first, and then to your store while you go on: `vgpuctl snapshots ls` says when it is on\n"
-                    "disk. If the node's vgpud is killed before that, the session is lost");
+                    "to pinned memory first, and then to your store, or the directory, while you go on: `vgpuctl snapshots ls`, or\n"
+                    "`inspect DIRECTORY`, says when it is on disk. If the node's vgpud is killed before that, the session is lost");
   suspend->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -81,8 +82,8 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   suspend->callback([&options, &chosen] {
     if (!options.suspend.name.empty() && !options.suspend.directory.empty() && options.suspend.directory != inMemory)
       throw CLI::ValidationError("--name", "a snapshot in a directory has no other name");
-    if (options.suspend.inBackground && !options.suspend.directory.empty())
-      throw CLI::ValidationError("--background", "it is to your store; --to says something else");
+    if (options.suspend.inBackground && options.suspend.directory == inMemory)
+      throw CLI::ValidationError("--background", "it is to your store or a directory; --to memory stays in memory");
     chosen = [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.suspend); };
   });
 
@@ -102,8 +103,11 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   addJson(explain, options);
 
   auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
-                    [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.json); });
+                    [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.devices, o.json); });
   resume->add_option("snapshot", options.directory, "the snapshot's directory, or its name in the store")->required();
+  resume->add_option("--device-map", options.devices,
+                     "which GPU of the node becomes which of the program's, as 0=1,1=0; several can be one (0=0,1=0). Those that\n"
+                     "are not named become the ones of their number");
   addJson(resume, options);
 
   auto* snapshots = app.add_subcommand("snapshots", "What your store of snapshots has (VGPU_STORE says where it is)");

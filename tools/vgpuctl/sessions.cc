@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/common/printable.h"
+#include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/common/node-client.h"
 #include "tools/common/snapshot-store.h"
@@ -25,10 +26,13 @@ capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 
 json toJson(control::Report::Reader report) {
+  json phases = json::array();  // in their order
+  for (auto phase : report.getPhases()) phases.push_back({{"name", phase.getName().cStr()}, {"seconds", phase.getSeconds()}});
   return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
           {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
           {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()},
-          {"memoryBytes", report.getMemoryBytes()}};
+          {"memoryBytes", report.getMemoryBytes()}, {"copiedBytes", report.getCopiedBytes()},
+          {"phases", phases}};
 }
 
 // Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
@@ -185,11 +189,13 @@ int explainSession(const NodeAddress& address, const std::string& session, bool 
   return isRefused ? 1 : 0;
 }
 
-int resumeSession(const NodeAddress& address, const std::string& directory, bool asJson) {
+int resumeSession(const NodeAddress& address, const std::string& directory, const std::string& devices, bool asJson) {
+  auto map = parseDeviceMap(devices);
   std::string source = directoryOf(directory);
   NodeClient client(address);
   auto request = client.node().resumeRequest();
   request.setDirectory(reader(source));
+  request.setDevices(kj::arrayPtr(map.data(), map.size()));
   request.setProgress(kj::heap<ProgressLine>("resume"));
   auto sent = request.send();
   faultPoint("resume.asked");

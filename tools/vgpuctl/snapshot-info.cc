@@ -9,7 +9,7 @@
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
-#include "vgpu/snapshot/manifest.h"
+#include "vgpu/snapshot/snapshot-lock.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -49,6 +49,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"owner", manifest.identity.owner},
           {"devices", devices},
           {"rings", rings},
+          {"place", placeOf(path, manifest)},
           {"objects", manifest.objectCount},
           {"ranges", rowsOf(manifest, "memory").size()},
           {"arrays", rowsOf(manifest, "arrays").size()},
@@ -72,6 +73,7 @@ void print(const Manifest& manifest, const std::string& path) {
     show("device",
          fmt::format("{} ({}), {}", printable(device.name), printable(device.uuid), humanBytes(device.memoryBytes)));
   }
+  if (std::string_view place = placeOf(path, manifest); place != "disk") show("place", std::string(place));
   show("objects", std::to_string(manifest.objectCount));
   show("memory", fmt::format("{} in {} ranges and {} arrays", humanBytes(manifest.deviceBytes),
                              rowsOf(manifest, "memory").size(), rowsOf(manifest, "arrays").size()));
@@ -82,6 +84,11 @@ void print(const Manifest& manifest, const std::string& path) {
 }
 
 }  // namespace
+
+const char* placeOf(const std::string& directory, const snapshot::Header& header) {
+  if (header.pool.empty()) return "disk";
+  return snapshot::isHeld(directory) ? "memory" : "lost";
+}
 
 int inspectSnapshot(const std::string& directory, bool asJson) {
   std::string path = std::filesystem::absolute(directory).lexically_normal().string();

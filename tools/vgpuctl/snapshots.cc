@@ -21,6 +21,7 @@
 #include "tools/vgpuctl/confined.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-lock.h"
@@ -45,13 +46,6 @@ std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
 }
 
 std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
-
-// Where the chunks of a snapshot are: in files, or in a daemon's memory, which is there as long as the daemon holds the
-// directory's lock.
-const char* placeOf(const std::string& directory, const Header& header) {
-  if (header.pool.empty()) return "disk";
-  return isHeld(directory) ? "memory" : "lost";
-}
 
 // The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
 // read.

@@ -103,8 +103,8 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
 }
 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool,
-                RunDirectory& directory, PinnedPool& pinned) {
-  Sessions sessions(io, processes, pool, directory, pinned);
+                RunDirectory& directory, PinnedPool& pinned, bool keepsSuspended) {
+  Sessions sessions(io, processes, pool, directory, pinned, keepsSuspended);
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
@@ -117,12 +117,14 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
 
 int serve(const DaemonOptions& options) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
+  if (options.keepsSuspended && options.pinnedBytes == 0)
+    fail("--keep-suspended is for sessions that are suspended to pinned memory: name its size with --pinned");
   RunDirectory directory(options.runDirectory);
   auto stop = stopSignal(io.unixEventPort).fork();
   Processes processes(io.unixEventPort);
   PinnedPool pinned(options.pinnedBytes);
   auto started = startPool(io, processes, options, pinned, stop);
-  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned);
+  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options.keepsSuspended);
   return 0;
 }
 
@@ -160,6 +162,9 @@ int run(int argc, char** argv) {
                  "pinned memory for snapshots, as 64GiB: `vgpuctl suspend --to memory` and --background (default: none).\n"
                  "It is taken at the start; each worker takes 51 ms a GiB longer to start")
       ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--keep-suspended", options.keepsSuspended,
+               "what is suspended to pinned memory stays on its GPU too, until another program of this vgpud needs the memory:\n"
+               "resumed before that, it goes on at once. Programs beside this vgpud do not get that memory");
   app.add_option("--fold", options.fold,
                  "whether launches that wait are folded into graphs: auto, off or always;\n"
                  "VGPU_FOLD in a program's environment is for that program")

@@ -58,7 +58,7 @@ void requireOwnMemory(const std::string& directory, const std::string& wanted, c
     fail("the snapshot " + directory + " is in the memory of another vgpud: resume it on the node where it was suspended");
   fail("the snapshot " + directory +
        " is lost: it was in the memory of a vgpud that has ended, and was not on disk yet. `vgpuctl snapshots gc` removes what "
-       "is left");
+       "is left in a store; another directory is yours to remove");
 }
 
 }  // namespace vgpu::daemon

@@ -138,7 +138,9 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
   ++*calls;
   context.allowCancellation();
   auto params = context.getParams();
-  return daemon::resume(sessions, params.getDirectory(), params.getProgress())
+  std::vector<uint32_t> devices;
+  for (uint32_t device : params.getDevices()) devices.push_back(device);
+  return daemon::resume(sessions, params.getDirectory(), params.getProgress(), std::move(devices))
       .then([this, context](Resumed&& resumed) mutable {
         auto results = context.getResults();
         KJ_IF_MAYBE (session, sessions.find(resumed.session)) {
@@ -160,6 +162,7 @@ kj::Promise<void> NodeServer::workers(WorkersContext context) {
     KJ_IF_MAYBE (worker, session->worker) {
       all.push_back({(*worker)->pid(), session->id, false});
     }
+  for (auto& kept : sessions.pool.kept.all()) all.push_back({kept.worker->pid(), kept.session, false});
   for (auto& waiting : sessions.pool.waiting()) all.push_back({waiting.pid, "", waiting.isUsed});
   auto onGpu = sessions.pool.workerKind().label == "cuda" ? gpuMemory() : GpuMemory{.known = true, .byProcess = {}};
   auto list = context.getResults().initWorkers(static_cast<unsigned>(all.size()));

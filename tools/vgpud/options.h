@@ -19,6 +19,7 @@ struct DaemonOptions {
   uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;             // workers that wait ready
   unsigned recycleSeconds = 30;  // for which one waits whose program has ended
+  bool keepsSuspended = false;
   uint64_t pinnedBytes = 0;      // for snapshots
   std::string fold = "auto";     // whether launches are folded into graphs
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it

@@ -23,9 +23,12 @@ kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirect
   Session& session = sessions.get("id:" + id);
   session.renewal = folder;
   std::string snapshot = folder->path() + "/snapshot";
+  auto devices = session.devices;
   return suspend(sessions, session, snapshot, kj::heap<NoProgress>())
       .then(
-          [&sessions, snapshot](OperationReport&&) { return resume(sessions, snapshot, kj::heap<NoProgress>()); },
+          [&sessions, snapshot, devices](OperationReport&&) {
+            return resume(sessions, snapshot, kj::heap<NoProgress>(), devices);
+          },
           [&sessions, folder](kj::Exception&& exception) -> kj::Promise<Resumed> {
             sessions.remove(folder);
             return kj::mv(exception);

@@ -21,8 +21,8 @@ constexpr auto reportInterval = 5 * kj::SECONDS;
 
 class Resumption final : public kj::Refcounted {
  public:
-  Resumption(Sessions& sessions, std::string path, control::Progress::Client caller)
-      : sessions(sessions), directory(std::move(path)), progress(kj::mv(caller)), start(now()) {
+  Resumption(Sessions& sessions, std::string path, control::Progress::Client caller, std::vector<uint32_t> devices)
+      : sessions(sessions), directory(std::move(path)), progress(kj::mv(caller)), devices(std::move(devices)), start(now()) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
   }
 
@@ -55,6 +55,7 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this](ProgramOpen&& open) {
           faultPoint("resume.opened");
+          report.end("program");
           return adoptState(kj::mv(open));
         })
         .then([this](Adopted&& adopted) { return restoreFor(kj::mv(adopted)); })
@@ -67,6 +68,7 @@ class Resumption final : public kj::Refcounted {
           return committed.addBranch();
         })
         .then([this] {
+          report.end("handover");
           report.seconds = (now() - start) / kj::NANOSECONDS / 1e9;
           return Resumed{identity.session, report};
         });
@@ -127,6 +129,7 @@ class Resumption final : public kj::Refcounted {
 
   kj::Promise<void> restoreFor(Adopted adopted) {
     session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), adopted.open, adopted.state);
+    session->devices = devices;
     reports = keepReporting().eagerlyEvaluate(nullptr);
     return sessions.whileProgramLives(*session, restore(kj::mv(adopted.open)));
   }
@@ -137,14 +140,42 @@ class Resumption final : public kj::Refcounted {
     return sessions.io.provider->getTimer().afterDelay(reportInterval).then([this] { return keepReporting(); });
   }
 
+  // In the worker that still has the session, if there is one; else in a fresh one.
   kj::Promise<void> restore(ProgramOpen open) {
+    kj::Maybe<kj::Own<WorkerProcess>> kept;
+    if (devices.empty()) kept = sessions.pool.kept.take(directory);
+    KJ_IF_MAYBE (owned, kept) {
+      worker = kj::mv(*owned);
+      return reclaim(open).catch_([this, open = kj::mv(open)](kj::Exception&& exception) mutable {
+        spdlog::info("session {} does not go on in the worker that has it: {}", identity.session, reasonOf(exception));
+        auto stopped = worker->stop();
+        return stopped.attach(kj::mv(worker)).then([this, open = kj::mv(open)]() mutable { return rebuild(kj::mv(open)); });
+      });
+    }
+    return rebuild(kj::mv(open));
+  }
+
+  kj::Promise<void> reclaim(const ProgramOpen& open) {
+    auto request = worker->remote().reclaimRequest();
+    request.setDirectory(reader(directory));
+    request.setSegment(kj::heap<PassedDescriptor>(duplicate(open.segment)));
+    request.setHostArena(kj::heap<PassedDescriptor>(duplicate(open.hostArena)));
+    return worker->orExit(request.send().then([this](capnp::Response<control::Worker::ReclaimResults>&& results) {
+      faultPoint("resume.restored");
+      report.take(results.getReport(), "reclaim");
+    }));
+  }
+
+  kj::Promise<void> rebuild(ProgramOpen open) {
     return sessions.pool.take(WorkerPool::Want::fresh).then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
       worker = kj::mv(taken);
+      report.end("worker");
       auto request = worker->remote().restoreRequest();
       request.setDirectory(reader(directory));
       request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setProgress(progress);
+      request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
       if (sessions.pinned.exists()) {
         hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
         request.setRoom(kj::heap<PinnedRoomServer>(hold));
@@ -152,7 +183,7 @@ class Resumption final : public kj::Refcounted {
       return worker->orExit(request.send().then(
           [this](capnp::Response<control::Worker::RestoreResults>&& results) {
             faultPoint("resume.restored");
-            report.take(results.getReport());
+            report.take(results.getReport(), "restore");
             if (hold) report.memoryBytes = hold->bytes();
           }));
     });
@@ -173,6 +204,7 @@ class Resumption final : public kj::Refcounted {
       done = true;
       reports = nullptr;
       session->openGate();
+      KJ_IF_MAYBE (known, sessions.find(identity.session)) sessions.spawn(sessions.pool.kept.drop(known->snapshot));
       sessions.keep(kj::mv(session), kj::mv(worker));
       hold = nullptr;
       sessions.spawn(sessions.inMemory.remove(directory));  // it was kept for this
@@ -189,6 +221,7 @@ class Resumption final : public kj::Refcounted {
   Sessions& sessions;
   const std::string directory;
   control::Progress::Client progress;
+  const std::vector<uint32_t> devices;  // of this node, by device of the session
   kj::TimePoint start;
   snapshot::Identity identity;
   kj::Own<ProgramLink> link;      // until there is a session, which owns it
@@ -203,8 +236,9 @@ class Resumption final : public kj::Refcounted {
 
 }  // namespace
 
-kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress) {
-  auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress));
+kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
+                            std::vector<uint32_t> devices) {
+  auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices));
   auto work = resumption->run().catch_([&resumption = *resumption](kj::Exception&& exception) -> kj::Promise<Resumed> {
     resumption.failed(exception);
     return kj::mv(exception);

@@ -5,7 +5,9 @@
 
 #include <kj/async.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tools/vgpud/sessions.h"
 #include "tools/vgpud/suspend.h"
@@ -17,8 +19,9 @@ struct Resumed {
   OperationReport report;
 };
 
-// Resumes from the snapshot in `directory`, an absolute path. Throws kj::Exception, at once or later. Dropping the
-// promise ends the work.
-kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress);
+// Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or later.
+// Dropping the promise ends the work.
+kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
+                            std::vector<uint32_t> devices = {});
 
 }  // namespace vgpu::daemon

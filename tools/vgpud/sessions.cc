@@ -43,12 +43,14 @@ kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker,
 
 }  // namespace
 
-Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned)
+Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned,
+                   bool keepsSuspended)
     : io(io),
       processes(processes),
       pool(pool),
       directory(directory),
       pinned(pinned),
+      keepsSuspended(keepsSuspended),
       files(mostFileThreads),
       removals(1),
       admissions(*this),
@@ -180,6 +182,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
   }
   if (session.renewal != nullptr) remove(session.renewal);
   spawn(inMemory.remove(session.snapshot));  // if it is suspended, or was being resumed
+  spawn(pool.kept.drop(session.snapshot));
   kj::Own<Session> left = takeOut(session);
   if (isClean) giveWorkerBack(*left);
   drop(kj::mv(left));
@@ -201,6 +204,15 @@ kj::Promise<void> Sessions::releaseWorker(Session& session) {
   KJ_IF_MAYBE (worker, taken) {
     auto stopped = (*worker)->stop();
     return stopped.attach(kj::mv(*worker));
+  }
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Sessions::retireWorker(Session& session, bool isKept) {
+  auto taken = takeWorker(session);
+  KJ_IF_MAYBE (worker, taken) {
+    if (!isKept) return pool.retire(kj::mv(*worker));
+    pool.kept.keep(session.snapshot, session.id, kj::mv(*worker));
   }
   return kj::READY_NOW;
 }

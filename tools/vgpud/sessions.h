@@ -23,7 +23,9 @@ namespace vgpu::daemon {
 
 class Sessions final : private kj::TaskSet::ErrorHandler {
  public:
-  Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned);
+  // `keepsSuspended`: workers whose sessions are suspended to memory keep them (kept-workers.h).
+  Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory, PinnedPool& pinned,
+           bool keepsSuspended);
   ~Sessions() noexcept(false);
 
   // A program's new connection.
@@ -57,6 +59,8 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
 
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
+  // The same of a session whose snapshot is in memory: its worker serves another program if it can, or is kept (kept-workers.h).
+  kj::Promise<void> retireWorker(Session& session, bool isKept);
 
   // Removes a directory that no session uses any more, in the background.
   void remove(StateDirectory::Shared directory);
@@ -79,6 +83,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   WorkerPool& pool;
   RunDirectory& directory;
   PinnedPool& pinned;
+  const bool keepsSuspended;
   FileWork files;  // work for which a caller waits
   MemorySnapshots inMemory;
 

@@ -100,7 +100,7 @@ class Snapshotting {
     auto request = begun().finishRequest();
     request.setProgress(progress);
     return worker.orExit(request.send().then([this](capnp::Response<control::LiveSnapshot::FinishResults>&& results) {
-      report.take(results.getReport());
+      report.take(results.getReport(), "finish");
       faultPoint("snapshot.finished");
       done = true;
       snapshot = nullptr;

@@ -47,18 +47,22 @@ class Suspension {
     return folder->open(path)
         .then([this](kj::AutoCloseFd&& directory) {
           target = kj::mv(directory);
+          report.end("folder");
           return closeGate();
         })
         .then([this](uint64_t) {
           faultPoint("suspend.gate-closed");
+          report.end("gate");
           return quiesce();
         })
         .then([this] {
+          report.end("quiesce");
           report.gateSeconds = secondsSince(gateAskedAt);
           return save();
         })
         .then([this] { return finish(); })
         .then([this] {
+          report.end("release");
           report.seconds = secondsSince(start);
           return report;
         });
@@ -80,7 +84,7 @@ class Suspension {
 
   PinnedHold holdFor(const std::string& directory) {
     if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
-    if (!ChunkStore::around(directory))
+    if (memory == control::Memory::ONLY && !ChunkStore::around(directory))
       fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
     if (sessions.inMemory.has(directory))
       fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
@@ -126,7 +130,7 @@ class Suspension {
     return worker.orExit(request.send().then(
         [this](capnp::Response<control::Worker::SaveResults>&& answer) {
           faultPoint("suspend.saved");
-          report.take(answer.getReport());
+          report.take(answer.getReport(), "save");
         }));
   }
 
@@ -150,7 +154,10 @@ class Suspension {
       auto kept = folder->keep();
       sessions.spawn(kept.attach(kj::mv(folder)));
     }
-    return sessions.releaseWorker(session).then([] { faultPoint("suspend.worker-released"); });
+    // A process that ends lets go of pinned memory page by page, 30 ms a GiB: it serves another program instead.
+    auto released = memory == control::Memory::NONE ? sessions.releaseWorker(session)
+                                                    : sessions.retireWorker(session, sessions.keepsSuspended);
+    return released.then([] { faultPoint("suspend.worker-released"); });
   }
 
   // The directory can be cleared when nobody writes there any more: the worker has gone on, or is gone.
@@ -192,7 +199,21 @@ class Suspension {
 
 }  // namespace
 
-void OperationReport::take(control::Report::Reader from) {
+void OperationReport::end(const char* phase) {
+  clock.end(phase);
+  for (auto& [name, seconds] : clock.take()) phases.emplace_back(name, seconds);
+}
+
+// What is left of the phase is the way there and back.
+void OperationReport::take(control::Report::Reader from, const char* phase) {
+  clock.end(phase);
+  double rest = clock.take().at(0).second;
+  for (auto one : from.getPhases()) {
+    phases.emplace_back(one.getName().cStr(), one.getSeconds());
+    rest -= one.getSeconds();
+  }
+  phases.emplace_back(phase, std::max(rest, 0.0));
+  copiedBytes = from.getCopiedBytes();
   deviceBytes = from.getDeviceBytes();
   storedBytes = from.getStoredBytes();
   objects = from.getObjects();
@@ -213,6 +234,12 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setRounds(rounds);
   to.setRoundBytes(roundBytes);
   to.setHeldBytes(heldBytes);
+  to.setCopiedBytes(copiedBytes);
+  auto list = to.initPhases(static_cast<unsigned>(phases.size()));
+  for (unsigned i = 0; i < phases.size(); ++i) {
+    list[i].setName(phases[i].first.c_str());
+    list[i].setSeconds(phases[i].second);
+  }
 }
 
 kj::Promise<OperationReport> suspend(Sessions& sessions, Session& session, std::string directory,

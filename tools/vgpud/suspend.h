@@ -7,16 +7,21 @@
 #include <string>
 
 #include "tools/vgpud/sessions.h"
+#include "vgpu/base/phase-times.h"
 
 namespace vgpu::daemon {
 
 struct OperationReport {
   double seconds = 0, gateSeconds = 0;
-  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0, memoryBytes = 0;
+  uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0, memoryBytes = 0, copiedBytes = 0;
   unsigned rounds = 0;                     // of a snapshot whose program goes on
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise
+  PhaseClock clock;                        // the daemon's part
+  PhaseTimes phases;                       // all of it
 
-  void take(control::Report::Reader report);
+  // The phase is the worker's, which has reported what it did.
+  void take(control::Report::Reader report, const char* phase);
+  void end(const char* phase);
   void give(control::Report::Builder report) const;
 };
 

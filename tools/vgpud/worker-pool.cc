@@ -12,6 +12,19 @@
 namespace vgpu::daemon {
 namespace {
 
+class SpareMemoryServer final : public control::SpareMemory::Server {
+ public:
+  explicit SpareMemoryServer(KeptWorkers& kept) : kept(kept) {}
+
+ protected:
+  kj::Promise<void> free(FreeContext context) override {
+    return kept.freeOldest().then([context](bool freed) mutable { context.getResults().setFreed(freed); });
+  }
+
+ private:
+  KeptWorkers& kept;
+};
+
 // A worker that dies while it waits (a driver that is being replaced, for instance) is not started again at once.
 constexpr auto restartDelay = 1 * kj::SECONDS;
 // For which no worker has been taken or given back. A short program gives its worker back before, and a driver's start beside short
@@ -19,6 +32,8 @@ constexpr auto restartDelay = 1 * kj::SECONDS;
 constexpr auto refillDelay = 200 * kj::MILLISECONDS;
 // Destroying what a session has made takes milliseconds; a driver that takes this long is in trouble.
 constexpr auto recycleLimit = 5 * kj::SECONDS;
+// The same, for one whose session was suspended.
+constexpr auto releaseLimit = 5 * kj::SECONDS;
 constexpr auto shrinkInterval = 1 * kj::SECONDS;
 
 // What must be left of a machine's memory, and of each GPU's, for programs: workers beyond the number that the daemon was told to
@@ -42,7 +57,9 @@ kj::Promise<void> WorkerPool::begin() {
 kj::Promise<void> WorkerPool::start() {
   auto worker = kj::heap<WorkerProcess>(io, processes, kind);
   ++starting;
-  auto greeted = worker->remote().helloRequest().send().then(
+  auto hello = worker->remote().helloRequest();
+  hello.setSpare(kj::heap<SpareMemoryServer>(kept));
+  auto greeted = hello.send().then(
       [this](capnp::Response<control::Worker::HelloResults>&& hello) { learnDevices(hello.getDevices()); });
   auto late = io.provider->getTimer().afterDelay(kind.startLimit).then([seconds = kind.startLimit / kj::SECONDS] {
     fail("a vgpu-worker was not ready in " + std::to_string(seconds) + " s");
@@ -180,11 +197,32 @@ void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
       }));
 }
 
+kj::Promise<void> WorkerPool::retire(kj::Own<WorkerProcess> worker) {
+  auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it has not let go of its session in 5 s"); });
+  auto released = worker->remote().releaseRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
+  return released.then([] { return true; },
+                       [pid = worker->pid()](kj::Exception&& reason) {
+                         spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+                         return false;
+                       })
+      .then([this, worker = kj::mv(worker)](bool isReleased) mutable -> kj::Promise<void> {
+        if (isReleased) {
+          giveBack(kj::mv(worker));
+          return kj::READY_NOW;
+        }
+        auto stopped = worker->stop();
+        return stopped.attach(kj::mv(worker));
+      });
+}
+
 // If none can be started, those that wait still serve; the next program that takes one tries again.
 void WorkerPool::refill() {
   serveTakers();
   size_t wanted = takers.size() + target.count(), there = ready.size() + returning;
-  startUpTo(wanted - std::min(wanted, there));
+  size_t missing = wanted - std::min(wanted, there);
+  // A session that comes back from pinned memory would wait for that to be registered.
+  bool lacksFresh = kind.pinnedMemory >= 0 && target.count() > 0 && std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
+  startUpTo(std::max<size_t>(missing, lacksFresh ? 1 : 0));
 }
 
 void WorkerPool::refillAfter(kj::Duration delay) {
@@ -252,6 +290,7 @@ std::string WorkerPool::deviceLabel() const {
 void WorkerPool::close() {
   closed = true;
   ready.clear();
+  kept.clear();
   takers.clear();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/kept-workers.h"
 #include "tools/vgpud/warm-target.h"
 #include "tools/vgpud/worker-process.h"
 
@@ -39,6 +40,11 @@ class WorkerPool final : private kj::TaskSet::ErrorHandler {
 
   // Of a program that has ended. Ends it if it is not to be used again, or not like a new one.
   void giveBack(kj::Own<WorkerProcess> worker);
+
+  // Of a session that was suspended: has it let go of the session, and gives it back. Resolves when the GPUs are free.
+  kj::Promise<void> retire(kj::Own<WorkerProcess> worker);
+
+  KeptWorkers kept{*this};
 
   struct WaitingWorker {
     pid_t pid;

@@ -29,6 +29,12 @@ inline void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setRounds(from.rounds);
   to.setRoundBytes(from.roundBytes);
   to.setHeldBytes(from.heldBytes);
+  to.setCopiedBytes(from.copiedBytes);
+  auto phases = to.initPhases(static_cast<unsigned>(from.phases.size()));
+  for (unsigned i = 0; i < from.phases.size(); ++i) {
+    phases[i].setName(from.phases[i].first.c_str());
+    phases[i].setSeconds(from.phases[i].second);
+  }
 }
 
 inline checkpoint::Progress progressTo(const std::shared_ptr<ProgressRelay>& relay) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <kj/debug.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "checkpoint/device-identity.h"
 #include "checkpoint/explain.h"
 #include "checkpoint/live-snapshot.h"
 #include "checkpoint/write-out.h"
@@ -47,6 +49,11 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
 
+bool isSameFile(int a, int b) {
+  struct stat first, second;
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 // Reports what is waited for, and gives up at the deadline.
 class GpuWait {
  public:
@@ -76,6 +83,7 @@ void giveUpAtOnce(const std::string& kernel) {
 }  // namespace
 
 kj::Promise<void> WorkerServer::hello(HelloContext context) {
+  if (context.getParams().hasSpare() && spare == nullptr) spare = std::make_shared<SpareRelay>(context.getParams().getSpare());
   struct Found {
     std::vector<DeviceDescription> devices;
     int version = 0;
@@ -97,7 +105,8 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
       for (unsigned device : on.usedDevices()) {
         size_t total = 0;
         on.select(device);
-        stub::require(*driver, driver->cuMemGetInfo_v2(&result.devices[device].freeBytes, &total), "cuMemGetInfo");
+        auto& found = result.devices[static_cast<size_t>(driver->device(device))];
+        stub::require(*driver, driver->cuMemGetInfo_v2(&found.freeBytes, &total), "cuMemGetInfo");
       }
       on.select(0);
     });
@@ -120,7 +129,13 @@ kj::Promise<void> WorkerServer::hello(HelloContext context) {
 
 // Registering it takes the driver tens of milliseconds: better now than when a program waits.
 void WorkerServer::attachNewMemory() {
+  offerRoom();
   worker->attach(Segment::create(), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+}
+
+void WorkerServer::offerRoom() {
+  if (spare != nullptr)
+    worker->runQuiesced([&](stub::SessionState& on) { on.makeRoom = [spare = spare] { return spare->free(); }; });
 }
 
 // Before the worker is handed out, for the same reason: 51 ms a GiB.
@@ -128,6 +143,8 @@ void WorkerServer::registerPinned() {
   if (pinnedFile.bytes() == 0) return;
   worker->runQuiesced([&](stub::SessionState& on) {
     on.select(0);
+    pinnedContext.emplace(*driver, 0);
+    stub::require(*driver, pinnedContext->take(), "keeping a context");
     pinned = std::make_unique<checkpoint::PinnedMemory>(*driver, pinnedFile);
   });
 }
@@ -222,9 +239,12 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto room = PinnedRelay::of(params);
   std::string directory = textOf(params.getDirectory());
+  std::vector<uint32_t> devices;
+  for (uint32_t device : params.getDevices()) devices.push_back(device);
   auto memory = receiveMemory(params);
-  auto report = memory.then([this, relay, room, directory](ProgramMemory&& memory) {
-    return thread.run([this, relay, room, directory, memory = kj::mv(memory)]() mutable {
+  auto report = memory.then([this, relay, room, directory, devices](ProgramMemory&& memory) {
+    return thread.run([this, relay, room, directory, devices, memory = kj::mv(memory)]() mutable {
+      useDevices(directory, devices);
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
@@ -236,6 +256,20 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
     give(report, context.getResults().initReport());
   }),
                       relay).attach(kj::defer([room] { if (room) room->close(); }));
+}
+
+// A session's devices are made in their order, so those of another order are made anew: a few ten milliseconds.
+void WorkerServer::useDevices(const std::string& directory, const std::vector<uint32_t>& wanted) {
+  int count = 0;
+  stub::require(*driver, driver->cuDeviceGetCount(&count), "cuDeviceGetCount");
+  auto order = checkpoint::chooseDevices(snapshot::SnapshotReader(directory), wanted, static_cast<unsigned>(count));
+  bool isAsItIs = order.size() == static_cast<size_t>(count);
+  for (unsigned device = 0; device < order.size(); ++device) isAsItIs &= order[device] == static_cast<CUdevice>(device);
+  if (isAsItIs) return;
+  running().release();
+  driver->order = std::move(order);
+  running().recycle();
+  offerRoom();
 }
 
 kj::Promise<void> WorkerServer::write(WriteContext context) {
@@ -284,11 +318,39 @@ kj::Promise<void> WorkerServer::explain(ExplainContext context) {
   });
 }
 
+kj::Promise<void> WorkerServer::release(ReleaseContext) {
+  return thread
+      .run([this] {
+        if (kernelsReachProcess) fail("kernels on its device can write all of its memory");
+        if (!driver->order.empty()) fail("its session had other devices than a new one gets");
+        running().release();
+        isReleased = true;
+        return Done{};
+      })
+      .ignoreResult();
+}
+
+kj::Promise<void> WorkerServer::reclaim(ReclaimContext context) {
+  auto params = context.getParams();
+  std::string directory = textOf(params.getDirectory());
+  auto report = receiveMemory(params).then([this, directory](ProgramMemory&& memory) {
+    return thread.run([this, directory, memory = kj::mv(memory)] {
+      auto own = running().sharedFiles();
+      if (!isSameFile(own.segment, memory.segment) || !isSameFile(own.hostArena, memory.hostArena))
+        fail("the program's memory is not the one that the worker has");
+      restored = checkpoint::reclaim(running(), directory);
+      return restored->report;
+    });
+  });
+  return report.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); });
+}
+
 kj::Promise<void> WorkerServer::recycle(RecycleContext) {
   return thread
       .run([this] {
         if (kernelsReachProcess) fail("kernels on its device can write all of its memory");
-        running().quiesce(giveUpAtOnce);
+        if (!driver->order.empty()) fail("its session had other devices than a new one gets");
+        if (!std::exchange(isReleased, false)) running().quiesce(giveUpAtOnce);
         running().recycle();
         attachNewMemory();
         if (images.counters != nullptr) images.counters->clear();

@@ -11,8 +11,10 @@
 #include "checkpoint/pinned-memory.h"
 #include "checkpoint/snapshot.h"
 #include "stub/driver/driver.h"
+#include "stub/gpu/primary-context.h"
 #include "stub/worker/worker.h"
 #include "tools/worker/process-record.h"
+#include "tools/worker/spare-relay.h"
 #include "tools/worker/work-thread.h"
 #include "vgpu/control/control.capnp.h"
 
@@ -39,13 +41,17 @@ class WorkerServer final : public control::Worker::Server {
   kj::Promise<void> write(WriteContext context) override;
   kj::Promise<void> beginSnapshot(BeginSnapshotContext context) override;
   kj::Promise<void> explain(ExplainContext context) override;
+  kj::Promise<void> release(ReleaseContext context) override;
+  kj::Promise<void> reclaim(ReclaimContext context) override;
 
  private:
   stub::Worker& running();
   void attachNewMemory();
+  void offerRoom();
   ProcessRecord record();
   void claim(uint64_t handover);
   void registerPinned();
+  void useDevices(const std::string& directory, const std::vector<uint32_t>& wanted);
   std::span<std::byte> pinnedBytes() const { return pinned == nullptr ? std::span<std::byte>() : pinned->bytes(); }
 
   const std::string library;
@@ -55,10 +61,13 @@ class WorkerServer final : public control::Worker::Server {
   LaunchCounters* const launches;
   const std::string libraryFolder;
   const MemoryFile pinnedFile;
+  std::shared_ptr<SpareRelay> spare;  // set by the event loop before the thread is given work
   // The work thread's:
   std::unique_ptr<stub::Driver> driver;
   std::unique_ptr<stub::Worker> worker;
+  std::optional<stub::PrimaryContext> pinnedContext;  // in which it is registered, whatever device the session has
   std::unique_ptr<checkpoint::PinnedMemory> pinned;
+  bool isReleased = false;  // its session is gone, and there is no other yet
   ProcessRecord fresh;
   bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 9;
+const version :UInt32 = 10;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -77,7 +77,8 @@ interface Node {
   suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory)
     -> (report :Report);
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
-  resume @3 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
+  resume @3 (directory :Text, progress :Progress, devices :List(UInt32)) -> (session :SessionInfo, report :Report);
+  # `devices`: those of this node, by device of the session. Empty: each the one of its number.
   workers @4 () -> (workers :List(WorkerInfo));
   snapshot @5 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
   # The program goes on, also while the snapshot is being written.
@@ -163,6 +164,13 @@ struct Report {
   rounds @7 :UInt32;           # of a snapshot whose program goes on: how often changes were copied while it ran,
   roundBytes @8 :UInt64;       # how much that was,
   heldBytes @9 :UInt64;        # and what was copied while the program was held, for gateSeconds
+  copiedBytes @10 :UInt64;     # whose bytes were copied: of chunks that are no zeros, and that were not known by their digests
+  phases @11 :List(PhaseTime);  # what `seconds` went to, in order
+}
+
+struct PhaseTime {
+  name @0 :Text;
+  seconds @1 :Float64;
 }
 
 # ---------------------------------------------------------------- vgpud → vgpu-worker, on an inherited socket
@@ -180,6 +188,11 @@ interface PinnedRoom {
   # What the caller has put into room that it got.
 }
 
+interface SpareMemory {
+  free @0 () -> (freed :Bool);
+  # Frees GPU memory that a suspended session still has (vgpud --keep-suspended). False: there is none.
+}
+
 interface LiveSnapshot {
   # A snapshot of a session that goes on (checkpoint/live-snapshot.h). Letting go of it gives it up.
   capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> ();
@@ -189,7 +202,8 @@ interface LiveSnapshot {
 }
 
 interface Worker {
-  hello @0 () -> (devices :List(Device), driverVersion :Int32);
+  hello @0 (spare :SpareMemory) -> (devices :List(Device), driverVersion :Int32);
+  # `spare`: what the worker asks when a GPU has no memory left.
   attach @1 () -> (segment :Descriptor, hostArena :Descriptor);
   # Begins a new session on the memory that was made ready with the worker, and to consume.
   quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
@@ -204,10 +218,11 @@ interface Worker {
   # Writes a snapshot of a quiesced session into the files of `target`, a directory that the caller has prepared and holds,
   # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
   # `pool`.
-  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom)
+  restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom,
+              devices :List(UInt32))
     -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
-  # is changed and nothing consumed before `proceed`.
+  # is changed and nothing consumed before `proceed`. `devices`: as of Node.resume.
   recycle @6 ();
   # The program has ended: destroys all that its session made and makes memory for another one ready. Rejects, saying why, if the
   # process is not like a new one then; it is of no further use.
@@ -216,4 +231,10 @@ interface Worker {
   beginSnapshot @8 (directory :Text, target :Descriptor, progress :Progress) -> (snapshot :LiveSnapshot);
   # While the session runs: copies what it has, in rounds.
   explain @9 () -> (obstacles :List(Obstacle), deviceBytes :UInt64);
+  release @10 ();
+  # After `save`: the program waits without this worker. Destroys all that the session has made, so that its GPUs are free, and lets go of
+  # the program's memory. `recycle` makes the process one for another session then.
+  reclaim @11 (directory :Text, segment :Descriptor, hostArena :Descriptor) -> (report :Report);
+  # After `save`, in the place of `restore`: the session goes on in this very worker, which still has all of it. Rejects if the program's
+  # memory is not the one that it has, or not at the snapshot's place.
 }

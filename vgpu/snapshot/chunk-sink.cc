@@ -79,8 +79,17 @@ void ChunkSink::add(unsigned writer, size_t chunk, std::span<const std::byte> by
 
 bool ChunkSink::addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested) {
   if (!isDigested && has(chunk, digest, bytes)) return false;
-  list[chunk].form = Form::stored;
-  list[chunk].offset = bytes;
+  ChunkPlace& place = list[chunk];
+  if (store == nullptr) {
+    place.pack = static_cast<uint16_t>(nextPinned++ % writing.size());
+    place.offset = writing[place.pack].pack->leave(bytes);
+    place.bytes = static_cast<uint32_t>(bytes);
+    place.form = Form::plain;
+    left += bytes;
+    return true;
+  }
+  place.form = Form::stored;
+  place.offset = bytes;
   return true;
 }
 

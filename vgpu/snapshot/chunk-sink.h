@@ -47,8 +47,8 @@ class ChunkSink {
   // `isDigested`: after has().
   void add(unsigned writer, size_t chunk, std::span<const std::byte> bytes, bool isDigested = false);
 
-  // In the place of add(): a chunk that is in pinned memory, in the list by its name. `isDigested`: after has(). False if it
-  // needs no bytes.
+  // In the place of add(): a chunk that is in pinned memory. In a store it is in the list by its name; in packs it has its place, to which
+  // nobody has written yet. `isDigested`: after has(). False if it needs no bytes. While nobody adds.
   bool addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested);
 
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.
@@ -58,6 +58,7 @@ class ChunkSink {
   std::vector<ChunkPlace> places() const;
   std::vector<uint64_t> packs() const;  // their sizes; those of a store are not the snapshot's
   uint64_t writtenBytes() const;        // in packs
+  uint64_t leftBytes() const { return left; }  // room in packs for chunks that are in pinned memory
 
   // After that, and before the snapshot gets its name: whoever reads the store finds its chunks from here on. Nothing to do without one.
   void commit();
@@ -77,6 +78,8 @@ class ChunkSink {
   ChunkStore* store = nullptr;
   bool isCommitted = false;
   size_t listBegin = 0;
+  size_t nextPinned = 0;
+  uint64_t left = 0;
   std::vector<ChunkPlace> list;
   std::vector<uint32_t> sizes;  // by chunk, of those that are in a pack
   std::vector<size_t> sameAs;   // by chunk: the one that has its bytes, often itself

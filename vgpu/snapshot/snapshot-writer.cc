@@ -67,8 +67,15 @@ uint64_t PackWriter::append(std::span<const std::byte> bytes) {
   return start;
 }
 
+uint64_t PackWriter::leave(uint64_t bytes) {
+  uint64_t start = written;
+  if (lseek(file, static_cast<off_t>(bytes), SEEK_CUR) < 0) cannotSave("write the snapshot's file", path, errno);
+  written += bytes;
+  return start;
+}
+
 uint64_t PackWriter::finish() {
-  if (fsync(file) != 0) cannotSave("write the snapshot's file", path, errno);
+  if (ftruncate(file, static_cast<off_t>(written)) != 0 || fsync(file) != 0) cannotSave("write the snapshot's file", path, errno);
   file = nullptr;
   return written;
 }

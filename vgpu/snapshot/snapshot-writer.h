@@ -38,6 +38,8 @@ class PackWriter {
   PackWriter(kj::AutoCloseFd file, std::string path) : file(kj::mv(file)), path(std::move(path)) {}
   // Where they begin.
   uint64_t append(std::span<const std::byte> bytes);
+  // Leaves room for so many, which somebody writes later. Where they begin.
+  uint64_t leave(uint64_t bytes);
   // Waits until the disk has them. How many there are.
   uint64_t finish();
 

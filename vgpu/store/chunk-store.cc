@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/private-folder.h"
+#include "vgpu/store/file-system.h"
 #include "vgpu/store/pack-space.h"
 
 namespace vgpu {
@@ -52,6 +54,9 @@ ChunkStore::ChunkStore(const std::string& path) : folder(path) {
   std::string problem;
   for (auto& part : {folder, folder + "/packs", folder + "/snapshots"})
     if (openPrivateFolder(part, problem) == nullptr) refuse(folder, problem);
+  struct statfs found;
+  if (statfs(folder.c_str(), &found) == 0) problem = unfitType(static_cast<uint32_t>(found.f_type));
+  if (!problem.empty()) refuse(folder, problem);
   readFormat();
   if (openPrivateFolder(folder + "/index", problem) == nullptr) refuse(folder, problem);
   leases.emplace(folder + "/leases");
@@ -79,6 +84,7 @@ std::string ChunkStore::directoryOf(const std::string& folder, const std::string
 void ChunkStore::makeFormat() {
   if (::access((folder + "/index").c_str(), F_OK) == 0 && ::access(formatPath(folder).c_str(), F_OK) != 0)
     refuse(folder, "its file format is missing, and the digests of its chunks cannot be computed without it; put it back, or use another folder");
+  if (std::string problem = unfitFileSystem(folder); !problem.empty()) refuse(folder, problem);
   std::string unfinished = formatPath(folder) + fmt::format(".{}", getpid());
   KJ_DEFER(unlink(unfinished.c_str()));
   Format format{.key = DigestKey::random()};

@@ -1,10 +1,17 @@
 // Functions: attributes, occupancy, launches. They come and go with their module.
 #include "stub/worker/kinds/function.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <map>
 
 #include "cuda-handlers.h"
+#include "stub/worker/kinds/kind.h"
 #include "stub/worker/kinds/launch-attributes.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::stub {
 
@@ -60,7 +67,9 @@ CUresult launch(Execution& on, const Params& p, LaunchAttributes& attributes) {
   if (CUresult bad = attributes.check()) return bad;
   return withFunction(on, p, [&](CUfunction function, CUstream stream, void** extra) {
     CUlaunchConfig config = configOf(p, stream, attributes);
-    return on.driver.cuLaunchKernelEx(&config, function, nullptr, extra);
+    CUresult result = on.driver.cuLaunchKernelEx(&config, function, nullptr, extra);
+    if (result == CUDA_SUCCESS) noteNeed(on.functions.at(p.getFunction()), p, attributes.get());
+    return result;
   });
 }
 
@@ -93,5 +102,73 @@ CUresult occupancyClusters(Execution& on, const api::FrameReader<api::Cuda::Occu
   reply.init<api::Cuda::OccupancyClustersResults>().setValue(value);
   return result;
 }
+
+// One for each shape, with most blocks; a program has few.
+void note(FunctionInfo& function, const LaunchNeed& need) {
+  constexpr size_t mostShapes = 16;
+  if (need.blocks == 0 && need.clusterBlocks == 0) return;
+  auto isAlike = [&](const LaunchNeed& known) {
+    return known.threads == need.threads && known.sharedBytes == need.sharedBytes && known.clusterBlocks == need.clusterBlocks;
+  };
+  auto known = std::ranges::find_if(function.needs, isAlike);
+  if (known != function.needs.end()) known->blocks = std::max(known->blocks, need.blocks);
+  else if (function.needs.size() < mostShapes) function.needs.push_back(need);
+}
+
+namespace {
+
+Rows save(SessionState& session) {
+  Rows rows;
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    std::map<uint64_t, const FunctionInfo*> inOrder;
+    for (auto& [handle, function] : session.of(device).functions) inOrder[handle] = &function;
+    for (auto [handle, function] : inOrder)
+      for (auto& need : function->needs) rows.push_back({handle, need.blocks, need.threads, need.sharedBytes, need.clusterBlocks});
+  }
+  return rows;
+}
+
+bool isValid(const Row& row, uint64_t devices) {
+  return handleDevice(numberIn(row, 0)) < devices && numberIn(row, 2) <= 1024 && numberIn(row, 3) <= 1 * GiB;
+}
+
+// Of the GPU on which the recipes have made the function.
+void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
+  CUdevice device = on.driver.device(on.device());
+  auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    return on.driver.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? static_cast<uint64_t>(value) : 0;
+  };
+  auto refuse = [&](const std::string& what, const std::string& here) {
+    char name[256] = "";
+    on.driver.cuDeviceGetName(name, sizeof name, device);
+    fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can", function.name,
+                     what, device, name, here));
+  };
+  if ((need.clusterBlocks > 0 || function.hasClusters) && attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
+    refuse("in clusters", "has none");
+  int blocks = 0;  // of each multiprocessor
+  on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
+  uint64_t most = static_cast<uint64_t>(blocks) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  if (need.blocks > most)
+    refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks, need.threads,
+                       need.sharedBytes),
+           fmt::format("has room for {} at once", most));
+}
+
+void compare(SessionState& session, const Rows& rows) {
+  for (auto& row : rows) {
+    Execution& on = session.select(handleDevice(numberIn(row, 0)));
+    auto found = on.functions.find(numberIn(row, 0));
+    if (found == on.functions.end()) fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
+    LaunchNeed need{numberIn(row, 1), numberIn(row, 2), numberIn(row, 3), numberIn(row, 4)};
+    requireFit(on, found->second, need);
+    note(found->second, need);
+  }
+}
+
+}  // namespace
+
+const KindModule launchKind{.name = "launches", .columns = "nnnnn", .isValid = isValid, .save = save, .compare = compare};
 
 }  // namespace vgpu::stub

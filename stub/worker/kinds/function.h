@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "stub/worker/execution.h"
 
@@ -19,6 +20,24 @@ void reportAttributes(Execution& on, CUfunction function, Results& results) {
     known |= uint64_t{1} << i;
   }
   results.setKnown(known);
+}
+
+// Nothing of a launch that any GPU can make.
+void note(FunctionInfo& function, const LaunchNeed& need);
+
+// Notes what a launch, or a kernel's node, with these attributes needs of its GPU.
+template <typename Params>
+void noteNeed(FunctionInfo& function, const Params& p, std::span<const CUlaunchAttribute> attributes) {
+  LaunchNeed need{.threads = uint64_t{p.getBlockX()} * p.getBlockY() * p.getBlockZ(), .sharedBytes = p.getSharedBytes()};
+  for (auto& attribute : attributes) {
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative != 0)
+      need.blocks = uint64_t{p.getGridX()} * p.getGridY() * p.getGridZ();
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      auto& cluster = attribute.value.clusterDim;
+      need.clusterBlocks = uint64_t{cluster.x} * cluster.y * cluster.z;
+    }
+  }
+  note(function, need);
 }
 
 }  // namespace vgpu::stub

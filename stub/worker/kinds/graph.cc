@@ -6,6 +6,7 @@
 
 #include "cuda-handlers.h"
 #include "stub/worker/copy.h"
+#include "stub/worker/kinds/function.h"
 #include "stub/worker/kinds/graph-restore.h"
 #include "stub/worker/kinds/kind.h"
 #include "stub/worker/kinds/launch-attributes.h"
@@ -84,6 +85,7 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   };
   KnownGraph& graph = graphOf(on, p.getGraph());
   if (graph.function == 0) graph.function = p.getFunction();
+  noteNeed(found->second, p, attributes.get());
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
     return on.driver.cuGraphExecKernelNodeSetParams_v2(executable, node, &kernel);
   });

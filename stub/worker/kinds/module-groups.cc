@@ -37,6 +37,14 @@ ModuleGroups::Group& ModuleGroups::currentGroup() {
   return groups.emplace_back();
 }
 
+// Of devices that are one GPU, each would put its modules into the other's chunks.
+void ModuleGroups::fillOthers() {
+  for (unsigned device = 0; device < on.session.deviceCount(); ++device) {
+    if (device == on.device() || on.driver.device(device) != on.driver.device(on.device())) continue;
+    for (auto& group : on.session.of(device).moduleGroups.groups) fill(group);
+  }
+}
+
 void ModuleGroups::beginLibrarys() {
   std::lock_guard lock(on.session.moduleLoading);
   GapFiller filled(on.driver);
@@ -102,6 +110,7 @@ CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) 
 
 CUresult ModuleGroups::load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real) {
   GapFiller filled(on.driver);
+  fillOthers();
   Group& group = currentGroup();
   Member member{.module = module, .blob = blob};
   CUresult result = loadInto(group, member, call);
@@ -197,6 +206,7 @@ void ModuleGroups::restore(const Row& row) {
     fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
   GapFiller filled(on.driver);
   if (restoredGroup != number) {
+    fillOthers();
     for (auto& other : groups) fill(other);
     groups.emplace_back();
     restoredGroup = number;
@@ -204,7 +214,8 @@ void ModuleGroups::restore(const Row& row) {
   BlockPlacement placement(std::move(expected[member.module]));
   CUresult result = on.driver.cuModuleLoadDataEx(&member.real, blob->bytes().data(), 0, nullptr, nullptr);
   if (result != CUDA_SUCCESS)
-    fail(fmt::format("the module {:#x} cannot be loaded again on this device: {}", member.module, nameOf(on.driver, result)));
+    fail(fmt::format("the module {:#x} cannot be loaded again on {}: {}{}", member.module, on.session.nameOf(on.device()),
+                     nameOf(on.driver, result), lacksCode(result)));
   member.blocks = placement.blocks();
   if (!member.live)
     dropped.insert(member.blob);

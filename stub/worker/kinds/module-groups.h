@@ -88,6 +88,7 @@ class ModuleGroups {
   };
   Group& currentGroup();
   void beginLibrarys();
+  void fillOthers();
   void fill(Group& group);
   bool isInPlace(const Group& group, const Member& member) const;
   std::vector<CUdeviceptr> addressesOf(const Member& member) const;

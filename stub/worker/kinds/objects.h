@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace vgpu::stub {
 
@@ -27,12 +28,20 @@ struct Modules {
   bool haveVariables(uint64_t address, uint64_t bytes) const;
 };
 
+// What a launch needs of its GPU that not every GPU has. A snapshot keeps it: another GPU must have it too.
+struct LaunchNeed {
+  uint64_t blocks = 0;  // at once, because the launch was cooperative; else 0
+  uint64_t threads = 0, sharedBytes = 0;  // of a block; shared: what the launch adds
+  uint64_t clusterBlocks = 0;             // of a cluster; 0: it has none
+};
+
 struct FunctionInfo {
   uint64_t module = 0;  // virtual handle
   CUfunction real = nullptr;
   uint32_t parameterBytes = 0;
   std::vector<uint32_t> parameterOffsets;
   bool hasClusters = false;  // of every launch
+  std::vector<LaunchNeed> needs;  // of its launches so far: those with most blocks
   std::string name;
 };
 using Functions = std::unordered_map<uint64_t, FunctionInfo>;  // by virtual handle

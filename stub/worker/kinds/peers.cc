@@ -14,6 +14,10 @@ CUresult peerAccess(Execution& on, const api::FrameReader<api::Cuda::PeerAccessP
   if (((on.peers & bit) != 0) == p.getEnabled()) return CUDA_SUCCESS;
   if (CUresult refused = on.session.use(p.getPeer())) return refused;
   CUcontext peer = on.session.of(p.getPeer()).gpu.context.get();
+  if (peer == on.gpu.context.get()) {  // one GPU in the place of both
+    on.peers ^= bit;
+    return CUDA_SUCCESS;
+  }
   CUresult result = p.getEnabled() ? on.driver.cuCtxEnablePeerAccess(peer, 0) : on.driver.cuCtxDisablePeerAccess(peer);
   if (result == CUDA_SUCCESS) on.peers ^= bit;
   return result;
@@ -25,6 +29,7 @@ CUresult destroy(Execution& on) {
   for (unsigned device = 0; on.peers != 0; ++device) {
     if ((on.peers >> device & 1) == 0) continue;
     on.peers &= ~(1u << device);
+    if (on.session.of(device).gpu.context.get() == on.gpu.context.get()) continue;
     if (CUresult error = on.driver.cuCtxDisablePeerAccess(on.session.of(device).gpu.context.get())) return error;
   }
   return CUDA_SUCCESS;

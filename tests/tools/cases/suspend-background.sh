@@ -17,7 +17,8 @@ succeeds ctl a suspend one --background
 grep -q "is being written" "$dir/succeeds.log" || fail "it does not say that it is being written"
 waitUntil isIn a one disk
 succeeds ctl a snapshots verify one
-[ "$(processes vgpu-worker | wc -l)" = 2 ] || fail "the process that wrote it is left"
+writer=$(grep '^write.writing ' "$dir/faults" | head -n 1 | cut -d' ' -f3)
+ended "$writer" || fail "the process that wrote it is left"
 stopNode a
 succeeds ctl b resume one
 memoryIsRight one
@@ -61,3 +62,54 @@ succeeds ctl d resume three
 memoryIsRight three
 endContents three
 waitUntil isGone "$VGPU_STORE/snapshots/three"
+
+# To a directory, part of which had no room in memory: it is like any other once it is on disk, wherever it is moved.
+startNode e --pinned 16MiB
+startContents e four 24
+rm "$dir/faults"
+place() { ctl "$1" inspect "$2" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["place"])'; }
+isIn() { [ "$(place "$1" "$2")" = "$3" ]; }
+ctl e suspend four --background --to "$dir/four" --json >"$dir/report.log" || fail "no suspend in the background to a directory"
+report() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
+[ "$(report memoryBytes)" -ge $((14 << 20)) ] || fail "$(report memoryBytes) bytes went to memory"
+[ "$(report storedBytes)" -ge $((7 << 20)) ] && [ "$(report storedBytes)" -le $((12 << 20)) ] || fail "$(report storedBytes) bytes went to disk"
+waitUntil isIn e "$dir/four" disk
+wasHit write.writing || fail "nothing was written in the background"
+stopNode e
+mv "$dir/four" "$dir/moved"
+succeeds ctl b resume "$dir/moved"
+memoryIsRight four
+
+# Resumed from memory before it is written; a second suspend to it is refused, and its daemon's end loses it.
+rm "$dir/faults"
+VGPU_FAULT_POINT=write.writing:stop startNode f --pinned 48MiB
+startContents f five 24
+succeeds ctl f suspend five --background --to "$dir/five"
+waitUntil wasHit write.writing stop
+isIn f "$dir/five" memory || fail "before it is written it is in '$(place f "$dir/five")'"
+refused "in the memory of another vgpud" ctl b resume "$dir/five"
+succeeds ctl f resume "$dir/five"
+memoryIsRight five
+refused "it is not empty\|another suspend is writing" ctl f suspend five --to "$dir/five"
+kill -CONT "$(grep '^write.writing .* stop$' "$dir/faults" | cut -d' ' -f3)"
+waitUntil isIn f "$dir/five" disk
+rm "$dir/faults"
+succeeds ctl f suspend five --background --to "$dir/again"
+waitUntil wasHit write.writing stop
+kill -KILL "${daemon[f]}"
+wait "${runner[five]}" && fail "a program that has lost its snapshot ended well"
+isIn b "$dir/again" lost || fail "its directory is in '$(place b "$dir/again")'"
+refused "is lost" ctl b resume "$dir/again"
+
+# A disk that is full when it is to be written: it stays in memory, and comes back from there.
+mkdir "$dir/disk"
+mount -t tmpfs -o size=12m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"
+startNode g --pinned 48MiB
+startContents g six 24
+succeeds ctl g suspend six --background --to "$dir/disk/six"
+waitUntil says g "stays in memory: it could not be written: .*No space left on device"
+isIn g "$dir/disk/six" memory || fail "it is in '$(place g "$dir/disk/six")'"
+succeeds ctl g resume "$dir/disk/six"
+memoryIsRight six
+waitUntil isGone "$dir/disk/six"
+endContents six

@@ -9,6 +9,7 @@ places() {
 import json, sys
 print(*[s["snapshot"] + ":" + s["place"] for s in json.load(sys.stdin)])'
 }
+hasUsedWorker() { ctl "$1" ps --workers | grep -q "(used)"; }
 toMemory() {
   ctl a suspend "$1" --to memory --name "$1" --json >"$dir/report.log" 2>"$dir/stored.log" ||
     fail "no suspend of $1 to memory: $(cat "$dir/stored.log")"
@@ -30,6 +31,14 @@ startNode b --pinned 64MiB
 refused "in the memory of another vgpud" ctl b resume one
 succeeds ctl a resume one
 [ "$(places)" = "" ] || fail "a snapshot is left: $(places)"
+memoryIsRight one
+
+# What is still in memory is not copied again, but for what has changed: one 2 MiB. The worker serves another program then.
+tell one change changed
+toMemory one
+[ "$(report copiedBytes)" -le $((4 << 20)) ] || fail "$(report copiedBytes) bytes were copied again"
+waitUntil hasUsedWorker a
+succeeds ctl a resume one
 memoryIsRight one
 
 # The first 24 MiB of a second session are the same and kept once. There is no room for all of the rest: that goes to the store.

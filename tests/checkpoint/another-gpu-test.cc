@@ -1,0 +1,188 @@
+// Sessions that go on on another GPU: of another architecture or size, in another order, or one in the place of several.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "checkpoint/device-identity.h"
+#include "session-fixture.h"
+#include "stub/worker/execution.h"
+#include "vgpu/snapshot/manifest.h"
+
+using namespace vgpu;
+using namespace vgpu::checkpoint;
+using namespace vgpu::test;
+
+namespace {
+
+struct Suspended {
+  // `prepare` is what the program does besides, before it is suspended.
+  explicit Suspended(const std::function<void(TestSession&)>& prepare = nullptr, const std::string& settings = "") {
+    CHECK(session.inWorker(
+              [&](stub::Worker& worker) {
+                buildAndStop(session, worker);
+                if (prepare) {
+                  worker.proceed();
+                  prepare(session);
+                  session.require(synchronize());
+                  session.commit();
+                  worker.quiesce();
+                }
+                save(worker, path, session.scratch.path + "/list", someIdentity(), nullptr);
+              },
+              settings) == "");
+  }
+  // What restore says on such a device; nothing is changed then.
+  std::string refusal(const std::string& settings) {
+    auto before = session.program();
+    std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings);
+    CHECK(session.program() == before);
+    return text;
+  }
+  std::string finish(const std::string& settings, const TestSession::Adapt& adapt = nullptr) {
+    return session.inWorker(
+        [&](stub::Worker& worker) {
+          proceed(worker, restore(worker, path, nullptr));
+          requireFinished(session);
+        },
+        settings, adapt);
+  }
+
+  TestSession session;
+  std::string path = session.scratch.path + "/snapshot";
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+// add(counters, 0) by so many blocks that must all run at once.
+RecordedFrame cooperative(unsigned blocks) {
+  return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {
+    params.setFunction(made::addFunction);
+    params.setCooperative(true);
+    params.setGridX(blocks), params.setGridY(1), params.setGridZ(1);
+    params.setBlockX(1), params.setBlockY(1), params.setBlockZ(1);
+    auto bytes = params.initParameters(12);
+    std::memset(bytes.begin(), 0, bytes.size());
+    std::memcpy(bytes.begin(), &made::counters, 8);
+  });
+}
+
+Device firstDevice(const std::string& path) { return readHeader(SnapshotReader(path)).devices.at(0); }
+
+std::string refusalOf(const std::function<void()>& work) {
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions(work)) return exception->getDescription().cStr();
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a session goes on on another architecture, and is of the GPU that its program has seen when it is suspended again") {
+  Suspended suspended;
+  auto& session = suspended.session;
+  std::string second = session.scratch.path + "/second";
+  Device seen = firstDevice(suspended.path);
+  CHECK(seen.capability == 90);
+  CHECK(session.inWorker(
+            [&](stub::Worker& worker) {
+              proceed(worker, restore(worker, suspended.path, nullptr));
+              session.require(synchronize());
+              session.commit();
+              worker.quiesce();
+              save(worker, second, session.scratch.path + "/list", someIdentity(), nullptr);
+            },
+            "architecture=80,memory=1GiB") == "");
+  Device now = firstDevice(second);
+  CHECK(now.capability == 90);
+  CHECK(now.name == seen.name);
+  CHECK(now.uuid == seen.uuid);
+  CHECK(now.memoryBytes == seen.memoryBytes);
+  CHECK(session.inWorker(
+            [&](stub::Worker& worker) {
+              proceed(worker, restore(worker, second, nullptr));
+              requireFinished(session);
+            },
+            "architecture=120") == "");
+}
+
+TEST_CASE("a module that has no code for the other architecture is refused by name") {
+  constexpr uint64_t module = 102, blob = 2;
+  std::string ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 there;\n";
+  Suspended suspended([&](TestSession& session) {
+    bringImage(session, blob, std::as_bytes(std::span(ptx.c_str(), ptx.size() + 1)));
+    session.require(moduleLoad(0, module, blob));
+  });
+  std::string text = suspended.refusal("architecture=80");
+  contains(text, "the module 0x66 cannot be loaded again on GPU 0 here, vgpu emulated device sm_80 (compute capability 8.0)");
+  contains(text, "neither machine code nor PTX for this GPU");
+  CHECK(suspended.finish("architecture=100") == "");
+}
+
+TEST_CASE("a GPU with less memory than the session has is refused with both sizes, and a smaller one with enough is not") {
+  Suspended suspended;
+  contains(suspended.refusal("memory=16MiB"), "the program has 0.0 GiB of GPU memory where GPU 0 here");
+  CHECK(suspended.finish("memory=64MiB") == "");
+}
+
+TEST_CASE("a cooperative grid that would not fit is refused by its kernel, also after a resume in between") {
+  Suspended suspended([&](TestSession& session) { session.post(cooperative(2000)); });
+  contains(suspended.refusal("architecture=75"),
+           "the program has launched the kernel add as a cooperative grid of 2000 blocks of 1 threads");
+  auto& session = suspended.session;
+  std::string second = session.scratch.path + "/second";
+  CHECK(session.inWorker(
+            [&](stub::Worker& worker) {
+              proceed(worker, restore(worker, suspended.path, nullptr));
+              session.require(synchronize());
+              session.commit();
+              worker.quiesce();
+              save(worker, second, session.scratch.path + "/list", someIdentity(), nullptr);
+            },
+            "architecture=80") == "");
+  suspended.path = second;
+  contains(suspended.refusal("architecture=75"), "2000 blocks");
+  CHECK(suspended.finish("architecture=80") == "");
+}
+
+TEST_CASE("a session without cooperative launches goes on on a GPU with fewer multiprocessors") {
+  Suspended suspended;
+  CHECK(suspended.finish("architecture=75") == "");
+}
+
+TEST_CASE("the program's GPU is the one that was chosen for it") {
+  Suspended suspended(nullptr, "devices=2");
+  auto& session = suspended.session;
+  CHECK(session.inWorker(
+            [&](stub::Worker& worker) {
+              proceed(worker, restore(worker, suspended.path, nullptr));
+              requireFinished(session);
+              worker.quiesce();
+              worker.runQuiesced([](stub::SessionState& on) {
+                CUdevice device = -1;
+                on.select(0);
+                stub::require(on.driver, on.driver.cuCtxGetDevice_v2(&device, on.of(0).gpu.context.get()), "asking for the device");
+                KJ_REQUIRE(device == 1, device);
+              });
+            },
+            "devices=2", [](stub::Driver& driver) { driver.order = {1, 0}; }) == "");
+}
+
+TEST_CASE("devices are chosen by their numbers, by the person's wish, and one for those that the session does not use") {
+  Suspended suspended(nullptr, "devices=2");  // of which it uses the first
+  SnapshotReader directory(suspended.path);
+  using Order = std::vector<CUdevice>;
+  CHECK(chooseDevices(directory, {}, 2) == Order{0, 1});
+  CHECK(chooseDevices(directory, {}, 1) == Order{0, 0});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{1, 0}, 2) == Order{1, 0});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 1>{3}, 4) == Order{3, 1});
+  CHECK(chooseDevices(directory, std::array<uint32_t, 2>{notMapped, 0}, 2) == Order{0, 0});
+  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 3>{0, 1, 0}, 2); }), "the program has 2 GPUs");
+  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, 2); }), "--device-map 0=2: there is no GPU 2 here");
+  std::string manifest = readFile(suspended.path + "/manifest.json");
+  forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // it has used the second too
+  contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, 1); }),
+           "the program uses 2 GPUs, and here are 1: say by --device-map 1=N");
+  CHECK(chooseDevices(SnapshotReader(suspended.path), std::array<uint32_t, 2>{0, 0}, 1) == Order{0, 0});
+  writeFile(suspended.path + "/manifest.json", manifest);
+}

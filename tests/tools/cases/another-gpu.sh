@@ -1,0 +1,42 @@
+# Sessions that go on on another GPU: of another architecture, a smaller one, one of several, one in the place of two.
+export VGPU_STORE=$dir/store
+VGPU_EMULATED=architecture=90,memory=2GiB startNode hopper
+VGPU_EMULATED=architecture=80,memory=1GiB startNode ampere
+VGPU_EMULATED=architecture=90,memory=64MiB startNode small
+VGPU_EMULATED=devices=2 startNode two
+
+startContents hopper one 24
+succeeds ctl hopper suspend one
+succeeds ctl ampere resume one
+memoryIsRight one
+tell one change changed
+succeeds ctl ampere suspend one --to "$dir/second"
+ctl ampere inspect "$dir/second" | grep -q "sm_90" || fail "the program's GPU is another one than it has seen"
+
+# With what it has, it would not fit.
+startContents hopper large 80
+succeeds ctl hopper suspend large
+refused "GiB of GPU memory where GPU 0 here" ctl small resume large
+hasState hopper large suspended || fail "after a resume that was refused it is $(field hopper large state)"
+succeeds ctl hopper resume large
+memoryIsRight large
+endContents large
+
+# The node's second GPU; a GPU that is not there, and one that the program does not have.
+refused "there is no GPU 2 here" ctl two resume "$dir/second" --device-map 0=2
+refused "the program has 1 GPUs" ctl two resume "$dir/second" --device-map 0=1,1=0
+refused "takes the program's GPU" ctl two resume "$dir/second" --device-map 0
+succeeds ctl two resume "$dir/second" --device-map 0=1
+memoryIsRight one
+tell one change changed
+succeeds ctl two suspend one --to "$dir/third"
+succeeds ctl hopper resume "$dir/third"
+memoryIsRight one
+endContents one
+
+# A program that sees two GPUs and uses one goes on where there is one.
+startContents two seer 8
+succeeds ctl two suspend seer --to "$dir/seer"
+succeeds ctl hopper resume "$dir/seer"
+memoryIsRight seer
+endContents seer

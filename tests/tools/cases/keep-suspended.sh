@@ -1,0 +1,61 @@
+# Sessions that are suspended to memory and stay on their GPU until somebody needs it (vgpud --keep-suspended).
+export VGPU_STORE=$dir/store VGPU_EMULATED=memory=96MiB
+worker() { field "$1" "$2" workerPid; }
+kept() {
+  ctl "$1" ps --workers --json | python3 -c '
+import json, sys
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] == sys.argv[1]])' "$(field "$1" "$2" session)"
+}
+isKept() { [ -n "$(kept "$1" "$2")" ]; }
+isNotKept() { [ -z "$(kept "$1" "$2")" ]; }
+
+refused "names* its size with --pinned" "$tree/bin/vgpud" --run-dir "$dir/none" --device emulated --keep-suspended
+
+# Resumed in the worker that it had, which has done nothing meanwhile.
+startNode a --pinned 128MiB --keep-suspended
+startContents a one 48
+before=$(worker a one)
+succeeds ctl a suspend one --to memory
+[ "$(kept a one)" = "$before" ] || fail "the worker that keeps the session is '$(kept a one)', and it had $before"
+succeeds ctl a resume one
+[ "$(worker a one)" = "$before" ] || fail "it goes on in another worker"
+memoryIsRight one
+tell one change changed
+memoryIsRight one
+
+# Another program finds no memory: what is kept goes, and the session comes back from pinned memory. (Each worker has an emulated device of
+# its own, so there is still not enough.)
+succeeds ctl a suspend one --to memory
+code=0
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctl a run -- "$tree/tests/programs/contents" random 200 >"$dir/large.log" 2>&1 || code=$?
+[ "$code" != 0 ] && says large "out of memory" || fail "a program with too much memory returned $code"
+isNotKept a one || fail "a program finds no memory, and a suspended one keeps its own"
+says a "leaves the GPU to others" || fail "the log does not say so"
+succeeds ctl a resume one
+[ "$(worker a one)" != "$before" ] || fail "it goes on in a worker that had let go of it"
+memoryIsRight one
+
+# A worker that is killed meanwhile is not missed.
+succeeds ctl a suspend one --to memory
+kill -KILL "$(kept a one)"
+succeeds ctl a resume one
+memoryIsRight one
+
+# Resumed by another daemon, from disk: what this one has kept goes.
+succeeds ctl a suspend one --background --name written
+startNode b
+onDisk() { ctl a snapshots ls --json | grep -q '"place": *"disk"'; }
+waitUntil onDisk
+isKept a one || fail "it does not stay on the GPU until it is resumed"
+succeeds ctl b resume written
+memoryIsRight one
+waitUntil listsNot a one
+[ "$(ctl a ps --workers --json | grep -c '"session": *"')" = 0 ] || fail "a worker still has a session that went elsewhere"
+endContents one
+
+# A program that ends while it is suspended leaves nothing.
+startContents a three 48
+succeeds ctl a suspend three --to memory
+kill -KILL "$(field a three pid)"
+waitUntil listsNot a three
+[ "$(ctl a ps --workers --json | grep -c '"session": *"')" = 0 ] || fail "a worker still has a session whose program has ended"

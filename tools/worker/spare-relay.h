@@ -1,0 +1,32 @@
+// Asks the daemon, from a GPU's thread, to free GPU memory that a suspended session still has (interface SpareMemory). Made in the event
+// loop, which it must not outlive.
+#pragma once
+
+#include <kj/async.h>
+
+#include "vgpu/control/control.capnp.h"
+
+namespace vgpu::stub {
+
+class SpareRelay {
+ public:
+  explicit SpareRelay(control::SpareMemory::Client client) : client(kj::mv(client)), loop(kj::getCurrentThreadExecutor().addRef()) {}
+
+  // On any thread but the loop's, which waits. False if there is none, or no daemon.
+  bool free() {
+    bool freed = false;
+    auto failure = kj::runCatchingExceptions([&] {
+      freed = loop->executeSync([&] {
+        return client.freeRequest().send().then(
+            [](capnp::Response<control::SpareMemory::FreeResults>&& results) { return results.getFreed(); });
+      });
+    });
+    return failure == nullptr && freed;
+  }
+
+ private:
+  control::SpareMemory::Client client;  // touched in the event loop only
+  kj::Own<const kj::Executor> loop;
+};
+
+}  // namespace vgpu::stub

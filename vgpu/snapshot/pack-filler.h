@@ -1,0 +1,28 @@
+// Writes to room that was left in a pack of a snapshot's own (PackWriter::leave).
+#pragma once
+
+#include <kj/io.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace vgpu::snapshot {
+
+class PackFiller {
+ public:
+  // Throws kj::Exception if the file cannot be opened.
+  PackFiller(const std::string& directory, const std::string& name);
+  // Throws kj::Exception that names the file and the system's reason; so does finish(), which waits until the disk has all.
+  void write(uint64_t offset, std::span<const std::byte> bytes);
+  void finish();
+
+ private:
+  [[noreturn]] void refuse() const;
+
+  const std::string path;
+  kj::AutoCloseFd file;
+};
+
+}  // namespace vgpu::snapshot
