@@ -66,6 +66,40 @@ double decode(Element e, uint64_t raw) {
   }
 }
 
+namespace {
+
+// Of the normal numbers the fields are moved; the others go the long way.
+double fastHalf(uint16_t bits) {
+  const uint32_t exponent = bits >> 10 & 31;
+  if (exponent == 0 || exponent == 31) return halfValue(bits);
+  return std::bit_cast<double>(uint64_t{bits & 0x8000u} << 48 | uint64_t{exponent + 1008} << 52 | uint64_t{bits & 0x3ffu} << 42);
+}
+
+}  // namespace
+
+void decodeWord(Element e, uint32_t word, double* out, size_t step) {
+  const uint32_t bits = bitsOf(e);
+  switch (e) {
+    case Element::f16:
+      out[0] = fastHalf(static_cast<uint16_t>(word));
+      out[step] = fastHalf(static_cast<uint16_t>(word >> 16));
+      return;
+    case Element::bf16:
+      out[0] = std::bit_cast<float>(word << 16);
+      out[step] = std::bit_cast<float>(word & 0xffff0000);
+      return;
+    case Element::s8:
+      for (uint32_t i = 0; i < 4; ++i) out[i * step] = static_cast<int8_t>(word >> 8 * i);
+      return;
+    case Element::u8:
+      for (uint32_t i = 0; i < 4; ++i) out[i * step] = static_cast<uint8_t>(word >> 8 * i);
+      return;
+    default:
+      for (uint32_t i = 0; i < 32 / bits; ++i)
+        out[i * step] = decode(e, bits == 32 ? word : word >> bits * i & ((1u << bits) - 1));
+  }
+}
+
 // Whole numbers stay exact in a double: 256 products of 16 bits and a 32-bit sum are far below 2^53.
 uint64_t encode(Element e, double value, bool saturate) {
   switch (e) {

@@ -25,6 +25,8 @@ inline bool isWhole(Element e) {
 inline bool isFloat8(Element e) { return e == Element::e4m3 || e == Element::e5m2; }
 
 double decode(Element, uint64_t raw);
+// The elements that 32 bits hold, but for f64, the lowest first and `step` apart in `out`.
+void decodeWord(Element, uint32_t word, double* out, size_t step);
 // Whole numbers wrap, or are clamped if `saturate`; a NaN becomes the canonical one.
 uint64_t encode(Element, double value, bool saturate);
 

@@ -67,13 +67,22 @@ void takeMma(Warp& warp, const Inst* inst, uint32_t) {
   const Registers registers = split(inst, aRegisters, bRegisters);
   for (int lane = 0; lane < laneCount; ++lane) {
     const uint32_t group = lane / 4, member = lane % 4;
-    for (uint32_t i = 0; i < aRegisters * perA; ++i) {
-      const Position at = inA(form.a, lane, i, form.m);
-      matrices.a[at.row * storedDepth + at.column] = valueAt(warp.frame, registers.a, form.a, lane, i);
+    // The elements of a register are neighbours along k.
+    for (uint32_t r = 0; r < aRegisters; ++r) {
+      const Position at = inA(form.a, lane, r * perA, form.m);
+      double* const to = matrices.a + at.row * storedDepth + at.column;
+      if (form.a == Element::f64)
+        *to = valueAt(warp.frame, registers.a, form.a, lane, r);
+      else
+        decodeWord(form.a, *registerAt<uint32_t>(warp.frame, registers.a[r], lane), to, 1);
     }
-    for (uint32_t i = 0; i < bRegisters * perB; ++i)
-      matrices.b[(i / perB * 4 * perB + member * perB + i % perB) * form.n + group] =
-          valueAt(warp.frame, registers.b, form.b, lane, i);
+    for (uint32_t r = 0; r < bRegisters; ++r) {
+      double* const to = matrices.b + (r * 4 + member) * perB * form.n + group;
+      if (form.b == Element::f64)
+        *to = valueAt(warp.frame, registers.b, form.b, lane, r);
+      else
+        decodeWord(form.b, *registerAt<uint32_t>(warp.frame, registers.b[r], lane), to, form.n);
+    }
     for (uint32_t i = 0; i < accumulators; ++i) {
       const Position at = inAccumulator(lane, i, form.m);
       matrices.c[at.row * form.n + at.column] = valueAt(warp.frame, registers.c, form.c, lane, i);

@@ -46,24 +46,28 @@ struct Descriptor {
   }
 };
 
-// Calls put(row, k, value) for the elements of a matrix in shared memory. False after a fault.
-template <class F>
-bool readShared(Warp& warp, const Inst* inst, uint64_t bits, Element e, uint32_t rows, uint32_t depth, bool transposed, F put) {
+// Where the element of a row at a depth goes: base[row * perRow + depth * perDepth].
+struct Target {
+  double* base;
+  size_t perRow, perDepth;
+};
+
+// Reads a matrix in shared memory. False after a fault.
+bool readShared(Warp& warp, const Inst* inst, uint64_t bits, Element e, uint32_t rows, uint32_t depth, bool transposed,
+                Target to) {
   const Descriptor descriptor(bits);
-  const uint32_t perUnit = 128 / bitsOf(e), units = (transposed ? rows : depth) / perUnit, lines = transposed ? depth : rows;
+  const uint32_t perWord = 32 / bitsOf(e), perUnit = 4 * perWord, units = (transposed ? rows : depth) / perUnit,
+                 lines = transposed ? depth : rows;
+  const size_t perLine = transposed ? to.perDepth : to.perRow, along = transposed ? to.perRow : to.perDepth;
   for (uint32_t line = 0; line < lines; ++line)
     for (uint32_t unit = 0; unit < units; ++unit) {
       const uint32_t offset = transposed ? descriptor.acrossDepth(unit, line) : descriptor.alongDepth(line, unit);
       const std::byte* const from = warp.access(inst, 0, sharedWindow | offset, 16, 16, Access::read);
       if (!from) return false;
-      uint64_t words[2];
+      uint32_t words[4];
       std::memcpy(words, from, sizeof words);
-      for (uint32_t i = 0; i < perUnit; ++i) {
-        const uint32_t bit = i * bitsOf(e);
-        const uint64_t raw = words[bit / 64] >> bit % 64 & ((uint64_t{1} << bitsOf(e)) - 1);
-        const uint32_t along = unit * perUnit + i;
-        transposed ? put(along, line, decode(e, raw)) : put(line, along, decode(e, raw));
-      }
+      double* const first = to.base + line * perLine + unit * perUnit * along;
+      for (uint32_t i = 0; i < 4; ++i) decodeWord(e, words[i], first + i * perWord * along, along);
     }
   return true;
 }
@@ -117,21 +121,27 @@ class Multiplication {
   }
 
   bool readA() {
-    const double sign = flag(aNegated) ? -1 : 1;
-    const auto put = [&](uint32_t row, uint32_t k, double value) { product->a[row * stored + k] = sign * value; };
     if (!flag(aInRegisters)) {
-      if (!readShared(warp, inst, lanesOf<uint64_t>(0, aOperands[0])[0], form.a, rowsOfGroup, stored, flag(aTransposed), put))
+      const Target to{product->a, stored, 1};
+      if (!readShared(warp, inst, lanesOf<uint64_t>(0, aOperands[0])[0], form.a, rowsOfGroup, stored, flag(aTransposed), to))
         return false;
     } else {
+      const uint32_t per = perRegister(form.a), registers = rowsOfWarp * stored / laneCount / per;
       for (uint32_t w = 0; w < warpgroupWarps; ++w)
         for (int lane = 0; lane < laneCount; ++lane)
-          for (uint32_t i = 0; i < rowsOfWarp * stored / laneCount; ++i) {
-            const Position at = inA(form.a, lane, i, rowsOfWarp);
-            put(w * rowsOfWarp + at.row, at.column, valueAt(group.frames[w], aOperands, form.a, lane, i));
+          for (uint32_t r = 0; r < registers; ++r) {
+            const Position at = inA(form.a, lane, r * per, rowsOfWarp);
+            decodeWord(form.a, lanesOf<uint32_t>(w, aOperands[r])[lane],
+                       product->a + (w * rowsOfWarp + at.row) * stored + at.column, 1);
           }
     }
+    if (flag(aNegated)) negate(product->a, rowsOfGroup * stored);
     if (flag(aSparse)) expand();
     return true;
+  }
+
+  static void negate(double* values, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) values[i] = -values[i];
   }
 
   void expand() {
@@ -145,9 +155,11 @@ class Multiplication {
   }
 
   bool readB() {
-    const double sign = flag(bNegated) ? -1 : 1;
-    return readShared(warp, inst, lanesOf<uint64_t>(0, bDescriptor[0])[0], form.b, form.n, form.k, flag(bTransposed),
-                      [&](uint32_t column, uint32_t k, double value) { product->b[k * form.n + column] = sign * value; });
+    const Target to{product->b, 1, form.n};
+    if (!readShared(warp, inst, lanesOf<uint64_t>(0, bDescriptor[0])[0], form.b, form.n, form.k, flag(bTransposed), to))
+      return false;
+    if (flag(bNegated)) negate(product->b, uint32_t{form.k} * form.n);
+    return true;
   }
 
   Warp& warp;
