@@ -35,6 +35,7 @@ int Warp::newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activati
   int index = 0;
   while (splits[index].state != SplitState::unused) ++index;  // at most one for each lane, and one in the making
   splits[index] = {SplitState::ready, pc, mask, join, activation};
+  ++splitCount;
   retain(activation);
   return index;
 }
@@ -42,6 +43,7 @@ int Warp::newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activati
 void Warp::freeSplit(int split) {
   release(splits[split].activation);
   splits[split].state = SplitState::unused;
+  --splitCount;
   if (split == current) current = -1;
 }
 
@@ -64,6 +66,11 @@ void Warp::dropJoins() {
 }
 
 const Inst* Warp::pickNext() {
+  if (const Split* only = alone(); only && only->state != SplitState::atWarpSync) {
+    if (only->state == SplitState::ready) return load(last), only->pc;
+    current = -1;
+    return nullptr;
+  }
   do {
     static_assert((2 * laneCount & (2 * laneCount - 1)) == 0);
     for (int k = 1; k <= 2 * laneCount; ++k) {
@@ -182,6 +189,10 @@ const Inst* Warp::waitAtBarrier(const Inst* following, int barrier) {
 }
 
 void Warp::releaseBarrier(int barrier) {
+  if (Split* only = alone()) {
+    if (only->state == SplitState::atBarrier && only->barrier == barrier) only->state = SplitState::ready;
+    return;
+  }
   for (Split& split : splits)
     if (split.state == SplitState::atBarrier && split.barrier == barrier) split.state = SplitState::ready;
 }

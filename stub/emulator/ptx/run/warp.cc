@@ -25,6 +25,7 @@ void Warp::reset(Block& block, uint32_t index) {
   executed = 0;
   arrivedAtCluster = 0;
   splits.fill({});
+  splitCount = 0;
   joins.fill({});
   activations.clear();
   freeActivations.clear();
@@ -44,7 +45,8 @@ void Warp::reset(Block& block, uint32_t index) {
   currentActivation = activation;
 }
 
-bool Warp::ready() const {
+bool Warp::ready() {
+  if (const Split* only = alone()) return only->state == SplitState::ready;
   for (const Split& split : splits)
     if (split.state == SplitState::ready) return true;
   return false;

@@ -72,7 +72,7 @@ class Warp : public LaneFrame {
   // Runs until every split waits, ends, or the slice is used up.
   void run();
   bool finished() const { return living == 0; }
-  bool ready() const;
+  bool ready();
 
   // ---- control flow
   const Inst* diverge(const Inst* branch, const Inst* taken, uint32_t takenMask);
@@ -136,6 +136,13 @@ class Warp : public LaneFrame {
   void deliver(uint64_t key, uint32_t members);
   bool merge(uint64_t key);
   void leaveJoins(int32_t from, int32_t until, uint32_t mask);
+  // The split that ran last, if there is no other and no join waits for it: most warps are so, and nothing else need be looked
+  // at.
+  Split* alone() {
+    if (splitCount != 1 || last < 0) return nullptr;
+    Split& split = splits[static_cast<size_t>(last)];
+    return split.state != SplitState::unused && split.join < 0 ? &split : nullptr;
+  }
   int newSplit(const Inst* pc, uint32_t mask, int32_t join, int32_t activation);
   int newJoin(const Inst* at, uint32_t expected, int32_t parent, int32_t activation);
   void freeSplit(int split);
@@ -156,6 +163,7 @@ class Warp : public LaneFrame {
   int32_t currentActivation = -1;
   uint64_t executed = 0;
   std::array<Split, 2 * laneCount> splits;
+  int splitCount = 0;  // that are not unused
   std::array<Join, 2 * laneCount> joins;
   std::vector<Activation> activations;
   std::vector<int32_t> freeActivations;
