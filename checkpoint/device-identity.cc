@@ -78,9 +78,10 @@ std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<c
     if (named != notMapped && named >= count)
       fail(fmt::format("--device-map {}={}: there is no GPU {} here, of {}", device, named, named, count));
     if (named == notMapped && device >= count && isUsed)
-      fail(fmt::format("the program uses {} GPUs, and here are {}: say by --device-map {}=N which is to be its GPU {}; one GPU can be "
-                       "several of them",
-                       seen, count, device, device));
+      fail(fmt::format(
+          "the program uses {} GPUs, and here are {}: say by --device-map {}=N which is to be its GPU {}; one GPU can be "
+          "several of them",
+          seen, count, device, device));
     order.push_back(static_cast<CUdevice>(named != notMapped ? named : device % count));
   }
   return order;

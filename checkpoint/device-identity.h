@@ -1,7 +1,7 @@
 // Which GPUs a session has seen, and which of another worker's can take their place.
 //
-// A program keeps what it was told of its devices when it began: names, properties, identity. What GPU they are may change; what it has
-// used of them must be there (stub/worker/kinds/function.cc, launches; recipes for all else).
+// A program keeps what it was told of its devices when it began: names, properties, identity. What GPU they are may change; what
+// it has used of them must be there (stub/worker/kinds/function.cc, launches; recipes for all else).
 #pragma once
 
 #include <span>
@@ -20,13 +20,13 @@ std::vector<Device> devicesOf(stub::SessionState& on);
 
 // In a list of `devices` by the session's: one that is not named.
 constexpr uint32_t notMapped = ~uint32_t{0};
-// The driver's devices, of which there are `count`, that become those of the session in `directory`, in its order. `wanted`: those that a
-// person has named, by device of the session. Throws kj::Exception, for a person, if one that the session uses gets none, or one is named
-// that is not there.
+// The driver's devices, of which there are `count`, that become those of the session in `directory`, in its order. `wanted`:
+// those that a person has named, by device of the session. Throws kj::Exception, for a person, if one that the session uses gets
+// none, or one is named that is not there.
 std::vector<CUdevice> chooseDevices(const SnapshotReader& directory, std::span<const uint32_t> wanted, unsigned count);
 
-// Throws kj::Exception, for a person, if a session with these objects has more memory than its GPUs here. The session has those devices
-// from here on.
+// Throws kj::Exception, for a person, if a session with these objects has more memory than its GPUs here. The session has those
+// devices from here on.
 void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const std::vector<ObjectRecord>& records);
 
 }  // namespace vgpu::checkpoint

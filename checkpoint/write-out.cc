@@ -21,8 +21,8 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// The chunks of a snapshot that are in `room`, each a plan's item of its own: where they are there, and in the snapshot's list. And the
-// others that are in packs of the snapshot's own.
+// The chunks of a snapshot that are in `room`, each a plan's item of its own: where they are there, and in the snapshot's list.
+// And the others that are in packs of the snapshot's own.
 struct InMemory {
   std::vector<uint64_t> sizes;
   std::vector<ChunkPlace> pinned, listed;

@@ -1,8 +1,8 @@
 // The CUDA driver as a table of functions, loaded at run time: the real libcuda.so.1 or the emulated one. Nothing of ours
 // is linked against a driver, so the same worker serves both, and the versions are asked for by number.
 //
-// Immutable after loading, but for the order of devices, which is set while no session is there; any thread may call. Nothing of it
-// survives a suspend.
+// Immutable after loading, but for the order of devices, which is set while no session is there; any thread may call. Nothing of
+// it survives a suspend.
 #pragma once
 
 #include <cuda.h>

@@ -18,8 +18,7 @@ CUresult codeOf(const BadHandle& bad) {
 
 Majors majorOfDevice(const Driver& driver, unsigned device) {
   int major = 0;
-  require(driver,
-          driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver.device(device)),
+  require(driver, driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver.device(device)),
           "asking for a device's compute capability");
   return majorOf(10 * static_cast<unsigned>(major));
 }

@@ -68,8 +68,8 @@ class SessionState {
   // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a library's first call.
   std::mutex moduleLoading;
 
-  // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set before calls
-  // are executed, or null.
+  // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set
+  // before calls are executed, or null.
   std::function<bool()> makeRoom;
 
   // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.

@@ -77,6 +77,7 @@ class Round:
         self.makes_snapshots = point in SNAPSHOT_POINTS or (point is None and self.random.random() < 0.25)
         self.in_store = self.in_memory or self.makes_snapshots or point in STORE_POINTS or self.random.random() < 0.5
         self.delay = None if point else self.random.uniform(0, 0.8)
+        self.keeps_suspended = self.in_memory and self.random.random() < 0.5
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
         self.program, self.client = None, None
         self.daemons, self.logs = {}, []
@@ -114,7 +115,8 @@ class Round:
         start = os.path.getsize(log) if os.path.exists(log) else 0
         process = self.start(name, [f"{self.tree}/bin/vgpud", "--run-dir", self.path(name), "--device", "emulated",
                                     "--recycle", "1",  # so that what has waited is gone when descriptors are counted
-                                    *(("--pinned", "16MiB") if self.in_memory else ())], fault)
+                                    *(("--pinned", "16MiB") if self.in_memory else ()),
+                                    *(("--keep-suspended",) if self.keeps_suspended else ())], fault)
         self.daemons[name] = process
 
         def ready():

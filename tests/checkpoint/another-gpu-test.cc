@@ -161,11 +161,15 @@ TEST_CASE("the program's GPU is the one that was chosen for it") {
               worker.runQuiesced([](stub::SessionState& on) {
                 CUdevice device = -1;
                 on.select(0);
-                stub::require(on.driver, on.driver.cuCtxGetDevice_v2(&device, on.of(0).gpu.context.get()), "asking for the device");
+                stub::require(on.driver, on.driver.cuCtxGetDevice_v2(&device, on.of(0).gpu.context.get()),
+                              "asking for the device");
                 KJ_REQUIRE(device == 1, device);
               });
             },
-            "devices=2", [](stub::Driver& driver) { driver.order = {1, 0}; }) == "");
+            "devices=2",
+            [](stub::Driver& driver) {
+              driver.order = {1, 0};
+            }) == "");
 }
 
 TEST_CASE("devices are chosen by their numbers, by the person's wish, and one for those that the session does not use") {
@@ -178,7 +182,8 @@ TEST_CASE("devices are chosen by their numbers, by the person's wish, and one fo
   CHECK(chooseDevices(directory, std::array<uint32_t, 1>{3}, 4) == Order{3, 1});
   CHECK(chooseDevices(directory, std::array<uint32_t, 2>{notMapped, 0}, 2) == Order{0, 0});
   contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 3>{0, 1, 0}, 2); }), "the program has 2 GPUs");
-  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, 2); }), "--device-map 0=2: there is no GPU 2 here");
+  contains(refusalOf([&] { chooseDevices(directory, std::array<uint32_t, 1>{2}, 2); }),
+           "--device-map 0=2: there is no GPU 2 here");
   std::string manifest = readFile(suspended.path + "/manifest.json");
   forgeManifest(suspended.path, [](auto& json) { json["rings"].push_back({1, 0, 0}); });  // it has used the second too
   contains(refusalOf([&] { chooseDevices(SnapshotReader(suspended.path), {}, 1); }),

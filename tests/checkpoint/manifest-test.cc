@@ -120,7 +120,8 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 makes no sense");
-  refused([](auto& state) { state["launches"][0][0] = makeHandle(api::Kind::FUNCTION, 2, 1, 0); }, "state launches: row 0 makes no sense");
+  refused([](auto& state) { state["launches"][0][0] = makeHandle(api::Kind::FUNCTION, 2, 1, 0); },
+          "state launches: row 0 makes no sense");
   refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][2] = "graphEnable(graph u64)"; }, "state graphSettings: row 0 makes no sense");
   refused([](auto& state) { state["graphSettings"][0][3] = "00112233445566"; }, "state graphSettings: row 0 makes no sense");

@@ -143,8 +143,7 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLi
       },
       settingsOf(devices), secondDriver);
   if (!said.empty()) return said;
-  return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices),
-                          thirdDriver);
+  return session.inWorker([&](stub::Worker& worker) { restore(worker, second, nullptr); }, settingsOf(devices), thirdDriver);
 }
 
 // How many are tried. `make check-all` says fifty times as many: a thousand, of which none may be refused.

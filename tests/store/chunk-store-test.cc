@@ -299,7 +299,8 @@ TEST_CASE("a store of another format, without its format, or of another user is 
 }
 
 TEST_CASE("a file system on which a store could not be kept is refused by what it lacks") {
-  for (uint32_t network : {0x6969u, 0xff534d42u, 0x01021997u}) CHECK(unfitType(network).find("it is on a network file system") == 0);
+  for (uint32_t network : {0x6969u, 0xff534d42u, 0x01021997u})
+    CHECK(unfitType(network).find("it is on a network file system") == 0);
   for (uint32_t local : {0xef53u, 0x58465342u, 0x01021994u, 0x9123683eu}) CHECK(unfitType(local) == "");
   ScratchDirectory scratch;
   CHECK(unfitFileSystem(scratch.path) == "");

@@ -72,9 +72,10 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                       "memory (vgpud --pinned), as far as there is room, until the session is resumed; the rest goes to the\n"
                       "store. A directory of that name is ./memory");
   suspend->add_option("--name", options.suspend.name, "the snapshot's name in the store");
-  suspend->add_flag("--background", options.suspend.inBackground,
-                    "to pinned memory first, and then to your store, or the directory, while you go on: `vgpuctl snapshots ls`, or\n"
-                    "`inspect DIRECTORY`, says when it is on disk. If the node's vgpud is killed before that, the session is lost");
+  suspend->add_flag(
+      "--background", options.suspend.inBackground,
+      "to pinned memory first, and then to your store, or the directory, while you go on: `vgpuctl snapshots ls`, or\n"
+      "`inspect DIRECTORY`, says when it is on disk. If the node's vgpud is killed before that, the session is lost");
   suspend->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -102,12 +103,14 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   explain->add_option("session", options.suspend.session, "SESSION")->required();
   addJson(explain, options);
 
-  auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
-                    [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.devices, o.json); });
+  auto* resume =
+      on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
+         [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.devices, o.json); });
   resume->add_option("snapshot", options.directory, "the snapshot's directory, or its name in the store")->required();
-  resume->add_option("--device-map", options.devices,
-                     "which GPU of the node becomes which of the program's, as 0=1,1=0; several can be one (0=0,1=0). Those that\n"
-                     "are not named become the ones of their number");
+  resume->add_option(
+      "--device-map", options.devices,
+      "which GPU of the node becomes which of the program's, as 0=1,1=0; several can be one (0=0,1=0). Those that\n"
+      "are not named become the ones of their number");
   addJson(resume, options);
 
   auto* snapshots = app.add_subcommand("snapshots", "What your store of snapshots has (VGPU_STORE says where it is)");

@@ -28,10 +28,14 @@ std::string absolute(const std::string& path) { return std::filesystem::absolute
 json toJson(control::Report::Reader report) {
   json phases = json::array();  // in their order
   for (auto phase : report.getPhases()) phases.push_back({{"name", phase.getName().cStr()}, {"seconds", phase.getSeconds()}});
-  return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
-          {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
-          {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()},
-          {"memoryBytes", report.getMemoryBytes()}, {"copiedBytes", report.getCopiedBytes()},
+  return {{"seconds", report.getSeconds()},
+          {"gateSeconds", report.getGateSeconds()},
+          {"deviceBytes", report.getDeviceBytes()},
+          {"storedBytes", report.getStoredBytes()},
+          {"objects", report.getObjects()},
+          {"pendingCalls", report.getPendingCalls()},
+          {"memoryBytes", report.getMemoryBytes()},
+          {"copiedBytes", report.getCopiedBytes()},
           {"phases", phases}};
 }
 

@@ -7,10 +7,9 @@
 
 namespace vgpu::ctl {
 
-// Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the directory's lock,
-// or lost.
+// Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the
+// directory's lock, or lost.
 const char* placeOf(const std::string& directory, const snapshot::Header& header);
-
 
 // Prints the manifest in `directory`. Its own checksum is checked, the files beside it are not. Returns the exit code.
 int inspectSnapshot(const std::string& directory, bool json);

@@ -1,8 +1,8 @@
 // Workers that still have the session that was suspended from them: `vgpud --keep-suspended`.
 //
-// Such a session's snapshot is in pinned memory and whole, so what its worker has on the GPUs is spare: it goes when another session of
-// this daemon finds no memory there (interface SpareMemory), the one that was suspended first before others. If it is still there when the
-// session is resumed, the session goes on in that worker, and nothing is copied.
+// Such a session's snapshot is in pinned memory and whole, so what its worker has on the GPUs is spare: it goes when another
+// session of this daemon finds no memory there (interface SpareMemory), the one that was suspended first before others. If it is
+// still there when the session is resumed, the session goes on in that worker, and nothing is copied.
 //
 // Of the event loop's thread. Does not outlive the daemon.
 #pragma once

@@ -102,8 +102,8 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
   std::fflush(stdout);
 }
 
-void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool,
-                RunDirectory& directory, PinnedPool& pinned, bool keepsSuspended) {
+void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
+                PinnedPool& pinned, bool keepsSuspended) {
   Sessions sessions(io, processes, pool, directory, pinned, keepsSuspended);
   LogFailures handler;
   kj::TaskSet tasks(handler);

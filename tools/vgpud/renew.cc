@@ -25,14 +25,12 @@ kj::Promise<void> renewBy(Sessions& sessions, const std::string& id, StateDirect
   std::string snapshot = folder->path() + "/snapshot";
   auto devices = session.devices;
   return suspend(sessions, session, snapshot, kj::heap<NoProgress>())
-      .then(
-          [&sessions, snapshot, devices](OperationReport&&) {
-            return resume(sessions, snapshot, kj::heap<NoProgress>(), devices);
-          },
-          [&sessions, folder](kj::Exception&& exception) -> kj::Promise<Resumed> {
-            sessions.remove(folder);
-            return kj::mv(exception);
-          })
+      .then([&sessions, snapshot,
+             devices](OperationReport&&) { return resume(sessions, snapshot, kj::heap<NoProgress>(), devices); },
+            [&sessions, folder](kj::Exception&& exception) -> kj::Promise<Resumed> {
+              sessions.remove(folder);
+              return kj::mv(exception);
+            })
       .then([&sessions, folder](Resumed&&) { sessions.remove(folder); });
 }
 

@@ -40,11 +40,12 @@ class Resumption final : public kj::Refcounted {
   void failed(const kj::Exception& exception) { why = reasonOf(exception); }
 
   kj::Promise<Resumed> run() {
-    return sessions.files.run([directory = directory, pool = sessions.pinned.id()] {
-             snapshot::Header header = snapshot::readHeader(snapshot::SnapshotReader(directory));
-             requireOwnMemory(directory, header.pool, pool);
-             return header.identity;
-           })
+    return sessions.files
+        .run([directory = directory, pool = sessions.pinned.id()] {
+          snapshot::Header header = snapshot::readHeader(snapshot::SnapshotReader(directory));
+          requireOwnMemory(directory, header.pool, pool);
+          return header.identity;
+        })
         .then([this](snapshot::Identity&& read) {
           enter(kj::mv(read));
           return meetProgram();

@@ -19,8 +19,8 @@ struct Resumed {
   OperationReport report;
 };
 
-// Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or later.
-// Dropping the promise ends the work.
+// Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or
+// later. Dropping the promise ends the work.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
                             std::vector<uint32_t> devices = {});
 

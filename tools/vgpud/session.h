@@ -58,7 +58,7 @@ class Session {
   StateDirectory::Shared renewal;    // while it gets a new worker: the folder of that snapshot
   std::string snapshot;              // the directory to which it was suspended
   std::string device;
-  std::vector<uint32_t> devices;     // of the node, by device of the session, as its resume named them; empty: in their order
+  std::vector<uint32_t> devices;  // of the node, by device of the session, as its resume named them; empty: in their order
   pid_t pid = 0;
   control::State state = control::State::RUNNING;
   int64_t openedSeconds = 0;

@@ -59,8 +59,8 @@ kj::Promise<void> WorkerPool::start() {
   ++starting;
   auto hello = worker->remote().helloRequest();
   hello.setSpare(kj::heap<SpareMemoryServer>(kept));
-  auto greeted = hello.send().then(
-      [this](capnp::Response<control::Worker::HelloResults>&& hello) { learnDevices(hello.getDevices()); });
+  auto greeted =
+      hello.send().then([this](capnp::Response<control::Worker::HelloResults>&& hello) { learnDevices(hello.getDevices()); });
   auto late = io.provider->getTimer().afterDelay(kind.startLimit).then([seconds = kind.startLimit / kj::SECONDS] {
     fail("a vgpu-worker was not ready in " + std::to_string(seconds) + " s");
   });
@@ -200,11 +200,12 @@ void WorkerPool::giveBack(kj::Own<WorkerProcess> worker) {
 kj::Promise<void> WorkerPool::retire(kj::Own<WorkerProcess> worker) {
   auto late = io.provider->getTimer().afterDelay(releaseLimit).then([] { fail("it has not let go of its session in 5 s"); });
   auto released = worker->remote().releaseRequest().send().ignoreResult().exclusiveJoin(kj::mv(late));
-  return released.then([] { return true; },
-                       [pid = worker->pid()](kj::Exception&& reason) {
-                         spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
-                         return false;
-                       })
+  return released
+      .then([] { return true; },
+            [pid = worker->pid()](kj::Exception&& reason) {
+              spdlog::info("worker {} serves no other program: {}", pid, reasonOf(reason));
+              return false;
+            })
       .then([this, worker = kj::mv(worker)](bool isReleased) mutable -> kj::Promise<void> {
         if (isReleased) {
           giveBack(kj::mv(worker));
@@ -221,7 +222,8 @@ void WorkerPool::refill() {
   size_t wanted = takers.size() + target.count(), there = ready.size() + returning;
   size_t missing = wanted - std::min(wanted, there);
   // A session that comes back from pinned memory would wait for that to be registered.
-  bool lacksFresh = kind.pinnedMemory >= 0 && target.count() > 0 && std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
+  bool lacksFresh = kind.pinnedMemory >= 0 && target.count() > 0 &&
+                    std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
   startUpTo(std::max<size_t>(missing, lacksFresh ? 1 : 0));
 }
 

@@ -1,5 +1,5 @@
-// Asks the daemon, from a GPU's thread, to free GPU memory that a suspended session still has (interface SpareMemory). Made in the event
-// loop, which it must not outlive.
+// Asks the daemon, from a GPU's thread, to free GPU memory that a suspended session still has (interface SpareMemory). Made in
+// the event loop, which it must not outlive.
 #pragma once
 
 #include <kj/async.h>
@@ -10,7 +10,8 @@ namespace vgpu::stub {
 
 class SpareRelay {
  public:
-  explicit SpareRelay(control::SpareMemory::Client client) : client(kj::mv(client)), loop(kj::getCurrentThreadExecutor().addRef()) {}
+  explicit SpareRelay(control::SpareMemory::Client client)
+      : client(kj::mv(client)), loop(kj::getCurrentThreadExecutor().addRef()) {}
 
   // On any thread but the loop's, which waits. False if there is none, or no daemon.
   bool free() {

@@ -21,8 +21,10 @@ class PhaseClock {
     auto now = Clock::now();
     double seconds = std::chrono::duration<double>(now - std::exchange(since, now)).count();
     auto known = std::ranges::find(times, phase, &std::pair<std::string, double>::first);
-    if (known == times.end()) times.emplace_back(phase, seconds);
-    else known->second += seconds;
+    if (known == times.end())
+      times.emplace_back(phase, seconds);
+    else
+      known->second += seconds;
   }
   PhaseTimes take() { return std::exchange(times, {}); }
 

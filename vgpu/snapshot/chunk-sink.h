@@ -47,8 +47,8 @@ class ChunkSink {
   // `isDigested`: after has().
   void add(unsigned writer, size_t chunk, std::span<const std::byte> bytes, bool isDigested = false);
 
-  // In the place of add(): a chunk that is in pinned memory. In a store it is in the list by its name; in packs it has its place, to which
-  // nobody has written yet. `isDigested`: after has(). False if it needs no bytes. While nobody adds.
+  // In the place of add(): a chunk that is in pinned memory. In a store it is in the list by its name; in packs it has its place,
+  // to which nobody has written yet. `isDigested`: after has(). False if it needs no bytes. While nobody adds.
   bool addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested);
 
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.

@@ -20,13 +20,14 @@ struct NetworkType {
   uint64_t type;
   const char* name;
 };
-constexpr NetworkType networkTypes[] = {{NFS_SUPER_MAGIC, "NFS"},       {SMB_SUPER_MAGIC, "SMB"},       {CIFS_SUPER_MAGIC, "CIFS"},
-                                        {SMB2_SUPER_MAGIC, "SMB"},      {V9FS_MAGIC, "9P"},             {AFS_SUPER_MAGIC, "AFS"},
-                                        {CODA_SUPER_MAGIC, "Coda"},     {CEPH_SUPER_MAGIC, "Ceph"},     {OCFS2_SUPER_MAGIC, "OCFS2"},
-                                        {0x0bd00bd0, "Lustre"},         {0x47504653, "GPFS"}};
+constexpr NetworkType networkTypes[] = {{NFS_SUPER_MAGIC, "NFS"},   {SMB_SUPER_MAGIC, "SMB"},   {CIFS_SUPER_MAGIC, "CIFS"},
+                                        {SMB2_SUPER_MAGIC, "SMB"},  {V9FS_MAGIC, "9P"},         {AFS_SUPER_MAGIC, "AFS"},
+                                        {CODA_SUPER_MAGIC, "Coda"}, {CEPH_SUPER_MAGIC, "Ceph"}, {OCFS2_SUPER_MAGIC, "OCFS2"},
+                                        {0x0bd00bd0, "Lustre"},     {0x47504653, "GPFS"}};
 
-constexpr const char* wanted = "A store must be on a local file system with locks, hard links, shared mappings and holes, such as ext4, xfs, "
-                               "btrfs or tmpfs: name another folder with VGPU_STORE, or a directory for this snapshot with --to";
+constexpr const char* wanted =
+    "A store must be on a local file system with locks, hard links, shared mappings and holes, such as ext4, xfs, "
+    "btrfs or tmpfs: name another folder with VGPU_STORE, or a directory for this snapshot with --to";
 
 // Of a file that is there, which must have pages.
 const char* failingPart(int file, const std::string& path, const std::string& other) {
@@ -51,8 +52,9 @@ const char* failingPart(int file, const std::string& path, const std::string& ot
 std::string unfitType(uint64_t type) {
   for (auto& network : networkTypes)
     if (network.type == type)
-      return fmt::format("it is on a network file system ({}), where processes of other hosts see neither locks nor mapped pages. {}", network.name,
-                         wanted);
+      return fmt::format(
+          "it is on a network file system ({}), where processes of other hosts see neither locks nor mapped pages. {}",
+          network.name, wanted);
   return "";
 }
 
@@ -67,7 +69,8 @@ std::string unfitFileSystem(const std::string& folder) {
   errno = 0;
   const char* failing = failingPart(file, path, other);
   if (failing == nullptr || errno == ENOSPC) return "";  // a full disk says that itself, when something is to be written
-  return fmt::format("its file system is not fit for it: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno), wanted);
+  return fmt::format("its file system is not fit for it: {} ({}). {}", failing, errno == 0 ? "no error" : strerror(errno),
+                     wanted);
 }
 
 }  // namespace vgpu

@@ -1,8 +1,8 @@
 // What a store of snapshots needs of its file system, and whether one has it.
 //
-// Several processes of one host use a store at a time: by open file description locks, by pages of its index that all have mapped, and by
-// names that come at once or not at all. A network file system keeps none of these promises between hosts, and LMDB asks for a local one
-// (its manual: "Do not use LMDB databases on remote filesystems"). Work on files; any thread.
+// Several processes of one host use a store at a time: by open file description locks, by pages of its index that all have
+// mapped, and by names that come at once or not at all. A network file system keeps none of these promises between hosts, and
+// LMDB asks for a local one (its manual: "Do not use LMDB databases on remote filesystems"). Work on files; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace vgpu {
 
-// Why there can be no store on a file system of this type (statfs(2), f_type), for a person; empty if its type says nothing against it.
+// Why there can be no store on a file system of this type (statfs(2), f_type), for a person; empty if its type says nothing
+// against it.
 std::string unfitType(uint64_t type);
 
-// The same of the one that `folder`, which is there, is on; and of one whose names, mappings or holes do not work. Makes a file there
-// for a moment.
+// The same of the one that `folder`, which is there, is on; and of one whose names, mappings or holes do not work. Makes a file
+// there for a moment.
 std::string unfitFileSystem(const std::string& folder);
 
 }  // namespace vgpu

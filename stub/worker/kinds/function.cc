@@ -111,8 +111,10 @@ void note(FunctionInfo& function, const LaunchNeed& need) {
     return known.threads == need.threads && known.sharedBytes == need.sharedBytes && known.clusterBlocks == need.clusterBlocks;
   };
   auto known = std::ranges::find_if(function.needs, isAlike);
-  if (known != function.needs.end()) known->blocks = std::max(known->blocks, need.blocks);
-  else if (function.needs.size() < mostShapes) function.needs.push_back(need);
+  if (known != function.needs.end())
+    known->blocks = std::max(known->blocks, need.blocks);
+  else if (function.needs.size() < mostShapes)
+    function.needs.push_back(need);
 }
 
 namespace {
@@ -123,7 +125,8 @@ Rows save(SessionState& session) {
     std::map<uint64_t, const FunctionInfo*> inOrder;
     for (auto& [handle, function] : session.of(device).functions) inOrder[handle] = &function;
     for (auto [handle, function] : inOrder)
-      for (auto& need : function->needs) rows.push_back({handle, need.blocks, need.threads, need.sharedBytes, need.clusterBlocks});
+      for (auto& need : function->needs)
+        rows.push_back({handle, need.blocks, need.threads, need.sharedBytes, need.clusterBlocks});
   }
   return rows;
 }
@@ -142,8 +145,8 @@ void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& n
   auto refuse = [&](const std::string& what, const std::string& here) {
     char name[256] = "";
     on.driver.cuDeviceGetName(name, sizeof name, device);
-    fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can", function.name,
-                     what, device, name, here));
+    fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can",
+                     function.name, what, device, name, here));
   };
   if ((need.clusterBlocks > 0 || function.hasClusters) && attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
     refuse("in clusters", "has none");
@@ -151,8 +154,8 @@ void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& n
   on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
   uint64_t most = static_cast<uint64_t>(blocks) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   if (need.blocks > most)
-    refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks, need.threads,
-                       need.sharedBytes),
+    refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks,
+                       need.threads, need.sharedBytes),
            fmt::format("has room for {} at once", most));
 }
 
@@ -160,7 +163,8 @@ void compare(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
     auto found = on.functions.find(numberIn(row, 0));
-    if (found == on.functions.end()) fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
+    if (found == on.functions.end())
+      fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
     LaunchNeed need{numberIn(row, 1), numberIn(row, 2), numberIn(row, 3), numberIn(row, 4)};
     requireFit(on, found->second, need);
     note(found->second, need);

@@ -7,10 +7,9 @@
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 14> all{&memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,
-                                                         &arrayKind,   &textureKind,     &eventKind,       &libraryKind,
-                                                         &graphKind,   &linkKind,        &physicalKind,    &peersKind,
-                                                         &capturedCallKind, &launchKind};
+  static constexpr std::array<const KindModule*, 14> all{
+      &memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,   &arrayKind, &textureKind,      &eventKind,
+      &libraryKind, &graphKind,       &linkKind,        &physicalKind, &peersKind, &capturedCallKind, &launchKind};
   return all;
 }
 

@@ -30,7 +30,7 @@ struct Modules {
 
 // What a launch needs of its GPU that not every GPU has. A snapshot keeps it: another GPU must have it too.
 struct LaunchNeed {
-  uint64_t blocks = 0;  // at once, because the launch was cooperative; else 0
+  uint64_t blocks = 0;                    // at once, because the launch was cooperative; else 0
   uint64_t threads = 0, sharedBytes = 0;  // of a block; shared: what the launch adds
   uint64_t clusterBlocks = 0;             // of a cluster; 0: it has none
 };

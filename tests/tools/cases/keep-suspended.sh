@@ -23,8 +23,8 @@ memoryIsRight one
 tell one change changed
 memoryIsRight one
 
-# Another program finds no memory: what is kept goes, and the session comes back from pinned memory. (Each worker has an emulated device of
-# its own, so there is still not enough.)
+# Another program finds no memory: what is kept goes, and the session comes back from pinned memory. (Each worker has an emulated
+# device of its own, so there is still not enough.)
 succeeds ctl a suspend one --to memory
 code=0
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} ctl a run -- "$tree/tests/programs/contents" random 200 >"$dir/large.log" 2>&1 || code=$?

@@ -72,7 +72,8 @@ isIn() { [ "$(place "$1" "$2")" = "$3" ]; }
 ctl e suspend four --background --to "$dir/four" --json >"$dir/report.log" || fail "no suspend in the background to a directory"
 report() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" <"$dir/report.log"; }
 [ "$(report memoryBytes)" -ge $((14 << 20)) ] || fail "$(report memoryBytes) bytes went to memory"
-[ "$(report storedBytes)" -ge $((7 << 20)) ] && [ "$(report storedBytes)" -le $((12 << 20)) ] || fail "$(report storedBytes) bytes went to disk"
+onDisk=$(report storedBytes)
+[ "$onDisk" -ge $((7 << 20)) ] && [ "$onDisk" -le $((12 << 20)) ] || fail "$onDisk bytes went to disk"
 waitUntil isIn e "$dir/four" disk
 wasHit write.writing || fail "nothing was written in the background"
 stopNode e
