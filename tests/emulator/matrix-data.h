@@ -88,6 +88,16 @@ inline uint32_t getBits(const std::vector<uint8_t>& buffer, size_t bit, uint32_t
   return value;
 }
 
+// "{%d0, %d1, …}"
+inline std::string listOf(const char* prefix, uint32_t count) {
+  std::string text = "{";
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i) text += ", ";
+    text += prefix + std::to_string(i);
+  }
+  return text += "}";
+}
+
 // PTX ISA, "Matrix Fragments for mma.m16n8k16" and its likes: the place of element `index` of `lane`, of a 16-row A, or of
 // accumulators.
 inline std::pair<uint32_t, uint32_t> fragmentOfA(uint32_t lane, uint32_t index, uint32_t bits) {

@@ -67,14 +67,6 @@ std::vector<uint32_t> fragments(uint32_t perLane, uint32_t bits, F valueAt) {
   return words;
 }
 
-std::string listOf(const char* prefix, uint32_t count) {
-  std::string text = "{";
-  for (uint32_t i = 0; i < count; ++i) {
-    if (i) text += ", ";
-    text += prefix + std::to_string(i);
-  }
-  return text += "}";
-}
 std::string loads(const char* prefix, const char* array, uint32_t count) {
   std::string text = std::string("ld.param.u64 %x0, [") + array + "]; mul.wide.u32 %x1, %t, " + std::to_string(count * 4) +
                      "; add.u64 %x0, %x0, %x1;\n";

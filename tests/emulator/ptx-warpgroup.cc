@@ -108,15 +108,6 @@ Prepared prepare(const Operation& op) {
   return made;
 }
 
-std::string listOf(const char* prefix, uint32_t count) {
-  std::string text = "{";
-  for (uint32_t i = 0; i < count; ++i) {
-    if (i) text += ", ";
-    text += prefix + std::to_string(i);
-  }
-  return text += "}";
-}
-
 // The instruction, with %da and %db for descriptors, %a… and %d… for registers and %p0 for scale-d.
 std::string instruction(const Operation& op) {
   const uint32_t aWords = 16 * op.k * elementType(op.a).bits / 32 / 32, dWords = op.n / 2 * elementType(op.d).bits / 32;

@@ -211,37 +211,40 @@ const Inst* loadSurface(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-const Inst* storeSurface(Warp& warp, const Inst* inst) {
-  const auto form = std::bit_cast<SurfaceForm>(inst->imm);
-  const WideOperands& operands = operandsOf(inst);
+namespace {
+
+// Calls each(inputs, place) for the lanes whose place is inside the surface; the inputs behind the coordinates are left.
+template <class F>
+const Inst* atPlaces(Warp& warp, const Inst* inst, SurfaceForm form, F each) {
   for (uint32_t left = warp.active; left; left &= left - 1) {
-    LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
+    LaneInputs in{warp, operandsOf(inst).ins, __builtin_ctz(left)};
     std::byte* host = nullptr;
     const Found found = locate(warp, inst, form, in, true, host);
     if (found == Found::failed) return nullptr;
-    if (found == Found::outside) continue;
-    for (size_t i = 0; i < form.elements; ++i) {
-      const uint64_t value = form.elementBytes == 8 ? in.wide() : in.word();
-      std::memcpy(host + i * form.elementBytes, &value, form.elementBytes);
-    }
+    if (found == Found::here) each(in, host);
   }
   return inst + 1;
 }
 
+}  // namespace
+
+const Inst* storeSurface(Warp& warp, const Inst* inst) {
+  const auto form = std::bit_cast<SurfaceForm>(inst->imm);
+  return atPlaces(warp, inst, form, [form](LaneInputs& in, std::byte* host) {
+    for (size_t i = 0; i < form.elements; ++i) {
+      const uint64_t value = form.elementBytes == 8 ? in.wide() : in.word();
+      std::memcpy(host + i * form.elementBytes, &value, form.elementBytes);
+    }
+  });
+}
+
 const Inst* reduceSurface(Warp& warp, const Inst* inst) {
   const auto form = std::bit_cast<SurfaceForm>(inst->imm);
-  const WideOperands& operands = operandsOf(inst);
   const AtomicRow* const row = findReduction(form.reduction, bulkTypes[form.type]);
-  for (uint32_t left = warp.active; left; left &= left - 1) {
-    LaneInputs in{warp, operands.ins, __builtin_ctz(left)};
-    std::byte* host = nullptr;
-    const Found found = locate(warp, inst, form, in, true, host);
-    if (found == Found::failed) return nullptr;
-    if (found == Found::outside) continue;
+  return atPlaces(warp, inst, form, [form, row](LaneInputs& in, std::byte* host) {
     const uint64_t value = form.elementBytes == 8 ? in.wide() : in.word();
     row->reduce(host, static_cast<const std::byte*>(static_cast<const void*>(&value)));
-  }
-  return inst + 1;
+  });
 }
 
 namespace {
