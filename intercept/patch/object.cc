@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "intercept/patch/compiler.h"
 #include "intercept/patch/face.h"
 #include "intercept/patch/plan.h"
 #include "intercept/patch/write.h"
@@ -63,7 +64,8 @@ std::string patchObject(const LoadedObject& object) {
   if (!file.valid() || file.header().e_machine != EM_X86_64) return {};
   if (noteFace(file, object)) return {};
   auto face = findFace(path);
-  Plan plan = face ? planForLibrary(file, path, *face) : planFor(file, path, exports());
+  auto compiler = planForCompiler(file, path, object);
+  Plan plan = compiler ? *compiler : face ? planForLibrary(file, path, *face) : planFor(file, path, exports());
   if (plan.verdict == Plan::Verdict::refuse) return plan.reason;
   if (plan.verdict == Plan::Verdict::leave) return {};
   std::string problem = writeJumps(file, object.base, plan.jumps);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
@@ -31,7 +33,9 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   client = rpc->bootstrap().castAs<control::Node>();
   auto request = client.helloRequest();
   request.setVersion(control::VERSION);
-  auto answered = request.send().then([](capnp::Response<control::Node::HelloResults>&& hello) {
+  auto answered = request.send().then([this](capnp::Response<control::Node::HelloResults>&& hello) {
+    auto devices = hello.getDevices();
+    isEmulated = devices.size() != 0 && std::string_view(devices[0].getName().cStr()).starts_with("vgpu emulated device");
     if (hello.getVersion() == control::VERSION) return;
     fail(fmt::format("the vgpud speaks control version {}, this tool version {}: use the same vgpu for both",
                      hello.getVersion(), control::VERSION));

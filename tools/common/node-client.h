@@ -16,6 +16,8 @@ class NodeClient {
   explicit NodeClient(const NodeAddress& address);
 
   control::Node::Client& node() { return client; }
+  // Whether its devices are emulated: they run PTX, and no machine code.
+  bool runsPtx() const { return isEmulated; }
 
   // Waits for a reply. If the connection ends first, the error says so.
   template <typename T>
@@ -28,6 +30,7 @@ class NodeClient {
   kj::Own<kj::AsyncIoStream> stream;
   kj::Own<capnp::TwoPartyClient> rpc;
   control::Node::Client client = nullptr;
+  bool isEmulated = false;
 };
 
 }  // namespace vgpu

@@ -42,6 +42,7 @@ std::string facesIn(const std::string& folder) {
 
 // The environment in which the dynamic linker puts our libraries before any other CUDA library.
 std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& name) {
+  const bool runsPtx = NodeClient(node).runsPtx();
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();
   if (folder.find_first_of(" :") != std::string::npos) {
@@ -53,11 +54,12 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
       "VGPU_NODE=unix:" + node.controlSocket(),
       "VGPU_SESSION_NAME=" + name,
   };
+  if (runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
-    bool replaced =
-        std::any_of(added.begin(), added.end(), [&](const auto& text) { return text.starts_with(variable); });
+    bool replaced = variable == "VGPU_RUNS_PTX=" ||
+                    std::any_of(added.begin(), added.end(), [&](const auto& text) { return text.starts_with(variable); });
     if (!replaced) result.emplace_back(*entry);
   }
   result.insert(result.end(), added.begin(), added.end());
