@@ -45,6 +45,7 @@ template <typename Body>
 CUresult onContext(CUcontext handle, CUevent event, Body&& body) {
   return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {
     uint64_t context = toWire(handle);
+    if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, context)) return bad;
     if (!thread.session.contexts.isLive(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (thread.session.captures.isActive())

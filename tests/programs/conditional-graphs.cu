@@ -203,8 +203,28 @@ bool refusals() {
   ok &= EXPECT_ERROR(cudaGraphDestroy(body), cudaErrorInvalidValue);
   Graph parent;
   ok &= EXPECT(cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, graph) != cudaSuccess);
+  ok &= EXPECT_ERROR(cudaGraphClone(&copy, body), cudaErrorNotSupported);
+  cudaGraphExec_t executable = nullptr, another = nullptr;
+  ok &= EXPECT_ERROR(cudaGraphInstantiate(&executable, body), cudaErrorNotSupported);
+  Graph hosted;  // a body takes such a node, and cannot be instantiated with it
   cudaHostNodeParams host{[](void*) {}, nullptr};
-  ok &= EXPECT(cudaGraphAddHostNode(&node, body, nullptr, 0, &host) != cudaSuccess);
+  CHECK(cudaGraphAddHostNode(&node, *conditional(hosted, nullptr, condition(hosted), cudaGraphCondTypeIf, 1), nullptr, 0, &host));
+  ok &= EXPECT(cudaGraphInstantiate(&executable, hosted) != cudaSuccess);
+
+  Graph once;  // has one executable graph at a time, which it can update as long as bodies stay as they are
+  unsigned* sum = word();
+  *sum = 0;
+  Handle always = condition(once, 1, cudaGraphCondAssignDefault);
+  body = *conditional(once, nullptr, always, cudaGraphCondTypeIf, 1);
+  kernel(body, {}, add, sum, 5u);
+  cudaGraphExecUpdateResultInfo info{};
+  CHECK(cudaGraphInstantiate(&executable, once));
+  ok &= EXPECT_ERROR(cudaGraphInstantiate(&another, once), cudaErrorNotSupported);
+  ok &= EXPECT_ERROR(cudaGraphExecUpdate(executable, once, &info), cudaSuccess);
+  CHECK(cudaGraphLaunch(executable, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  ok &= EXPECT(*sum == 5);
+  CHECK(cudaGraphExecDestroy(executable));
   cudaGetLastError();
   return ok;
 }

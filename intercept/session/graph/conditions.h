@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace vgpu::client {
@@ -25,8 +26,17 @@ class Conditions {
   Condition* find(uint64_t number) { return number == 0 || number > conditions.size() ? nullptr : &conditions[number - 1]; }
   const std::vector<Condition>& all() const { return conditions; }
 
+  // Whether an executable graph of them lives: CUDA makes no second one. It holds what claim() has returned.
+  bool isClaimed() const { return !claimed.expired(); }
+  std::shared_ptr<const void> claim() {
+    auto made = std::make_shared<char>();
+    claimed = made;
+    return made;
+  }
+
  private:
   std::vector<Condition> conditions;
+  std::weak_ptr<const void> claimed;
 };
 
 }  // namespace vgpu::client

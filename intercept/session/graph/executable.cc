@@ -39,6 +39,20 @@ bool isSame(const NodeWork& a, const NodeWork& b) {
          kernel->parameters == other->parameters;
 }
 
+// Of a node that cannot be set: whether there is nothing to set.
+bool isUnchanged(const NodeWork& a, const NodeWork& b) {
+  auto equal = [](const auto& one, const auto& other) { return std::memcmp(&one, &other, sizeof one) == 0; };
+  if (typeOf(a) != typeOf(b)) return false;
+  if (auto* fill = std::get_if<FillWork>(&a)) return equal(fill->given, std::get<FillWork>(b).given);
+  if (auto* copy = std::get_if<CopyWork>(&a)) return equal(copy->given, std::get<CopyWork>(b).given);
+  if (auto* conditional = std::get_if<ConditionalWork>(&a)) {
+    auto& other = std::get<ConditionalWork>(b);
+    return conditional->condition == other.condition && conditional->type == other.type &&
+           conditional->bodies.size() == other.bodies.size();
+  }
+  return std::holds_alternative<EmptyWork>(a) || isSame(a, b);
+}
+
 // Attributes are part of what was instantiated.
 bool hasSameAttributes(const NodeWork& a, const NodeWork& b) {
   auto *kernel = std::get_if<KernelWork>(&a), *other = std::get_if<KernelWork>(&b);
@@ -162,11 +176,15 @@ bool Executable::flatten(const Graph& graph, const std::vector<uint32_t>& entry,
     const auto number = static_cast<uint32_t>(shape.steps.size());
     shape.steps.push_back({node->handle, node->work, std::move(before), true, 0, 0, {}, nullptr, place});
     ends[node] = {number};
-    if (auto* conditional = std::get_if<ConditionalWork>(&node->work))
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
+      auto& ofStep = std::get<ConditionalWork>(shape.steps.back().work);
+      for (auto& body : ofStep.bodies) body.reset();  // they end with the graph's node: only their number is kept
+      ofStep.handles.reset();
       for (uint32_t body = 0; body < conditional->bodies.size(); ++body) {
         std::vector<uint32_t> lastOfBody;
         if (!flatten(*conditional->bodies[body], {}, {number, body}, shape, lastOfBody)) return false;
       }
+    }
   }
   for (auto& node : graph.all())
     if (!isAwaited[node.get()]) last.insert(last.end(), ends[node.get()].begin(), ends[node.get()].end());
@@ -181,6 +199,16 @@ bool Executable::flatten(const Graph& graph, Shape& shape) {
 // The node, or one in a body of one.
 bool Executable::isConditional(const Step& step) {
   return step.place.step != Place::none || std::holds_alternative<ConditionalWork>(step.work);
+}
+
+// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: bodies have no work of the host's, and no events.
+CUresult Executable::checkBodies(const Shape& shape, Problem& problem) {
+  for (auto& step : shape.steps) {
+    if (step.place.step == Place::none || !(runsOnHost(step.work) || std::holds_alternative<EventWork>(step.work))) continue;
+    problem.node = step.node;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
 }
 
 namespace {
@@ -234,11 +262,14 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (graph.isBody) return CUDA_ERROR_INVALID_VALUE;
+  if (graph.isBody) return CUDA_ERROR_NOT_SUPPORTED;
   if (!std::ranges::all_of(graph.conditions->all(), &Condition::isUsed)) {
     problem.instantiate = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (CUresult refused = checkBodies(shape, problem)) return refused;
+  const bool hasConditions = !graph.conditions->all().empty();
+  if (hasConditions && graph.conditions->isClaimed()) return CUDA_ERROR_NOT_SUPPORTED;
   if (CUresult error = deviceOf(thread, shape, device, problem)) return error;
   if (shape.steps.size() > mostWorkerNodes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -247,6 +278,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   std::shared_ptr<Executable> executable(new Executable(thread, device));
   executable->handle = made;
   executable->wantedFlags = flags;
+  if (hasConditions) executable->claimsConditions = graph.conditions->claim();
   executable->shape = std::move(shape);
   session.handles.find<api::Kind::GRAPH_EXEC>(made)->executable = executable;
 
@@ -447,7 +479,11 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
   for (size_t i = 0; i < std::max(with.steps.size(), end - begin); ++i) {
     if (i >= with.steps.size() || begin + i >= end) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, i);
     Step &now = shape.steps[begin + i], &wanted = with.steps[i];
-    if (isConditional(now) || isConditional(wanted)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, i);
+    if (isConditional(now) || isConditional(wanted)) {
+      if (now.place != wanted.place || now.before != wanted.before || !isUnchanged(now.work, wanted.work))
+        return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, i);
+      continue;
+    }
     if (typeOf(now.work) != typeOf(wanted.work)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, i);
     // What comes before the whole of a child graph is not its own.
     std::vector<uint32_t> own;
@@ -458,7 +494,7 @@ CUresult Executable::replace(Thread& thread, size_t begin, size_t end, Shape& wi
     if (check(now, wanted.work) != CUDA_SUCCESS) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, i);
   }
   for (size_t i = 0; i < with.steps.size(); ++i)
-    if (!isSame(shape.steps[begin + i].work, with.steps[i].work))
+    if (!isConditional(with.steps[i]) && !isSame(shape.steps[begin + i].work, with.steps[i].work))
       if (CUresult error = apply(thread, shape.steps[begin + i], with.steps[i].work)) return error;
   problem.update = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   return CUDA_SUCCESS;

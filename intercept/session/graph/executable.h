@@ -91,6 +91,7 @@ class Executable {
                       std::vector<uint32_t>& last);
   static bool flatten(const Graph& graph, Shape& shape);
   static bool isConditional(const Step& step);
+  static CUresult checkBodies(const Shape& shape, Problem& problem);
   CUresult sendSteps(Thread& thread, Problem& problem);
   CUresult sendStep(Thread& thread, uint32_t number, uint32_t& sent);
   static CUresult deviceOf(Thread& thread, const Shape& shape, unsigned& device, Problem& problem);
@@ -112,6 +113,7 @@ class Executable {
   std::vector<std::shared_ptr<GraphMemory>> allocated, freed;  // by a launch
   std::vector<std::shared_ptr<Staging>> replaced; // of copies that launches before may still use
   uint64_t lastSequence = 0;                      // of the last launch
+  std::shared_ptr<const void> claimsConditions;   // of the graph, if it has any
 };
 
 }  // namespace vgpu::client

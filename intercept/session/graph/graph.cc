@@ -58,21 +58,14 @@ std::shared_ptr<Graph> Graph::clone() const {
 
 bool Graph::canBeCopied() const {
   auto isBound = [](auto& node) { return isMemory(node->work) || std::holds_alternative<ConditionalWork>(node->work); };
-  return std::ranges::none_of(nodes, isBound);
+  return !isBody && std::ranges::none_of(nodes, isBound);
 }
 
-// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS.
 CUresult Graph::admits(const NodeWork& work) const {
   if (!isBody) return CUDA_SUCCESS;
-  bool may = true;
-  if (auto* child = std::get_if<ChildWork>(&work)) {
+  bool may = !isMemory(work) && !std::holds_alternative<MemOpsWork>(work) && !std::holds_alternative<LibraryWork>(work);
+  if (auto* child = std::get_if<ChildWork>(&work))
     may = std::ranges::all_of(child->graph->nodes, [&](auto& node) { return admits(node->work) == CUDA_SUCCESS; });
-  } else if (auto* copy = std::get_if<CopyWork>(&work)) {
-    may = copy->toWhere != Where::pageable && copy->fromWhere != Where::pageable;
-  } else {
-    may = std::holds_alternative<EmptyWork>(work) || std::holds_alternative<KernelWork>(work) ||
-          std::holds_alternative<FillWork>(work) || std::holds_alternative<ConditionalWork>(work);
-  }
   return may ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -45,7 +45,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   const bool isBody;    // of a conditional node, with which it ends
   const std::shared_ptr<Conditions> conditions;
 
-  // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no work of the host's.
+  // CUDA_ERROR_NOT_SUPPORTED if the graph cannot have such a node: bodies of conditional nodes have no memory of graphs. What
+  // else they cannot run is refused when they are instantiated.
   CUresult admits(const NodeWork& work) const;
   // In the order in which they were made.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
@@ -57,7 +58,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   CUresult removeEdge(GraphNode& from, GraphNode& to, const CUgraphEdgeData* data);
   // A copy, nodes of child graphs included. Without a handle.
   std::shared_ptr<Graph> clone() const;
-  // Not if it has nodes that allocate or free memory, or conditional ones.
+  // Not if it has nodes that allocate or free memory, or conditional ones, or is the body of one.
   bool canBeCopied() const;
   // Every node behind those that it depends on, else in the order of making. Empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
