@@ -39,6 +39,22 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   });
 }
 
+template <typename Params>
+CUresult recordIn(Thread& thread, api::Method method, EventState& event, uint64_t stream) {
+  Call<Params> frame(thread.of(stream), method);
+  frame->setEvent(event.handle.load(std::memory_order_relaxed));
+  frame.setStream(stream);
+  StreamCompletion* streamCompletion = frame.streamCompletion();
+  if (streamCompletion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto completion = streamCompletion->take(thread.session.completionWords, frame.device());
+  if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
+  frame->setLine(*completion);
+  streamCompletion->expect(frame.sequence());
+  event.stream.store(stream, std::memory_order_relaxed);
+  event.record.set({frame.sequence(), *completion});
+  return event.isShared() ? frame.call() : frame.post();
+}
+
 }  // namespace
 
 CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
@@ -50,18 +66,10 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
     if (thread.session.captures.concernsEvents()) [[unlikely]]
       if (auto captured = thread.session.captures.record(thread, toWire(hEvent), stream, isExternal)) return *captured;
     if (isExternal) return CUDA_ERROR_INVALID_VALUE;
-    Call<api::Cuda::EventRecordParams> frame(thread.of(stream), api::Method::eventRecord);
-    frame->setEvent(toWire(hEvent));
-    frame.setStream(stream);
-    StreamCompletion* streamCompletion = frame.streamCompletion();
-    if (streamCompletion == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    auto completion = streamCompletion->take(thread.session.completionWords, frame.device());
-    if (!completion) return CUDA_ERROR_OUT_OF_MEMORY;
-    frame->setLine(*completion);
-    streamCompletion->expect(frame.sequence());
-    event.stream.store(stream, std::memory_order_relaxed);
-    event.record.set({frame.sequence(), *completion});
-    return frame.post();
+    // Another session may be told of the record by the program's own means: then the driver must know it.
+    if (event.isShared())
+      return recordIn<api::Cuda::EventRecordSharedParams>(thread, api::Method::eventRecordShared, event, stream);
+    return recordIn<api::Cuda::EventRecordParams>(thread, api::Method::eventRecord, event, stream);
   });
 }
 
@@ -80,6 +88,13 @@ VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent,
       if (auto captured = thread.session.captures.wait(thread, toWire(hEvent), stream, isExternal)) return *captured;
     if (Flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
     const unsigned device = thread.deviceOf(stream);
+    if (event.isShared()) {  // recorded by whichever session: the record that it has now
+      Call<api::Cuda::StreamWaitSharedParams> frame(thread.on(device), api::Method::streamWaitShared);
+      frame->setHStream(stream);
+      frame->setHEvent(toWire(hEvent));
+      frame.inStream(stream);
+      return frame.call();
+    }
     if (event.device() == device) {
       Call<api::Cuda::StreamWaitEventParams> frame(thread.on(device), api::Method::streamWaitEvent);
       frame->setHStream(stream);

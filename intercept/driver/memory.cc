@@ -54,6 +54,12 @@ unsigned accessOf(const PointerInfo& info) {
   return (info.mapped->readers & bit) != 0 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
+// What cuIpcGetMemHandle takes.
+bool canBeShared(Session& session, const PointerInfo& info) {
+  return info.type == CU_MEMORYTYPE_DEVICE && !info.managed && session.memory.findDevice(info.start) &&
+         session.memory.poolOf(info.start) == nullptr && !session.shared.isTaken(info.start);
+}
+
 CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer, CUpointer_attribute attribute, void* data) {
   bool host = info.type == CU_MEMORYTYPE_HOST || info.managed;
   switch (attribute) {
@@ -74,6 +80,7 @@ CUresult attributeOf(Session& session, const PointerInfo& info, uint64_t pointer
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, 1u);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, session.memory.isSynchronizing(pointer));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<unsigned>(data, canBeShared(session, info));
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -138,6 +145,9 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
   if (dptr == 0 && enterContext([](Thread&) { return CUDA_SUCCESS; }) == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;
   return enter([&](Thread& thread) -> CUresult {
     if (CUresult refused = thread.refuseUnsafe()) return refused;
+    SharedObjects& shared = thread.session.shared;
+    if (shared.isTaken(dptr))
+      return shared.isTakenOfPool(dptr) ? shared.closeMemory(thread, dptr, true) : CUDA_ERROR_INVALID_VALUE;
     if (auto ofGraph = thread.session.graphMemories.find(dptr)) {
       if (CUresult error = synchronizeDevice(thread, ofGraph->device)) return error;
       return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

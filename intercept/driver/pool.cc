@@ -94,10 +94,13 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) 
 VGPU_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return CUDA_ERROR_NOT_SUPPORTED;  // nothing of a session is shared with another process
+  const bool isShareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if ((poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE && !isShareable) ||
+      poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_NOT_SUPPORTED;
   CUresult result = withDevice(poolProps->location.id, [&](StreamPools& pools, unsigned device) {
     *pool = pools.create(device, poolProps->maxSize);
+    pools.find(*pool)->isShareable = isShareable;
     return CUDA_SUCCESS;
   });
   return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;  // a wrong structure, says the driver

@@ -7,6 +7,7 @@
 #include "intercept/driver/graph.h"
 #include "intercept/driver/library.h"
 #include "intercept/driver/occupancy.h"
+#include "intercept/driver/sharing.h"
 #include "intercept/session/copy/engine.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/launch-shape.h"

@@ -32,9 +32,8 @@ constexpr SessionAnswer answers[] = {
     ANSWER(SPARSE_CUDA_ARRAY_SUPPORTED, 0),
     ANSWER(DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0),
 
-    // Nothing of a session is shared with another process or another device.
-    ANSWER(IPC_EVENT_SUPPORTED, 0),
-    ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_NONE),
+    // What a session shares, it shares with others of its user on its node.
+    ANSWER(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
     ANSWER(HOST_MEMORY_POOLS_SUPPORTED, 0),
     ANSWER(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0),
     ANSWER(HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0),

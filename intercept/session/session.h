@@ -4,9 +4,10 @@
 // until the process ends, and the daemon learns of the end from the connection. After fork() the child has none (it would share
 // the parent's ring) and its calls return CUDA_ERROR_NOT_INITIALIZED.
 //
-// Lock order: CodeLibrary's, Linker's, VirtualMemory's, ManagedMemory's, DeviceOutput's, PeerAccess's and Session::ringOpening, in each
-// of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the gate is entered with none of them held.
-// Everything here stays in the process over a suspend; the segment and the host arena are handed to the next worker.
+// Lock order: CodeLibrary's, Linker's, VirtualMemory's, SharedObjects', ManagedMemory's, DeviceOutput's, PeerAccess's and
+// Session::ringOpening, in each of which calls are made, then Session::memory.mutex, then HandleTable's, then Recorder's; the
+// gate is entered with none of them held. Everything here stays in the process over a suspend; the segment and the host arena are
+// handed to the next worker.
 #pragma once
 
 #include <cuda.h>
@@ -33,6 +34,7 @@
 #include "intercept/session/host-functions.h"
 #include "intercept/session/managed/managed-memory.h"
 #include "intercept/session/memory/memory.h"
+#include "intercept/session/memory/shared-objects.h"
 #include "intercept/session/memory/slabs.h"
 #include "intercept/session/memory/virtual-memory.h"
 #include "intercept/session/peer-access.h"
@@ -85,6 +87,7 @@ class Session final : public SessionControl {
   Memory memory;
   ManagedMemory managed;
   VirtualMemory virtualMemory;
+  SharedObjects shared;
   Variables variables;
   Textures textures;
   Graphs graphs;

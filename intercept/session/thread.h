@@ -86,6 +86,7 @@ class Thread {
     session.handles.destroy(handle);
     if (kind != api::Kind::EVENT) return;
     session.elapsedTimes.forget(handle);
+    session.shared.freed(handle);
     if (session.captures.concernsEvents()) session.captures.forgetEvent(handle);
   }
   // The object of that handle has changed: known replies about it are dropped.

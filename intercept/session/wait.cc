@@ -86,7 +86,19 @@ CUresult queryRecord(Thread& thread, const EventState& event, EventRecord::Value
 
 }  // namespace
 
+namespace {
+
+// Whether the latest record of an event that sessions share has happened.
+CUresult askDriver(Thread& thread, const EventState& event) {
+  Call<api::Cuda::EventQueryParams> frame(thread.on(event.device()), api::Method::eventQuery);
+  frame->setEvent(event.handle.load(std::memory_order_relaxed));
+  return frame.call();
+}
+
+}  // namespace
+
 CUresult queryEvent(Thread& thread, const EventState& event) {
+  if (event.isShared()) return askDriver(thread, event);
   return queryRecord(thread, event, event.record.get());
 }
 
@@ -94,7 +106,7 @@ CUresult synchronizeEvent(Thread& thread, const EventState& event) {
   Backoff backoff;
   CUresult state;
   EventRecord::Value wanted = event.record.get();
-  while ((state = queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
+  while ((state = event.isShared() ? askDriver(thread, event) : queryRecord(thread, event, wanted)) == CUDA_ERROR_NOT_READY)
     if (!backoff.spin()) std::this_thread::sleep_for(std::chrono::nanoseconds(backoff.sleepNanoseconds()));
   return delivered(thread, event.device(), state != CUDA_SUCCESS ? state : thread.session.takeError(event.device()));
 }

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "stub/gpu/ranges.h"
+#include "vgpu/api/wire-value.h"
 
 namespace vgpu::stub {
 
@@ -48,38 +49,84 @@ void DeviceLeases::letReach(unsigned other) {
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (address < deviceArena(device) || bytes > deviceArenaBytes ||
-      address - deviceArena(device) > deviceArenaBytes - bytes)
+  if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
+  Piece piece{bytes, 0};
+  if (CUresult error = make(bytes, false, piece.physical)) return error;
+  return add(address, bytes, {{address, piece}});
+}
 
+CUresult DeviceLeases::make(uint64_t bytes, bool isShareable, CUmemGenericAllocationHandle& physical) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
-  CUmemGenericAllocationHandle physical;
-  if (CUresult error = driver.cuMemCreate(&physical, bytes, &properties, 0)) return error;
-  CUresult error = driver.cuMemMap(address, bytes, 0, physical, 0);
-  if (error == CUDA_SUCCESS) {
-    std::lock_guard lock(mutex);
-    error = driver.cuMemSetAccess(address, bytes, access.data(), access.size());
-    if (error == CUDA_SUCCESS) return leases.emplace(address, Lease{bytes, physical}), CUDA_SUCCESS;
-    driver.cuMemUnmap(address, bytes);
-  }
-  driver.cuMemRelease(physical);
+  if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return driver.cuMemCreate(&physical, bytes, &properties, 0);
+}
+
+// With the access that leases have. Under `mutex`.
+CUresult DeviceLeases::map(uint64_t address, const Piece& piece) {
+  CUresult error = driver.cuMemMap(address, piece.bytes, 0, piece.physical, 0);
+  if (error != CUDA_SUCCESS) return error;
+  error = driver.cuMemSetAccess(address, piece.bytes, access.data(), access.size());
+  if (error != CUDA_SUCCESS) driver.cuMemUnmap(address, piece.bytes);
   return error;
+}
+
+// Maps pieces that are nowhere yet, as a lease. If one cannot be, all of them end.
+CUresult DeviceLeases::add(uint64_t address, uint64_t bytes, Pieces pieces) {
+  CUresult error = CUDA_SUCCESS;
+  uint64_t mappedUpTo = address;
+  std::lock_guard lock(mutex);
+  for (auto& [at, piece] : pieces) {
+    error = map(at, piece);
+    if (error != CUDA_SUCCESS) break;
+    mappedUpTo = at + piece.bytes;
+  }
+  if (error == CUDA_SUCCESS) return leases.emplace(address, Lease{bytes, std::move(pieces)}), CUDA_SUCCESS;
+  for (auto& [at, piece] : pieces) {
+    if (at < mappedUpTo) driver.cuMemUnmap(at, piece.bytes);
+    driver.cuMemRelease(piece.physical);
+  }
+  return error;
+}
+
+CUresult DeviceLeases::adopt(uint64_t address, const std::vector<Part>& parts) {
+  Pieces pieces;
+  uint64_t bytes = 0;
+  for (auto& part : parts) bytes += part.bytes;
+  if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0 || address < deviceArena(device) ||
+      bytes > managedPart || address - deviceArena(device) > managedPart - bytes || !isFree(leases, address, bytes, bytesOf))
+    return CUDA_ERROR_INVALID_VALUE;
+  uint64_t at = address;
+  for (auto& part : parts) {
+    Piece piece{part.bytes, 0};
+    auto descriptor = fromWire<void*>(static_cast<uint64_t>(part.descriptor));
+    CUresult error = driver.cuMemImportFromShareableHandle(&piece.physical, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (error != CUDA_SUCCESS) {
+      for (auto& each : pieces) driver.cuMemRelease(each.second.physical);
+      return error;
+    }
+    pieces.emplace(at, piece);
+    at += part.bytes;
+  }
+  return add(address, bytes, std::move(pieces));
 }
 
 CUresult DeviceLeases::endLease(uint64_t address) {
   auto found = leases.find(address);
   if (found == leases.end()) return CUDA_ERROR_INVALID_VALUE;
-  Lease lease = found->second;
+  Lease lease = std::move(found->second);
   {
     std::lock_guard lock(mutex);
     leases.erase(found);
   }
-  CUresult error = driver.cuMemUnmap(address, lease.bytes);
-  CUresult released = driver.cuMemRelease(lease.physical);
-  return error != CUDA_SUCCESS ? error : released;
+  CUresult first = CUDA_SUCCESS;
+  for (auto& [at, piece] : lease.pieces)
+    for (CUresult error : {driver.cuMemUnmap(at, piece.bytes), driver.cuMemRelease(piece.physical)})
+      if (first == CUDA_SUCCESS) first = error;
+  return first;
 }
 
 bool DeviceLeases::owns(uint64_t address, uint64_t bytes) const {

@@ -1,8 +1,12 @@
 // Physical memory of one GPU, leased to the session in large pieces and mapped at the fixed addresses of that GPU's arena.
 //
+// A lease is one object of the driver's, or several, if parts of it are shared with other processes: these see whole objects. A
+// shared allocation shares no more than the granules that it touches, of which only the first and the last may hold others' bytes
+// too. So these two are objects by themselves, however many allocations in them are shared, and what lies between is one.
+//
 // Owned and changed by the thread of its GPU; any other GPU's thread may ask owns(), because copies reach all of a session's
-// memory. `mutex` is a leaf; access is given under it, so that a lease and a device that come at one time do not miss each other. A
-// suspend drops the mappings; restore leases the same pieces again.
+// memory. `mutex` is a leaf; access is given under it, so that a lease and a device that come at one time do not miss each other.
+// A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +37,47 @@ class DeviceLeases {
   CUresult lease(uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
 
+  // Memory that another process maps too: a part is an object of the driver's.
+  struct Part {
+    uint64_t bytes;
+    int descriptor;  // the caller's to close
+  };
+  // The parts that hold [address, address + bytes), moved to objects of their own, with descriptors, unless they are already.
+  // While no GPU uses them. CUDA's answer: out of memory if there is none for the move; then all is as before.
+  CUresult share(uint64_t address, uint64_t bytes, std::vector<Part>& parts);
+  // Ends that, for an allocation that was shared: moved to objects that no other process has, unless another one of this
+  // session's in them is still shared. While no GPU uses them.
+  CUresult unshare(uint64_t address, uint64_t bytes);
+  // A lease of another process's memory, in the order of its parts, whose descriptors stay the caller's. Ended as any.
+  CUresult adopt(uint64_t address, const std::vector<Part>& parts);
+
   // Any thread. Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
 
  private:
-  struct Lease {
+  // One object of the driver's, and how many allocations in it are shared.
+  struct Piece {
     uint64_t bytes;
     CUmemGenericAllocationHandle physical;
+    unsigned shared = 0;
   };
+  using Pieces = std::map<uint64_t, Piece>;  // by address
+  struct Lease {
+    uint64_t bytes;
+    Pieces pieces;
+  };
+  struct Range {
+    uint64_t begin, end;
+  };
+
+  CUresult make(uint64_t bytes, bool isShareable, CUmemGenericAllocationHandle& physical);
+  CUresult map(uint64_t address, const Piece& piece);
+  CUresult add(uint64_t address, uint64_t bytes, Pieces pieces);
+  std::vector<Range> partsOf(uint64_t address, uint64_t bytes) const;
+  Lease& leaseOf(uint64_t address);
+  CUresult shareOne(const Range& range, std::vector<Part>& parts);
+  CUresult unshareOne(const Range& range);
+  CUresult replace(Pieces& pieces, const Range& range, Pieces by);
 
   const Driver& driver;
   const unsigned device;

@@ -4,6 +4,7 @@
 
 #include "stub/gpu/ranges.h"
 #include "vgpu/api/handle.h"
+#include "vgpu/api/wire-value.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/wire/arena.h"
 
@@ -46,11 +47,36 @@ CUresult PhysicalMemory::reserveArenas() {
                    mappedArenaBase));
 }
 
-CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes) {
+CUresult PhysicalMemory::create(uint64_t physical, uint64_t bytes, bool isShareable) {
   if (bytes == 0 || !isPiece(bytes) || bytes > deviceArenaBytes) return CUDA_ERROR_INVALID_VALUE;
-  const CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
+  CUmemAllocationProp properties = onDevice(driver, handleDevice(physical));
+  if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUmemGenericAllocationHandle real = 0;
   if (CUresult error = driver.cuMemCreate(&real, bytes, &properties, 0)) return error;
+  return add(physical, bytes, real);
+}
+
+CUresult PhysicalMemory::share(uint64_t physical, uint64_t& bytes, int& descriptor) {
+  CUmemGenericAllocationHandle real;
+  {
+    std::lock_guard lock(mutex);
+    auto found = objects.find(physical);
+    if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;
+    real = found->second.real;
+    bytes = found->second.bytes;
+  }
+  return driver.cuMemExportToShareableHandle(&descriptor, real, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+CUresult PhysicalMemory::adopt(uint64_t physical, uint64_t bytes, int descriptor) {
+  CUmemGenericAllocationHandle real = 0;
+  auto handle = fromWire<void*>(static_cast<uint64_t>(descriptor));
+  if (CUresult error = driver.cuMemImportFromShareableHandle(&real, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+    return error;
+  return add(physical, bytes, real);
+}
+
+CUresult PhysicalMemory::add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real) {
   std::lock_guard lock(mutex);
   if (objects.try_emplace(physical, Object{real, bytes, 0, 0}).second) return CUDA_SUCCESS;
   driver.cuMemRelease(real);

@@ -29,7 +29,11 @@ class PhysicalMemory {
 
   // CUDA's answers; invalid value for what the client does not do: objects that are not there, ranges that overlap. The device is the
   // handle's.
-  CUresult create(uint64_t physical, uint64_t bytes);
+  CUresult create(uint64_t physical, uint64_t bytes, bool isShareable);
+  // A descriptor of an object that other processes can map; the caller's to close. And an object of theirs, whose stays the
+  // caller's.
+  CUresult share(uint64_t physical, uint64_t& bytes, int& descriptor);
+  CUresult adopt(uint64_t physical, uint64_t bytes, int descriptor);
   CUresult release(uint64_t physical);
   CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, uint64_t physical);
   CUresult unmap(uint64_t address);
@@ -58,6 +62,7 @@ class PhysicalMemory {
     uint64_t bytes = 0, physical = 0;
   };
 
+  CUresult add(uint64_t physical, uint64_t bytes, CUmemGenericAllocationHandle real);
   CUresult reserveArenas();
   CUresult openWindow(uint64_t physical, uint64_t& address);
 

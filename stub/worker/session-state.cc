@@ -51,6 +51,33 @@ void SessionState::destroyAll() {
   require(driver, hostLeases.endAll(), "pinned memory");
 }
 
+void SessionState::endSharing(api::Kind kind, uint64_t handle) {
+  auto shared = sharedNames.take(kind, handle);
+  if (!shared || exchange == nullptr) return;
+  auto [name, isGiven] = *shared;
+  if (isGiven) {
+    exchange->withdraw(name);
+  } else {
+    exchange->close(name);
+  }
+}
+
+CUresult SessionState::whileIdle(Execution& on, const std::function<CUresult()>& work) {
+  CUresult result = CUDA_SUCCESS;
+  auto idle = [&] {
+    result = synchronize();
+    if (result == CUDA_SUCCESS) dropGraphs();
+    on.gpu.select();
+    if (result == CUDA_SUCCESS) result = work();
+  };
+  if (stopOthers) {
+    stopOthers(idle);
+  } else {
+    idle();
+  }
+  return result;
+}
+
 Execution& SessionState::of(unsigned device) const {
   if (device >= executions.size()) throw BadHandle{api::Kind::CONTEXT, device};
   return *executions[device];

@@ -26,10 +26,12 @@
 #include "stub/driver/driver.h"
 #include "stub/worker/blobs.h"
 #include "stub/worker/device-output.h"
+#include "stub/worker/exchange.h"
 #include "stub/worker/host-leases.h"
 #include "stub/worker/images.h"
 #include "stub/worker/libraries.h"
 #include "stub/worker/physical-memory.h"
+#include "stub/worker/shared-names.h"
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/fold-mode.h"
 #include "vgpu/wire/launch-counters.h"
@@ -74,6 +76,17 @@ class SessionState {
 
   // Starts the thread of a GPU, unless it runs. For the first GPU's thread; set by the worker.
   std::function<void(unsigned device)> startThread;
+
+  // What other sessions share with this one; null without a daemon. Set while no calls are executed.
+  std::shared_ptr<Exchange> exchange;
+  SharedNames sharedNames;
+  // Ends what an object gives to other sessions, or has from them, if it is shared. Waits for the daemon.
+  void endSharing(api::Kind kind, uint64_t handle);
+
+  // Runs `work` on the thread of a GPU, which executes a call, while no other thread does and no GPU has any work. Set by the
+  // worker.
+  std::function<void(const std::function<void()>& work)> stopOthers;
+  CUresult whileIdle(Execution& on, const std::function<CUresult()>& work);
 
   // How many of the GPUs' threads sleep until another ring has come far enough. Whoever executes a frame wakes them: any thread;
   // set by the worker.

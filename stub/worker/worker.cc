@@ -42,6 +42,8 @@ struct Worker::Impl {
   unsigned consuming = 0;                   // threads that may be executing calls
   std::atomic<bool> stopRequested{false};
   std::optional<PrimaryContext> kept;     // between release() and recycle(): without it the context would end with the session
+  bool isAlone = false;                   // one thread executes a call while no other does
+  unsigned awaitsAlone = 0;               // threads in a call that waits to be alone
   std::unique_ptr<SessionState> session;  // made, used and destroyed on the first GPU's thread, but for its parts of the others
   std::array<std::unique_ptr<RingConsumer>, maxDevices> consumers;  // of the rings that are used, since the memory was attached
   std::array<std::thread, maxDevices> others;                       // by device, but the first; started when its ring is first used
@@ -57,6 +59,7 @@ struct Worker::Impl {
   void openRings();
   void closeRings();
   void runTask(const std::function<void()>& task);
+  void runAlone(const std::function<void()>& work);
   void stop();
   void wakeConsumers();
 };
@@ -71,7 +74,7 @@ void Worker::Impl::work() {
       lock.unlock();
       task();
       lock.lock();
-    } else if (running && consumers[0]) {
+    } else if (running && !isAlone && consumers[0]) {
       consume(0, lock);
     } else {
       changed.wait(lock);
@@ -88,7 +91,7 @@ void Worker::Impl::work() {
 void Worker::Impl::serve(unsigned device) {
   std::unique_lock lock(mutex);
   while (!ending) {
-    if (running && consumers[device]) {
+    if (running && !isAlone && consumers[device]) {
       consume(device, lock);
     } else {
       changed.wait(lock);
@@ -119,6 +122,7 @@ void Worker::Impl::begin() {
     std::lock_guard lock(mutex);
     wakeConsumers();
   };
+  session->stopOthers = [this](const std::function<void()>& work) { runAlone(work); };
 }
 
 void Worker::Impl::release() {
@@ -161,6 +165,32 @@ void Worker::Impl::openRings() {
     session->begun(device);
     openRing(device);
   }
+}
+
+// On the thread of a GPU that executes a call. The other threads stop between two frames; of several in such a call one comes
+// after the other. A quiesce() meanwhile waits for this call, as for any.
+void Worker::Impl::runAlone(const std::function<void()>& work) {
+  std::unique_lock lock(mutex);
+  if (consuming == 0) {  // a recipe: no thread executes calls
+    lock.unlock();
+    return work();
+  }
+  ++awaitsAlone;
+  changed.notify_all();
+  changed.wait(lock, [&] { return !isAlone; });
+  isAlone = true;
+  --awaitsAlone;
+  stopRequested = true;
+  wakeConsumers();
+  changed.wait(lock, [&] { return consuming == 1 + awaitsAlone; });
+  lock.unlock();
+  KJ_DEFER({
+    std::lock_guard again(mutex);
+    isAlone = false;
+    stopRequested = !running;
+    changed.notify_all();
+  });
+  work();
 }
 
 // Under the lock.
@@ -216,13 +246,17 @@ void Worker::attach(MemoryFile segment, MemoryFile hostArena) {
   });
 }
 
+void Worker::shareBy(std::shared_ptr<Exchange> exchange) {
+  runQuiesced([&](SessionState& on) { on.exchange = std::move(exchange); });
+}
+
 SharedFiles Worker::sharedFiles() const {
   return {impl->session->sharedFile().fd(), impl->session->hostArenaFile().fd()};
 }
 
 void Worker::proceed() {
   auto run = [this](std::lock_guard<std::mutex>&) {
-    impl->stopRequested = false;
+    impl->stopRequested = impl->isAlone;
     impl->running = true;
     impl->changed.notify_all();
   };

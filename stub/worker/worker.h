@@ -22,6 +22,7 @@
 
 namespace vgpu::stub {
 
+class Exchange;      // exchange.h
 class SessionState;  // session-state.h
 
 // Descriptors of the memory that is attached; the worker's own.
@@ -42,6 +43,8 @@ class Worker {
   // attached before. Throws kj::Exception that names what was wrong; the worker is then of no further use.
   void attach(MemoryFile segment, MemoryFile hostArena);
   SharedFiles sharedFiles() const;
+  // By which the session, whose memory is attached, shares with others. Before the first proceed().
+  void shareBy(std::shared_ptr<Exchange> exchange);
 
   // Begins, or goes on, to consume frames, also where a quiesce() has been given up.
   void proceed();

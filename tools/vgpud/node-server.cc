@@ -195,9 +195,17 @@ kj::Promise<void> NodeServer::explain(ExplainContext context) {
   session.requireIdle();
   KJ_IF_MAYBE (worker, session.worker) {
     auto explained = (*worker)->orExit((*worker)->remote().explainRequest().send().then(
-        [context](capnp::Response<control::Worker::ExplainResults>&& found) mutable {
+        [this, id = session.id, context](capnp::Response<control::Worker::ExplainResults>&& found) mutable {
           auto results = context.getResults();
-          results.setObstacles(found.getObstacles());
+          auto shared = sessions.exchange.sharedBy(id);
+          auto list = results.initObstacles(static_cast<unsigned>(found.getObstacles().size() + shared.size()));
+          unsigned next = 0;
+          for (auto obstacle : found.getObstacles()) list.setWithCaveats(next++, obstacle);
+          for (auto& line : shared) {
+            list[next].setRefuses(true);
+            list[next].setObject("what it shares");
+            list[next++].setWhy(line + "; both would have to be suspended together, which is not implemented");
+          }
           results.setDeviceBytes(found.getDeviceBytes());
         }));
     return session.exclusively(kj::mv(explained));

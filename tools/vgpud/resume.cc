@@ -30,6 +30,7 @@ class Resumption final : public kj::Refcounted {
     if (!entered) return;
     sessions.leave(identity.session);
     if (done) return;
+    sessions.exchange.forget(identity.session);
     setKnownState(control::State::SUSPENDED);
     if (session.get() != nullptr) sessions.refuse(kj::mv(session), why);
     if (link.get() != nullptr) sessions.refuse(kj::mv(link), why);
@@ -177,6 +178,7 @@ class Resumption final : public kj::Refcounted {
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setProgress(progress);
       request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
+      request.setExchange(sessions.exchange.serve(*session));
       if (sessions.pinned.exists()) {
         hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
         request.setRoom(kj::heap<PinnedRoomServer>(hold));

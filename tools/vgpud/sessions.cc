@@ -26,8 +26,10 @@ constexpr unsigned mostFileThreads = 64;
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The worker's part of opening a session: it begins to consume, and gives its memory for the program.
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session) {
-  auto memory = worker->remote().attachRequest().send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session, Exchange& exchange) {
+  auto request = worker->remote().attachRequest();
+  request.setExchange(exchange.serve(session));
+  auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
     auto both = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
     both.add(receiveDescriptor(given.getSegment()));
     both.add(receiveDescriptor(given.getHostArena()));
@@ -94,9 +96,8 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   if (closing) fail("this vgpud is ending");
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
-  auto ready = taken.then([&opened = **session](kj::Own<WorkerProcess>&& worker) {
-    return attachProgram(kj::mv(worker), opened);
-  });
+  auto ready = taken.then(
+      [this, &opened = **session](kj::Own<WorkerProcess>&& worker) { return attachProgram(kj::mv(worker), opened, exchange); });
   auto opened = whileProgramLives(**session, kj::mv(ready))
                     .then([this, &session = *session](kj::Own<WorkerProcess>&& worker) {
                       session->link->send(
@@ -128,13 +129,14 @@ void Sessions::keep(kj::Own<Session> owned, kj::Own<WorkerProcess> worker) {
   spdlog::info("session {} ({}, pid {}) runs on {}", session.id, session.name, session.pid, session.device);
 }
 
-// When a worker leaves a session: of what it has launched.
-void Sessions::noteLaunches(const Session& session) {
+// When a worker leaves a session: what it has launched is counted, and what it shared ends.
+void Sessions::workerLeaves(const Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     auto& counted = (*worker)->counted().launches;
     uint64_t all = counted.sum(&LaunchCounters::OfGpu::all), folded = counted.sum(&LaunchCounters::OfGpu::folded);
     before.all += all;
     before.folded += folded;
+    exchange.forget(session.id);
     spdlog::info("session {} has launched {} kernels, {} of them in graphs", session.id, all, folded);
   }
 }
@@ -157,7 +159,7 @@ void Sessions::loseWorker(Session& session, const std::string& how) {
   std::string why = "its vgpu-worker " + how;
   spdlog::warn("session {} ({}, pid {}) is lost: {}", session.id, session.name, session.pid, why);
   session.state = control::State::LOST;
-  noteLaunches(session);
+  workerLeaves(session);
   session.worker = nullptr;
   session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(why)); });
   session.interrupt("session " + session.id + " is lost: " + why);
@@ -190,7 +192,7 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
 
 kj::Maybe<kj::Own<WorkerProcess>> Sessions::takeWorker(Session& session) {
   session.workerWatch = nullptr;
-  noteLaunches(session);
+  workerLeaves(session);
   return std::exchange(session.worker, nullptr);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tools/common/file-work.h"
+#include "tools/vgpud/exchange.h"
 #include "tools/vgpud/memory-snapshots.h"
 #include "tools/vgpud/pinned-pool.h"
 #include "tools/vgpud/processes.h"
@@ -86,11 +87,12 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   const bool keepsSuspended;
   FileWork files;  // work for which a caller waits
   MemorySnapshots inMemory;
+  Exchange exchange{*this};
 
  private:
   kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
   void giveWorkerBack(Session& session);  // its program has ended
-  void noteLaunches(const Session& session);
+  void workerLeaves(const Session& session);
 
   kj::Promise<void> open(kj::Own<ProgramLink>& link, ProgramOpen request);
   kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);

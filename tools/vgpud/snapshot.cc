@@ -33,6 +33,7 @@ class Snapshotting {
         workerExit(worker.exited()),
         start(now()) {
     if (!this->path.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
+    sessions.exchange.requireAlone(session.id);
   }
   ~Snapshotting() noexcept(false) {
     if (!done) abandon();
@@ -78,6 +79,7 @@ class Snapshotting {
     quiesce.setTimeoutSeconds(timeoutSeconds);
     quiesce.setProgress(progress);
     return worker.orExit(quiesce.send().ignoreResult().then([this] {
+      sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
       auto request = begun().captureRequest();
       request.setObjects(reader(session.directory->path()));
       session.describe(request.initSession());

@@ -36,6 +36,7 @@ class Suspension {
     if (!this->path.starts_with('/')) {
       fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
     }
+    sessions.exchange.requireAlone(session.id);
     session.state = control::State::SUSPENDING;
   }
   ~Suspension() noexcept(false) {
@@ -58,6 +59,7 @@ class Suspension {
         .then([this] {
           report.end("quiesce");
           report.gateSeconds = secondsSince(gateAskedAt);
+          sessions.exchange.requireAlone(session.id);  // it may have opened something before its gate was closed
           return save();
         })
         .then([this] { return finish(); })

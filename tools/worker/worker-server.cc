@@ -17,8 +17,9 @@
 #include "stub/worker/execution.h"
 #include "tools/common/descriptor.h"
 #include "tools/worker/device-list.h"
-#include "tools/worker/pinned-relay.h"
+#include "tools/worker/exchange-relay.h"
 #include "tools/worker/live-snapshot-server.h"
+#include "tools/worker/pinned-relay.h"
 #include "tools/worker/progress-relay.h"
 #include "tools/worker/reports.h"
 #include "vgpu/base/fail.h"
@@ -165,7 +166,8 @@ stub::Worker& WorkerServer::running() {
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
   return thread
-      .run([this] {
+      .run([this, exchange = std::make_shared<ExchangeRelay>(context.getParams().getExchange())] {
+        running().shareBy(exchange);
         running().proceed();
         return running().sharedFiles();
       })
@@ -238,13 +240,15 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto room = PinnedRelay::of(params);
+  auto exchange = std::make_shared<ExchangeRelay>(params.getExchange());
   std::string directory = textOf(params.getDirectory());
   std::vector<uint32_t> devices;
   for (uint32_t device : params.getDevices()) devices.push_back(device);
   auto memory = receiveMemory(params);
-  auto report = memory.then([this, relay, room, directory, devices](ProgramMemory&& memory) {
-    return thread.run([this, relay, room, directory, devices, memory = kj::mv(memory)]() mutable {
+  auto report = memory.then([this, relay, room, exchange, directory, devices](ProgramMemory&& memory) {
+    return thread.run([this, relay, room, exchange, directory, devices, memory = kj::mv(memory)]() mutable {
       useDevices(directory, devices);
+      running().shareBy(exchange);
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");

@@ -193,6 +193,30 @@ interface SpareMemory {
   # Frees GPU memory that a suspended session still has (vgpud --keep-suspended). False: there is none.
 }
 
+struct SharedObject {
+  # What one session gives to others of its user, by a name of 16 bytes that nobody can guess (docs/ipc.md).
+  kind @0 :UInt32;            # of object, as vgpu/api/cuda.table numbers them
+  device @1 :Data;            # the UUID of the GPU that has it
+  bytes @2 :UInt64;           # of its parts together
+  offset @3 :UInt64;          # in them, of what was given,
+  size @4 :UInt64;            # and its size
+  content @5 :Data;           # what is given in place of descriptors
+  parts @6 :List(UInt64);     # sizes of what is behind each descriptor
+}
+
+interface Exchange {
+  # What a session's worker gives to workers of other sessions of the same user, and takes from them.
+  publish @0 (name :Data, object :SharedObject) -> (isNew :Bool);   # false: the name is taken
+  addPart @1 (name :Data, part :Descriptor);
+  withdraw @2 (name :Data);
+  find @3 (name :Data) -> (isFound :Bool, object :SharedObject);
+  # Of another session that runs.
+  open @4 (name :Data) -> (isFound :Bool, parts :UInt32);
+  # Until close(), or the session's end, neither session can be suspended.
+  part @5 (name :Data, index :UInt32) -> (part :Descriptor);
+  close @6 (name :Data);
+}
+
 interface LiveSnapshot {
   # A snapshot of a session that goes on (checkpoint/live-snapshot.h). Letting go of it gives it up.
   capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> ();
@@ -204,7 +228,7 @@ interface LiveSnapshot {
 interface Worker {
   hello @0 (spare :SpareMemory) -> (devices :List(Device), driverVersion :Int32);
   # `spare`: what the worker asks when a GPU has no memory left.
-  attach @1 () -> (segment :Descriptor, hostArena :Descriptor);
+  attach @1 (exchange :Exchange) -> (segment :Descriptor, hostArena :Descriptor);
   # Begins a new session on the memory that was made ready with the worker, and to consume.
   quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
   # Stops between frames and waits for the GPU. Rejects, naming the kernel that runs, where that takes longer, and at once
@@ -219,7 +243,7 @@ interface Worker {
   # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
   # `pool`.
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom,
-              devices :List(UInt32))
+             devices :List(UInt32), exchange :Exchange)
     -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
   # is changed and nothing consumed before `proceed`. `devices`: as of Node.resume.

@@ -20,6 +20,8 @@ constexpr uint64_t deviceArenaBase = 0x2000'0000'0000;
 constexpr uint64_t deviceArenaBytes = 1 * TiB;  // a device
 // Of each, the part for managed memory: in whole pages, because the program accesses them.
 constexpr uint64_t managedPart = 512 * GiB, managedPartBytes = 256 * GiB;
+// And the part behind it, where the worker maps physical memory to which it moves what is elsewhere.
+constexpr uint64_t movingPart = managedPart + managedPartBytes, movingPartBytes = deviceArenaBytes - movingPart;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr uint64_t hostArenaBase = 0x7e90'0000'0000;

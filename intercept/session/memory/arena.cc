@@ -85,10 +85,23 @@ std::optional<Arena::Range> Arena::takeIdleLease() {
   return std::nullopt;
 }
 
+void Arena::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {
+  held.emplace(address, Held{roundUp(bytes, unit), owner, bytes});
+}
+
+void Arena::dropShared(uint64_t lease, uint64_t address) {
+  held.erase(address);
+  leases.erase(lease);
+}
+
 std::optional<Arena::Range> Arena::find(uint64_t address) const {
   auto found = holding(address);
   if (found == held.end()) return std::nullopt;
   return Range{found->first, found->second.bytes, found->second.owner, found->second.asked};
+}
+
+void Arena::setAsked(uint64_t address, uint64_t asked) {
+  if (auto found = held.find(address); found != held.end()) found->second.asked = asked;
 }
 
 bool Arena::mark(uint64_t address, bool marked) {

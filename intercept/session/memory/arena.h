@@ -43,10 +43,17 @@ class Arena {
   };
   std::optional<Range> takeIdleLease();
 
+  // An allocation in memory of another session's, in place of a lease whose addresses have been reserved; it is counted neither
+  // as leased nor as used. dropShared() ends both.
+  void addShared(uint64_t address, uint64_t bytes, uint64_t owner);
+  void dropShared(uint64_t lease, uint64_t address);
+
   // The allocation that holds `address`; nothing if none does.
   std::optional<Range> find(uint64_t address) const;
   // The one that begins there.
   std::optional<Range> at(uint64_t address) const;
+  // What was asked for of the allocation that begins at `address`, which is another's from now on.
+  void setAsked(uint64_t address, uint64_t asked);
   // A mark of the allocation that holds `address`, which ends with it. False if none does.
   bool mark(uint64_t address, bool marked);
   bool isMarked(uint64_t address) const;

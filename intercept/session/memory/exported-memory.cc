@@ -17,13 +17,28 @@ std::optional<ino_t> inodeOf(int descriptor) {
   return status.st_ino;
 }
 
+struct Content {
+  ExportedMemory::What what;
+  SharedName name;
+};
+
 }  // namespace
 
-std::optional<ExportedMemory> ExportedMemory::make(int& descriptor) {
+std::optional<ExportedMemory> ExportedMemory::make(int& descriptor, What what, const SharedName& name) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
+  ExportedMemory made(ends[0], inodeOf(ends[1]).value_or(0));
+  const Content content{what, name};
+  if (send(ends[0], &content, sizeof content, MSG_NOSIGNAL) != sizeof content) return close(ends[1]), std::nullopt;
   descriptor = ends[1];
-  return ExportedMemory(ends[0], inodeOf(ends[1]).value_or(0));
+  return made;
+}
+
+std::optional<SharedName> ExportedMemory::nameIn(int descriptor, What what) {
+  Content content{};
+  if (!inodeOf(descriptor)) return std::nullopt;
+  if (recv(descriptor, &content, sizeof content, MSG_PEEK | MSG_DONTWAIT) != sizeof content) return std::nullopt;
+  return content.what == what ? std::optional(content.name) : std::nullopt;
 }
 
 ExportedMemory::~ExportedMemory() {

@@ -159,6 +159,7 @@ bool Memory::trimUnneeded(Thread& thread, unsigned device) {
 CUresult Memory::free(Thread& thread, uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
   if (!inDeviceArenas(address)) return CUDA_ERROR_INVALID_VALUE;
+  if (thread.session.shared.isTaken(address)) return thread.session.shared.closeWhole(thread, address);
   auto device = static_cast<unsigned>((address - deviceArenaBase) / deviceArenaBytes);
   if (device >= thread.session.devices.size()) return CUDA_ERROR_INVALID_VALUE;
   {
@@ -167,6 +168,7 @@ CUresult Memory::free(Thread& thread, uint64_t address) {
   }
   if (CUresult error = synchronizeDevice(thread, device)) return error;
   thread.session.managed.remove(address);
+  thread.session.shared.freed(address);
   if (CUresult error = postFree(thread, device, address)) return error;
   Arena& arena = arenaOf(address);
   uint64_t keep;
@@ -283,6 +285,23 @@ std::optional<Arena::Range> Memory::findDevice(uint64_t address) const {
   if (!inDeviceArenas(address)) return std::nullopt;
   std::lock_guard lock(mutex);
   return const_cast<Memory*>(this)->arenaOf(address).find(address);
+}
+
+std::optional<uint64_t> Memory::reserveShared(unsigned device, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  auto place = devices[device].placeLease(bytes);
+  if (place) devices[device].reserveLease(*place, bytes);
+  return place;
+}
+
+void Memory::addShared(uint64_t address, uint64_t bytes, uint64_t owner) {
+  std::lock_guard lock(mutex);
+  arenaOf(address).addShared(address, bytes, owner);
+}
+
+void Memory::dropShared(uint64_t lease, uint64_t address) {
+  std::lock_guard lock(mutex);
+  arenaOf(lease).dropShared(lease, address);
 }
 
 bool Memory::setSynchronizing(uint64_t address, bool synchronizes) {

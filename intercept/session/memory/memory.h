@@ -73,6 +73,12 @@ class Memory {
   std::optional<Arena::Range> findDevice(uint64_t address) const;
   std::optional<HostAllocation> findHost(uint64_t address) const;
 
+  // Addresses of a device for `bytes` (whole granules) of another session's memory; then the allocation in it, of a context; and
+  // the end of both, or of the addresses alone. For SharedObjects.
+  std::optional<uint64_t> reserveShared(unsigned device, uint64_t bytes);
+  void addShared(uint64_t address, uint64_t bytes, uint64_t owner);
+  void dropShared(uint64_t lease, uint64_t address);
+
   // Whether every synchronous operation on that device memory waits for its end (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), also where
   // CUDA's does not. False if there is no allocation.
   bool setSynchronizing(uint64_t address, bool synchronizes);

@@ -175,29 +175,41 @@ CUresult Memory::allocateOrdered(Thread& thread, uint64_t bytes, CUmemoryPool po
                                  uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > deviceArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t asked = bytes;
   bytes = roundUp(bytes, allocationAlignment);  // all of it, because another allocation may reuse it
   const unsigned device = thread.deviceOf(stream);
   std::optional<uint64_t> reused;
   {
     std::lock_guard lock(mutex);
     StreamPool* from = pools.find(pool);
-    if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (from == nullptr || from->isTaken) return CUDA_ERROR_INVALID_VALUE;
     if (from->device != device)
       return CUDA_ERROR_NOT_SUPPORTED;  // no device of a session sees another's memory
     if (from->mostBytes != 0 && (bytes > from->mostBytes || from->used > from->mostBytes - bytes))
       return CUDA_ERROR_OUT_OF_MEMORY;
     reused = pools.takeOfStream(device, stream, bytes);
-    if (reused) pools.allocated(*reused, bytes, pool);
+    if (reused) {
+      pools.allocated(*reused, bytes, pool);
+      devices[device].setAsked(*reused, asked);
+    }
   }
   if (reused) return address = *reused, CUDA_SUCCESS;
   if (CUresult error = allocate(thread, device, bytes, 0, address)) return error;
   std::lock_guard lock(mutex);
   pools.allocated(address, bytes, pool);
+  devices[device].setAsked(address, asked);
   return CUDA_SUCCESS;
 }
 
 CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) {
   const unsigned device = thread.deviceOf(stream);
+  SharedObjects& shared = thread.session.shared;
+  if (shared.isTaken(address)) {
+    if (!shared.isTakenOfPool(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = synchronizeStream(thread, stream)) return error;
+    return shared.closeMemory(thread, address, true);
+  }
+  const bool isGiven = shared.isGiven(address);
   std::optional<uint32_t> completion;
   {
     std::lock_guard lock(mutex);
@@ -206,12 +218,13 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     if (!found || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
     completion = pools.lineOf(device, stream);
     if (completion) {
-      uint64_t again = pools.poolOf(address) != nullptr ? found->bytes : 0;
+      uint64_t again = pools.poolOf(address) != nullptr && !isGiven ? found->bytes : 0;
       pools.freed(address);
       pools.cool(address, {device, again, stream, StreamPools::nobodys});
     }
   }
   if (!completion) return free(thread, address);  // all completion words are taken: wait, then
+  if (isGiven) shared.freed(address);
   uint64_t sequence;
   {
     Call<api::Cuda::StreamMarkParams> frame(thread.of(stream), api::Method::streamMark);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "intercept/session/completion-words.h"
+#include "intercept/session/memory/shared-objects.h"
 
 namespace vgpu::client {
 
@@ -28,6 +29,9 @@ class HandleTable;
 struct StreamPool {
   unsigned device = 0;
   bool isDefault = false, destroyed = false;
+  bool isShareable = false;           // its allocations can be given to other sessions
+  bool isTaken = false;               // another session's, from which nothing is allocated
+  std::optional<SharedName> name;     // of either, once it is known
   std::array<int, 3> reuse{1, 1, 1};  // follow events, opportunistic, internal dependencies
   uint64_t mostBytes = 0;             // 0: no limit of its own
   uint64_t releaseThreshold = 0;

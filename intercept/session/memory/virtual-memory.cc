@@ -94,6 +94,7 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
     Call<api::Cuda::PhysicalCreateParams> frame(thread.on(device), api::Method::physicalCreate);
     frame->setPhysical(made);
     frame->setBytes(bytes);
+    frame->setIsShareable(properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE);
     return frame.call();
   };
   CUresult result = ask();
@@ -103,7 +104,7 @@ CUresult VirtualMemory::create(Thread& thread, uint64_t bytes, const CUmemAlloca
   }
   if (result != CUDA_SUCCESS) return handles.destroy(made), result;
   std::lock_guard lock(mutex);
-  physicals.emplace(made, Physical{bytes, *properties, 1, 0, {}});
+  physicals.emplace(made, Physical{bytes, *properties, 1, 0, {}, {}});
   *handle = made;
   return CUDA_SUCCESS;
 }
@@ -158,29 +159,55 @@ CUresult VirtualMemory::describe(CUmemGenericAllocationHandle handle, CUmemAlloc
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::exportTo(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor) {
+CUresult VirtualMemory::exportTo(Thread& thread, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                 int* descriptor) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard change(changing);
+  std::optional<SharedName> name;
+  {
+    std::lock_guard lock(mutex);
+    Physical* physical = findLive(handle);
+    if (physical == nullptr || (physical->properties.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
+    name = physical->name;
+  }
+  if (!name) {
+    name = SharedName::make();
+    if (CUresult error = thread.session.shared.givePhysical(thread, handle, *name)) return error;
+  }
   std::lock_guard lock(mutex);
   Physical* physical = findLive(handle);
-  if (physical == nullptr || (physical->properties.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto exported = ExportedMemory::make(*descriptor);
+  physical->name = name;
+  auto exported = ExportedMemory::make(*descriptor, ExportedMemory::What::physical, *name);
   if (!exported) return CUDA_ERROR_OPERATING_SYSTEM;
   physical->exports.push_back(std::move(*exported));
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::importFrom(int descriptor, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* handle) {
+CUresult VirtualMemory::importFrom(Thread& thread, int descriptor, CUmemAllocationHandleType type,
+                                   CUmemGenericAllocationHandle* handle) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   std::lock_guard change(changing);
+  {
+    std::lock_guard lock(mutex);
+    for (auto& [made, physical] : physicals)
+      if (std::ranges::any_of(physical.exports, [&](auto& exported) { return exported.is(descriptor); })) {
+        ++physical.handles;
+        *handle = made;
+        return CUDA_SUCCESS;
+      }
+  }
+  auto name = ExportedMemory::nameIn(descriptor, ExportedMemory::What::physical);
+  if (!name) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t made = 0, bytes = 0;
+  if (CUresult error = thread.session.shared.takePhysical(thread, *name, made, bytes))
+    return error == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : error;  // whoever exported it has ended
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(handleDevice(made))};
   std::lock_guard lock(mutex);
-  for (auto& [made, physical] : physicals)
-    if (std::ranges::any_of(physical.exports, [&](auto& exported) { return exported.is(descriptor); })) {
-      ++physical.handles;
-      *handle = made;
-      return CUDA_SUCCESS;
-    }
-  return CUDA_ERROR_INVALID_VALUE;
+  physicals.emplace(made, Physical{bytes, properties, 1, 0, {}, {}});
+  *handle = made;
+  return CUDA_SUCCESS;
 }
 
 // ------------------------------------------------------------------ mappings

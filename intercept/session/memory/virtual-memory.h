@@ -36,8 +36,8 @@ class VirtualMemory {
   CUresult release(Thread& thread, CUmemGenericAllocationHandle handle);
   CUresult retain(uint64_t address, CUmemGenericAllocationHandle* handle);
   CUresult describe(CUmemGenericAllocationHandle handle, CUmemAllocationProp* properties) const;
-  CUresult exportTo(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor);
-  CUresult importFrom(int descriptor, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* handle);
+  CUresult exportTo(Thread& thread, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, int* descriptor);
+  CUresult importFrom(Thread& thread, int descriptor, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* handle);
 
   CUresult map(Thread& thread, uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle);
   CUresult unmap(Thread& thread, uint64_t address, uint64_t bytes);
@@ -64,6 +64,7 @@ class VirtualMemory {
     CUmemAllocationProp properties;
     uint64_t handles = 1, mappings = 0;
     std::vector<ExportedMemory> exports;
+    std::optional<SharedName> name;  // by which other sessions find it, once it has been exported
     unsigned device() const { return static_cast<unsigned>(properties.location.id); }
   };
   struct Mapping {

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "stub/emulator/driver/driver.h"
 #include "stub/emulator/stream/graph.h"
@@ -13,14 +16,26 @@
 namespace vgpu::emulator::api {
 namespace {
 
-int makeMemoryFile(uint64_t bytes) {
-  int fd = memfd_create("vgpu-device-memory", MFD_CLOEXEC);
+// The name says whose memory it is, to a process that imports it.
+const std::string fileName = "vgpu-device-memory-";
+
+int makeMemoryFile(uint64_t bytes, int device) {
+  int fd = memfd_create((fileName + std::to_string(device)).c_str(), MFD_CLOEXEC);
   if (fd < 0) refuse(CUDA_ERROR_OPERATING_SYSTEM, std::string("memfd_create: ") + std::strerror(errno));
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     close(fd);
     refuse(CUDA_ERROR_OUT_OF_MEMORY, std::string("ftruncate: ") + std::strerror(errno));
   }
   return fd;
+}
+
+// The device whose memory an imported descriptor is; nothing if it is no such memory.
+std::optional<int> deviceOfFile(int fd) {
+  char text[64] = "";
+  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), text, sizeof text - 1);
+  const std::string start = "/memfd:" + fileName, name(text, length < 0 ? 0 : static_cast<size_t>(length));
+  if (!name.starts_with(start)) return std::nullopt;
+  return std::atoi(name.c_str() + start.size());
 }
 
 void checkProperties(Driver& driver, const CUmemAllocationProp* properties) {
@@ -37,7 +52,7 @@ bool isPiece(uint64_t value) { return value % pieceBytes == 0; }
 
 Physical::Physical(Device& device, const CUmemAllocationProp& properties, uint64_t bytes)
     : device(device), properties(properties), bytes(bytes), lease(device, bytes) {
-  fd = makeMemoryFile(bytes);
+  fd = makeMemoryFile(bytes, device.ordinal());
 }
 
 Physical::Physical(Device& device, const CUmemAllocationProp& properties, uint64_t bytes, int fd)
@@ -186,13 +201,14 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* ha
     require(handle != nullptr && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     int fd = fcntl(static_cast<int>(asNumber(shareable)), F_DUPFD_CLOEXEC, 0);
     struct stat status {};
-    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size <= 0 || !isPiece(static_cast<uint64_t>(status.st_size))) {
+    std::optional<int> ordinal = fd < 0 ? std::nullopt : deviceOfFile(fd);
+    if (!ordinal || *ordinal < 0 || *ordinal >= driver.deviceCount() || fstat(fd, &status) != 0 || status.st_size <= 0 ||
+        !isPiece(static_cast<uint64_t>(status.st_size))) {
       if (fd >= 0) close(fd);
       refuse(CUDA_ERROR_INVALID_VALUE);
     }
-    // Imported memory is charged to the process that made it, as on hardware. It is seen as the first device's: the
-    // descriptor does not say whose it was.
-    Device& device = driver.device(0);
+    // Imported memory is charged to the process that made it, as on hardware.
+    Device& device = driver.device(*ordinal);
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -4,14 +4,27 @@
 #include "stub/emulator/stream/graph.h"
 
 namespace vgpu::emulator::api {
+
+Action recordAction(const Event& event, std::shared_ptr<Event::Recording> recording) {
+  const uint64_t number = event.shared ? event.shared->begin() : 0;
+  return [recording = std::move(recording), shared = event.shared, number] {
+    recording->passed = std::chrono::steady_clock::now();
+    if (shared) shared->finish(number);
+    return Outcome::finished;
+  };
+}
+
+Action awaitAction(const Event& event) {
+  return [shared = event.shared, latest = event.shared->latest()] {
+    return shared->isDone(latest) ? Outcome::finished : Outcome::waiting;
+  };
+}
+
 namespace {
 
 void record(Stream& stream, Event& event) {
   auto recording = std::make_shared<Event::Recording>();
-  TaskRef task = stream.submit({.weight = Weight::light, .action = [recording] {
-                                  recording->passed = std::chrono::steady_clock::now();
-                                  return Outcome::finished;
-                                }});
+  TaskRef task = stream.submit({.weight = Weight::light, .action = recordAction(event, recording)});
   event.replace(std::move(recording), std::move(task));
 }
 
@@ -24,8 +37,9 @@ CUresult CUDAAPI cuEventCreate(CUevent* handle, unsigned flags) {
   return enterContext([&](Context& context) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     require(handle != nullptr && (flags & ~known) == 0);
-    if (flags & CU_EVENT_INTERPROCESS) refuse(CUDA_ERROR_NOT_SUPPORTED);
-    *handle = context.driver.events.add(std::make_shared<Event>(context, flags));
+    const bool isShared = flags & CU_EVENT_INTERPROCESS;
+    require(!isShared || (flags & CU_EVENT_DISABLE_TIMING));
+    *handle = context.driver.events.add(std::make_shared<Event>(context, flags, isShared ? SharedRecords::make() : nullptr));
   });
 }
 
@@ -56,6 +70,10 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream streamHandle, CUevent handle, unsign
     std::shared_ptr<Event> event = context.driver.events.get(handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
     if (stream->waitCaptured(event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
+    if (event->shared) {
+      stream->submit({.weight = Weight::light, .action = awaitAction(*event)});
+      return;
+    }
     std::shared_ptr<Event::Recording> recording = event->recording();
     if (!recording || recording->task->done()) return;
     stream->submit({.weight = Weight::light}, {&recording->task, 1});
@@ -68,7 +86,8 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     std::shared_ptr<Event::Recording> recording = event->recording();
     event->context.check();
     event->refuseCaptured();
-    return !recording || recording->task->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    const bool isDone = event->shared ? event->shared->isDone(event->shared->latest()) : !recording || recording->task->done();
+    return isDone ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
 
@@ -76,7 +95,14 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   return enterDriver([&](Driver& driver) {
     std::shared_ptr<Event> event = driver.events.get(handle);
     event->refuseCaptured();
-    if (std::shared_ptr<Event::Recording> recording = event->recording()) recording->task->wait();
+    if (event->shared) {
+      for (uint64_t latest = event->shared->latest(); !event->shared->isDone(latest);) {
+        event->context.check();
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    } else if (std::shared_ptr<Event::Recording> recording = event->recording()) {
+      recording->task->wait();
+    }
     event->context.flushOutput();
     event->context.check();
   });
@@ -93,6 +119,23 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent from, CUeven
     if (!start->task->done() || !stop->task->done()) return CUDA_ERROR_NOT_READY;
     *milliseconds = std::chrono::duration<float, std::milli>(stop->passed - start->passed).count();
     return CUDA_SUCCESS;
+  });
+}
+
+CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent eventHandle) {
+  return enterDriver([&](Driver& driver) {
+    require(handle != nullptr);
+    std::shared_ptr<Event> event = driver.events.get(eventHandle);
+    if (!event->shared) refuse(CUDA_ERROR_INVALID_HANDLE);
+    *handle = event->shared->handle();
+  });
+}
+
+CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* handle, CUipcEventHandle shared) {
+  return enterContext([&](Context& context) {
+    require(handle != nullptr);
+    constexpr unsigned flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+    *handle = context.driver.events.add(std::make_shared<Event>(context, flags, SharedRecords::open(shared)));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "stub/emulator/stream/shared-records.h"
 #include "stub/emulator/stream/stream.h"
 
 namespace vgpu::emulator::api {
@@ -15,9 +16,11 @@ struct EventRecording {
 };
 
 struct Event {
-  Event(Context& owner, unsigned flags) : context(owner), flags(flags) {}
+  Event(Context& owner, unsigned flags, std::shared_ptr<SharedRecords> shared = nullptr)
+      : context(owner), flags(flags), shared(std::move(shared)) {}
   Context& context;
   const unsigned flags;
+  const std::shared_ptr<SharedRecords> shared;  // null: of an event that no other process has
   CUevent handle = nullptr;
 
   using Recording = EventRecording;
@@ -39,5 +42,10 @@ struct Event {
   std::weak_ptr<Capture> capture;      // in which it was recorded last, behind these nodes
   std::vector<GraphNode*> captureNodes;
 };
+
+// What a stream does to record the event, whose record's number is taken now, if it is one that processes share; and to wait for
+// the latest record of such an event.
+Action recordAction(const Event& event, std::shared_ptr<Event::Recording> recording);
+Action awaitAction(const Event& event);
 
 }  // namespace vgpu::emulator::api

@@ -106,11 +106,10 @@ void GraphExec::launch(Stream& stream) {
     if (step.enabled && step.event) {
       if (step.operation.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
         member.recorded = std::make_shared<Event::Recording>();
-        member.operation.action = [recording = member.recorded] {
-          recording->passed = std::chrono::steady_clock::now();
-          return Outcome::finished;
-        };
+        member.operation.action = recordAction(*step.event, member.recorded);
         member.event = step.event;
+      } else if (step.event->shared) {
+        member.operation.action = awaitAction(*step.event);
       } else if (std::shared_ptr<Event::Recording> awaited = step.event->recording()) {
         member.after = awaited->task;
       }

@@ -4,7 +4,9 @@
 
 namespace vgpu::stub {
 
-CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Reply&) {
+namespace {
+
+CUresult record(Execution& on, const auto& p) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
   CUstream stream = on.stream(p.getStream());
   if (p.getLine() >= completionWordCount) return CUDA_ERROR_INVALID_VALUE;
@@ -13,10 +15,18 @@ CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecor
   return on.signal(stream, on.shared().completionWord(p.getLine()).done, on.sequence());
 }
 
+}  // namespace
+
+CUresult eventRecord(Execution& on, const api::FrameReader<api::Cuda::EventRecordParams>& p, Reply&) { return record(on, p); }
+CUresult eventRecordShared(Execution& on, const api::FrameReader<api::Cuda::EventRecordSharedParams>& p, Reply&) {
+  return record(on, p);
+}
+
 CUresult eventDestroy(Execution& on, const api::FrameReader<api::Cuda::EventDestroyParams>& p, Reply&) {
   auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
   on.handles.remove(api::Kind::EVENT, p.getHEvent());
   on.eventTimes.forget(p.getHEvent());
+  on.session.endSharing(api::Kind::EVENT, p.getHEvent());
   return on.driver.cuEventDestroy_v2(event);
 }
 

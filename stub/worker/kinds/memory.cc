@@ -19,10 +19,12 @@ CUresult memAlloc(Execution& on, const api::FrameReader<api::Cuda::MemAllocParam
 }
 
 CUresult memFree(Execution& on, const api::FrameReader<api::Cuda::MemFreeParams>& p, Reply&) {
-  on.handles.get(api::Kind::MEMORY, p.getAddress());
+  const uint64_t bytes = on.handles.get(api::Kind::MEMORY, p.getAddress());
   if (on.driver.forgetAllocation != nullptr) on.driver.forgetAllocation(p.getAddress());
   on.handles.remove(api::Kind::MEMORY, p.getAddress());
-  return CUDA_SUCCESS;
+  if (!on.session.sharedNames.has(api::Kind::MEMORY, p.getAddress())) return CUDA_SUCCESS;
+  on.session.endSharing(api::Kind::MEMORY, p.getAddress());
+  return on.session.whileIdle(on, [&] { return on.gpu.leases.unshare(p.getAddress(), bytes); });
 }
 
 CUresult hostAlloc(Execution& on, const api::FrameReader<api::Cuda::HostAllocParams>& p, Reply&) {

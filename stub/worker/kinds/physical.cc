@@ -9,10 +9,11 @@ namespace vgpu::stub {
 
 CUresult physicalCreate(Execution& on, const api::FrameReader<api::Cuda::PhysicalCreateParams>& p, Reply&) {
   if (handleDevice(p.getPhysical()) != on.device()) return CUDA_ERROR_INVALID_DEVICE;
-  return on.session.physical.create(p.getPhysical(), p.getBytes());
+  return on.session.physical.create(p.getPhysical(), p.getBytes(), p.getIsShareable());
 }
 
 CUresult physicalRelease(Execution& on, const api::FrameReader<api::Cuda::PhysicalReleaseParams>& p, Reply&) {
+  on.session.endSharing(api::Kind::PHYSICAL, p.getPhysical());
   return on.session.physical.release(p.getPhysical());
 }
 

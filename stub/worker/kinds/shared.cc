@@ -1,0 +1,227 @@
+// What sessions of one user share: memory, events, and physical memory that the program maps. What one gives has a name, by which
+// the daemon finds it for another (stub/worker/exchange.h). The daemon is asked on the thread of slow calls.
+#include <cstring>
+#include <memory>
+
+#include "cuda-handlers.h"
+#include "stub/worker/execution.h"
+
+namespace vgpu::stub {
+
+namespace {
+
+template <typename Params>
+SharedName nameIn(const Params& p) {
+  return {p.getFirst(), p.getSecond()};
+}
+
+CUresult uuidOf(const Driver& driver, unsigned device, std::array<std::byte, 16>& uuid) {
+  CUuuid real{};
+  if (CUresult error = driver.cuDeviceGetUuid_v2(&real, driver.device(device))) return error;
+  std::memcpy(uuid.data(), real.bytes, uuid.size());
+  return CUDA_SUCCESS;
+}
+
+// The session's device that is that GPU.
+std::optional<unsigned> deviceOf(SessionState& session, const std::array<std::byte, 16>& uuid) {
+  for (unsigned device = 0; device < session.deviceCount(); ++device) {
+    std::array<std::byte, 16> known{};
+    if (uuidOf(session.driver, device, known) == CUDA_SUCCESS && known == uuid) return device;
+  }
+  return std::nullopt;
+}
+
+// Descriptors that end if the call that has them does not give them away.
+std::vector<kj::AutoCloseFd> owned(const std::vector<DeviceLeases::Part>& parts) {
+  std::vector<kj::AutoCloseFd> descriptors;
+  for (auto& part : parts) descriptors.emplace_back(part.descriptor);
+  return descriptors;
+}
+
+// The rest of a call that gives an object by a name. `undo` if the name is taken, which an honest program's is not.
+SlowCall publishing(Execution& on, uint64_t handle, const SharedName& name, SharedObject object,
+                    std::vector<kj::AutoCloseFd> parts, std::function<void()> undo) {
+  struct Given {
+    SharedObject object;
+    std::vector<kj::AutoCloseFd> parts;
+  };
+  auto given = std::make_shared<Given>(Given{std::move(object), std::move(parts)});
+  auto work = [&session = on.session, name, given] {
+    return session.exchange->publish(name, given->object, std::move(given->parts)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  auto end = [&session = on.session, kind = given->object.kind, handle, name, undo = std::move(undo)](CUresult result, Reply&) {
+    if (result == CUDA_SUCCESS) {
+      session.sharedNames.add(kind, handle, name, true);
+    } else {
+      undo();
+    }
+    return result;
+  };
+  return {work, end};
+}
+
+// The rest of a call that takes the object of a name, of kind `wanted`, as one of `kind`: `take` is called on the GPU's thread
+// with the descriptors.
+SlowCall opening(Execution& on, api::Kind wanted, api::Kind kind, uint64_t handle, const SharedName& name,
+                 std::function<CUresult(const SharedObject&, const std::vector<kj::AutoCloseFd>&)> take) {
+  struct Taken {
+    SharedObject object;
+    std::vector<kj::AutoCloseFd> parts;
+  };
+  auto taken = std::make_shared<Taken>();
+  auto work = [&session = on.session, name, taken, wanted] {
+    auto object = session.exchange->find(name);
+    if (!object || object->kind != wanted) return CUDA_ERROR_INVALID_HANDLE;
+    auto parts = session.exchange->open(name);
+    if (!parts) return CUDA_ERROR_INVALID_HANDLE;
+    taken->object = std::move(*object);
+    taken->parts = std::move(*parts);
+    return CUDA_SUCCESS;
+  };
+  auto end = [&session = on.session, kind, handle, name, taken, take = std::move(take)](CUresult result, Reply&) {
+    if (result != CUDA_SUCCESS) return result;
+    result = take(taken->object, taken->parts);
+    if (result == CUDA_SUCCESS) {
+      session.sharedNames.add(kind, handle, name, false);
+    } else {
+      session.exchange->close(name);
+    }
+    return result;
+  };
+  return {work, end};
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------ memory
+
+CUresult memoryShare(Execution& on, const api::FrameReader<api::Cuda::MemoryShareParams>& p, Reply& reply) {
+  const uint64_t address = p.getAddress(), bytes = on.handles.get(api::Kind::MEMORY, address);
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (on.session.sharedNames.has(api::Kind::MEMORY, address)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<DeviceLeases::Part> parts;
+  if (CUresult error = on.session.whileIdle(on, [&] { return on.gpu.leases.share(address, bytes, parts); })) return error;
+  SharedObject object{.kind = api::Kind::MEMORY, .offset = address % leaseGranularity, .size = bytes};
+  for (auto& part : parts) {
+    object.parts.push_back(part.bytes);
+    object.bytes += part.bytes;
+  }
+  auto descriptors = owned(parts);
+  auto undo = [&on, address, bytes] { on.session.whileIdle(on, [&] { return on.gpu.leases.unshare(address, bytes); }); };
+  if (CUresult error = uuidOf(on.driver, on.device(), object.device)) return undo(), error;
+  reply.putOff(publishing(on, address, {p.getFirst(), p.getSecond()}, std::move(object), std::move(descriptors), undo));
+  return CUDA_SUCCESS;
+}
+
+CUresult sharedFind(Execution& on, const api::FrameReader<api::Cuda::SharedFindParams>& p, Reply& reply) {
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  auto found = std::make_shared<SharedObject>();
+  auto work = [&session = on.session, name = nameIn(p), found] {
+    auto object = session.exchange->find(name);
+    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    *found = std::move(*object);
+    return CUDA_SUCCESS;
+  };
+  reply.putOff({work, [&session = on.session, found](CUresult result, Reply& late) {
+                  if (result != CUDA_SUCCESS) return result;
+                  auto device = found->kind == api::Kind::EVENT ? 0u : deviceOf(session, found->device);
+                  if (!device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // a GPU that this session does not have
+                  auto results = late.init<api::Cuda::SharedFindResults>();
+                  results.setKind(static_cast<uint32_t>(found->kind));
+                  results.setDevice(*device);
+                  results.setBytes(found->bytes);
+                  results.setOffset(found->offset);
+                  results.setSize(found->size);
+                  return CUDA_SUCCESS;
+                }});
+  return CUDA_SUCCESS;
+}
+
+CUresult memoryOpen(Execution& on, const api::FrameReader<api::Cuda::MemoryOpenParams>& p, Reply& reply) {
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  auto take = [&on, address = p.getAddress(), bytes = p.getBytes()](const SharedObject& object,
+                                                                    const std::vector<kj::AutoCloseFd>& descriptors) {
+    if (object.bytes != bytes || object.parts.size() != descriptors.size()) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<DeviceLeases::Part> parts;
+    for (size_t i = 0; i < descriptors.size(); ++i) parts.push_back({object.parts[i], descriptors[i].get()});
+    return on.gpu.leases.adopt(address, parts);
+  };
+  reply.putOff(opening(on, api::Kind::MEMORY, api::Kind::LEASE, p.getAddress(), nameIn(p), take));
+  return CUDA_SUCCESS;
+}
+
+CUresult memoryClose(Execution& on, const api::FrameReader<api::Cuda::MemoryCloseParams>& p, Reply&) {
+  if (!on.session.sharedNames.has(api::Kind::LEASE, p.getAddress())) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = on.gpu.leases.endLease(p.getAddress());
+  on.session.endSharing(api::Kind::LEASE, p.getAddress());
+  return result;
+}
+
+// ------------------------------------------------------------------ events
+
+CUresult eventShare(Execution& on, const api::FrameReader<api::Cuda::EventShareParams>& p, Reply& reply) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent()));
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (on.session.sharedNames.has(api::Kind::EVENT, p.getEvent())) return CUDA_ERROR_INVALID_VALUE;
+  CUipcEventHandle real{};
+  if (CUresult error = on.driver.cuIpcGetEventHandle(&real, event)) return error;
+  SharedObject object{.kind = api::Kind::EVENT};
+  object.content.resize(sizeof real);
+  std::memcpy(object.content.data(), &real, sizeof real);
+  reply.putOff(publishing(on, p.getEvent(), nameIn(p), std::move(object), {}, [] {}));
+  return CUDA_SUCCESS;
+}
+
+CUresult eventOpen(Execution& on, const api::FrameReader<api::Cuda::EventOpenParams>& p, Reply& reply) {
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  auto take = [&on, handle = p.getEvent()](const SharedObject& object, const std::vector<kj::AutoCloseFd>&) {
+    CUipcEventHandle real{};
+    CUevent event = nullptr;
+    if (object.content.size() != sizeof real) return CUDA_ERROR_INVALID_HANDLE;
+    std::memcpy(&real, object.content.data(), sizeof real);
+    if (CUresult error = on.driver.cuIpcOpenEventHandle(&event, real)) return error;
+    on.handles.add(api::Kind::EVENT, handle, toWire(event));
+    return CUDA_SUCCESS;
+  };
+  reply.putOff(opening(on, api::Kind::EVENT, api::Kind::EVENT, p.getEvent(), nameIn(p), take));
+  return CUDA_SUCCESS;
+}
+
+CUresult eventQuery(Execution& on, const api::FrameReader<api::Cuda::EventQueryParams>& p, Reply&) {
+  return on.driver.cuEventQuery(fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getEvent())));
+}
+
+CUresult streamWaitShared(Execution& on, const api::FrameReader<api::Cuda::StreamWaitSharedParams>& p, Reply&) {
+  auto event = fromWire<CUevent>(on.handles.get(api::Kind::EVENT, p.getHEvent()));
+  return on.driver.cuStreamWaitEvent(on.stream(p.getHStream()), event, CU_EVENT_WAIT_DEFAULT);
+}
+
+// ------------------------------------------------------------------ physical memory
+
+CUresult physicalShare(Execution& on, const api::FrameReader<api::Cuda::PhysicalShareParams>& p, Reply& reply) {
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (on.session.sharedNames.has(api::Kind::PHYSICAL, p.getPhysical())) return CUDA_ERROR_INVALID_VALUE;
+  SharedObject object{.kind = api::Kind::PHYSICAL};
+  int descriptor = -1;
+  if (CUresult error = on.session.physical.share(p.getPhysical(), object.bytes, descriptor)) return error;
+  auto descriptors = owned({{object.bytes, descriptor}});
+  if (CUresult error = uuidOf(on.driver, on.device(), object.device)) return error;
+  object.size = object.bytes;
+  object.parts = {object.bytes};
+  reply.putOff(publishing(on, p.getPhysical(), nameIn(p), std::move(object), std::move(descriptors), [] {}));
+  return CUDA_SUCCESS;
+}
+
+CUresult physicalOpen(Execution& on, const api::FrameReader<api::Cuda::PhysicalOpenParams>& p, Reply& reply) {
+  if (handleDevice(p.getPhysical()) != on.device()) return CUDA_ERROR_INVALID_DEVICE;
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  auto take = [&on, physical = p.getPhysical(), bytes = p.getBytes()](const SharedObject& object,
+                                                                      const std::vector<kj::AutoCloseFd>& descriptors) {
+    if (object.bytes != bytes || descriptors.size() != 1) return CUDA_ERROR_INVALID_VALUE;
+    return on.session.physical.adopt(physical, bytes, descriptors[0].get());
+  };
+  reply.putOff(opening(on, api::Kind::PHYSICAL, api::Kind::PHYSICAL, p.getPhysical(), nameIn(p), take));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace vgpu::stub
