@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 
+#include <algorithm>
+
 #include "table.h"
 
 namespace vgpu::generator {
@@ -44,16 +46,30 @@ std::string keysOf(const Row& row) {
   return out;
 }
 
-// Of a row's `slab` clauses; what they say of sizes goes to `sizes`, an array each.
-std::string slabsOf(const Row& row, std::string& sizes) {
+// Of a row's clauses of that word, which name a slab and numbers whose product is its bytes; the numbers go to `sizes`, an array
+// each.
+std::string slabsOf(const Row& row, const char* word, std::string& sizes) {
   std::string out;
-  for (auto& clause : row.find("slab")) {
+  for (auto& clause : row.find(word)) {
     std::string bytes = fieldsOf(row, clause, 2), name = "{}", field = fieldsOf(row, {clause[0], clause.at(1)}, 1);
     if (!bytes.empty()) {
-      name = fmt::format("{}{}Bytes", row.name, row.frame.find(clause[1])->accessor);
+      name = fmt::format("{}{}{}Bytes", row.name, row.frame.find(clause[1])->accessor, word);
       sizes += fmt::format("constexpr NumberField {}[] = {{{}}};\n", name, bytes);
     }
     out += fmt::format("{{{}{}, {}}}, ", field, row.frame.find(clause[1])->type == Type::place, name);
+  }
+  return out;
+}
+
+// The completion words that a row names.
+std::string completionsOf(const Row& row) {
+  std::string out;
+  for (auto& clause : row.find("completes")) {
+    auto says = [&](const char* word) { return std::find(clause.begin() + 2, clause.end(), word) != clause.end(); };
+    std::string field = fieldsOf(row, {clause[0], clause.at(1)}, 1);
+    KJ_REQUIRE(clause.size() == 2u + says("later") + says("answered"), "`completes` takes a field, `later` and `answered`",
+               row.name.c_str());
+    out += fmt::format("{{{}{}, {}}}, ", field, says("later"), says("answered"));
   }
   return out;
 }
@@ -99,22 +115,40 @@ std::string emitMethodsHeader(const Table& table) {
 }
 
 std::string emitMethodsSource(const Table& table) {
-  std::string out = fmt::format("{}#include \"cuda-described.h\"\n#include \"vgpu/api/effects.h\"\n\nnamespace vgpu {{\n\nnamespace api {{\n\nnamespace {{\n\n", banner), rows;
+  std::string out = fmt::format(
+                  "{}#include \"cuda-described.h\"\n#include \"vgpu/api/mirrored.h\"\n\nnamespace vgpu {{\n\nnamespace api "
+                  "{{\n\nnamespace {{\n\n",
+                  banner),
+              rows, mirrored;
   for (auto* row : table.frames) {
     if (row == nullptr) {
       rows += "  {},\n";
+      mirrored += "  {},\n";
       continue;
     }
-    std::string effects = effectsOf(table, *row), keys = keysOf(*row), slabs = slabsOf(*row, out);
-    if (!effects.empty()) out += fmt::format("constexpr EffectField {}Effects[] = {{{}}};\n", row->name, effects);
-    if (!keys.empty()) out += fmt::format("constexpr NumberField {}Keys[] = {{{}}};\n", row->name, keys);
-    if (!slabs.empty()) out += fmt::format("constexpr SlabField {}Slabs[] = {{{}}};\n", row->name, slabs);
+    struct List {
+      const char *type, *name;
+      std::string elements;
+    };
+    std::string sizes;
+    const List lists[] = {{"EffectField", "Effects", effectsOf(table, *row)},
+                          {"NumberField", "Keys", keysOf(*row)},
+                          {"SlabField", "Slabs", slabsOf(*row, "slab", sizes)},
+                          {"SlabField", "Fills", slabsOf(*row, "fills", sizes)},
+                          {"CompletionField", "Completions", completionsOf(*row)}};
+    out += sizes;
+    for (auto& list : lists)
+      if (!list.elements.empty())
+        out += fmt::format("constexpr {} {}{}[] = {{{}}};\n", list.type, row->name, list.name, list.elements);
+    auto named = [&](const List& list) { return list.elements.empty() ? std::string("{}") : row->name + list.name; };
     rows += fmt::format("  {{\"{}\", {}, \"{}\", Route::{}, Replay::{}, {}, {}, {}, {}, {}}},\n", row->name, quoted(row->symbol),
                         signatureOf(*row), enumerantOf(nameOf(*row->route)), enumerantOf(nameOf(row->replay)), row->noWork,
-                        effects.empty() ? "{}" : row->name + "Effects", !row->find("sets").empty(),
-                        keys.empty() ? "{}" : row->name + "Keys", slabs.empty() ? "{}" : row->name + "Slabs");
+                        named(lists[0]), !row->find("sets").empty(), named(lists[1]), named(lists[2]));
+    mirrored += fmt::format("  {{{}, {}}},\n", named(lists[3]), named(lists[4]));
   }
-  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows + "};\n\n}  // namespace api\n\n}  // namespace vgpu\n";
+  return out + "\n}  // namespace\n\nconst MethodInfo methods[methodCount] = {\n" + rows +
+         "};\n\nconst MirroredMethod mirroredMethods[methodCount] = {\n" + mirrored +
+         "};\n\n}  // namespace api\n\n}  // namespace vgpu\n";
 }
 
 std::string emitEntries(const Table& table) {
