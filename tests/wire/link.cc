@@ -1,0 +1,98 @@
+// Links: every message arrives once and in order, whatever becomes of the connections that carry it.
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "link-pair.h"
+
+using namespace vgpu;
+
+namespace {
+
+void sendNumber(Link& link, uint64_t number, size_t extra) {
+  auto room = link.begin(7, sizeof number + extra);
+  std::memcpy(room.data(), &number, sizeof number);
+  std::memset(room.data() + sizeof number, static_cast<int>(number & 0xff), extra);
+  link.finish(room.size());
+}
+
+// What has arrived must be the numbers in order, each with the bytes that were sent with it.
+struct Expected {
+  uint64_t next = 0;
+  void operator()(const LinkMessage& message) {
+    REQUIRE(message.type == 7);
+    uint64_t number;
+    REQUIRE(message.payload.size() >= sizeof number);
+    std::memcpy(&number, message.payload.data(), sizeof number);
+    REQUIRE(number == next++);
+    auto same = [&](std::byte byte) { return byte == static_cast<std::byte>(number & 0xff); };
+    REQUIRE(std::ranges::all_of(message.payload.subspan(sizeof number), same));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("messages arrive once and in order, over connections that are cut anywhere") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    LinkPair pair;
+    Expected atA, atB;
+    uint64_t sentByA = 0, sentByB = 0;
+    while (atA.next < 300 || atB.next < 300) {
+      if (sentByA < 300 && random() % 2 == 0) sendNumber(pair.a, sentByA++, random() % 5000);
+      if (sentByB < 300 && random() % 2 == 0) sendNumber(pair.b, sentByB++, random() % 50);
+      pair.move(random() % 3000, random() % 3000);
+      pair.deliver(atA, atB);
+      if (random() % 8 == 0) pair.cut();
+    }
+    pair.settle(atA, atB);
+    CHECK(atA.next == 300);
+    CHECK(atB.next == 300);
+  }
+}
+
+TEST_CASE("what the peer has acknowledged is not kept") {
+  LinkPair pair;
+  Expected atA, atB;
+  sendNumber(pair.a, 0, 10);
+  CHECK_FALSE(pair.a.isAcknowledged());
+  pair.settle(atA, atB);
+  CHECK_FALSE(pair.a.isAcknowledged());
+  pair.b.acknowledge(true);
+  pair.settle(atA, atB);
+  CHECK(pair.a.isAcknowledged());
+}
+
+TEST_CASE("a message of the largest size passes, and a larger one is refused") {
+  LinkPair pair;
+  Expected atA, atB;
+  sendNumber(pair.a, 0, mostLinkPayload - 8);
+  pair.settle(atA, atB);
+  CHECK(atB.next == 1);
+  CHECK_THROWS(pair.a.begin(7, mostLinkPayload + 1));
+}
+
+TEST_CASE("what no link sends is refused") {
+  auto receive = [](std::vector<uint32_t> words) {
+    Link link;
+    auto space = link.space();
+    std::memcpy(space.data(), words.data(), words.size() * 4);
+    link.received(words.size() * 4);
+    link.next();
+  };
+  CHECK_THROWS(receive({0xffffffff, 7, 0, 0}));  // its size
+  CHECK_THROWS(receive({0, 7, 1, 0}));           // it has received what was never sent
+  CHECK_NOTHROW(receive({0, 7, 0, 0}));
+  Link link;
+  CHECK_THROWS(link.restart(1));
+}
+
+TEST_CASE("a sender that is not acknowledged becomes full") {
+  Link link;
+  while (!link.isFull()) link.finish(link.begin(7, mostLinkPayload).size());
+  CHECK_FALSE(link.isAcknowledged());
+}

@@ -1,0 +1,298 @@
+// A mirrored session: what a program writes into its segment reaches the worker's, and what worker and GPU write comes back, also
+// when connections break anywhere on the way.
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "cuda-frames.h"
+#include "link-pair.h"
+#include "vgpu/api/place.h"
+#include "vgpu/wire/program-mirror.h"
+#include "vgpu/wire/ring.h"
+#include "vgpu/wire/worker-mirror.h"
+
+using namespace vgpu;
+
+namespace {
+
+const std::atomic<bool> never{false};
+
+struct Mirrored {
+  MemoryFile programFile = Segment::create(), workerFile = Segment::create();
+  Segment program{programFile}, worker{workerFile};
+  LinkPair pair;
+  ProgramMirror atProgram{program, pair.a};
+  WorkerMirror atWorker{worker, pair.b};
+  RingWriter writer{program};
+  RingReader reader{worker, 0};
+
+  void apply() {
+    bool known = true;
+    pair.deliver([&](const LinkMessage& message) { known &= atProgram.apply(message); },
+                 [&](const LinkMessage& message) { known &= atWorker.apply(message); });
+    REQUIRE(known);
+  }
+  // Until nothing is left to say.
+  void settle() {
+    bool any = true;
+    while (any) {
+      any = atProgram.send() | atWorker.send();
+      pair.move(SIZE_MAX, SIZE_MAX);
+      apply();
+    }
+  }
+
+  template <typename Params>
+  uint64_t post(api::Method method, uint16_t slot, const std::function<void(api::FrameBuilder<Params>&)>& fill,
+                RingWriter* ring = nullptr) {
+    auto place = *(ring == nullptr ? writer : *ring).reserve(api::FrameBuilder<Params>::words, never);
+    std::vector<capnp::word> words(api::FrameBuilder<Params>::words);
+    api::FrameBuilder<Params> frame(kj::arrayPtr(words.data(), words.size()));
+    fill(frame);
+    std::memcpy(place.body(), words.data(), words.size() * sizeof(capnp::word));
+    (ring == nullptr ? writer : *ring).publish(place, method, slot);
+    return place.sequence();
+  }
+  uint64_t ask(uint16_t slot) {
+    return post<api::Cuda::MemGetInfoParams>(api::Method::memGetInfo, slot, [](auto&) {});
+  }
+  uint64_t synchronize(uint16_t slot) {
+    return post<api::Cuda::CtxSynchronizeParams>(api::Method::ctxSynchronize, slot, [](auto&) {});
+  }
+  // The worker's reply to a call.
+  void complete(uint16_t slot, uint64_t sequence, int32_t result, const std::vector<uint64_t>& reply = {}) {
+    worker.slot(slot).result = result;
+    worker.slot(slot).replyWords = static_cast<uint32_t>(reply.size());
+    std::memcpy(worker.reply(slot), reply.data(), reply.size() * 8);
+    worker.slot(slot).done.store(sequence);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("frames reach the worker in order, and its tail gives the program's ring its space back") {
+  Mirrored both;
+  for (uint64_t round = 0, position = 0; round < 3000; ++round) {
+    for (int i = 0; i < 40; ++i) both.ask(static_cast<uint16_t>(i));
+    both.settle();
+    for (int i = 0; i < 40; ++i) {
+      auto frame = both.reader.next();
+      REQUIRE(frame);
+      REQUIRE(frame->position == position);
+      REQUIRE(frame->slot == i);
+      position += frame->bytes;
+      both.reader.release();
+      both.complete(static_cast<uint16_t>(i), frame->sequence(), 0);
+    }
+    both.settle();
+    REQUIRE(both.program.ring(0).tail.load() == position);
+  }
+  CHECK(both.atProgram.isDrained());
+  CHECK_FALSE(both.atWorker.isExpecting());
+}
+
+TEST_CASE("a reply comes with its result before its slot is done") {
+  Mirrored both;
+  uint64_t sequence = both.ask(5);
+  both.settle();
+  CHECK(both.program.slot(5).done.load() == 0);
+  both.reader.next();
+  both.complete(5, sequence, 2, {11, 22, 33});
+  both.settle();
+  CHECK(both.program.slot(5).done.load() == sequence);
+  CHECK(both.program.slot(5).result == 2);
+  CHECK(both.program.slot(5).replyWords == 3);
+  CHECK(std::memcmp(both.program.reply(5), both.worker.reply(5), 24) == 0);
+}
+
+TEST_CASE("a slot that an earlier wait left with an error and a large number begins anew") {
+  Mirrored both;
+  uint64_t first = both.synchronize(300);
+  both.settle();
+  both.complete(300, first, 700);  // as the worker refuses a wait
+  both.settle();
+  CHECK(both.program.slot(300).result == 700);
+  both.program.slot(300).done.store(0);  // as the next wait does
+  both.program.slot(300).result = 0;
+  uint64_t second = both.synchronize(300);
+  both.settle();
+  both.worker.slot(300).done.store(second);  // as the GPU does
+  both.settle();
+  CHECK(both.program.slot(300).done.load() == second);
+  CHECK(both.program.slot(300).result == 0);
+
+  RingWriter other(both.program, 1);
+  both.program.slot(300).done.store(0);
+  uint64_t elsewhere = both.post<api::Cuda::CtxSynchronizeParams>(
+      api::Method::ctxSynchronize, 300, [](auto&) {}, &other);
+  REQUIRE(elsewhere <= second);
+  both.settle();
+  CHECK(both.program.slot(300).done.load() == 0);
+  both.worker.slot(300).done.store(elsewhere);
+  both.settle();
+  CHECK(both.program.slot(300).done.load() == elsewhere);
+}
+
+TEST_CASE("a slab's bytes are there before the frame that reads them, and the GPU's giving back frees the program's") {
+  Mirrored both;
+  std::memset(both.program.slab(9), 0x5a, 1000);
+  both.program.slabState(9).busy.store(77);
+  both.post<api::Cuda::Copy3dParams>(api::Method::copy3d, 0, [](auto& frame) {
+    frame.setTo(deviceArena(0));
+    frame.setFrom(api::Place::slab(9).number());
+    frame.setWidth(500);
+    frame.setHeight(2);
+  });
+  both.settle();
+  REQUIRE(both.reader.next());
+  CHECK(std::memcmp(both.worker.slab(9), both.program.slab(9), 1000) == 0);
+  CHECK(both.worker.slabState(9).busy.load() != 0);
+  CHECK(both.program.slabState(9).busy.load() == 77);
+  both.worker.slabState(9).busy.store(0);
+  both.settle();
+  CHECK(both.program.slabState(9).busy.load() == 0);
+}
+
+TEST_CASE("a slab that the program has taken back and given another generation stays taken") {
+  Mirrored both;
+  both.program.slabState(9).busy.store(77);
+  both.post<api::Cuda::Copy3dParams>(api::Method::copy3d, 0, [](auto& frame) {
+    frame.setFrom(api::Place::slab(9).number());
+    frame.setWidth(8);
+  });
+  both.settle();
+  both.program.slabState(9).busy.store(78);
+  both.worker.slabState(9).busy.store(0);
+  both.settle();
+  CHECK(both.program.slabState(9).busy.load() == 78);
+}
+
+TEST_CASE("what a copy brings is there when its slot is done: in a slab, or behind the slot") {
+  Mirrored both;
+  auto copyTo = [&](api::Place to, uint16_t slot) {
+    return both.post<api::Cuda::Copy3dParams>(api::Method::copy3dBack, slot, [&](auto& frame) {
+      frame.setTo(to.number());
+      frame.setFrom(deviceArena(0));
+      frame.setWidth(3000);
+    });
+  };
+  uint64_t first = copyTo(api::Place::slab(4), 400), second = copyTo(api::Place(), 70);
+  both.settle();
+  std::memset(both.worker.slab(4), 1, 3000);
+  std::memset(both.worker.reply(70), 2, 3000);
+  both.worker.slot(400).done.store(first);
+  both.worker.slot(70).done.store(second);
+  both.settle();
+  CHECK(both.program.slot(400).done.load() == first);
+  CHECK(both.program.slot(70).done.load() == second);
+  CHECK(std::memcmp(both.program.slab(4), both.worker.slab(4), 3000) == 0);
+  CHECK(std::memcmp(both.program.reply(70), both.worker.reply(70), 3000) == 0);
+}
+
+TEST_CASE("completion words that frames have named are reported, and what the program answers goes back") {
+  Mirrored both;
+  uint64_t recorded =
+      both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0, [](auto& frame) { frame.setLine(12); });
+  uint64_t called =
+      both.post<api::Cuda::HostFunctionParams>(api::Method::hostFunction, 0, [](auto& frame) { frame.setLine(13); });
+  both.settle();
+  CHECK(both.atWorker.isExpecting());
+  both.worker.completionWord(12).done.store(recorded);
+  both.worker.completionWord(13).done.store(called);
+  both.worker.completionWord(14).done.store(99);  // which no frame has named
+  both.settle();
+  CHECK(both.program.completionWord(12).done.load() == recorded);
+  CHECK(both.program.completionWord(13).done.load() == called);
+  CHECK(both.program.completionWord(14).done.load() == 0);
+  both.program.completionWord(13).answered.store(called);
+  both.settle();
+  CHECK(both.worker.completionWord(13).answered.load() == called);
+}
+
+TEST_CASE("errors and flags are the worker's, and a fault is cleared by the program") {
+  Mirrored both;
+  both.worker.header().fault[1].store(719);
+  both.worker.header().deferred[0].store(2);
+  both.worker.header().storesImages.store(1);
+  both.worker.header().outputWaits.store(1);
+  both.settle();
+  CHECK(both.program.header().fault[1].load() == 719);
+  CHECK(both.program.header().deferred[0].load() == 2);
+  CHECK(both.program.header().storesImages.load() == 1);
+  CHECK(both.program.header().outputWaits.load() == 1);
+  both.worker.header().deferred[0].store(3);  // the first counts
+  both.settle();
+  CHECK(both.program.header().deferred[0].load() == 2);
+  both.program.header().fault[1].store(0);
+  both.settle();
+  CHECK(both.worker.header().fault[1].load() == 0);
+}
+
+TEST_CASE("nothing is waited for that a context which has ended would have written") {
+  Mirrored both;
+  both.synchronize(500);
+  both.post<api::Cuda::StreamMarkParams>(api::Method::streamMark, 0, [](auto& frame) { frame.setLine(3); });
+  both.settle();
+  CHECK(both.atWorker.isExpecting());
+  while (both.reader.next()) both.reader.release();
+  both.worker.header().fault[0].store(719);
+  both.settle();
+  CHECK_FALSE(both.atWorker.isExpecting());
+}
+
+TEST_CASE("every call is answered once, though connections break at any byte") {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    Mirrored both;
+    constexpr unsigned count = 400;
+    unsigned asked = 0, executed = 0, answered = 0;
+    std::vector<uint64_t> sequences;
+    while (answered < count) {
+      if (asked < count && asked - answered < 200 && random() % 3 != 0) {
+        auto slot = static_cast<uint16_t>(asked++ % 256);
+        both.program.slot(slot).done.store(0);
+        sequences.push_back(both.ask(slot));
+      }
+      both.atProgram.send();
+      both.atWorker.send();
+      both.pair.move(random() % 900, random() % 900);
+      both.apply();
+      if (random() % 6 == 0) both.pair.cut();
+      if (auto frame = both.reader.next(); frame && random() % 2 == 0) {
+        REQUIRE(frame->sequence() == sequences[executed]);
+        both.reader.release();
+        both.complete(frame->slot, frame->sequence(), static_cast<int32_t>(executed), {executed});
+        ++executed;
+      }
+      while (answered < asked && both.program.slot(answered % 256).done.load() >= sequences[answered]) {
+        uint64_t reply;
+        std::memcpy(&reply, both.program.reply(answered % 256), 8);
+        REQUIRE(reply == answered);
+        REQUIRE(both.program.slot(answered % 256).result == static_cast<int32_t>(answered));
+        ++answered;
+      }
+    }
+    CHECK(executed == count);
+  }
+}
+
+TEST_CASE("what no relay sends is refused") {
+  auto refuses = [](MirrorMessage type, const auto& head, std::vector<std::byte> bytes = {}) {
+    Mirrored both;
+    mirror::send(both.pair.a, type, head, bytes);
+    both.pair.move(SIZE_MAX, SIZE_MAX);
+    CHECK_THROWS_AS(both.apply(), kj::Exception);
+  };
+  using namespace mirror;
+  refuses(MirrorMessage::frames, FramesAt{64, 0});
+  refuses(MirrorMessage::frames, FramesAt{0, 16});
+  refuses(MirrorMessage::frames, FramesAt{0, 0}, std::vector<std::byte>(64));
+  refuses(MirrorMessage::slabLent, SlabBytes{64, 1});
+  refuses(MirrorMessage::slabLent, SlabBytes{0, 1}, std::vector<std::byte>(slabBytes + 1));
+  refuses(MirrorMessage::answered, WordValue{completionWordCount});
+  refuses(MirrorMessage::faultCleared, DeviceCode{16, 0});
+  refuses(MirrorMessage::fold, uint16_t{1});
+}

@@ -1,0 +1,121 @@
+#include "vgpu/wire/link.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace vgpu {
+
+namespace {
+
+struct Head {
+  uint32_t bytes;
+  uint16_t type, reserved;
+  uint64_t received;
+};
+static_assert(sizeof(Head) == 16);
+
+constexpr size_t chunkBytes = 256 * KiB;
+constexpr size_t incomingBytes = 2 * MiB;
+static_assert(incomingBytes >= 64 * KiB + sizeof(Head) + mostLinkPayload);
+// After so much the peer is told what has come, so that it need not keep it.
+constexpr size_t acknowledgedBytes = 1 * MiB;
+constexpr uint64_t acknowledgedMessages = 256;
+
+}  // namespace
+
+Link::Link() : incoming(new std::byte[incomingBytes]) {}
+
+std::span<std::byte> Link::begin(uint16_t type, size_t most) {
+  KJ_REQUIRE(most <= mostLinkPayload, "a message larger than a link takes", most);
+  size_t needed = sizeof(Head) + most;
+  if (chunks.empty() || chunks.back().size - chunks.back().used < needed) {
+    size_t size = std::max(chunkBytes, needed);
+    chunks.push_back({std::unique_ptr<std::byte[]>(new std::byte[size]), size, 0, written});
+  }
+  Chunk& chunk = chunks.back();
+  Head head{0, type, 0, receivedCount};
+  std::memcpy(&chunk.bytes[chunk.used], &head, sizeof head);
+  begun = most;
+  return {&chunk.bytes[chunk.used + sizeof head], most};
+}
+
+void Link::finish(size_t bytes) {
+  KJ_REQUIRE(bytes <= begun, "more than a message's room", bytes, begun);
+  Chunk& chunk = chunks.back();
+  auto size = static_cast<uint32_t>(bytes);
+  std::memcpy(&chunk.bytes[chunk.used], &size, sizeof size);
+  chunk.used += sizeof(Head) + bytes;
+  written += sizeof(Head) + bytes;
+  ends.push_back(written);
+  acknowledged = receivedCount;
+  unacknowledgedBytes = 0;
+}
+
+void Link::send(uint16_t type, std::span<const std::byte> payload) {
+  auto room = begin(type, payload.size());
+  std::copy(payload.begin(), payload.end(), room.begin());
+  finish(payload.size());
+}
+
+void Link::acknowledge(bool now) {
+  if (now || unacknowledgedBytes >= acknowledgedBytes || receivedCount - acknowledged >= acknowledgedMessages)
+    send(acknowledgement, {});
+}
+
+std::span<const std::byte> Link::unsent() const {
+  for (auto& chunk : chunks)
+    if (sentTo < chunk.at + chunk.used) return {&chunk.bytes[sentTo - chunk.at], chunk.at + chunk.used - sentTo};
+  return {};
+}
+
+std::span<std::byte> Link::space() {
+  if (parsed == filled) {
+    parsed = filled = 0;
+  } else if (incomingBytes - parsed < sizeof(Head) + mostLinkPayload) {
+    std::memmove(&incoming[0], &incoming[parsed], filled - parsed);
+    filled -= parsed;
+    parsed = 0;
+  }
+  return {&incoming[filled], incomingBytes - filled};
+}
+
+std::optional<LinkMessage> Link::next() {
+  while (filled - parsed >= sizeof(Head)) {
+    Head head;
+    std::memcpy(&head, &incoming[parsed], sizeof head);
+    KJ_REQUIRE(head.bytes <= mostLinkPayload, "a message of impossible size", head.bytes);
+    if (filled - parsed < sizeof head + head.bytes) return std::nullopt;
+    forget(head.received);
+    LinkMessage message{head.type, {&incoming[parsed + sizeof head], head.bytes}};
+    parsed += sizeof head + head.bytes;
+    ++receivedCount;
+    if (head.type == acknowledgement) {
+      if (acknowledged + 1 == receivedCount) acknowledged = receivedCount;  // by itself it needs none
+      continue;
+    }
+    unacknowledgedBytes += head.bytes;
+    return message;
+  }
+  return std::nullopt;
+}
+
+void Link::forget(uint64_t receivedByPeer) {
+  KJ_REQUIRE(receivedByPeer <= forgotten + ends.size(), "the peer has received what was never sent", receivedByPeer);
+  while (forgotten < receivedByPeer) {
+    firstKept = ends.front();
+    ends.pop_front();
+    ++forgotten;
+  }
+  while (chunks.size() > 1 && chunks.front().at + chunks.front().used <= std::min(firstKept, sentTo)) chunks.pop_front();
+}
+
+void Link::restart(uint64_t receivedByPeer) {
+  KJ_REQUIRE(receivedByPeer >= forgotten, "the peer lacks what it has acknowledged", receivedByPeer, forgotten);
+  parsed = filled = 0;
+  forget(receivedByPeer);
+  sentTo = firstKept;
+}
+
+}  // namespace vgpu
