@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "intercept/session/control-messages.h"
 #include "vgpu/base/fail.h"
@@ -64,16 +65,18 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
   auto message = answer.reader->getRoot<control::ToSession>();
   if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
   if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
-  if (answer.descriptors.size() != 2) fail("vgpud on " + request.node + " opened a session without its memory");
+  if (answer.descriptors.empty()) fail("vgpud on " + request.node + " opened a session without its memory");
   segmentFile = adopt(answer.descriptors[0]);
-  hostArenaFile = adopt(answer.descriptors[1]);
+  if (answer.descriptors.size() > 1) hostArenaFile = adopt(answer.descriptors[1]);  // else host memory is not shared
   sessionId = text(message.getOpened().getSession());
   stateDirectory = text(message.getOpened().getDirectory());
   stateFolder = openFolder(stateDirectory);
 }
 
 void OpenedSession::introduce(ControlChannel& channel) const {
-  const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
+  std::vector<int> memory;
+  for (int fd : {segmentFile.fd(), hostArenaFile.fd(), stateFolder.get()})
+    if (fd >= 0) memory.push_back(fd);
   auto fill = [&](control::ToNode::Builder message) {
     auto open = message.initOpen();
     open.setVersion(control::VERSION);
@@ -82,7 +85,7 @@ void OpenedSession::introduce(ControlChannel& channel) const {
     open.setProgram(reader(request.program));
     open.setSession(reader(sessionId));
   };
-  send(channel, fill, sessionId.empty() ? nullptr : kj::arrayPtr(memory, 3));
+  send(channel, fill, kj::arrayPtr(memory.data(), memory.size()));
 }
 
 }  // namespace vgpu::client

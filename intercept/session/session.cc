@@ -73,9 +73,11 @@ Session::Session(std::unique_ptr<Control> opened)
       memory(segment, completionWords, control->hostArena()),
       slabs(segment),
       hostFunctions(segment, completionWords, lost),
-      copyThreads(std::make_unique<CopyThreadPool>()),
-      hostArena(control->hostArena(), fromWire<void*>(hostArenaBase)) {
-  KJ_REQUIRE(hostArena.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", hostArena.bytes());
+      copyThreads(std::make_unique<CopyThreadPool>()) {
+  if (const MemoryFile& file = control->hostArena(); file.bytes() != 0) {  // none: host memory is not shared
+    KJ_REQUIRE(file.bytes() == hostArenaBytes, "vgpud gave a host arena of another size", file.bytes());
+    hostArena = Mapping(file, fromWire<void*>(hostArenaBase));
+  }
   for (unsigned device = 0; device < maxDevices; ++device) rings.push_back(std::make_unique<RingWriter>(segment, device));
 }
 

@@ -42,7 +42,7 @@ cleanUp() {
   local name pid
   trap - EXIT
   disown -a
-  for name in vgpu-bench vgpuctl vgpud vgpu-worker session-double rogue hung-folder sleep; do
+  for name in vgpu-bench vgpuctl vgpud vgpu-worker vgpu-relay session-double rogue hung-folder sleep; do
     for pid in $(processes "$name"); do kill -KILL "$pid" 2>/dev/null; done
   done
   awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while read -r name; do umount -l "$name"; done

@@ -19,16 +19,19 @@ std::string fromEnvironment(const char* name) {
 
 NodeAddress resolveNode(const std::string& option) {
   std::string text = option.empty() ? fromEnvironment("VGPU_NODE") : option;
-  if (text.empty()) return {defaultRunDirectory(), false};
+  if (text.empty()) return {defaultRunDirectory(), false, {}};
+  if (auto remote = parseEndpoint(text)) return {"", true, remote};
   std::string path = text.starts_with("unix:") ? text.substr(5) : text;
   bool otherScheme = path.find(':') != std::string::npos && path.find('/') > path.find(':');
   if (path.empty() || otherScheme) {
-    fail("\"" + text + "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud");
+    fail(
+        "\"" + text +
+        "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud, or tcp:HOST:PORT, where one listens");
   }
   std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
   if (absolute.filename() == "vgpud.sock") absolute = absolute.parent_path();
   if (absolute.filename().empty()) absolute = absolute.parent_path();
-  return {absolute.string(), true};
+  return {absolute.string(), true, {}};
 }
 
 std::string defaultRunDirectory() {

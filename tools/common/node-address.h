@@ -1,19 +1,25 @@
 // The address of the daemon to use: `--node`, else the environment variable VGPU_NODE, else the user's own run directory.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "vgpu/control/endpoint.h"
 
 namespace vgpu {
 
 struct NodeAddress {
   std::string directory;  // absolute; holds vgpud.sock and session.sock
   bool named = false;     // it was given; else it is the default
+  std::optional<Endpoint> remote;  // instead of a directory: it is reached by a connection from elsewhere
 
   std::string controlSocket() const { return directory + "/vgpud.sock"; }
   std::string sessionSocket() const { return directory + "/session.sock"; }
+  // As messages name it.
+  std::string name() const { return remote ? remote->text() : controlSocket(); }
 };
 
-// `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, and for convenience DIR/vgpud.sock and DIR.
+// `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, for convenience DIR/vgpud.sock and DIR, and tcp:HOST:PORT.
 // Throws kj::Exception if it is none of these.
 NodeAddress resolveNode(const std::string& option);
 

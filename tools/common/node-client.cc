@@ -6,14 +6,23 @@
 
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/greeting.h"
 #include "vgpu/control/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
 constexpr auto answerLimit = 10 * kj::SECONDS;
+constexpr std::chrono::seconds greetingLimit{10};
+
+kj::AutoCloseFd reachElsewhere(const Endpoint& node) {
+  kj::AutoCloseFd fd = connectTo(node);
+  greet(fd, {GreetingFor::control}, node.text(), std::chrono::steady_clock::now() + greetingLimit);
+  return fd;
+}
 
 kj::AutoCloseFd reach(const NodeAddress& address) {
+  if (address.remote) return reachElsewhere(*address.remote);
   kj::AutoCloseFd fd;
   auto caught = kj::runCatchingExceptions([&] { fd = connectUnix(address.controlSocket()); });
   KJ_IF_MAYBE (exception, caught) {
@@ -40,13 +49,12 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
     fail(fmt::format("the vgpud speaks control version {}, this tool version {}: use the same vgpu for both",
                      hello.getVersion(), control::VERSION));
   });
-  auto late = io.provider->getTimer().afterDelay(answerLimit).then([&] {
-    fail("the vgpud on " + address.controlSocket() + " does not answer");
-  });
+  auto late =
+      io.provider->getTimer().afterDelay(answerLimit).then([&] { fail("the vgpud on " + address.name() + " does not answer"); });
   answered.exclusiveJoin(kj::mv(late))
       .catch_([&](kj::Exception&& exception) {
         if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
-        fail(address.controlSocket() + " closed the connection: not a vgpud, or one that is shutting down");
+        fail(address.name() + " closed the connection: not a vgpud, or one that is shutting down");
       })
       .wait(io.waitScope);
 }

@@ -21,17 +21,6 @@
 namespace vgpu {
 namespace {
 
-std::string makeRunDirectory() {
-  const char* base = std::getenv("XDG_RUNTIME_DIR");
-  if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
-  std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) {
-    fail("no vgpud runs, and a private one cannot be started: no directory can be made as " + pattern + ": " +
-         strerror(errno));
-  }
-  return pattern;
-}
-
 std::vector<std::string> ownEnvironment() {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
@@ -43,6 +32,16 @@ constexpr auto removalLimit = std::chrono::seconds(2);
 
 }  // namespace
 
+std::string makePrivateDirectory() {
+  const char* base = std::getenv("XDG_RUNTIME_DIR");
+  if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
+  std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) {
+    fail("no private vgpud or relay can be started: no directory can be made as " + pattern + ": " + strerror(errno));
+  }
+  return pattern;
+}
+
 std::vector<std::string> removePrivateDirectory(const std::string& directory) {
   std::vector<std::string> kept;
   std::error_code error;
@@ -52,8 +51,14 @@ std::vector<std::string> removePrivateDirectory(const std::string& directory) {
   return kept;
 }
 
+void awaitPrivateRemoval(const std::string& directory) {
+  auto limit = std::chrono::steady_clock::now() + removalLimit;
+  while (!removePrivateDirectory(directory).empty() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
-  node.directory = makeRunDirectory();
+  node.directory = makePrivateDirectory();
   try {
     int ends[2];
     KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
@@ -99,9 +104,7 @@ void PrivateDaemon::end() {
     }
     process = 0;
   }
-  auto limit = std::chrono::steady_clock::now() + removalLimit;
-  while (!removePrivateDirectory(node.directory).empty() && std::chrono::steady_clock::now() < limit)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  awaitPrivateRemoval(node.directory);
 }
 
 }  // namespace vgpu

@@ -15,6 +15,11 @@ namespace vgpu {
 // still write their object lists there. Returns the paths of these.
 std::vector<std::string> removePrivateDirectory(const std::string& directory);
 
+// A new folder for such a daemon.
+std::string makePrivateDirectory();
+// Removes it as above; waits up to 2 s for sessions that are just ending.
+void awaitPrivateRemoval(const std::string& directory);
+
 class PrivateDaemon {
  public:
   // Starts it, with further `options` of vgpud, and waits until it is ready. Throws kj::Exception if that fails; the daemon's own

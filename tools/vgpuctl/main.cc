@@ -25,6 +25,8 @@ constexpr const char* examples =
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "  vgpuctl resume app --device-map 0=1        go on with this node's GPU 1 in the place of the program's GPU 0\n"
+    "  vgpuctl --node tcp:127.0.0.1:7000 run -- ./app\n"
+    "                                             use a GPU elsewhere: vgpud --listen (docs/remote.md)\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
@@ -149,7 +151,9 @@ int run(int argc, char** argv) {
   CLI::App app{"Run, suspend and resume CUDA programs on virtual GPUs.", "vgpuctl"};
   app.footer(examples);
   app.set_version_flag("--version", std::string("vgpuctl ") + productVersion);
-  app.add_option("--node", options.node, "unix:DIR/vgpud.sock (default: VGPU_NODE, else your own run directory)");
+  app.add_option(
+      "--node", options.node,
+      "unix:DIR/vgpud.sock, or tcp:HOST:PORT where a vgpud listens (default: VGPU_NODE, else your own run\ndirectory)");
   app.require_subcommand(1);
   app.fallthrough();
   addCommands(app, options, chosen);

@@ -9,15 +9,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "tools/common/installation.h"
+#include "tools/common/node-client.h"
 #include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpuctl/commands.h"
-#include "tools/common/node-client.h"
 #include "tools/vgpuctl/program-check.h"
+#include "tools/vgpuctl/relay-process.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
@@ -41,7 +43,7 @@ std::string facesIn(const std::string& folder) {
 }
 
 // The environment in which the dynamic linker puts our libraries before any other CUDA library.
-std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& name) {
+std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& runDirectory, const std::string& name) {
   const bool runsPtx = NodeClient(node).runsPtx();
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();
@@ -51,7 +53,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
   std::vector<std::string> added = {
       "LD_PRELOAD=" + prepended(runtime + ":" + driver + facesIn(folder), "LD_PRELOAD"),
       "LD_LIBRARY_PATH=" + prepended(folder, "LD_LIBRARY_PATH"),
-      "VGPU_NODE=unix:" + node.controlSocket(),
+      "VGPU_NODE=unix:" + runDirectory + "/vgpud.sock",
       "VGPU_SESSION_NAME=" + name,
   };
   if (runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
@@ -102,11 +104,14 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   std::string executable = findExecutable(options.command.front());
   requirePreloadable(executable);
   std::unique_ptr<PrivateDaemon> own = daemonFor(named);
+  std::optional<RelayProcess> relay;
+  if (named.remote) relay.emplace(*named.remote);
+  const std::string runDirectory = relay ? relay->runDirectory() : own ? own->address().directory : named.directory;
 
   SpawnRequest request;
   request.executable = executable;
   request.arguments = options.command;
-  request.environment = programEnvironment(own ? own->address() : named, options.name);
+  request.environment = programEnvironment(own ? own->address() : named, runDirectory, options.name);
   request.deathSignal = SIGKILL;
   sigset_t watched;
   sigemptyset(&watched);

@@ -17,10 +17,10 @@ constexpr auto retryDelay = 50 * kj::MILLISECONDS;
 
 class Acceptor {
  public:
-  Acceptor(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take)
+  Acceptor(kj::AsyncIoContext& io, kj::AutoCloseFd socket, const std::string& name, kj::Function<void(kj::AutoCloseFd)> take)
       : io(io),
-        path(path),
-        listener(listenUnix(path)),
+        name(name),
+        listener(kj::mv(socket)),
         observer(io.unixEventPort, listener, kj::UnixEventPort::FdObserver::OBSERVE_READ),
         take(kj::mv(take)) {}
 
@@ -28,28 +28,22 @@ class Acceptor {
     while (true) {
       int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd >= 0) {
-        auto caught = kj::runCatchingExceptions([&] { admit(kj::AutoCloseFd(fd)); });
+        auto caught = kj::runCatchingExceptions([&] { take(kj::AutoCloseFd(fd)); });
         KJ_IF_MAYBE (exception, caught) {
-          warnLimited("connection", 0, fmt::format("a connection to {} is not served: {}", path, reasonOf(*exception)));
+          warnLimited("connection", 0, fmt::format("a connection to {} is not served: {}", name, reasonOf(*exception)));
         }
       } else if (errno == EAGAIN) {
         return observer.whenBecomesReadable().then([this] { return run(); });
       } else if (errno != EINTR && errno != ECONNABORTED) {
-        warnLimited("backlog", 0, fmt::format("a connection to {} has to wait: {}", path, strerror(errno)));
+        warnLimited("backlog", 0, fmt::format("a connection to {} has to wait: {}", name, strerror(errno)));
         return io.provider->getTimer().afterDelay(retryDelay).then([this] { return run(); });
       }
     }
   }
 
  private:
-  void admit(kj::AutoCloseFd socket) {
-    Peer peer = peerOf(socket);
-    if (isTrusted(peer)) return take(kj::mv(socket));
-    warnLimited("user", peer.uid, fmt::format("user {} may not connect to {}", peer.uid, path));
-  }
-
   kj::AsyncIoContext& io;
-  std::string path;
+  std::string name;
   kj::AutoCloseFd listener;
   kj::UnixEventPort::FdObserver observer;
   kj::Function<void(kj::AutoCloseFd)> take;
@@ -57,10 +51,19 @@ class Acceptor {
 
 }  // namespace
 
-kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take) {
-  auto acceptor = kj::heap<Acceptor>(io, path, kj::mv(take));
+kj::Promise<void> acceptFrom(kj::AsyncIoContext& io, kj::AutoCloseFd listener, const std::string& name,
+                             kj::Function<void(kj::AutoCloseFd)> take) {
+  auto acceptor = kj::heap<Acceptor>(io, kj::mv(listener), name, kj::mv(take));
   auto promise = acceptor->run();
   return promise.attach(kj::mv(acceptor));
+}
+
+kj::Promise<void> acceptAll(kj::AsyncIoContext& io, const std::string& path, kj::Function<void(kj::AutoCloseFd)> take) {
+  return acceptFrom(io, listenUnix(path), path, [path, take = kj::mv(take)](kj::AutoCloseFd socket) mutable {
+    Peer peer = peerOf(socket);
+    if (isTrusted(peer)) return take(kj::mv(socket));
+    warnLimited("user", peer.uid, fmt::format("user {} may not connect to {}", peer.uid, path));
+  });
 }
 
 }  // namespace vgpu::daemon

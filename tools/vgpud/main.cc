@@ -19,8 +19,10 @@
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/node-server.h"
 #include "tools/vgpud/options.h"
+#include "tools/vgpud/remote-listener.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/sessions.h"
+#include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/sizes.h"
 
@@ -95,7 +97,8 @@ class LogFailures final : public kj::TaskSet::ErrorHandler {
   }
 };
 
-void announce(const RunDirectory& directory, const WorkerPool& pool) {
+void announce(const RunDirectory& directory, const WorkerPool& pool, const std::vector<RemoteListener>& listeners) {
+  for (auto& listener : listeners) std::printf("vgpud: listens on %s\n", listener.address().c_str());
   size_t count = pool.devices().size();
   std::printf("vgpud: ready on %s (%s, %zu device%s: %s)\n", directory.controlSocket().c_str(),
               pool.workerKind().label.c_str(), count, count == 1 ? "" : "s", pool.devices().front().name.c_str());
@@ -103,16 +106,27 @@ void announce(const RunDirectory& directory, const WorkerPool& pool) {
 }
 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
-                PinnedPool& pinned, bool keepsSuspended) {
+                PinnedPool& pinned, bool keepsSuspended, std::vector<RemoteListener>& listeners) {
   Sessions sessions(io, processes, pool, directory, pinned, keepsSuspended);
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
   tasks.add(acceptAll(io, directory.controlSocket(),
                       [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, kj::mv(socket))); }));
-  announce(directory, pool);
+  for (auto& listener : listeners) tasks.add(listener.serve(io, processes, directory.path()));
+  announce(directory, pool, listeners);
   stop.wait(io.waitScope);
   sessions.close().wait(io.waitScope);
+}
+
+std::vector<RemoteListener> listenersOf(const DaemonOptions& options) {
+  std::vector<RemoteListener> listeners;
+  for (const std::string& address : options.listens) {
+    auto endpoint = parseEndpoint(address);
+    if (!endpoint) fail("--listen takes tcp:ADDRESS:PORT, not \"" + address + "\"");
+    listeners.emplace_back(*endpoint, options.allowsPlain);
+  }
+  return listeners;
 }
 
 int serve(const DaemonOptions& options) {
@@ -122,9 +136,11 @@ int serve(const DaemonOptions& options) {
   RunDirectory directory(options.runDirectory);
   auto stop = stopSignal(io.unixEventPort).fork();
   Processes processes(io.unixEventPort);
+  std::vector<RemoteListener> listeners = listenersOf(options);
   PinnedPool pinned(options.pinnedBytes);
   auto started = startPool(io, processes, options, pinned, stop);
-  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options.keepsSuspended);
+  KJ_IF_MAYBE (pool, started)
+    serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options.keepsSuspended, listeners);
   return 0;
 }
 
@@ -178,6 +194,11 @@ int run(int argc, char** argv) {
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_option(
+      "--listen", options.listens,
+      "also serve programs of other hosts there: tcp:127.0.0.1:PORT (port 0: any that is free); may be given several times");
+  app.add_flag("--allow-plain", options.allowsPlain,
+               "let --listen take addresses that other hosts reach, though tcp: neither encrypts nor asks who connects");
   app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
   try {

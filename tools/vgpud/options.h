@@ -22,6 +22,8 @@ struct DaemonOptions {
   bool keepsSuspended = false;
   uint64_t pinnedBytes = 0;      // for snapshots
   std::string fold = "auto";     // whether launches are folded into graphs
+  std::vector<std::string> listens;  // addresses for connections from elsewhere
+  bool allowsPlain = false;          // that others can reach, though they are neither encrypted nor authenticated
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
   bool listsFaultPoints = false;
 };

@@ -83,7 +83,8 @@ CUresult ManagedMemory::add(Thread& thread, unsigned device, uint64_t address, u
   if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
   ManagedRange range(std::move(*pages), {address, bytes}, device, 0, allocationBlock);
   range.shared = {range.place};
-  range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
+  if (thread.session.devices.size() == 1)  // else another may write it, and counts for itself
+    range.zeroUntil = thread.session.progress[device].lastWork.load(std::memory_order_relaxed);
   insert(std::move(range));
   return CUDA_SUCCESS;
 }
@@ -129,7 +130,7 @@ void ManagedMemory::removeModule(uint64_t module) {
 }
 
 std::optional<ByteSpan> ManagedMemory::find(uint64_t address) const {
-  if (!mayHold(address)) return std::nullopt;
+  if (!mayHold(address) || inHostArena(address)) return std::nullopt;  // pinned memory is what it is, also in two copies
   std::lock_guard lock(mutex);
   auto found = const_cast<ManagedMemory*>(this)->rangeOf(address);
   if (found == ranges.end()) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "intercept/session/memory/memory.h"
 
 #include "intercept/session/call.h"
+#include "intercept/session/managed/touch-faults.h"
 #include "intercept/session/wait.h"
 
 namespace vgpu::client {
@@ -234,12 +235,20 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     }
     if (CUresult error = growHost(thread, bytes)) return error;
   }
-  Call<api::Cuda::HostAllocParams> frame(thread.on(hostMemoryDevice), api::Method::hostAlloc);
-  frame->setAddress(address);
-  frame->setBytes(bytes);
-  frame->setFlags(flags);
-  frame.describe(address, bytes);
-  return frame.post();
+  {
+    Call<api::Cuda::HostAllocParams> frame(thread.on(hostMemoryDevice), api::Method::hostAlloc);
+    frame->setAddress(address);
+    frame->setBytes(bytes);
+    frame->setFlags(flags);
+    frame.describe(address, bytes);
+    if (CUresult error = frame.post()) return error;
+  }
+  if (arenaFile.bytes() != 0) return CUDA_SUCCESS;
+  // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
+  serveTouches();
+  CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, pageBytes));
+  if (result != CUDA_SUCCESS) freeHost(thread, address);
+  return result;
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {
@@ -257,6 +266,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     device = handleDevice(found->second.context);
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
+  if (arenaFile.bytes() == 0) thread.session.managed.remove(address);
   {
     Call<api::Cuda::HostFreeParams> frame(thread.on(hostMemoryDevice), api::Method::hostFree);
     frame->setAddress(address);

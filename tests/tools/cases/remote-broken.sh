@@ -1,0 +1,73 @@
+# A program whose connection with its node breaks: it goes on where it was, until that lasts too long.
+addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
+noRelays() { [ -z "$(processes vgpu-relay)" ]; }
+hasPort() { grep -qs '^[0-9]' "$dir/broken.port"; }
+
+export VGPU_LINK_LIMIT=20
+startNode a --listen tcp:127.0.0.1:0
+address=$(addressOf a)
+python3 "$(dirname "${BASH_SOURCE[0]}")/../broken-link" "${address##*:}" >"$dir/broken.port" 2>"$dir/broken.log" &
+link=$!
+waitUntil hasPort
+
+startFar() {
+  local program=$tree/tests/programs/contents file
+  [ -x "$program" ] || skip "no program contents"
+  mkfifo "$dir/$1.in"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "tcp:127.0.0.1:$(cat "$dir/broken.port")" run --name "$1" -- \
+    "$program" --serve random 24 <"$dir/$1.in" >"$dir/$1.log" 2>&1 &
+  runner[$1]=$!
+  exec {file}>"$dir/$1.in"
+  commands[$1]=$file
+  waitUntil says "$1" ready
+}
+
+# Cut while it works, again and again.
+startFar far
+for round in 1 2 3 4; do
+  kill -USR1 "$link"
+  memoryIsRight far
+  echo change >&"${commands[far]}"
+  sleep "0.0$round"
+  kill -USR1 "$link"
+  waitUntil says far changed
+  memoryIsRight far
+done
+
+# Cut for a while: it waits.
+kill -USR2 "$link"
+echo verify >&"${commands[far]}"
+sleep 2
+hasState a far running || fail "the session is $(field a far state) while its connection is cut"
+before=$(grep -c '^wrong ' "$dir/far.log")
+kill -USR2 "$link"
+waitUntil saysMore far "wrong " "$before"
+[ "$(grep '^wrong ' "$dir/far.log" | tail -n 1)" = "wrong 0" ] || fail "the memory has changed"
+
+# Cut while it is suspended and resumed.
+kill -USR1 "$link"
+succeeds ctl a suspend far --to "$dir/snapshot"
+kill -USR1 "$link"
+succeeds ctl a resume "$dir/snapshot"
+memoryIsRight far
+endContents far
+waitUntil noRelays
+
+# Cut for too long: the program is told, and the node has its GPU back.
+export VGPU_LINK_LIMIT=1
+stopNode a
+startNode a --listen tcp:127.0.0.1:0
+address=$(addressOf a)
+kill -KILL "$link"
+rm "$dir/broken.port"
+python3 "$(dirname "${BASH_SOURCE[0]}")/../broken-link" "${address##*:}" >"$dir/broken.port" 2>"$dir/broken.log" &
+link=$!
+waitUntil hasPort
+startFar lost
+kill -USR2 "$link"
+waitUntil says lost "was cut"
+waitUntil listsNot a lost
+kill -KILL "${runner[lost]}"
+waitUntil noRelays
+kill -KILL "$link"
+stopNode a

@@ -1,0 +1,64 @@
+# A program whose GPU is elsewhere: it is listed, suspended and resumed as any; strangers and peers of another version are refused.
+addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
+noRelays() { [ -z "$(processes vgpu-relay)" ]; }
+onAddress() { timeout "$limit" "$tree/bin/vgpuctl" --node "$address" "$@"; }
+
+startNode a --listen tcp:127.0.0.1:0
+address=$(addressOf a) port=${address##*:}
+startNode b
+
+# What is no address, or none of a node.
+refused "is no address of a node: give tcp:HOST:PORT" "$tree/bin/vgpuctl" --node tcp:127.0.0.1 ps
+refused "nothing answers at tcp:127.0.0.1:1: " "$tree/bin/vgpuctl" --node tcp:127.0.0.1:1 ps
+refused "can be reached from other hosts" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tcp:0.0.0.0:0
+refused "takes tcp:ADDRESS:PORT" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen "unix:$dir/x"
+
+# A stranger, and a peer of another version: both get at most a greeting.
+python3 - "$port" <<'PY' || fail "a stranger on the port was not treated as one"
+import socket, struct, sys
+def say(data):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+        s.settimeout(20)
+        s.sendall(data)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while True:
+            try: got = s.recv(4096)
+            except ConnectionResetError: return answer
+            if not got: return answer
+            answer += got
+assert say(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100) == b""
+assert say(b"\0" * 10) == b""
+answer = say(b"VGPULINK" + struct.pack("<II", 99, 2) + b"\0" * 48)
+assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (1, 1) and len(answer) == 32, answer
+answer = say(b"VGPULINK" + struct.pack("<II", 1, 9) + b"\0" * 48)
+assert b"asks for what there is not" in answer, answer
+PY
+waitUntil noRelays
+
+# A program, and its session.
+program=$tree/tests/programs/contents
+[ -x "$program" ] || skip "no program contents"
+mkfifo "$dir/far.in"
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$address" run --name far -- "$program" --serve random 24 \
+  <"$dir/far.in" >"$dir/far.log" 2>&1 &
+runner[far]=$!
+exec {commands[far]}>"$dir/far.in"
+waitUntil says far ready
+hasState a far running || fail "the session is $(field a far state)"
+onAddress ps | grep -q far || fail "ps does not list it over the network"
+memoryIsRight far
+succeeds ctl a suspend far --to "$dir/snapshot"
+hasState a far suspended || fail "the session is $(field a far state), not suspended"
+succeeds ctl b resume "$dir/snapshot"
+hasState b far running || fail "the session does not run on the other node"
+memoryIsRight far
+tell far change changed
+succeeds ctl b suspend far --to "$dir/second"
+succeeds onAddress resume "$dir/second"
+memoryIsRight far
+endContents far
+waitUntil noRelays
+waitUntil listsNot a far
+stopNode a
+stopNode b

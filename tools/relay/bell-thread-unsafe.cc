@@ -1,0 +1,64 @@
+#include <kj/debug.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "tools/relay/bell-thread.h"
+#include "vgpu/wire/futex.h"
+
+namespace vgpu::relay {
+
+namespace {
+
+// Sleeps while all words are as expected. Needs Linux 5.16; before that, it is a millisecond.
+void futexWaitAny(const std::vector<std::atomic<uint32_t>*>& words, const std::vector<uint32_t>& expected) {
+  std::vector<futex_waitv> waits;
+  for (size_t i = 0; i < words.size(); ++i)
+    waits.push_back({.val = expected[i], .uaddr = reinterpret_cast<uintptr_t>(words[i]), .flags = FUTEX_32, .__reserved = 0});
+  long woken = syscall(SYS_futex_waitv, waits.data(), waits.size(), 0, nullptr, 0);
+  if (woken < 0 && errno == ENOSYS) usleep(1000);
+}
+
+}  // namespace
+
+BellThread::BellThread(std::vector<std::atomic<uint32_t>*> all) : bells(std::move(all)) {
+  int fd;
+  KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  event = kj::AutoCloseFd(fd);
+  thread = std::thread([this] { run(); });
+}
+
+BellThread::~BellThread() {
+  ends = true;
+  bells.front()->fetch_add(1);
+  futexWake(*bells.front(), 1);
+  thread.join();
+}
+
+void BellThread::clear() {
+  uint64_t count;
+  [[maybe_unused]] ssize_t got = read(event, &count, sizeof count);
+}
+
+// A bell that is rung between two sleeps has another number than was read, so that the next sleep ends at once.
+void BellThread::run() {
+  std::vector<uint32_t> seen;
+  for (auto* bell : bells) seen.push_back(bell->load());
+  while (!ends) {
+    futexWaitAny(bells, seen);
+    bool any = false;
+    for (size_t i = 0; i < bells.size(); ++i) {
+      uint32_t now = bells[i]->load();
+      any |= now != seen[i];
+      seen[i] = now;
+    }
+    uint64_t one = 1;
+    if (any) [[maybe_unused]]
+      auto put = write(event, &one, sizeof one);
+  }
+}
+
+}  // namespace vgpu::relay

@@ -1,0 +1,245 @@
+#include "tools/relay/node-side.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tools/common/reason.h"
+#include "tools/relay/relay-messages.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
+#include "vgpu/wire/handover.h"
+
+namespace vgpu::relay {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds messageLimit{10}, openLimit{60};
+// Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
+constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds
+
+std::string socketOf(const std::string& runDirectory, const SessionToken& token) {
+  return runDirectory + "/relays/" + textOf(token);
+}
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max()); }
+
+}  // namespace
+
+NodeSide::NodeSide(kj::AutoCloseFd connection, std::string directory, const SessionToken& token)
+    : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, token)) {
+  if (mkdir((runDirectory + "/relays").c_str(), 0700) < 0 && errno != EEXIST)
+    fail("there is no folder for relays in " + runDirectory);
+  acceptor = listenUnix(socketPath);
+  watch(acceptor);
+  use(kj::mv(connection));
+}
+
+NodeSide::~NodeSide() { unlink(socketPath.c_str()); }
+
+// The greeting goes along as it came; the relay that has the session answers it.
+bool NodeSide::passOn(const kj::AutoCloseFd& connection, const std::string& runDirectory, const Greeting& greeting) {
+  kj::AutoCloseFd relay;
+  auto caught = kj::runCatchingExceptions([&] { relay = connectUnix(socketOf(runDirectory, greeting.token)); });
+  if (caught != nullptr) return false;
+  ControlChannel channel(kj::mv(relay));
+  const int passed[] = {connection.get()};
+  capnp::MallocMessageBuilder message;
+  message.initRoot<control::ToNode>().setAccepted(greeting.received);
+  channel.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
+  return true;
+}
+
+void NodeSide::take(const LinkMessage& message) {
+  if (mirror != nullptr && mirror->apply(message)) return;
+  auto payload = message.payload;
+  switch (static_cast<RelayMessage>(message.type)) {
+    case RelayMessage::open:
+      return takeOpen(payload);
+    case RelayMessage::control: {
+      auto on = mirror::take<OnChannel>(payload);
+      return takeControl(on.channel, payload);
+    }
+    case RelayMessage::closed:
+      channels.erase(mirror::take<OnChannel>(payload).channel);
+      return;
+    case RelayMessage::objects:
+      return takeObjects(payload);
+    case RelayMessage::programEnded:
+      channels.clear();
+      return finish();
+    default:
+      fail("the program's side sent a message that has no place here: " + std::to_string(message.type));
+  }
+}
+
+// As the client library opens a session. The program's pid is of its own host.
+void NodeSide::takeOpen(std::span<const std::byte> bytes) {
+  if (mirror != nullptr || !channels.empty()) fail("the program's side opened the session twice");
+  ReceivedControl request(bytes);
+  if (!request.get<control::ToNode>().isOpen()) fail("the program's side did not begin with `open`");
+  std::string why;
+  std::optional<ControlMessage> answer;
+  auto caught = kj::runCatchingExceptions([&] {
+    auto [found, isNew] = channels.emplace(0u, ControlChannel(connectUnix(runDirectory + "/session.sock")));
+    request.pass<control::ToNode>(found->second, nullptr, Clock::now() + messageLimit);
+    answer = found->second.receive(2, Clock::now() + openLimit);
+    if (!answer) fail("the node's vgpud ended before it answered");
+    if (answer->reader->getRoot<control::ToSession>().isOpened()) adopt(*answer);
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    why = reasonOf(*exception);
+  }
+  if (answer && mirror == nullptr && answer->reader->getRoot<control::ToSession>().isRefused())
+    why = answer->reader->getRoot<control::ToSession>().getRefused().cStr();
+  if (mirror != nullptr) return;
+  capnp::MallocMessageBuilder refusal;
+  refusal.initRoot<control::ToSession>().setRefused(reader(why));
+  auto words = capnp::messageToFlatArray(refusal);
+  send(link, RelayMessage::control, OnChannel{0}, bytesOf(words));
+  passClosed(0);
+}
+
+void NodeSide::adopt(ControlMessage& answer) {
+  if (answer.descriptors.size() != 2) fail("the node's vgpud opened a session without its memory");
+  auto opened = answer.reader->getRoot<control::ToSession>();
+  segmentFile = adoptMemory(answer.descriptors[0]);
+  hostArenaFile = adoptMemory(answer.descriptors[1]);
+  segment.emplace(segmentFile);
+  stateDirectory = opened.getOpened().getDirectory().cStr();
+  stateFolder = kj::AutoCloseFd(::open(stateDirectory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (stateFolder.get() < 0) fail("the session's state directory " + stateDirectory + " cannot be opened");
+  reattach = listenUnix(stateDirectory + "/" + reattachSocketName);
+  watch(reattach);
+  auto words = flatten<control::ToSession>(opened);
+  link.send(static_cast<uint16_t>(RelayMessage::opened), bytesOf(words));
+  mirror = std::make_unique<WorkerMirror>(*segment, link);
+}
+
+void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
+  auto found = channels.find(number);
+  if (found == channels.end()) return;  // the daemon has closed it
+  ReceivedControl message(bytes);
+  auto said = message.get<control::ToNode>();
+  const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
+  kj::ArrayPtr<const int> descriptors;
+  if (said.isOpen()) descriptors = kj::arrayPtr(memory, 3);  // in answer to `reattach`
+  if (said.isGateClosed()) isHeld = true;
+  if (said.isAccepted()) {
+    accepted = said.getAccepted();
+    segment->header().handover.store(accepted);
+  }
+  auto caught =
+      kj::runCatchingExceptions([&] { message.pass<control::ToNode>(found->second, descriptors, Clock::now() + messageLimit); });
+  if (caught != nullptr) passClosed(number);
+}
+
+// Written beside the list that is there, and put in its place when it is complete.
+void NodeSide::takeObjects(std::span<const std::byte> bytes) {
+  auto head = mirror::take<ObjectBytes>(bytes);
+  const std::string folder = stateDirectory + "/objects", made = folder + "/new", final = folder + "/data.mdb";
+  if (head.offset == 0) {
+    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) fail("there is no folder " + folder);
+    int fd;
+    KJ_SYSCALL(fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), made.c_str());
+    objects = kj::AutoCloseFd(fd);
+  }
+  if (objects.get() < 0 || head.offset + bytes.size() > head.total) fail("the program's side sent an impossible object list");
+  ssize_t put;
+  KJ_SYSCALL(put = pwrite(objects, bytes.data(), bytes.size(), static_cast<off_t>(head.offset)), made.c_str());
+  if (static_cast<size_t>(put) != bytes.size()) fail("there is no space for the object list in " + folder);
+  if (head.offset + bytes.size() < head.total) return;
+  objects = nullptr;
+  KJ_SYSCALL(rename(made.c_str(), final.c_str()), final.c_str());
+}
+
+bool NodeSide::produce() { return mirror != nullptr && mirror->send(); }
+
+void NodeSide::serveChannel(uint32_t number) {
+  std::optional<ControlMessage> received;
+  auto caught = kj::runCatchingExceptions([&] { received = channels.at(number).receive(0, Clock::now() + messageLimit); });
+  if (caught != nullptr || !received) return passClosed(number);
+  auto message = received->reader->getRoot<control::ToSession>();
+  if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before comes before
+  note(message);
+  auto words = flatten<control::ToSession>(message);
+  send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
+}
+
+void NodeSide::note(control::ToSession::Reader message) {
+  if (message.isOpenGate()) isHeld = false;
+}
+
+// The daemon has ended, or given its resume up. If the worker has not claimed the session by then, it cannot any more.
+void NodeSide::passClosed(uint32_t number) {
+  channels.erase(number);
+  if (segment && accepted != 0) withdrawHandover(segment->header().handover, accepted);
+  if (mirror != nullptr) mirror->send();
+  send(link, RelayMessage::closed, OnChannel{number});
+  if (channels.empty() && !isHeld) finish();
+}
+
+void NodeSide::serveWatched(int fd) {
+  if (fd == acceptor.get()) return takeConnection();
+  takeDaemon();
+}
+
+// Takes the place of the one that is there, broken or not: only the program's relay knows the token.
+void NodeSide::takeConnection() {
+  int fd = accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return;
+  kj::AutoCloseFd from(fd);
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (!isTrusted(peerOf(from))) return;
+    ControlChannel channel(kj::mv(from));
+    auto message = channel.receive(1, Clock::now() + messageLimit);
+    if (!message || message->descriptors.size() != 1) return;
+    receivedByPeer = message->reader->getRoot<control::ToNode>().getAccepted();
+    replacement = kj::mv(message->descriptors[0]);
+  });
+  if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
+}
+
+kj::AutoCloseFd NodeSide::reconnect() {
+  if (replacement.get() < 0) return nullptr;
+  kj::AutoCloseFd connection = kj::mv(replacement);
+  link.restart(receivedByPeer);
+  acceptGreeting(connection, link.receivedMessages(), Clock::now() + messageLimit);
+  return connection;
+}
+
+// A daemon of this host has connected, to resume the session.
+void NodeSide::takeDaemon() {
+  int fd = accept4(reattach, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return;
+  kj::AutoCloseFd from(fd);
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (!isTrusted(peerOf(from))) return;
+    ControlChannel channel(kj::mv(from));
+    auto message = channel.receive(0, Clock::now() + messageLimit);
+    if (!message || !message->reader->getRoot<control::ToSession>().isReattach()) return;
+    auto words = flatten<control::ToSession>(message->reader->getRoot<control::ToSession>());
+    send(link, RelayMessage::reattach, OnChannel{++lastChannel}, bytesOf(words));
+    channels.emplace(lastChannel, std::move(channel));
+  });
+}
+
+void NodeSide::giveUp(const std::string&) {
+  channels.clear();
+  finish();
+}
+
+uint64_t NodeSide::mostSleep(Backoff& backoff) {
+  if (mirror != nullptr && mirror->isExpecting()) return backoff.sleepNanoseconds();
+  return mirror != nullptr && mirror->isWatching() ? watchingSleep : idleSleep;
+}
+
+}  // namespace vgpu::relay

@@ -1,0 +1,63 @@
+// The relay beside a vgpud: to the daemon, and to every daemon of its host that resumes the session, it is the program. It has
+// the memory that the worker shares, and passes on what the worker and the daemon do there and say.
+//
+// One process a session, one thread. It lives as long as the program; its process is the session's owner on this host.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tools/relay/relay-loop.h"
+#include "vgpu/control/control.capnp.h"
+#include "vgpu/control/greeting.h"
+#include "vgpu/wire/worker-mirror.h"
+
+namespace vgpu::relay {
+
+class NodeSide final : public RelayLoop {
+ public:
+  // `connection`: greeted. `runDirectory`: of the vgpud that gives the session. A connection that takes this one's place comes by
+  // the socket relays/TOKEN there.
+  NodeSide(kj::AutoCloseFd connection, std::string runDirectory, const SessionToken& token);
+  ~NodeSide() override;
+
+  // Gives a connection of a session that exists to the relay that has it. False if there is none.
+  static bool passOn(const kj::AutoCloseFd& connection, const std::string& runDirectory, const Greeting& greeting);
+
+ private:
+  void take(const LinkMessage& message) override;
+  bool produce() override;
+  void serveChannel(uint32_t channel) override;
+  void serveWatched(int fd) override;
+  kj::AutoCloseFd reconnect() override;
+  void giveUp(const std::string& why) override;
+  bool prepareToSleep() override { return true; }
+  uint64_t mostSleep(Backoff& backoff) override;
+
+  void takeOpen(std::span<const std::byte> bytes);
+  void takeControl(uint32_t channel, std::span<const std::byte> bytes);
+  void takeObjects(std::span<const std::byte> bytes);
+  void takeConnection();
+  void takeDaemon();
+  void note(control::ToSession::Reader message);
+  void passClosed(uint32_t channel);
+  void adopt(ControlMessage& answer);
+
+  const std::string runDirectory, socketPath;
+  kj::AutoCloseFd acceptor;     // of connections that take this one's place,
+  kj::AutoCloseFd replacement;  // and the next one, greeted,
+  uint64_t receivedByPeer = 0;  // of whose other end
+  kj::AutoCloseFd reattach;     // of daemons, once there is a session
+  kj::AutoCloseFd stateFolder;
+  std::string stateDirectory;
+  MemoryFile segmentFile, hostArenaFile;
+  std::optional<Segment> segment;
+  std::unique_ptr<WorkerMirror> mirror;
+  kj::AutoCloseFd objects;  // the object list on its way
+  uint32_t lastChannel = 0;
+  uint64_t accepted = 0;  // the number of the handover that the program has accepted last
+  bool isHeld = false;    // the gate is closed: the program does not need a daemon
+};
+
+}  // namespace vgpu::relay

@@ -1,0 +1,240 @@
+#include "tools/relay/program-side.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tools/common/reason.h"
+#include "tools/relay/relay-messages.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/unix-socket.h"
+#include "vgpu/objects/list-copy.h"
+#include "vgpu/objects/record-store.h"
+
+namespace vgpu::relay {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds messageLimit{10}, greetingLimit{10}, openLimit{75};
+constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+template <typename Fill>
+void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
+  capnp::MallocMessageBuilder message;
+  fill(message.initRoot<control::ToSession>());
+  channel.send(message, descriptors, Clock::now() + messageLimit);
+}
+
+}  // namespace
+
+ProgramSide::ProgramSide(kj::AutoCloseFd connection, const Endpoint& node, std::string directory)
+    : node(node), directory(std::move(directory)) {
+  pid_t pid = peerOf(connection).pid;
+  if (pid > 0) program = kj::AutoCloseFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (program.get() >= 0) watch(program);
+  channels.emplace(0u, ControlChannel(kj::mv(connection)));
+}
+
+ProgramSide::~ProgramSide() {
+  std::error_code ignored;
+  if (!stateDirectory.empty()) std::filesystem::remove_all(stateDirectory, ignored);
+}
+
+bool ProgramSide::open() {
+  ControlChannel& channel = channels.at(0);
+  auto first = channel.receive(0, Clock::now() + messageLimit);
+  if (!first || !first->reader->getRoot<control::ToNode>().isOpen()) return false;
+  auto caught = kj::runCatchingExceptions([&] {
+    kj::AutoCloseFd connection = connectTo(node);
+    greet(connection, {GreetingFor::session, token, 0}, node.text(), Clock::now() + greetingLimit);
+    use(kj::mv(connection));
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    std::string why = reasonOf(*exception);
+    say(channel, [&](control::ToSession::Builder message) { message.setRefused(reader(why)); });
+    return false;
+  }
+  auto words = flatten<control::ToNode>(first->reader->getRoot<control::ToNode>());
+  link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(words));
+  return true;
+}
+
+void ProgramSide::take(const LinkMessage& message) {
+  if (mirror != nullptr && mirror->apply(message)) return;
+  auto payload = message.payload;
+  switch (static_cast<RelayMessage>(message.type)) {
+    case RelayMessage::opened:
+      return takeOpened(payload);
+    case RelayMessage::control: {
+      auto on = mirror::take<OnChannel>(payload);
+      return takeControl(on.channel, payload);
+    }
+    case RelayMessage::reattach: {
+      auto on = mirror::take<OnChannel>(payload);
+      return takeReattach(on.channel, payload);
+    }
+    case RelayMessage::closed:
+      return close(mirror::take<OnChannel>(payload).channel);
+    default:
+      fail("the node sent a message that has no place here: " + std::to_string(message.type));
+  }
+}
+
+// What a worker makes for a session that it serves itself.
+void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
+  if (mirror != nullptr) fail("the node opened the session twice");
+  ReceivedControl received(bytes);
+  auto said = received.get<control::ToSession>();
+  if (!said.isOpened()) fail("the node answered with something else than a session");
+  std::string id = said.getOpened().getSession().cStr();
+  if (id.empty() || id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string::npos)
+    fail("the node gave the session an impossible name");
+  segmentFile = Segment::create();
+  segment.emplace(segmentFile);
+  mirror = std::make_unique<ProgramMirror>(*segment, link);
+  bells = std::make_unique<BellThread>(mirror->bells());
+  watch(bells->fd());
+  stateDirectory = directory + "/sessions/" + id;
+  KJ_SYSCALL(mkdir(stateDirectory.c_str(), 0700), stateDirectory.c_str());
+  const int memory[] = {segmentFile.fd()};  // and no host arena, as host memory is not shared
+  say(
+      channels.at(0),
+      [&](control::ToSession::Builder message) {
+        auto opened = message.initOpened();
+        opened.setSession(reader(id));
+        opened.setDirectory(reader(stateDirectory));
+      },
+      kj::arrayPtr(memory, 1));
+}
+
+void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes) {
+  auto found = channels.find(channel);
+  if (found == channels.end()) return;  // the program has closed it
+  ReceivedControl message(bytes);
+  auto caught =
+      kj::runCatchingExceptions([&] { message.pass<control::ToSession>(found->second, nullptr, Clock::now() + messageLimit); });
+  if (caught != nullptr) passClosed(channel);
+}
+
+// A daemon of the node's host wants to resume the session: the program listens in its state directory.
+void ProgramSide::takeReattach(uint32_t channel, std::span<const std::byte> bytes) {
+  auto caught = kj::runCatchingExceptions([&] {
+    ControlChannel made(connectUnix(stateDirectory + "/" + reattachSocketName));
+    ReceivedControl message(bytes);
+    message.pass<control::ToSession>(made, nullptr, Clock::now() + messageLimit);
+    channels.emplace(channel, std::move(made));
+  });
+  if (caught != nullptr) send(link, RelayMessage::closed, OnChannel{channel});
+}
+
+void ProgramSide::passClosed(uint32_t channel) {
+  channels.erase(channel);
+  if (gateClosed && gateClosed->channel == channel) gateClosed.reset();
+  send(link, RelayMessage::closed, OnChannel{channel});
+  if (channels.empty() && program.get() < 0) end();
+}
+
+// The other end has ended: a vgpud, or the other relay's connection with it.
+void ProgramSide::close(uint32_t channel) {
+  channels.erase(channel);
+  if (mirror == nullptr) end();
+}
+
+void ProgramSide::serveChannel(uint32_t number) {
+  std::optional<ControlMessage> received;
+  auto caught = kj::runCatchingExceptions([&] { received = channels.at(number).receive(3, Clock::now() + messageLimit); });
+  if (caught != nullptr || !received) return passClosed(number);
+  auto message = received->reader->getRoot<control::ToNode>();
+  auto words = flatten<control::ToNode>(message);
+  if (message.isGateClosed()) {
+    gateClosed.emplace(GateClosed{number, kj::mv(words)});
+  } else {
+    send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
+  }
+}
+
+void ProgramSide::serveWatched(int fd) {
+  if (bells != nullptr && fd == bells->fd()) return bells->clear();
+  end();
+}
+
+bool ProgramSide::produce() {
+  if (mirror == nullptr) return false;
+  bool any = mirror->send();
+  if (!gateClosed || !mirror->isDrained()) return any;
+  passGateClosed();
+  return true;
+}
+
+// All frames have gone. The object list is complete (the program has committed it), and goes as it is now.
+void ProgramSide::passGateClosed() {
+  sendObjects();
+  send(link, RelayMessage::control, OnChannel{gateClosed->channel}, bytesOf(gateClosed->message));
+  gateClosed.reset();
+}
+
+void ProgramSide::sendObjects() {
+  kj::AutoCloseFd list = copyObjectList(stateDirectory, mostListBytes);
+  struct stat is;
+  KJ_SYSCALL(fstat(list, &is));
+  const auto total = static_cast<uint64_t>(is.st_size);
+  for (uint64_t offset = 0; offset < total;) {
+    ObjectBytes head{offset, total};
+    size_t bytes = std::min<uint64_t>(objectPieceBytes, total - offset);
+    auto room = link.begin(static_cast<uint16_t>(RelayMessage::objects), sizeof head + bytes);
+    std::memcpy(room.data(), &head, sizeof head);
+    ssize_t got = pread(list, room.data() + sizeof head, bytes, static_cast<off_t>(offset));
+    if (got <= 0) fail("the object list cannot be read");
+    link.finish(sizeof head + static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+kj::AutoCloseFd ProgramSide::reconnect() {
+  kj::AutoCloseFd connection = connectTo(node);
+  uint64_t received =
+      greet(connection, {GreetingFor::session, token, link.receivedMessages()}, node.text(), Clock::now() + greetingLimit);
+  link.restart(received);
+  return connection;
+}
+
+void ProgramSide::giveUp(const std::string& why) {
+  lose("the connection with " + node.text() + " was cut: " + why);
+  end();
+}
+
+void ProgramSide::lose(const std::string& why) {
+  for (auto& [number, channel] : channels) {
+    auto lost = [&](control::ToSession::Builder message) {
+      mirror == nullptr ? message.setRefused(reader(why)) : message.setLost(reader(why));
+    };
+    auto ignored = kj::runCatchingExceptions([&] { say(channel, lost); });
+  }
+}
+
+// The program has ended, or its session has.
+void ProgramSide::end() {
+  if (program.get() >= 0) unwatch(program);
+  if (bells != nullptr) unwatch(bells->fd());
+  link.send(static_cast<uint16_t>(RelayMessage::programEnded), {});
+  gateClosed.reset();
+  finish();
+}
+
+bool ProgramSide::prepareToSleep() { return mirror == nullptr || link.isFull() || mirror->prepareToSleep(); }
+
+void ProgramSide::awake() {
+  if (mirror != nullptr) mirror->awake();
+}
+
+uint64_t ProgramSide::mostSleep(Backoff&) { return idleSleep; }
+
+}  // namespace vgpu::relay

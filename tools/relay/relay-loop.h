@@ -1,0 +1,85 @@
+// What both relays of a session do: carry a link over a connection, keep the mirror and the control channels going, and sleep
+// while there is nothing to do. One thread.
+//
+// When the connection breaks, or the peer has said nothing for a while, the link stays: reconnect() brings another connection,
+// until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it waits for the GPU, and its rings fill.
+#pragma once
+
+#include <kj/io.h>
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vgpu/control/channel.h"
+#include "vgpu/wire/futex.h"
+#include "vgpu/wire/link.h"
+
+namespace vgpu::relay {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a connection may be cut: VGPU_LINK_LIMIT, in seconds.
+std::chrono::seconds reconnectLimit();
+
+class RelayLoop {
+ public:
+  virtual ~RelayLoop() = default;
+  // Until done(). Throws kj::Exception if the session cannot go on.
+  void run();
+
+ protected:
+  RelayLoop() = default;
+
+  // A message of the link.
+  virtual void take(const LinkMessage& message) = 0;
+  // Adds messages of the mirror. Whether there were any.
+  virtual bool produce() = 0;
+  // A control channel, or what else was watched, can be read.
+  virtual void serveChannel(uint32_t channel) = 0;
+  virtual void serveWatched(int fd) = 0;
+  // While the connection is cut: a new one, if there is one by now, greeted and restarted.
+  virtual kj::AutoCloseFd reconnect() = 0;
+  // The connection has been cut for too long.
+  virtual void giveUp(const std::string& why) = 0;
+  // True if there is nothing to do until a descriptor is ready or that time has passed.
+  virtual bool prepareToSleep() = 0;
+  virtual void awake() {}
+  virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
+
+  void use(kj::AutoCloseFd connection);
+  bool isCut() const { return socket.get() < 0; }
+  // Lets go of the connection that is there; reconnect() is asked at once.
+  void replaceConnection(const std::string& why) {
+    if (!isCut()) cut(why);
+  }
+  // Ends the loop when everything that was sent has been acknowledged, or cannot be in time.
+  void finish();
+  void watch(int fd) { watched.push_back(fd); }
+  void unwatch(int fd) { std::erase(watched, fd); }
+
+  Link link;
+  std::map<uint32_t, ControlChannel> channels;
+
+ private:
+  bool readSome();
+  bool writeSome();
+  void cut(const std::string& why);
+  void sleep(Backoff& backoff);
+  void tend(const std::vector<pollfd>& polled, const std::vector<uint32_t>& numbers);
+  void keepAlive();
+  bool isDone() const;
+
+  kj::AutoCloseFd socket;
+  std::vector<int> watched;
+  Clock::time_point heard = Clock::now(), said = heard;
+  Clock::time_point triedAt{};
+  std::optional<Clock::time_point> cutSince, endsBy;
+  std::string whyCut;
+};
+
+}  // namespace vgpu::relay

@@ -1,0 +1,29 @@
+// The relay of one `vgpuctl run` whose node is elsewhere: to the program it is the node (docs/remote.md). Ended with the process
+// that started it; a session's own process goes on as long as its program.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "vgpu/control/endpoint.h"
+
+namespace vgpu::ctl {
+
+class RelayProcess {
+ public:
+  // Starts it, and waits until it listens. Throws kj::Exception if that fails.
+  explicit RelayProcess(const Endpoint& node);
+  // Ends it and removes its folder, except the state of programs that go on.
+  ~RelayProcess();
+  RelayProcess(const RelayProcess&) = delete;
+  RelayProcess& operator=(const RelayProcess&) = delete;
+
+  const std::string& runDirectory() const { return directory; }
+
+ private:
+  std::string directory;
+  pid_t process = 0;
+};
+
+}  // namespace vgpu::ctl

@@ -1,0 +1,43 @@
+// The first bytes of every connection from elsewhere, of fixed size, so that a stranger on the port can make a node read no more.
+//
+//   to the node     "VGPULINK" · version (4) · what (4) · token (16) · messages received (8) · 0 (24)
+//   from the node   "VGPULINK" · version (4) · status (4) · messages received (8) · bytes of the reason (4) · 0 (4) · reason
+//
+// A node of another version answers all the same, so that both sides can name the versions.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace vgpu {
+
+constexpr uint32_t greetingVersion = 1;
+
+enum class GreetingFor : uint32_t {
+  control = 1,  // interface Node (control.capnp) follows
+  session = 2,  // a new session, or with a token that is known there, one whose connection has broken
+};
+
+using SessionToken = std::array<uint8_t, 16>;  // random: who knows it has the session
+std::string textOf(const SessionToken& token);
+SessionToken newSessionToken();
+
+struct Greeting {
+  GreetingFor what;
+  SessionToken token{};
+  uint64_t received = 0;
+};
+
+// Blocking, until `deadline`. Throws kj::Exception: DISCONNECTED if the peer is gone, OVERLOADED past the deadline, FAILED with
+// the node's reason, or saying that the peer is none.
+using GreetingDeadline = std::chrono::steady_clock::time_point;
+// Returns how many messages the node has received.
+uint64_t greet(int socket, const Greeting& greeting, const std::string& node, GreetingDeadline deadline);
+// On the node's side. Throws also if the peer speaks another version, after it was told.
+Greeting receiveGreeting(int socket, GreetingDeadline deadline);
+void acceptGreeting(int socket, uint64_t received, GreetingDeadline deadline);
+void refuseGreeting(int socket, const std::string& reason, GreetingDeadline deadline);
+
+}  // namespace vgpu
