@@ -37,7 +37,7 @@ std::string makePrivateDirectory() {
   if (base == nullptr || access(base, W_OK) != 0) base = std::getenv("TMPDIR");
   std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/vgpu-run-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {
-    fail("no private vgpud or relay can be started: no directory can be made as " + pattern + ": " + strerror(errno));
+    fail("no vgpud runs, and a private one cannot be started: no directory can be made as " + pattern + ": " + strerror(errno));
   }
   return pattern;
 }
