@@ -170,7 +170,7 @@ uint64_t LibraryCall::bytesIn(size_t argument) const {
 
 // What fill() puts into a frame besides its numbers.
 uint64_t LibraryCall::frameWords() const {
-  return dataWords(count() * sizeof(uint64_t) + dataBytes) + dataWords(std::strlen(entry.symbol) + 1);
+  return dataWords(blockBytes()) + dataWords(std::strlen(entry.symbol) + 1);
 }
 
 template <typename Frame>
@@ -178,9 +178,14 @@ void LibraryCall::fill(Frame& frame) {
   frame->setEntry(entry.signature);
   frame->setHostMask(hostMask);
   frame->setSymbol(entry.symbol);
-  auto place = frame->initArguments(count() * sizeof(uint64_t) + dataBytes);
-  std::memcpy(place.begin(), laidOut.data(), count() * sizeof(uint64_t));
-  if (dataBytes != 0) std::memcpy(place.begin() + count() * sizeof(uint64_t), data, dataBytes);
+  writeBlock(frame->initArguments(blockBytes()).begin());
+}
+
+// The argument block: the words, and the bytes behind them.
+void LibraryCall::writeBlock(void* to) const {
+  const uint64_t wordBytes = count() * sizeof(uint64_t);
+  std::memcpy(to, laidOut.data(), wordBytes);
+  if (dataBytes != 0) std::memcpy(static_cast<std::byte*>(to) + wordBytes, data, dataBytes);
 }
 
 template <typename Results, typename Frame>
@@ -308,11 +313,9 @@ void LibraryCall::succeed() {
   uint64_t key = entry.signature;
   for (size_t i = 0; i < count(); ++i)
     if ((entry.keys >> i & 1) != 0) key = mixed(key, words[i]);
-  object.set(key | 1, digest);
-  std::vector<std::byte> block(count() * sizeof(uint64_t) + dataBytes);
-  std::memcpy(block.data(), laidOut.data(), count() * sizeof(uint64_t));
-  if (dataBytes != 0) std::memcpy(block.data() + count() * sizeof(uint64_t), data, dataBytes);
-  object.keep({key, entry.signature, hostMask, std::move(block)});
+  std::vector<std::byte> block(blockBytes());
+  writeBlock(block.data());
+  object.set({key, digest, entry.signature, hostMask, std::move(block)});
 }
 
 // What the client remembers of the object. A member that is set by bytes in host memory is a number of at most eight.

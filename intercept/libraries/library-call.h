@@ -42,6 +42,8 @@ class LibraryCall {
   CUresult create();
   CUresult destroy();
   void recall();
+  uint64_t blockBytes() const { return count() * sizeof(uint64_t) + dataBytes; }
+  void writeBlock(void* to) const;
   uint64_t frameWords() const;
   template <typename Frame>
   void fill(Frame& frame);

@@ -15,7 +15,8 @@
 
 #define FACE extern "C" __attribute__((visibility("default")))
 
-extern "C" CUresult cuVgpuDeviceUse(CUdevice device, uint64_t totalBytes, uint64_t* freeBytes, int* isBusy);
+extern "C" CUresult cuVgpuDeviceIsBusy(CUdevice device, int* isBusy);
+extern "C" CUresult cuVgpuDeviceFree(CUdevice device, uint64_t* freeBytes);
 
 namespace {
 
@@ -96,10 +97,9 @@ struct Memory {
 
 int memoryOf(CUdevice device, Memory& memory) {
   size_t total = 0;
-  int isBusy = 0;
-  if (cuDeviceTotalMem(&total, device) != CUDA_SUCCESS || cuVgpuDeviceUse(device, total, &memory.free, &isBusy) != CUDA_SUCCESS)
-    return unknown;
-  memory.total = total;
+  if (cuDeviceTotalMem(&total, device) != CUDA_SUCCESS) return unknown;
+  memory.total = memory.free = total;
+  if (cuVgpuDeviceFree(device, &memory.free) != CUDA_SUCCESS) return unknown;
   memory.free = std::min<uint64_t>(memory.free, total);
   memory.used = total - memory.free;
   return success;
@@ -257,9 +257,8 @@ struct Utilization {
 // Of this moment: whether work of the program is outstanding.
 FACE int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
   return of(handle, utilization, [&](CUdevice device) -> int {
-    uint64_t free = 0;
     int isBusy = 0;
-    if (cuVgpuDeviceUse(device, 0, &free, &isBusy) != CUDA_SUCCESS) return unknown;
+    if (cuVgpuDeviceIsBusy(device, &isBusy) != CUDA_SUCCESS) return unknown;
     *utilization = {isBusy != 0 ? 100u : 0u, isBusy != 0 ? 100u : 0u};
     return success;
   });

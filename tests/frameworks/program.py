@@ -30,3 +30,17 @@ def show(name, array):
 def timed(name, seconds):
     """A duration, on a line that is no result (tests/frameworks-on-gpu compares the others)."""
     print(f"# {name} {seconds * 1e3:.3f} ms", flush=True)
+
+
+def train(step, first, more, synchronize):
+    """`first` steps whose losses are printed, the pause point, then `more` that are timed together, and the last loss."""
+    for number in range(first):
+        print(f"loss {number} {step().item():.9g}", flush=True)
+    pause_point()
+    synchronize()
+    begin = time.monotonic()
+    for _ in range(more):
+        loss = step()
+    synchronize()
+    timed("step", (time.monotonic() - begin) / more)
+    print(f"loss {first + more} {loss.item():.9g}")

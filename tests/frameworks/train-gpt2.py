@@ -6,7 +6,7 @@ os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from program import pause_point, show, started, timed
+from program import show, started, timed, train
 
 torch.manual_seed(1)
 torch.use_deterministic_algorithms(True)
@@ -24,16 +24,7 @@ def step():
     return loss
 
 
-for number in range(5):
-    print(f"loss {number} {step().item():.9g}", flush=True)
-pause_point()
-torch.cuda.synchronize()
-begin = time.monotonic()
-for _ in range(20):
-    loss = step()
-torch.cuda.synchronize()
-timed("step", (time.monotonic() - begin) / 20)
-print(f"loss 25 {loss.item():.9g}")
+train(step, 5, 20, torch.cuda.synchronize)
 model.eval()
 for when in ("first generation", "next generation"):
     begin = time.monotonic()

@@ -3,7 +3,7 @@ import time
 
 import torch
 
-from program import pause_point, show, started, timed
+from program import show, started, timed, train
 
 torch.manual_seed(1)
 layers = [layer for _ in range(8) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
@@ -21,14 +21,5 @@ def step():
     return loss
 
 
-for number in range(20):
-    print(f"loss {number} {step().item():.9g}", flush=True)
-pause_point()
-torch.cuda.synchronize()
-begin = time.monotonic()
-for _ in range(300):
-    loss = step()
-torch.cuda.synchronize()
-timed("step", (time.monotonic() - begin) / 300)
-print(f"loss 320 {loss.item():.9g}")
+train(step, 20, 300, torch.cuda.synchronize)
 show("weights", model[0].weight.detach().cpu().numpy())

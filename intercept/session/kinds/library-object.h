@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -24,37 +28,30 @@ class LibraryObject {
   const std::unique_ptr<void, void (*)(void*)> ours;
   std::array<std::atomic<uint64_t>, api::memberCount> members{};
 
-  // A digest of how it was made and of the latest that has been set of each key: the same for objects that are alike.
-  uint64_t content() const { return whole.load(std::memory_order_relaxed); }
-  void set(uint64_t key, uint64_t value) {
-    for (auto& setting : settings) {
-      if (setting.key != 0 && setting.key != key) continue;
-      whole.fetch_add(value - setting.value, std::memory_order_relaxed);
-      setting = {key, value};
-      return;
-    }
-    whole.fetch_add(value, std::memory_order_relaxed);  // more keys than any library has: the digest is another one each time
-  }
-
-  // The calls that set it, for a captured call (captured-settings.h): the latest of each key, in the order in which they were
-  // made.
+  // A call that has set something of it. `key`: what it sets.
   struct Call {
-    uint64_t key = 0, entry = 0;
+    uint64_t key = 0, digest = 0, entry = 0;
     uint32_t hostMask = 0;
     std::vector<std::byte> block;
   };
-  const std::vector<Call>& calls() const { return kept; }
-  void keep(Call call) {
-    std::erase_if(kept, [&](const Call& earlier) { return earlier.key == call.key; });
-    kept.push_back(std::move(call));
+
+  // A digest of how it was made and of the latest call of each key: the same for objects that are alike.
+  uint64_t content() const { return whole.load(std::memory_order_relaxed); }
+  // The latest call of each key, in the order in which they were made, for a captured call (captured-settings.h).
+  const std::vector<Call>& calls() const { return settings; }
+  void set(Call call) {
+    auto earlier = std::ranges::find(settings, call.key, &Call::key);
+    uint64_t change = call.digest;
+    if (earlier != settings.end()) {
+      change -= earlier->digest;
+      settings.erase(earlier);
+    }
+    whole.fetch_add(change, std::memory_order_relaxed);
+    settings.push_back(std::move(call));
   }
 
  private:
-  struct Setting {
-    uint64_t key = 0, value = 0;
-  };
-  std::array<Setting, 48> settings{};
-  std::vector<Call> kept;
+  std::vector<Call> settings;
   std::atomic<uint64_t> whole;
 };
 

@@ -51,21 +51,17 @@ CUresult post(Execution& on, const Params& p) {
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
   auto call = std::make_shared<LibraryCall>(callOf(on, p));
   if (CUresult error = call->prepare()) return error;
-  if (call->isQuick()) {
+  auto work = [call] {
     call->makeCall();
-    call->finish(p.getObject());
-    call->reply<api::Cuda::LibraryCreateResults>(reply);
+    return CUDA_SUCCESS;
+  };
+  auto end = [call, object = p.getObject()](CUresult, Reply& to) {
+    call->finish(object);
+    call->reply<api::Cuda::LibraryCreateResults>(to);
     return call->status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-  }
-  reply.putOff({[call] {
-                  call->makeCall();
-                  return CUDA_SUCCESS;
-                },
-                [call, object = p.getObject()](CUresult, Reply& to) {
-                  call->finish(object);
-                  call->reply<api::Cuda::LibraryCreateResults>(to);
-                  return call->status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-                }});
+  };
+  if (call->isQuick()) return end(work(), reply);
+  reply.putOff({work, end});
   return CUDA_SUCCESS;
 }
 CUresult libraryCall(Execution& on, const api::FrameReader<api::Cuda::LibraryCallParams>& p, Reply& reply) {
