@@ -44,7 +44,7 @@ VGPU_PAUSE_FILE=$dir/pause ctl b run --name paused -- env VGPU_LIBRARIES="$doubl
 runner=$!
 waitUntil test -e "$dir/pause.reached"
 succeeds ctl b suspend paused --to "$dir/snapshot"
-refused "the library object .* cannot be made again on this device" ctl a resume "$dir/snapshot"
+refused "the library object .* cannot be made again on GPU 0 here" ctl a resume "$dir/snapshot"
 succeeds ctl b resume "$dir/snapshot"
 : >"$dir/pause.go"
 wait "$runner" || fail "the program failed after its resume"
