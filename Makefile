@@ -12,8 +12,9 @@
 DEVICE ?= emulated
 JOBS ?= $(shell nproc)
 stage := build/stage
-installed := vgpud vgpuctl vgpu-bench vgpu-worker vgpu_cuda vgpu_cudart vgpu_nvml vgpu_emulator vgpu_bench_programs
 shown := linked-list linked-list-shared contents
+# What the demo needs of the build tree, which has the shape of an installed one.
+demo := vgpud vgpuctl vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator $(shown:%=tests/programs/%)
 
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
@@ -28,7 +29,7 @@ build: setup
 	@$(call build,release)
 
 stage: setup
-	@$(call build,release,$(installed))
+	@$(call build,release,installed)
 	@rm -rf $(stage)
 	@cmake --install build/release --prefix $(stage) --strip >/dev/null
 	@tools/debug-files build/release $(stage)
@@ -43,9 +44,9 @@ check-all: check
 	@tests/campaign/history-campaign build/release --seeds 1000 --jobs $(JOBS)
 	@VGPU_HISTORIES=50 build/release/tests/checkpoint/snapshot-test --test-case='variables*are where they were*'
 
-demo: stage
-	@$(call build,release,$(shown:%=tests/programs/%))
-	@tools/demo $(stage) build/release/tests/programs $(DEVICE)
+demo: setup
+	@$(call build,release,$(demo))
+	@tools/demo build/release build/release/tests/programs $(DEVICE)
 
 asan tsan: setup
 	@$(call build,$@)

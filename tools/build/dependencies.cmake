@@ -1,9 +1,21 @@
 # The packages this project is built with. Everything but libc is linked statically into what is installed, and the
 # libraries that a program loads are shared objects, so static archives must be position-independent: Debian's archives
 # of Cap'n Proto and LMDB are not, and tools/setup builds those two from Debian's sources.
-list(PREPEND CMAKE_PREFIX_PATH "${VGPU_DEPS}/capnp" "${VGPU_DEPS}/lmdb")
-find_package(CapnProto CONFIG REQUIRED PATHS "${VGPU_DEPS}/capnp" NO_DEFAULT_PATH)
+list(PREPEND CMAKE_PREFIX_PATH "${VGPU_DEPS}/lmdb")
 find_package(Threads REQUIRED)
+
+set(capnp_folder "${VGPU_DEPS}/capnp-libraries")
+function(vgpu_capnp_library name)
+  add_library(CapnProto::${name} STATIC IMPORTED GLOBAL)
+  set_target_properties(CapnProto::${name} PROPERTIES IMPORTED_LOCATION "${capnp_folder}/lib/lib${name}.a"
+    INTERFACE_INCLUDE_DIRECTORIES "${capnp_folder}/include" INTERFACE_LINK_LIBRARIES "${ARGN}")
+endfunction()
+vgpu_capnp_library(kj Threads::Threads)
+vgpu_capnp_library(kj-async CapnProto::kj)
+vgpu_capnp_library(capnp CapnProto::kj)
+vgpu_capnp_library(capnp-rpc CapnProto::capnp CapnProto::kj-async)
+find_program(VGPU_CAPNP capnp REQUIRED)
+find_program(VGPU_CAPNPC capnpc-c++ REQUIRED)
 
 function(vgpu_static_library name archive header)
   find_library(VGPU_${name}_ARCHIVE NAMES ${archive} REQUIRED)

@@ -1,8 +1,9 @@
 # How a folder becomes a target. A folder's include root holds a link to that folder alone, so a target sees the headers
 # of the folders it links and no others: an include that points up the house does not compile.
 add_library(vgpu_warnings INTERFACE)  # for a tool of the build; the rest takes vgpu_options
-# GCC 12 sees uninitialized and overflowing memory inside inlined std::vector and kj::Maybe that is neither.
-target_compile_options(vgpu_warnings INTERFACE "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
+# GCC 12 sees uninitialized and overflowing memory inside inlined std::vector, std::string and kj::Maybe that is neither.
+target_compile_options(vgpu_warnings INTERFACE
+  "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow;-Wno-array-bounds>")
 target_compile_options(vgpu_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
 add_library(vgpu_options INTERFACE)
 target_link_libraries(vgpu_options INTERFACE vgpu_warnings)
@@ -15,6 +16,27 @@ else()
   # Relative relocations need glibc 2.36, which the README asks for.
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs)
 endif()
+
+# vgpu_precompiled(TARGET [OPTIONS]): compiles TARGET with the headers that most files include, parsed once for all targets that are
+# compiled with the same options (tools/build/precompiled.h): those of the folder and of the target OPTIONS.
+function(vgpu_precompiled target)
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    return()
+  endif()
+  get_directory_property(folder_options COMPILE_OPTIONS)
+  string(MAKE_C_IDENTIFIER "vgpu_precompiled${folder_options}${ARGN}" shared)
+  if(NOT TARGET ${shared})
+    add_library(${shared} OBJECT "${CMAKE_SOURCE_DIR}/tools/build/precompiled.cc")
+    target_link_libraries(${shared} PRIVATE vgpu_options ${ARGN})
+    target_precompile_headers(${shared} PRIVATE "${CMAKE_SOURCE_DIR}/tools/build/precompiled.h")
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")  # -fPIE would be another option
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${shared})
+endfunction()
 
 # vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
 function(vgpu_folder name)
@@ -30,10 +52,10 @@ function(vgpu_folder name)
   target_include_directories(vgpu_root_${id} INTERFACE "${root}")
 endfunction()
 
-# vgpu_library(NAME FOLDER [EXCEPT FILE] [SUBFOLDERS NAMES...] sources...): a static library of the sources in FOLDER, which
-# becomes an include root, and of other sources; without those of a program's main() in FILE.
+# vgpu_library(NAME FOLDER [EXCEPT FILE] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources in FOLDER,
+# which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's options.
 function(vgpu_library name folder)
-  cmake_parse_arguments(arg "" "EXCEPT" "SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCEPT;OPTIONS" "SUBFOLDERS" ${ARGN})
   set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
   foreach(sub ${arg_SUBFOLDERS})
     list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/${sub}/*.cc")
@@ -45,8 +67,16 @@ function(vgpu_library name folder)
   vgpu_folder(${folder})
   add_library(${name} STATIC ${sources} ${arg_UNPARSED_ARGUMENTS})
   string(REPLACE "/" "_" root "vgpu_root_${folder}")
-  target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options)
+  target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options ${arg_OPTIONS})
   target_link_libraries(${name} INTERFACE vgpu_options)
+  vgpu_precompiled(${name} ${arg_OPTIONS})
+endfunction()
+
+# vgpu_install(FOLDER TARGETS...): installs them there. The target `installed` builds all that is installed.
+add_custom_target(installed)
+function(vgpu_install folder)
+  install(TARGETS ${ARGN} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
+  add_dependencies(installed ${ARGN})
 endfunction()
 
 # vgpu_add_test(NAME COMMAND...): a CTest test; one that tests/known-failures lists must fail (tests/expect-failure).
@@ -82,6 +112,7 @@ function(vgpu_test name)
   endif()
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:vgpu_test_main>)
   target_link_libraries(${name} PRIVATE vgpu_options ${arg_LIBRARIES} Threads::Threads)
+  vgpu_precompiled(${name})
   vgpu_add_test(unit/${name} $<TARGET_FILE:${name}>)
   set_tests_properties(unit/${name} PROPERTIES LABELS unit)
 endfunction()

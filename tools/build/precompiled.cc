@@ -1,0 +1,1 @@
+// For the header that is precompiled.
