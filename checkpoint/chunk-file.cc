@@ -82,7 +82,11 @@ std::vector<NewPiece> unknownOf(ChunkSink& sink, ChunkPlan plan, const ChunkSour
   std::vector<NewPiece> unknown;
   for (size_t chunk = sink.reserve(plan.count()); auto piece = plan.next(); ++chunk) {
     auto digest = source.digest ? source.digest(*piece) : std::nullopt;
-    if (!digest || !sink.has(chunk, *digest, piece->bytes)) unknown.push_back({*piece, chunk, digest});
+    auto residence = source.residence ? source.residence(chunk, *piece, digest) : Residence::inFiles;
+    if (residence == Residence::there) sink.addResident(chunk, *digest);
+    bool isNew = residence == Residence::missing ||
+                 (residence == Residence::inFiles && (!digest || !sink.has(chunk, *digest, piece->bytes)));
+    if (isNew) unknown.push_back({*piece, chunk, digest});
     else if (source.found) source.found(piece->bytes);
   }
   return unknown;
@@ -190,7 +194,7 @@ struct ChunkReading::State {
     for (auto& slot : ring.all()) unused.push(&slot);
   }
 
-  // The next piece that is read, which zeros and pinned memory are not, with its number among those. Nothing behind the last.
+  // The next piece that is read from a file, with its number among those. Nothing behind the last.
   struct Wanted {
     size_t number, chunk, bytes;
   };
@@ -199,7 +203,7 @@ struct ChunkReading::State {
     while (auto piece = toRead.next()) {
       size_t chunk = first + nextChunk++;
       Form form = saved.places[chunk].form;
-      if (form != Form::zero && form != Form::pinned) return Wanted{nextNumber++, chunk, piece->bytes};
+      if (isInFile(form)) return Wanted{nextNumber++, chunk, piece->bytes};
     }
     return std::nullopt;
   }
@@ -238,6 +242,7 @@ struct ChunkReading::State {
   void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte*)>& take) {
     InFlight inFlight(transfers, [&](Slot* slot) { unused.push(slot); });
     for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
+      if (saved.places[chunk].form == Form::resident) continue;
       if (saved.places[chunk].form == Form::zero) {
         take(*piece, nullptr);
         continue;

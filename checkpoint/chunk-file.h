@@ -51,6 +51,17 @@ ChunkPlan planOf(const std::vector<SavedBlob>& blobs);
 // The device of whose copies the last ones are a piece's; nothing if its bytes are where they should be.
 using OnItsWay = std::optional<unsigned>;
 
+// A chunk that lies in a device's memory without gaps, as it was when it was digested.
+struct DevicePiece {
+  unsigned device = 0;
+  uint64_t address = 0;
+  size_t bytes = 0;
+  std::optional<Digest> digest;
+};
+
+// Of a piece that is restored by a worker which may have it already: whether that has it, or must get it by another way than files.
+enum class Residence { inFiles, missing, there };
+
 // A piece whose bytes nobody has yet.
 struct NewPiece {
   Piece piece;
@@ -65,6 +76,8 @@ struct ChunkSource {
   std::function<bool(size_t item)> isFlat = nullptr;
   // The digest of a piece, if it is known before its bytes are; those that the sink has already are not filled.
   std::function<std::optional<Digest>(const Piece&)> digest = nullptr;
+  // Asked before the digest is looked for. Those that are missing are for `hold`.
+  std::function<Residence(size_t chunk, const Piece&, const std::optional<Digest>&)> residence = nullptr;
   // Told of those that are not filled.
   std::function<void(size_t bytes)> found = nullptr;
   // Where they are put, as far as there is room; those for which there is none are written.
@@ -88,6 +101,8 @@ struct ChunkSource {
 void writeChunks(stub::SessionState* on, ChunkSink& sink, ChunkPlan plan, const ChunkSource& source);
 // Waits until the disk has all that was written.
 void finishChunks(ChunkSink& sink);
+
+constexpr bool isInFile(Form form) { return form != Form::zero && form != Form::pinned && form != Form::resident; }
 
 // What is in the packs of a snapshot.
 struct SavedChunks {

@@ -5,14 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstring>
-#include <thread>
 
 #include "checkpoint/progress.h"
-#include "vgpu/base/thread-group.h"
-#include "vgpu/base/work-queue.h"
 #include "stub/worker/execution.h"
+#include "vgpu/base/thread-group.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/sizes.h"
@@ -26,16 +22,6 @@ constexpr unsigned mostRounds = 5;
 constexpr uint64_t smallEnough = 256 * MiB;
 // Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
 constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
-// For which a round waits for the GPUs, with the program's calls not executed.
-constexpr auto idleLimit = std::chrono::milliseconds(50);
-// How many chunks are copied between two frames: 32 MiB, 0.7 ms.
-constexpr size_t chunksOfSlice = 16;
-
-uint64_t bytesOf(const std::vector<DevicePiece>& pieces) {
-  uint64_t bytes = 0;
-  for (auto& piece : pieces) bytes += piece.bytes;
-  return bytes;
-}
 
 }  // namespace
 
@@ -46,37 +32,8 @@ struct LiveSnapshot::Held {
   bool isDigested;
 };
 
-// Streams for copies beside the program's work, one on each device: DeviceProgress::ownStream() comes behind all that it has
-// begun.
-class LiveSnapshot::Copying {
- public:
-  Copying() = default;
-  // Begins to copy on `on`'s thread.
-  void begin(stub::SessionState& on, const DevicePiece& piece, std::byte* out) {
-    auto& of = on.select(piece.device);
-    CUstream& stream = streams[piece.device];
-    if (stream == nullptr)
-      stub::require(of.driver, of.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
-    CUresult result = of.driver.cuMemcpyDtoHAsync_v2(out, piece.address, piece.bytes, stream);
-    stub::require(of.driver, result, "copying the device's memory");
-  }
-  void await(stub::SessionState& on) {
-    for (auto [device, stream] : streams) {
-      auto& driver = on.select(device).driver;
-      stub::require(driver, driver.cuStreamSynchronize(stream), "copying the device's memory");
-    }
-  }
-  void end(stub::SessionState& on) {
-    for (auto [device, stream] : streams) on.select(device).driver.cuStreamDestroy_v2(stream);
-    streams.clear();
-  }
-
- private:
-  std::map<unsigned, CUstream> streams;
-};
-
 LiveSnapshot::LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> owned)
-    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0) {
+    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0), live(driver, worker) {
   stub::require(driver, context.take(), "keeping a context");
 }
 
@@ -108,7 +65,7 @@ void LiveSnapshot::copyImages() {
   std::vector<SavedBlob> blobs;
   std::vector<std::byte> bytes;
   auto visit = [&](const std::function<void(stub::SessionState&)>& work) {
-    if (!worker.interlude(false, idleLimit, work)) blobs.clear();  // its thread is in the driver: they are copied in the end
+    if (!live.visit(work)) blobs.clear();  // they are copied in the end
   };
   visit([&](stub::SessionState& on) { blobs = imagesOf(on); });
   for (size_t i = 0; i < blobs.size(); ++i) {
@@ -127,67 +84,19 @@ void LiveSnapshot::copyImages() {
 
 // False if there was no occasion: nothing is known then.
 bool LiveSnapshot::findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle) {
-  return worker.interlude(mustBeIdle, idleLimit, [&](stub::SessionState& on) {
-    for (auto& piece : devicePieces(on, mustBeIdle ? &chunks.sink->digester : nullptr))
-      if (!piece.digest || !chunks.sink->knows(*piece.digest, piece.bytes)) changed.push_back(piece);
-  });
+  auto pieces = mustBeIdle ? live.digested(chunks.sink->digester) : live.all();
+  if (!pieces) return false;
+  for (auto& piece : *pieces)
+    if (!piece.digest || !chunks.sink->knows(*piece.digest, piece.bytes)) changed.push_back(piece);
+  return true;
 }
 
 void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress) {
-  if (changed.empty()) return;
   Phase phase(progress, "copying while it runs", bytesOf(changed));
-  unsigned writers = std::min<unsigned>(chunks.sink->writers(), static_cast<unsigned>(changed.size()));
-  StagingRing ring(&driver, StagingRing::slotsFor(writers, changed.size()));
   size_t base = chunks.sink->reserve(changed.size());
-  Copying copying;
-  KJ_DEFER(worker.interlude(false, idleLimit, [&](stub::SessionState& on) { copying.end(on); }));
-  WorkQueue<Slot*> unused, filled;
-  ThreadGroup threads([&] {
-    unused.stop();
-    filled.stop();
+  live.copy(changed, chunks.sink->writers(), phase, [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {
+    chunks.sink->add(writer, base + i, bytes);
   });
-  for (auto& slot : ring.all()) unused.push(&slot);
-  auto write = [&](unsigned writer) {
-    while (auto slot = filled.pop()) {
-      chunks.sink->add(writer, (*slot)->chunk, {(*slot)->memory, (*slot)->bytes});
-      unused.push(*slot);
-    }
-  };
-  auto copy = [&] {
-    for (size_t next = 0; next < changed.size();) {
-      std::vector<Slot*> slots;
-      for (auto slot = unused.pop(); slot; slot = unused.tryPop()) {
-        slots.push_back(*slot);
-        slots.back()->bytes = 0;  // as long as nothing is copied
-        if (slots.size() == chunksOfSlice || next + slots.size() == changed.size()) break;
-      }
-      if (slots.empty()) return;  // another thread has failed
-      auto begin = std::chrono::steady_clock::now();
-      worker.interlude(false, idleLimit, [&](stub::SessionState& on) {
-        for (size_t i = 0; i < slots.size(); ++i) {
-          auto& piece = changed[next + i];
-          slots[i]->chunk = base + next + i;
-          if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it is gone
-          copying.begin(on, piece, slots[i]->memory);
-          slots[i]->bytes = piece.bytes;
-        }
-        copying.await(on);
-      });
-      for (Slot* slot : slots) {
-        phase.advance(slot->bytes);
-        (slot->bytes > 0 ? filled : unused).push(slot);
-      }
-      next += slots.size();
-      // Half of the time is the program's.
-      std::this_thread::sleep_for(std::chrono::steady_clock::now() - begin);
-    }
-    filled.close();
-  };
-  threads.guard([&] {
-    for (unsigned writer = 0; writer < writers; ++writer) threads.start([&, writer] { write(writer); });
-    copy();
-  });
-  threads.join();
 }
 
 void LiveSnapshot::holdFor(uint64_t bytes) {

@@ -12,9 +12,9 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint/live-copy.h"
 #include "checkpoint/session-capture.h"
 #include "checkpoint/staging-ring.h"
-#include "checkpoint/state.h"
 #include "stub/gpu/primary-context.h"
 
 namespace vgpu::checkpoint {
@@ -34,7 +34,6 @@ class LiveSnapshot {
 
  private:
   struct Held;
-  class Copying;
   void copyImages();
   bool findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle);
   void copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress);
@@ -45,6 +44,7 @@ class LiveSnapshot {
   const std::unique_ptr<SnapshotWriter> writer;
   NewChunks chunks;
   stub::PrimaryContext context;  // for memory that is pinned and unpinned while the GPUs' threads work
+  LiveCopy live;
   ImageDigests images;
   std::optional<StagingRing> memory;  // for what has changed since the last round
   size_t memoryUsed = 0;              // bytes of it

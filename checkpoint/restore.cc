@@ -13,6 +13,7 @@
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
+#include "checkpoint/resident-chunks.h"
 #include "checkpoint/saved-snapshot.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
@@ -90,11 +91,27 @@ void requireSameArenas(const SnapshotReader& directory, const Manifest& manifest
 
 // How many are read from files.
 size_t filesOf(const std::vector<ChunkPlace>& places) {
-  auto isInFile = [](auto& place) { return place.form != Form::zero && place.form != Form::pinned; };
-  return static_cast<size_t>(std::ranges::count_if(places, isInFile));
+  return static_cast<size_t>(std::ranges::count_if(places, isInFile, &ChunkPlace::form));
 }
 
-Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room) {
+// Chunks that were sent ahead must have come to this worker.
+void requireResident(const SnapshotReader& directory, const std::vector<ChunkPlace>& places, size_t first, const StateTables& state,
+                     const ResidentChunks* resident) {
+  auto pieces = placesOf(state);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i].form != Form::resident) continue;
+    bool isThere = resident != nullptr && i >= first && pieces[i - first];
+    if (isThere) {
+      pieces[i - first]->digest = places[i].digest;
+      isThere = resident->has(*pieces[i - first]);
+    }
+    if (!isThere)
+      directory.refuse(chunksFile, fmt::format("chunk {}: a migration has sent it to another worker, and it is in no file", i));
+  }
+}
+
+Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room,
+                         const ResidentChunks* resident) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   PhaseClock clock;
   SnapshotReader directory(path);
@@ -114,6 +131,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
+  size_t first = planOf(manifest.blobs).count();
+  requireResident(directory, places, first, manifest.state, resident);
   if (room != nullptr)
     places = findPinned(*room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
@@ -124,7 +143,6 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   clock.end("buffers");
   loadBlobs(on, ring, saved, manifest.blobs, progress);
   clock.end("images");
-  size_t first = planOf(manifest.blobs).count();
   ChunkReading reading(ring, saved, first, planOf(manifest.state));  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
@@ -140,6 +158,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   clock.end("memory");
   setClocks(on, manifest);
   runStep(on, manifest.state, &stub::KindModule::restore);
+  for (unsigned device : on.usedDevices()) on.select(device).gpu.leases.endUnclaimed();
   faultPoint("resume.bytes-restored");
 
   for (auto& ring : manifest.rings) on.of(static_cast<unsigned>(ring.device)).gpu.executed = ring.barrier;
@@ -157,9 +176,10 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
 
 }  // namespace
 
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room) {
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room,
+                 const ResidentChunks* resident) {
   Restored restored;
-  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room); });
+  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room, resident); });
   return restored;
 }
 

@@ -20,6 +20,8 @@ namespace vgpu::checkpoint {
 
 using namespace snapshot;
 
+class ResidentChunks;  // resident-chunks.h
+
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
   uint64_t copiedBytes = 0;                // of chunks that are no zeros, and that were not known by their digests
@@ -52,8 +54,9 @@ struct Restored {
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume
 // yet. Changes nothing of that memory, so all can still be undone by ending the worker. Throws kj::Exception that names the
 // file and the check, or the symbol whose address differs; the worker is of no further use then. Chunks that `room` has come from
-// there, also those of a snapshot that has all in files.
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr);
+// there, also those of a snapshot that has all in files. `resident`: what a migration has sent ahead into this worker.
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr,
+                 const ResidentChunks* resident = nullptr);
 
 // Of a worker that was saved to `directory` and has done nothing since: what restore() would give, with nothing rebuilt. Throws
 // kj::Exception if the program's memory, which it still has attached, is not at the snapshot's place.

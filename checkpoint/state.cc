@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "stub/worker/execution.h"
+#include "vgpu/base/fail.h"
+
 namespace vgpu::checkpoint {
 
 namespace {
@@ -109,7 +112,19 @@ std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* di
   return pieces;
 }
 
-void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved) {
+std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state) {
+  std::vector<std::optional<DevicePiece>> pieces;
+  auto items = itemsOf(state);
+  for (auto plan = planOf(state); auto piece = plan.next();) {
+    auto place = placeOf(items[piece->item]);
+    pieces.push_back(!place ? std::nullopt
+                            : std::optional(DevicePiece{place->device, place->address + piece->offset, piece->bytes, {}}));
+  }
+  return pieces;
+}
+
+void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved,
+               const ResidenceOf& residence) {
   auto items = itemsOf(state);
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
@@ -124,24 +139,43 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
   };
   where.digest = [&](const Piece& piece) { return digests.of(piece); };
   where.found = moved;
+  if (residence)
+    where.residence = [&](size_t chunk, const Piece& piece, const std::optional<Digest>& digest) {
+      auto place = placeOf(items[piece.item]);
+      return place ? residence(chunk, {place->device, place->address + piece.offset, piece.bytes, digest}) : Residence::inFiles;
+    };
   writeChunks(&on, sink, planOf(state), where);
 }
 
 namespace {
 
-// Compares what came from pinned memory with its digests: on the device, where that can be digested, else in pinned memory.
-void requirePinned(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
-  if (pinnedOf(saved, first, planOf(state)).empty()) return;
+Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& item, const Piece& piece) {
+  std::vector<std::byte> bytes(piece.bytes);
+  item.kind->read(on, *item.row, piece.offset, bytes.data(), bytes.size());
+  stub::require(on.driver, on.synchronize(), "copying the device's memory");
+  return digester(bytes);
+}
+
+// Compares what did not come from files with its digests: on the device, where that can be digested, else in pinned memory.
+void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
+  auto isCompared = [](Form form) { return form == Form::pinned || form == Form::resident; };
+  if (std::ranges::none_of(std::span(saved.places).subspan(first), isCompared, &ChunkPlace::form)) return;
   MemoryDigests digests(on, saved.digester, bytesOf(state));
-  for (auto& item : itemsOf(state)) digests.add(placeOf(item), item.kind->bytes(*item.row));
+  auto items = itemsOf(state);
+  for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
   digests.finish();
   std::vector<PinnedPiece> others;
   auto plan = planOf(state);
   for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
-    if (saved.places[chunk].form != Form::pinned) continue;
+    Form form = saved.places[chunk].form;
+    if (!isCompared(form)) continue;
     auto digest = digests.of(*piece);
-    if (!digest) others.push_back({chunk, piece->bytes});
-    else if (*digest != saved.places[chunk].digest) refusePinned(chunk);
+    if (!digest && form == Form::resident) digest = digestHere(on, saved.digester, items[piece->item], *piece);
+    if (digest && *digest == saved.places[chunk].digest) continue;
+    if (form == Form::resident)
+      fail(fmt::format("chunk {}, which was sent ahead: its digest differs; it was altered or damaged on its way", chunk));
+    if (digest) refusePinned(chunk);
+    others.push_back({chunk, piece->bytes});
   }
   checkpoint::requirePinned(saved, others);
 }
@@ -160,7 +194,7 @@ void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& readi
     return deviceOf(on, item);
   });
   stub::require(on.driver, on.synchronize(), "copying to the device's memory");
-  requirePinned(on, saved, first, state);
+  requireDigests(on, saved, first, state);
 }
 
 }  // namespace vgpu::checkpoint

@@ -31,20 +31,18 @@ uint64_t bytesOf(const StateTables& state);
 // How those are cut into chunks.
 ChunkPlan planOf(const StateTables& state);
 
-// A chunk that lies in a device's memory without gaps, as it was when it was digested.
-struct DevicePiece {
-  unsigned device = 0;
-  uint64_t address = 0;
-  size_t bytes = 0;
-  std::optional<Digest> digest;
-};
 // All that a save would read, and cut as it would. `digester`: with their digests, while the GPUs are idle; nullptr: without.
 std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* digester);
 
 // Called with each piece's bytes when they are on their way.
 using Moved = std::function<void(size_t bytes)>;
-// `where`: its room and its hold say where the bytes go.
-void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved);
+// `where`: its room and its hold say where the bytes go. `residence`: of chunks that lie in device memory without gaps.
+using ResidenceOf = std::function<Residence(size_t chunk, const DevicePiece& piece)>;
+void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved,
+               const ResidenceOf& residence = nullptr);
+// The places in device memory of planOf(state)'s pieces, in order; nothing for one that lies otherwise.
+std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state);
+
 // After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws
 // kj::Exception as ChunkReading does.
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,

@@ -43,8 +43,9 @@ bool isReadable(int fd) {
   return poll(&polled, 1, 0) > 0;
 }
 
-// The state of the gate. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
-enum class Phase { running, gateClosed, suspended, lost };
+// The state of the gate. moving: it is closed, and another daemon may take the session, as if it were suspended, until its own says
+// that it stays. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
+enum class Phase { running, gateClosed, moving, suspended, lost };
 
 class ProgramControl final : public Control {
  public:
@@ -79,6 +80,7 @@ class ProgramControl final : public Control {
   void serveConnection();
   void handle(control::ToSession::Reader message);
   void closeGate();
+  void stay();
   bool isSpokenTo();
   void disconnect(const std::string& why);
   void loseMemory();
@@ -191,6 +193,12 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       phase = Phase::suspended;
       isInMemory = message.isSuspendedInMemory();
       return;
+    case control::ToSession::MOVING:
+      if (phase != Phase::gateClosed) fail("vgpud says that the session moves, and its gate is open");
+      phase = Phase::moving;
+      return;
+    case control::ToSession::STAY:
+      return stay();
     case control::ToSession::LOST:
       phase = Phase::lost;
       served->lose(text(message.getLost()));
@@ -219,6 +227,14 @@ void ProgramControl::closeGate() {
   send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
 }
 
+// If the other daemon's worker has claimed the session, that daemon's next message says so, and settle() answers with `moved`.
+void ProgramControl::stay() {
+  if (phase != Phase::moving || (offer && !offer->withdraw())) return;
+  offer.reset();
+  phase = Phase::gateClosed;
+  send(*connection, [](control::ToNode::Builder answer) { answer.initGateClosed(); });
+}
+
 // Whether the daemon has sent a message, or its connection has ended, since we began its last request. Before our reply it sends
 // a message only if it cancels the request or the worker is lost.
 bool ProgramControl::isSpokenTo() {
@@ -233,7 +249,7 @@ void ProgramControl::disconnect(const std::string& why) {
   connection.reset();
   if (phase == Phase::suspended && isInMemory && !offer) return loseMemory();  // else the offer's end says what becomes of it
   if (phase == Phase::suspended || phase == Phase::lost) return;
-  if (phase == Phase::gateClosed) {
+  if (phase == Phase::gateClosed || phase == Phase::moving) {
     phase = Phase::suspended;
     waitsUntil = std::chrono::steady_clock::now() + reattachWait;
     fprintf(stderr,
@@ -286,7 +302,7 @@ void ProgramControl::meet(kj::AutoCloseFd peer) {
   std::string wanted = text(request.getReattach());
   std::string refusal;
   if (wanted != opened.id()) refusal = "this program's session is " + opened.id() + ", not " + wanted;
-  if (phase != Phase::suspended) refusal = "session " + opened.id() + " is not suspended";
+  if (phase != Phase::suspended && phase != Phase::moving) refusal = "session " + opened.id() + " is not suspended";
   if (offer) refusal = "session " + opened.id() + " is being resumed by another vgpud";
   if (!refusal.empty()) {
     return send(candidate, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });

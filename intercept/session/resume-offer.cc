@@ -55,8 +55,10 @@ void ResumeOffer::accept() {
   send(channel, [&](control::ToNode::Builder message) { message.setAccepted(*accepted); });
 }
 
+bool ResumeOffer::withdraw() { return !accepted || session.withdraw(*accepted); }
+
 ResumeOffer::State ResumeOffer::giveUp(const std::string& because) {
-  if (!accepted || session.withdraw(*accepted)) return State::over;
+  if (withdraw()) return State::over;
   why = because;
   return State::lost;
 }

@@ -31,6 +31,8 @@ class ResumeOffer {
   // Reads the daemon's next message and replies.
   State serve();
   State expire();
+  // Cancels it. False if the worker has claimed the session.
+  bool withdraw();
 
   // Once taken or lost.
   ControlChannel release() { return std::move(channel); }

@@ -48,6 +48,12 @@ void DeviceLeases::letReach(unsigned other) {
 }
 
 CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
+  if (auto ahead = leases.find(address); ahead != leases.end() && ahead->second.isAhead && ahead->second.bytes == bytes) {
+    std::lock_guard lock(mutex);
+    ahead->second.isAhead = false;
+    return CUDA_SUCCESS;
+  }
+  endAhead(address, bytes);
   if (bytes == 0 || bytes % leaseGranularity != 0 || address % leaseGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
   if (address < deviceArena(device) || bytes > movingPart || address - deviceArena(device) > movingPart - bytes)
     return CUDA_ERROR_INVALID_VALUE;
@@ -55,6 +61,30 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
   Piece piece{bytes, 0};
   if (CUresult error = make(bytes, false, piece.physical)) return error;
   return add(address, bytes, {{address, piece}});
+}
+
+CUresult DeviceLeases::leaseAhead(uint64_t address, uint64_t bytes) {
+  endAhead(address, bytes);
+  if (CUresult error = lease(address, bytes)) return error;
+  std::lock_guard lock(mutex);
+  leases.at(address).isAhead = true;
+  return CUDA_SUCCESS;
+}
+
+void DeviceLeases::endUnclaimed() { endAhead(deviceArena(device), deviceArenaBytes); }
+
+void DeviceLeases::endAhead(uint64_t address, uint64_t bytes) {
+  std::vector<uint64_t> overlapping;
+  for (auto& [at, lease] : leases)
+    if (lease.isAhead && at < address + bytes && address < at + lease.bytes) overlapping.push_back(at);
+  for (uint64_t at : overlapping) endLease(at);
+}
+
+std::vector<LeasedRange> DeviceLeases::ranges() const {
+  std::lock_guard lock(mutex);
+  std::vector<LeasedRange> all;
+  for (auto& [address, lease] : leases) all.push_back({device, address, lease.bytes});
+  return all;
 }
 
 CUresult DeviceLeases::make(uint64_t bytes, bool isShareable, CUmemGenericAllocationHandle& physical) {
@@ -131,7 +161,7 @@ CUresult DeviceLeases::endLease(uint64_t address) {
 
 bool DeviceLeases::owns(uint64_t address, uint64_t bytes) const {
   std::lock_guard lock(mutex);
-  return isCovered(leases, address, bytes, bytesOf);
+  return isCovered(leases, address, bytes, [](auto& lease) { return lease.isAhead ? 0 : lease.bytes; });
 }
 
 }  // namespace vgpu::stub

@@ -19,6 +19,11 @@
 
 namespace vgpu::stub {
 
+struct LeasedRange {
+  unsigned device = 0;
+  uint64_t address = 0, bytes = 0;
+};
+
 class DeviceLeases {
  public:
   DeviceLeases(const Driver& driver, unsigned device) : driver(driver), device(device) {}
@@ -36,6 +41,11 @@ class DeviceLeases {
   // the arena or not in whole granules.
   CUresult lease(uint64_t address, uint64_t bytes);
   CUresult endLease(uint64_t address);
+  // The same as lease(), for a session that is not there yet: the memory is there, and owned by nobody until lease() asks for this very
+  // range. What overlaps it and was leased ahead before ends.
+  CUresult leaseAhead(uint64_t address, uint64_t bytes);
+  // Ends what was leased ahead and not asked for since.
+  void endUnclaimed();
 
   // Memory that another process maps too: a part is an object of the driver's.
   struct Part {
@@ -53,6 +63,8 @@ class DeviceLeases {
 
   // Any thread. Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
+  // All that is leased, by address. Any thread.
+  std::vector<LeasedRange> ranges() const;
 
  private:
   // One object of the driver's, and how many allocations in it are shared.
@@ -65,6 +77,7 @@ class DeviceLeases {
   struct Lease {
     uint64_t bytes;
     Pieces pieces;
+    bool isAhead = false;  // leaseAhead(): not owned yet
   };
   struct Range {
     uint64_t begin, end;
@@ -78,6 +91,8 @@ class DeviceLeases {
   CUresult shareOne(const Range& range, std::vector<Part>& parts);
   CUresult unshareOne(const Range& range);
   CUresult replace(Pieces& pieces, const Range& range, Pieces by);
+
+  void endAhead(uint64_t address, uint64_t bytes);
 
   const Driver& driver;
   const unsigned device;

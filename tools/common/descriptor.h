@@ -8,6 +8,9 @@
 
 namespace vgpu {
 
+// Of a message between a daemon and its worker, at most: the streams of a migration, and a folder.
+constexpr unsigned descriptorsPerMessage = 8;
+
 class PassedDescriptor final : public control::Descriptor::Server {
  public:
   explicit PassedDescriptor(kj::AutoCloseFd fd) : fd(kj::mv(fd)) {}

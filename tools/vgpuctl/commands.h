@@ -32,6 +32,15 @@ struct SuspendOptions {
 int suspendSession(const NodeAddress& node, const SuspendOptions& options);
 // As suspendSession, but the program goes on. Not to memory.
 int snapshotSession(const NodeAddress& node, const SuspendOptions& options);
+struct MigrateOptions {
+  std::string session;
+  std::string target;               // the node, as --node takes it
+  double downtimeMilliseconds = 100;
+  unsigned timeoutSeconds = 60;
+  bool json = false;
+};
+// To another node while its program runs.
+int migrateSession(const NodeAddress& node, const MigrateOptions& options);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.

@@ -22,6 +22,8 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
+    "  vgpuctl migrate app --to unix:/run/b/vgpud.sock\n"
+    "                                             move it to another node while it runs\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "  vgpuctl resume app --device-map 0=1        go on with this node's GPU 1 in the place of the program's GPU 0\n"
@@ -34,6 +36,7 @@ struct Options {
   std::string node, directory, target, name, devices;
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
+  MigrateOptions migrate;
   bool json = false, workers = false, force = false;
   RunOptions run;
 };
@@ -104,6 +107,19 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                      [](const NodeAddress& node, const Options& o) { return explainSession(node, o.suspend.session, o.json); });
   explain->add_option("session", options.suspend.session, "SESSION")->required();
   addJson(explain, options);
+
+  auto* migrate = on(app.add_subcommand("migrate", "Move a session to another node; the program goes on"),
+                     [](const NodeAddress& node, const Options& o) { return migrateSession(node, o.migrate); });
+  migrate->add_option("session", options.migrate.session, "SESSION")->required();
+  migrate->add_option("--to", options.migrate.target, "the node: unix:DIR/vgpud.sock")->required();
+  migrate->add_option("--downtime", options.migrate.downtimeMilliseconds,
+                      "milliseconds that the program may be held; if its memory changes too fast for that, it is held for longer")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  migrate->add_option("--timeout", options.migrate.timeoutSeconds, "seconds to wait for the GPU before it is given up")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 86400u));
+  migrate->add_flag("--json", options.migrate.json, "print JSON, for scripts");
 
   auto* resume =
       on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),

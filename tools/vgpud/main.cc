@@ -113,6 +113,8 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
   tasks.add(acceptAll(io, directory.controlSocket(),
                       [&](kj::AutoCloseFd socket) { tasks.add(serveNode(sessions, kj::mv(socket))); }));
+  tasks.add(acceptAll(io, directory.streamSocket(),
+                      [&](kj::AutoCloseFd socket) { tasks.add(sessions.arrivals.admit(kj::mv(socket))); }));
   for (auto& listener : listeners) tasks.add(listener.serve(io, processes, directory.path()));
   announce(directory, pool, listeners);
   stop.wait(io.waitScope);

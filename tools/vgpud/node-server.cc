@@ -7,6 +7,7 @@
 #include "tools/vgpud/client-stream.h"
 #include "tools/vgpud/log.h"
 #include "tools/common/memory-usage.h"
+#include "tools/vgpud/migrate.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/snapshot.h"
 #include "tools/vgpud/suspend.h"
@@ -211,6 +212,24 @@ kj::Promise<void> NodeServer::explain(ExplainContext context) {
     return session.exclusively(kj::mv(explained));
   }
   fail("session " + session.id + " does not run: there is nothing to suspend");
+}
+
+kj::Promise<void> NodeServer::migrate(MigrateContext context) {
+  ++*calls;
+  context.allowCancellation();
+  auto params = context.getParams();
+  MigrateOptions options{.target = params.getTarget(), .downtimeSeconds = params.getDowntimeSeconds()};
+  if (params.getTimeoutSeconds() != 0) options.timeoutSeconds = params.getTimeoutSeconds();
+  return daemon::migrate(sessions, sessions.get(params.getSession()), options, params.getProgress())
+      .then([context](Migrated&& migrated) mutable {
+        context.getResults().initSession().setDevice(reader(migrated.device));
+        migrated.report.give(context.getResults().initReport());
+      });
+}
+
+kj::Promise<void> NodeServer::receive(ReceiveContext context) {
+  ++*calls;
+  return sessions.arrivals.receive(sessions, context);
 }
 
 kj::Promise<void> serveNode(Sessions& sessions, kj::AutoCloseFd socket) {

@@ -22,6 +22,8 @@ class NodeServer final : public control::Node::Server {
   kj::Promise<void> workers(WorkersContext context) override;
   kj::Promise<void> snapshot(SnapshotContext context) override;
   kj::Promise<void> explain(ExplainContext context) override;
+  kj::Promise<void> migrate(MigrateContext context) override;
+  kj::Promise<void> receive(ReceiveContext context) override;
 
  private:
   Sessions& sessions;

@@ -21,8 +21,14 @@ constexpr auto reportInterval = 5 * kj::SECONDS;
 
 class Resumption final : public kj::Refcounted {
  public:
-  Resumption(Sessions& sessions, std::string path, control::Progress::Client caller, std::vector<uint32_t> devices)
-      : sessions(sessions), directory(std::move(path)), progress(kj::mv(caller)), devices(std::move(devices)), start(now()) {
+  Resumption(Sessions& sessions, std::string path, control::Progress::Client caller, std::vector<uint32_t> devices,
+             kj::Own<WorkerProcess> prepared)
+      : sessions(sessions),
+        directory(std::move(path)),
+        progress(kj::mv(caller)),
+        devices(std::move(devices)),
+        start(now()),
+        worker(kj::mv(prepared)) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
   }
 
@@ -145,7 +151,7 @@ class Resumption final : public kj::Refcounted {
   // In the worker that still has the session, if there is one; else in a fresh one.
   kj::Promise<void> restore(ProgramOpen open) {
     kj::Maybe<kj::Own<WorkerProcess>> kept;
-    if (devices.empty()) kept = sessions.pool.kept.take(directory);
+    if (devices.empty() && worker.get() == nullptr) kept = sessions.pool.kept.take(directory);
     KJ_IF_MAYBE (owned, kept) {
       worker = kj::mv(*owned);
       return reclaim(open).catch_([this, open = kj::mv(open)](kj::Exception&& exception) mutable {
@@ -169,7 +175,9 @@ class Resumption final : public kj::Refcounted {
   }
 
   kj::Promise<void> rebuild(ProgramOpen open) {
-    return sessions.pool.take(WorkerPool::Want::fresh).then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
+    kj::Promise<kj::Own<WorkerProcess>> ready =
+        worker.get() != nullptr ? kj::Promise<kj::Own<WorkerProcess>>(kj::mv(worker)) : sessions.pool.take(WorkerPool::Want::fresh);
+    return ready.then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
       worker = kj::mv(taken);
       report.end("worker");
       auto request = worker->remote().restoreRequest();
@@ -240,8 +248,9 @@ class Resumption final : public kj::Refcounted {
 }  // namespace
 
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices) {
-  auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices));
+                            std::vector<uint32_t> devices, kj::Own<WorkerProcess> prepared) {
+  auto resumption =
+      kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices), kj::mv(prepared));
   auto work = resumption->run().catch_([&resumption = *resumption](kj::Exception&& exception) -> kj::Promise<Resumed> {
     resumption.failed(exception);
     return kj::mv(exception);

@@ -20,8 +20,8 @@ struct Resumed {
 };
 
 // Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or
-// later. Dropping the promise ends the work.
+// later. Dropping the promise ends the work. `prepared`: the worker to restore in; else one that has the session, or a fresh one.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices = {});
+                            std::vector<uint32_t> devices = {}, kj::Own<WorkerProcess> prepared = {});
 
 }  // namespace vgpu::daemon

@@ -29,6 +29,7 @@ RunDirectory::RunDirectory(const std::string& path)
   lock();
   unlink(controlSocket().c_str());
   unlink(sessionSocket().c_str());
+  unlink(streamSocket().c_str());
   makePrivate(sessions());
   makePrivate(renewals());
 }
@@ -36,6 +37,7 @@ RunDirectory::RunDirectory(const std::string& path)
 RunDirectory::~RunDirectory() {
   unlink(controlSocket().c_str());
   unlink(sessionSocket().c_str());
+  unlink(streamSocket().c_str());
 }
 
 // The lock file stays: removing it would let a third daemon lock a new file of the same name beside a second one.

@@ -1,10 +1,11 @@
-// The daemon's run directory: the lock that keeps a second daemon out, the two sockets, and the sessions' state.
+// The daemon's run directory: the lock that keeps a second daemon out, the sockets, and the sessions' state.
 //
 //   DIR/lock            held as long as the daemon lives
 //   DIR/vgpud.sock      vgpuctl and other daemons (interface Node)
 //   DIR/session.sock    programs (ToNode, ToSession)
+//   DIR/streams.sock    memory of sessions that come from other nodes
 //   DIR/sessions/ID/    one session (state-directory.h)
-//   DIR/renewals/ID/    the snapshot of a session that gets a new worker, while it does; `owner` as above
+//   DIR/renewals/ID/    the snapshot of a session that gets a new worker, or leaves for another node, while it does; `owner` as above
 //
 // A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and
 // if the daemon is killed. The daemon that has the run directory removes what is in it when its programs have ended.
@@ -28,6 +29,7 @@ class RunDirectory {
   const std::string& path() const { return directory; }
   std::string controlSocket() const { return directory + "/vgpud.sock"; }
   std::string sessionSocket() const { return directory + "/session.sock"; }
+  std::string streamSocket() const { return directory + "/streams.sock"; }
   std::string sessions() const { return directory + "/sessions"; }
   std::string renewals() const { return directory + "/renewals"; }
 

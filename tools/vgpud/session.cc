@@ -93,6 +93,21 @@ void Session::openGate() {
   link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
 }
 
+void Session::move() {
+  isMoving = true;
+  link->send([](control::ToSession::Builder message) { message.setMoving(); });
+}
+
+// A program that has ended, or is owned by another daemon, answers nothing more.
+kj::Promise<bool> Session::stay() {
+  isMoving = false;
+  auto answer = kj::newPromiseAndFulfiller<uint64_t>();
+  gateAnswer = kj::mv(answer.fulfiller);
+  link->send([](control::ToSession::Builder message) { message.setStay(); });
+  auto stays = answer.promise.then([](uint64_t) { return true; });
+  return stays.exclusiveJoin(gone().then([] { return false; }, [](kj::Exception&&) { return false; }));
+}
+
 kj::Promise<uint64_t> Session::offer() {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   acceptance = kj::mv(answer.fulfiller);

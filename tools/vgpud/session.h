@@ -35,6 +35,11 @@ class Session {
   // Opens it again, even if closeGate() has not resolved yet.
   void openGate();
 
+  // Tells the program, whose gate is closed, that another daemon may take the session; stay() ends that, and resolves to whether the
+  // session is still here.
+  void move();
+  kj::Promise<bool> stay();
+
   // Offers a restored worker to a program that has replied to `reattach`; resolves to the number of the handover when the program
   // has accepted. Rejects if it does not in time.
   kj::Promise<uint64_t> offer();
@@ -70,6 +75,7 @@ class Session {
   bool ended = false;                       // the program is gone
   kj::Maybe<kj::Function<void()>> renew;    // what to do when the program asks for a new worker
   bool isRenewing = false;                  // it has asked, and has no reply yet
+  bool isMoving = false;                    // another daemon may take it
   bool moved = false;                       // another daemon owns the session now, and its state directory
 
  private:

@@ -54,6 +54,7 @@ Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& poo
       pinned(pinned),
       keepsSuspended(keepsSuspended),
       files(mostFileThreads),
+      arrivals(io),
       removals(1),
       admissions(*this),
       cleanups(*this),
@@ -141,13 +142,17 @@ void Sessions::workerLeaves(const Session& session) {
   }
 }
 
-void Sessions::watch(Session& session) {
+void Sessions::watchWorker(Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {
     session.workerWatch = (*worker)
                               ->exited()
                               .then([this, &session](std::string how) { loseWorker(session, how); })
                               .eagerlyEvaluate(nullptr);
   }
+}
+
+void Sessions::watch(Session& session) {
+  watchWorker(session);
   session.renew = kj::Function<void()>([this, &session] { spawn(renewWorker(*this, session)); });
   session.life = session.gone()
                      .then([this, &session] { programLeft(session, nullptr); },
@@ -194,6 +199,11 @@ kj::Maybe<kj::Own<WorkerProcess>> Sessions::takeWorker(Session& session) {
   session.workerWatch = nullptr;
   workerLeaves(session);
   return std::exchange(session.worker, nullptr);
+}
+
+void Sessions::giveWorker(Session& session, kj::Own<WorkerProcess> worker) {
+  session.worker = kj::mv(worker);
+  watchWorker(session);
 }
 
 void Sessions::giveWorkerBack(Session& session) {

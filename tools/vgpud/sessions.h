@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tools/common/file-work.h"
+#include "tools/vgpud/arrivals.h"
 #include "tools/vgpud/exchange.h"
 #include "tools/vgpud/memory-snapshots.h"
 #include "tools/vgpud/pinned-pool.h"
@@ -58,6 +59,10 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   };
   const Launches& launchesBefore() const { return before; }
 
+  // Takes a session's worker away: nobody watches it, and the session has none until giveWorker().
+  kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
+  void giveWorker(Session& session, kj::Own<WorkerProcess> worker);
+
   // Takes a session's worker away and stops it. Resolves when the device is free.
   kj::Promise<void> releaseWorker(Session& session);
   // The same of a session whose snapshot is in memory: its worker serves another program if it can, or is kept (kept-workers.h).
@@ -88,9 +93,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork files;  // work for which a caller waits
   MemorySnapshots inMemory;
   Exchange exchange{*this};
+  Arrivals arrivals;
 
  private:
-  kj::Maybe<kj::Own<WorkerProcess>> takeWorker(Session& session);
   void giveWorkerBack(Session& session);  // its program has ended
   void workerLeaves(const Session& session);
 
@@ -98,6 +103,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state);
   void watchFolder(const std::string& folder);
   void watch(Session& session);
+  void watchWorker(Session& session);
   void loseWorker(Session& session, const std::string& how);
   void programLeft(Session& session, kj::Maybe<std::string> misbehaviour);
   kj::Own<Session> takeOut(Session& session);

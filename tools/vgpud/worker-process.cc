@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "tools/common/descriptor.h"
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
 
@@ -21,7 +22,6 @@ namespace {
 constexpr int workerSocket = 3;    // on which vgpu-worker expects its end of the connection
 constexpr int workerCounters = 4;  // and the memory for its counters
 constexpr int workerPinned = 5;    // and the node's pinned memory
-constexpr uint descriptors = 3;    // at most beside one message, either way
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
 constexpr const char* passedPrefixes[] = {
@@ -61,7 +61,7 @@ struct WorkerProcess::Connection {
   kj::Own<kj::AsyncCapabilityStream> stream;
   capnp::TwoPartyClient rpc;
 
-  explicit Connection(kj::Own<kj::AsyncCapabilityStream> owned) : stream(kj::mv(owned)), rpc(*stream, descriptors) {}
+  explicit Connection(kj::Own<kj::AsyncCapabilityStream> owned) : stream(kj::mv(owned)), rpc(*stream, descriptorsPerMessage) {}
 };
 
 WorkerProcess::WorkerProcess(kj::AsyncIoContext& io, Processes& processes, const WorkerKind& kind) {

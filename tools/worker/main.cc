@@ -13,6 +13,7 @@
 
 #include "stub/worker/device-output.h"
 #include "stub/worker/image-store.h"
+#include "tools/common/descriptor.h"
 #include "tools/common/installation.h"
 #include "tools/common/reason.h"
 #include "tools/common/worker-counters.h"
@@ -26,7 +27,6 @@ namespace {
 constexpr int controlSocket = 3;
 constexpr int countersFile = 4;
 constexpr int pinnedMemory = 5;
-constexpr uint descriptorsPerMessage = 2;
 
 // The library that dlopen() loads for --device.
 std::string driverLibrary(std::string_view device) {

@@ -19,6 +19,7 @@
 #include "tools/worker/device-list.h"
 #include "tools/worker/exchange-relay.h"
 #include "tools/worker/live-snapshot-server.h"
+#include "tools/worker/migration-source-server.h"
 #include "tools/worker/pinned-relay.h"
 #include "tools/worker/progress-relay.h"
 #include "tools/worker/reports.h"
@@ -53,6 +54,18 @@ MemoryFile adopt(kj::AutoCloseFd& fd) {
 bool isSameFile(int a, int b) {
   struct stat first, second;
   return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+kj::Promise<kj::Array<kj::AutoCloseFd>> receiveDescriptors(capnp::List<control::Descriptor>::Reader list) {
+  auto all = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(list.size());
+  for (auto descriptor : list) all.add(receiveDescriptor(descriptor));
+  return kj::joinPromises(all.finish());
+}
+
+std::vector<kj::AutoCloseFd> toVector(kj::Array<kj::AutoCloseFd> array) {
+  std::vector<kj::AutoCloseFd> vector;
+  for (auto& fd : array) vector.push_back(kj::mv(fd));
+  return vector;
 }
 
 // Reports what is waited for, and gives up at the deadline.
@@ -252,7 +265,9 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
       running().attach(adopt(memory.segment), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
-      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
+      auto resident = ahead ? &ahead->finish() : nullptr;
+      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr, resident);
+      ahead.reset();
       return restored->report;
     });
   });
@@ -307,6 +322,41 @@ kj::Promise<void> WorkerServer::beginSnapshot(BeginSnapshotContext context) {
     context.getResults().setSnapshot(kj::heap<LiveSnapshotServer>(thread, std::move(snapshot)));
   }),
                       relay);
+}
+
+kj::Promise<void> WorkerServer::sendAhead(SendAheadContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto target = receiveDescriptor(params.getTarget());
+  auto streams = receiveDescriptors(params.getStreams());
+  auto sent = target.then([this, relay, directory = textOf(params.getDirectory()), downtime = params.getDowntimeSeconds(),
+                           streams = kj::mv(streams)](kj::AutoCloseFd&& fd) mutable {
+    return streams.then([this, relay, directory, downtime, fd = kj::mv(fd)](kj::Array<kj::AutoCloseFd>&& sockets) mutable {
+      return thread.run([this, relay, directory, downtime, fd = kj::mv(fd), sockets = kj::mv(sockets)]() mutable {
+        relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
+        auto writer = std::make_unique<snapshot::SnapshotWriter>(kj::mv(fd), directory);
+        auto source = std::make_shared<migrate::PreCopySource>(*driver, running(), toVector(kj::mv(sockets)), std::move(writer));
+        source->runRounds(downtime, progressTo(relay));
+        return source;
+      });
+    });
+  });
+  return cancelOnDrop(sent.then([this, context](std::shared_ptr<migrate::PreCopySource>&& source) mutable {
+    context.getResults().setSource(kj::heap<MigrationSourceServer>(thread, std::move(source)));
+  }),
+                      relay);
+}
+
+kj::Promise<void> WorkerServer::takeAhead(TakeAheadContext context) {
+  return receiveDescriptors(context.getParams().getStreams()).then([this](kj::Array<kj::AutoCloseFd>&& sockets) {
+    return thread
+        .run([this, sockets = kj::mv(sockets)]() mutable {
+          ahead = std::make_unique<migrate::PreCopyTarget>(*driver, running(), toVector(kj::mv(sockets)));
+          return Done{};
+        })
+        .ignoreResult();
+  });
 }
 
 kj::Promise<void> WorkerServer::explain(ExplainContext context) {

@@ -10,6 +10,7 @@
 
 #include "checkpoint/pinned-memory.h"
 #include "checkpoint/snapshot.h"
+#include "migrate/pre-copy-target.h"
 #include "stub/driver/driver.h"
 #include "stub/gpu/primary-context.h"
 #include "stub/worker/worker.h"
@@ -43,6 +44,8 @@ class WorkerServer final : public control::Worker::Server {
   kj::Promise<void> explain(ExplainContext context) override;
   kj::Promise<void> release(ReleaseContext context) override;
   kj::Promise<void> reclaim(ReclaimContext context) override;
+  kj::Promise<void> sendAhead(SendAheadContext context) override;
+  kj::Promise<void> takeAhead(TakeAheadContext context) override;
 
  private:
   stub::Worker& running();
@@ -68,6 +71,7 @@ class WorkerServer final : public control::Worker::Server {
   std::optional<stub::PrimaryContext> pinnedContext;  // in which it is registered, whatever device the session has
   std::unique_ptr<checkpoint::PinnedMemory> pinned;
   bool isReleased = false;  // its session is gone, and there is no other yet
+  std::unique_ptr<migrate::PreCopyTarget> ahead;  // of a session that comes, until it is restored
   ProcessRecord fresh;
   bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 10;
+const version :UInt32 = 11;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -20,9 +20,9 @@ struct ToNode {
   # Every message of the application. The first one of a connection is `open`.
   union {
     open @0 :Open;
-    gateClosed @1 :GateClosed;   # answer to ToSession.closeGate
+    gateClosed @1 :GateClosed;   # answer to ToSession.closeGate, and to `stay` if the session has stayed
     refused @2 :Text;            # the last request cannot be met; why. The session goes on as before it.
-    moved @3 :Void;              # to the daemon it was suspended from: another one has resumed the session and owns it,
+    moved @3 :Void;              # to the daemon it was suspended or moved from: another one owns the session now,
                                  # its state directory included. A connection that ends without this is a program's end.
     renew @4 :Void;              # a fault has ended a device for the worker's process: a new worker, with all else as it is.
                                  # Answered by suspended and reattach, or by renewalFailed
@@ -58,6 +58,9 @@ struct ToSession {
     lost @5 :Text;           # the worker is gone, and why: every call answers with an error from now on
     renewalFailed @7 :Text;  # there is no new worker, and why; the old one goes on where the gate is opened
     reattach @6 :Text;       # first message of a daemon that found the program: its session id. Answer with `open`
+    moving @10 :Void;        # the gate is closed, and another daemon may offer a worker, as after `suspended`; this one has the
+                             # session as it was, until the program says `moved`
+    stay @11 :Void;          # after `moving`: no other daemon may take it any more. Answered by gateClosed, or by moved
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
   }
 }
@@ -84,6 +87,20 @@ interface Node {
   # The program goes on, also while the snapshot is being written.
   explain @6 (session :Text) -> (obstacles :List(Obstacle), deviceBytes :UInt64);
   # What would refuse or delay a suspend of the session now.
+  migrate @7 (session :Text, target :Text, progress :Progress, downtimeSeconds :Float64, timeoutSeconds :UInt32)
+    -> (session :SessionInfo, report :Report);
+  # Moves the session to the node `target` while its program runs (docs/migration.md). After any failure it runs here as before.
+  receive @8 (session :SessionInfo, devices :List(Device), snapshotVersion :UInt32) -> (arrival :Arrival, token :Data);
+  # Called by the node that a session comes from: prepares a worker for it, or rejects, saying why it cannot come here. Streams of
+  # its memory come to DIR/streams.sock, each with the token first.
+}
+
+interface Arrival {
+  # A session on its way to this node. Letting go of it gives it up.
+  begin @0 ();
+  # After the streams have come: the worker takes memory from them.
+  complete @1 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
+  # Takes the session over from the snapshot in `directory`, of which the memory has come ahead.
 }
 
 struct Obstacle {
@@ -225,6 +242,12 @@ interface LiveSnapshot {
   # After Worker.proceed: writes it. There is a snapshot then.
 }
 
+interface MigrationSource {
+  # A session that goes to another worker (migrate/pre-copy-source.h). Letting go of it gives it up.
+  capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
+  # After Worker.quiesce: sends what has changed, and writes all else. The session is complete at the target then.
+}
+
 interface Worker {
   hello @0 (spare :SpareMemory) -> (devices :List(Device), driverVersion :Int32);
   # `spare`: what the worker asks when a GPU has no memory left.
@@ -261,4 +284,9 @@ interface Worker {
   reclaim @11 (directory :Text, segment :Descriptor, hostArena :Descriptor) -> (report :Report);
   # After `save`, in the place of `restore`: the session goes on in this very worker, which still has all of it. Rejects if the program's
   # memory is not the one that it has, or not at the snapshot's place.
+  sendAhead @12 (streams :List(Descriptor), directory :Text, target :Descriptor, downtimeSeconds :Float64, progress :Progress)
+    -> (source :MigrationSource);
+  # While the session runs: sends its memory, in rounds, until the rest takes less than the downtime.
+  takeAhead @13 (streams :List(Descriptor)) -> ();
+  # Of a fresh worker: takes memory that another one sends ahead, for the next `restore`.
 }

@@ -93,6 +93,11 @@ bool ChunkSink::addPinned(size_t chunk, const Digest& digest, size_t bytes, bool
   return true;
 }
 
+void ChunkSink::addResident(size_t chunk, const Digest& digest) {
+  list[chunk].digest = digest;
+  list[chunk].form = Form::resident;
+}
+
 PackWriter& ChunkSink::packOf(Writing& writer) {
   if (!writer.pack) {
     std::lock_guard lock(mutex);

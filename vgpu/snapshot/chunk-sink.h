@@ -51,6 +51,9 @@ class ChunkSink {
   // to which nobody has written yet. `isDigested`: after has(). False if it needs no bytes. While nobody adds.
   bool addPinned(size_t chunk, const Digest& digest, size_t bytes, bool isDigested);
 
+  // Likewise: a chunk that is where it will be restored to.
+  void addResident(size_t chunk, const Digest& digest);
+
   // Waits until the disk has what a writer wrote. Each writer's at the same time, if its thread calls this.
   void finish(unsigned writer);
 

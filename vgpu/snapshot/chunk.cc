@@ -18,7 +18,8 @@ constexpr size_t headBytes = 16;
 static_assert(std::endian::native == std::endian::little);
 
 bool isSound(const ChunkPlace& place, std::span<const uint64_t> packs) {
-  if (place.form == Form::zero) return place.bytes == 0 && place.offset == 0 && place.pack == 0;
+  if (place.form == Form::zero || place.form == Form::resident)
+    return place.bytes == 0 && place.offset == 0 && place.pack == 0;
   if (place.form == Form::stored)
     return packs.empty() && place.bytes == 0 && place.pack == 0 && place.offset > 0 && place.offset <= chunkBytes;
   bool known = place.form == Form::plain || place.form == Form::zstd;

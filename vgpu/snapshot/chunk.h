@@ -14,8 +14,8 @@ namespace vgpu::snapshot {
 constexpr size_t chunkBytes = size_t{2} << 20;
 
 // stored: known by its name, and in the store (vgpu/store/chunk-store.h) or in pinned memory. pinned: there, at this offset;
-// never in a file.
-enum class Form : uint16_t { zero, plain, zstd, stored, pinned };
+// never in a file. resident: in the device memory of the worker that restores it, where a migration has sent it (docs/migration.md).
+enum class Form : uint16_t { zero, plain, zstd, stored, pinned, resident };
 
 struct ChunkPlace {
   Digest digest;

@@ -1,0 +1,181 @@
+#include "migrate/pre-copy-source.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "stub/worker/execution.h"
+#include "vgpu/base/sizes.h"
+#include "vgpu/base/thread-group.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::migrate {
+
+using checkpoint::DevicePiece;
+using checkpoint::Residence;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned mostRounds = 30;
+// Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
+constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::vector<stub::LeasedRange> leasesOf(stub::SessionState& on) {
+  std::vector<stub::LeasedRange> leases;
+  for (unsigned device : on.usedDevices())
+    for (auto& lease : on.of(device).gpu.leases.ranges()) leases.push_back(lease);
+  return leases;
+}
+
+}  // namespace
+
+// A piece whose bytes are in `memory`.
+struct PreCopySource::Held {
+  size_t chunk;
+  DevicePiece piece;
+  std::span<const std::byte> bytes;
+};
+
+PreCopySource::PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> sockets,
+                             std::unique_ptr<snapshot::SnapshotWriter> owned)
+    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0), live(driver, worker) {
+  stub::require(driver, context.take(), "keeping a context");
+  for (auto& socket : sockets) streams.push_back(std::make_unique<Stream>(kj::mv(socket)));
+}
+
+PreCopySource::~PreCopySource() { context.select(); }  // for what is unpinned
+
+void PreCopySource::cancel() {
+  for (auto& stream : streams) stream->io.shutDown();
+}
+
+void PreCopySource::runRounds(double downtime, const Progress& progress) {
+  stub::require(driver, context.select(), "changing device");
+  uint64_t last = 0;
+  double rate = 0;  // bytes a second
+  for (unsigned round = 0; round < mostRounds; ++round) {
+    if (!live.visit([&](stub::SessionState& on) { leases = leasesOf(on); })) break;
+    auto pieces = live.digested(chunks.sink->digester);
+    // A GPU that is never idle is digested in the end only; the first round needs no digests.
+    if (!pieces && round == 0) pieces = live.all();
+    if (!pieces) break;
+    auto changed = changedOf(std::move(*pieces));
+    uint64_t bytes = bytesOf(changed);
+    bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime / 2 || bytes > last / 4 * 3);
+    last = bytes;
+    if (isEnough || bytes == 0) break;
+    auto start = Clock::now();
+    sendRound(changed, progress);
+    rate = static_cast<double>(bytes) / secondsSince(start);
+    ++report.rounds;
+    report.roundBytes += bytes;
+  }
+  memory.emplace(&driver, std::clamp(2 * last, leastHeld, mostHeld) / snapshot::chunkBytes);
+}
+
+// Of what lies in the arenas: the target has no other memory yet.
+std::vector<DevicePiece> PreCopySource::changedOf(std::vector<DevicePiece> pieces) const {
+  std::erase_if(pieces, [&](const DevicePiece& piece) { return !inDeviceArenas(piece.address) || sent.has(piece); });
+  return pieces;
+}
+
+void PreCopySource::sendRound(const std::vector<DevicePiece>& changed, const Progress& progress) {
+  checkpoint::Phase phase(progress, "copying while it runs", bytesOf(changed));
+  std::vector<std::optional<Digest>> digests(changed.size());
+  live.copy(changed, static_cast<unsigned>(streams.size()), phase, [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {
+    digests[i] = send(*streams[writer], changed[i], bytes);
+  });
+  flush();
+  for (size_t i = 0; i < changed.size(); ++i)
+    if (digests[i]) sent.add(changed[i].device, changed[i].address, changed[i].bytes, *digests[i]);
+}
+
+// Of the bytes as they are sent: they may have changed since they were digested.
+Digest PreCopySource::send(Stream& stream, const DevicePiece& piece, std::span<const std::byte> bytes) {
+  auto isAround = [&](const stub::LeasedRange& lease) {
+    return lease.device == piece.device && lease.address <= piece.address && piece.address - lease.address < lease.bytes;
+  };
+  // An allocation may lie in several that touch each other.
+  for (auto lease = std::ranges::find_if(leases, isAround); lease != leases.end() && lease->address < piece.address + piece.bytes; ++lease)
+    if (stream.leases.emplace(lease->device, lease->address).second)
+      stream.io.send({MessageKind::lease, lease->device, lease->address, lease->bytes, {}});
+  auto digest = chunks.sink->digester(bytes);
+  bool isZero = snapshot::isZero(bytes);
+  stream.io.send({isZero ? MessageKind::zeros : MessageKind::chunk, piece.device, piece.address, piece.bytes, digest},
+                 isZero ? std::span<const std::byte>() : bytes);
+  return digest;
+}
+
+void PreCopySource::flush() {
+  ThreadGroup threads([this] { cancel(); });
+  threads.guard([&] {
+    for (auto& stream : streams) threads.start([&stream] { stream->io.flush(); });
+  });
+  threads.join();
+}
+
+std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
+  auto place = inArena.find(piece.chunk);
+  if (place == inArena.end()) return nullptr;
+  size_t begin = roundUp(memoryUsed, 256);
+  if (begin + piece.piece.bytes > memory->whole().size()) return nullptr;  // into a file
+  memoryUsed = begin + piece.piece.bytes;
+  auto room = memory->whole().subspan(begin, piece.piece.bytes);
+  held.push_back({piece.chunk, place->second, room});
+  report.heldBytes += room.size();
+  return room.data();
+}
+
+checkpoint::Report PreCopySource::capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress) {
+  PhaseClock clock;
+  checkpoint::SessionCapture captured;
+  worker.runQuiesced([&](stub::SessionState& on) {
+    captured = checkpoint::captureSession(on, objects, identity);
+    leases = leasesOf(on);
+    clock.end("objects");
+    checkpoint::saveImages(on, *chunks.sink, {}, {}, captured.manifest.blobs, progress);
+    checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);
+    checkpoint::ChunkSource where;
+    where.hold = [&](const checkpoint::NewPiece& piece) { return hold(piece); };
+    auto residence = [&](size_t chunk, const DevicePiece& piece) {
+      if (!inDeviceArenas(piece.address)) return Residence::inFiles;
+      if (sent.has(piece)) return Residence::there;
+      inArena[chunk] = piece;
+      return Residence::missing;
+    };
+    checkpoint::saveBytes(on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); }, residence);
+  });
+  clock.end("copy");
+  sendHeld();
+  clock.end("send");
+  auto published = checkpoint::publish(captured, chunks, *writer, clock);
+  published.rounds = report.rounds;
+  published.roundBytes = report.roundBytes;
+  published.heldBytes = report.heldBytes;
+  published.copiedBytes = report.roundBytes + report.heldBytes;
+  return published;
+}
+
+void PreCopySource::sendHeld() {
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stopped{false};
+  ThreadGroup threads([&] {
+    stopped = true;
+    cancel();
+  });
+  auto sendAll = [&](Stream& stream) {
+    for (size_t i; !stopped && (i = next.fetch_add(1)) < held.size();)
+      chunks.sink->addResident(held[i].chunk, send(stream, held[i].piece, held[i].bytes));
+    if (!stopped) stream.io.flush();
+  };
+  threads.guard([&] {
+    for (auto& stream : streams) threads.start([&] { sendAll(*stream); });
+  });
+  threads.join();
+}
+
+}  // namespace vgpu::migrate

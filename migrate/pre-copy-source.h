@@ -1,0 +1,71 @@
+// The source of a migration: sends a session's device memory ahead while its program runs, and under a quiesce what has changed since.
+// Everything else goes into the files of a snapshot, which says of the chunks sent ahead no more than their digests.
+//
+// Owns the streams to the target. Of the thread that controls the worker; the steps in this order, each once. Ended at any time, it
+// leaves nothing but files of the snapshot's directory, which are their owner's to remove.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/live-copy.h"
+#include "checkpoint/resident-chunks.h"
+#include "checkpoint/session-capture.h"
+#include "checkpoint/staging-ring.h"
+#include "migrate/chunk-stream.h"
+#include "stub/gpu/device-leases.h"
+#include "stub/gpu/primary-context.h"
+
+namespace vgpu::migrate {
+
+using checkpoint::Progress;
+
+class PreCopySource {
+ public:
+  // `worker` must live longer. `writer`: of a directory that is in no store.
+  PreCopySource(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams,
+                std::unique_ptr<snapshot::SnapshotWriter> writer);
+  ~PreCopySource();
+
+  // While the program runs: rounds, until what changes meanwhile can be sent in half of `downtime` seconds, or does not get less.
+  void runRounds(double downtime, const Progress& progress);
+  // While it is quiesced. When this returns, the target has all of the memory and the directory all else.
+  checkpoint::Report capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress);
+  // Ends a call of another thread with an error. Any thread.
+  void cancel();
+
+ private:
+  struct Held;
+  struct Stream {
+    explicit Stream(kj::AutoCloseFd socket) : io(kj::mv(socket)) {}
+    ChunkStream io;
+    std::set<std::pair<unsigned, uint64_t>> leases;  // that the target knows by it
+  };
+  std::vector<checkpoint::DevicePiece> changedOf(std::vector<checkpoint::DevicePiece> pieces) const;
+  void sendRound(const std::vector<checkpoint::DevicePiece>& changed, const Progress& progress);
+  Digest send(Stream& stream, const checkpoint::DevicePiece& piece, std::span<const std::byte> bytes);
+  void sendHeld();
+  void flush();
+  std::byte* hold(const checkpoint::NewPiece& piece);
+
+  const stub::Driver& driver;
+  stub::Worker& worker;
+  const std::unique_ptr<snapshot::SnapshotWriter> writer;
+  checkpoint::NewChunks chunks;
+  stub::PrimaryContext context;  // for memory that is pinned while the GPUs' threads work
+  checkpoint::LiveCopy live;
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<stub::LeasedRange> leases;  // as of the latest round
+  checkpoint::ResidentChunks sent;
+  std::optional<checkpoint::StagingRing> memory;  // for what has changed since the last round
+  size_t memoryUsed = 0;
+  std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk
+  std::vector<Held> held;
+  checkpoint::Report report;
+};
+
+}  // namespace vgpu::migrate

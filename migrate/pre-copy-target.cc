@@ -1,0 +1,191 @@
+#include "migrate/pre-copy-target.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "checkpoint/staging-ring.h"
+#include "stub/gpu/primary-context.h"
+#include "stub/worker/execution.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/snapshot/chunk.h"
+#include "vgpu/wire/arena.h"
+
+namespace vgpu::migrate {
+
+namespace {
+
+// Of one stream: while a chunk is on its way to the device, the next is read from the socket.
+constexpr size_t slotsOfStream = 4;
+
+}  // namespace
+
+// Of one stream, on its thread.
+class PreCopyTarget::Receiver {
+ public:
+  Receiver(PreCopyTarget& target, ChunkStream& stream)
+      : target(target), driver(target.driver), stream(stream), first(driver, 0) {
+    stub::require(driver, first.take(), "keeping a context");
+    stub::require(driver, first.select(), "changing device");
+    ring.emplace(&driver, slotsOfStream);
+  }
+  ~Receiver() {
+    for (auto& [device, to] : devices) {
+      to.context->select();
+      driver.cuStreamSynchronize(to.stream);
+      for (CUevent event : to.events)
+        if (event != nullptr) driver.cuEventDestroy_v2(event);
+      driver.cuStreamDestroy_v2(to.stream);
+    }
+    first.select();
+    ring.reset();
+  }
+
+  void run() {
+    while (true) {
+      ChunkMessage message = stream.receive();
+      switch (message.kind) {
+        case MessageKind::lease: target.lease(message); break;
+        case MessageKind::chunk:
+        case MessageKind::zeros: take(message); break;
+        case MessageKind::flush: flush(message); break;
+        default: fail(fmt::format("the source of the migration sent a message of kind {}", static_cast<uint32_t>(message.kind)));
+      }
+    }
+  }
+
+ private:
+  struct Device {
+    std::unique_ptr<stub::PrimaryContext> context;
+    CUstream stream = nullptr;
+    std::array<CUevent, slotsOfStream> events{};  // behind the last copy from each slot
+  };
+
+  Device& select(unsigned device) {
+    auto& to = devices[device];
+    if (to.context == nullptr) {
+      to.context = std::make_unique<stub::PrimaryContext>(driver, device);
+      stub::require(driver, to.context->take(), "keeping a context");
+      stub::require(driver, to.context->select(), "changing device");
+      stub::require(driver, driver.cuStreamCreate(&to.stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    }
+    stub::require(driver, to.context->select(), "changing device");
+    return to;
+  }
+
+  void take(const ChunkMessage& message) {
+    if (message.bytes == 0 || message.bytes > snapshot::chunkBytes)
+      fail(fmt::format("the source of the migration sent a chunk of {} bytes", message.bytes));
+    target.requireLeased(message);
+    if (message.kind == MessageKind::zeros) {
+      auto& to = select(message.device);
+      CUresult result = driver.cuMemsetD8Async(message.address, 0, message.bytes, to.stream);
+      stub::require(driver, result, "filling the device's memory");
+    } else {
+      size_t number = nextSlot++ % slotsOfStream;
+      for (auto& [device, to] : devices)
+        if (to.events[number] != nullptr) stub::require(driver, driver.cuEventSynchronize(to.events[number]), "copying to the device's memory");
+      auto& slot = ring->all()[number];
+      stream.receive({slot.memory, message.bytes});
+      auto& to = select(message.device);
+      CUevent& event = to.events[number];
+      if (event == nullptr) stub::require(driver, driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
+      CUresult result = driver.cuMemcpyHtoDAsync_v2(message.address, slot.memory, message.bytes, to.stream);
+      stub::require(driver, result, "copying to the device's memory");
+      stub::require(driver, driver.cuEventRecord(event, to.stream), "recording an event");
+    }
+    taken.push_back(message);
+  }
+
+  void flush(const ChunkMessage& message) {
+    for (auto& [device, to] : devices) {
+      select(device);
+      stub::require(driver, driver.cuStreamSynchronize(to.stream), "copying to the device's memory");
+    }
+    target.note(taken);
+    taken.clear();
+    stream.send(message);
+  }
+
+  PreCopyTarget& target;
+  const stub::Driver& driver;
+  ChunkStream& stream;
+  stub::PrimaryContext first;  // for memory that is pinned and unpinned
+  std::optional<checkpoint::StagingRing> ring;
+  size_t nextSlot = 0;
+  std::map<unsigned, Device> devices;
+  std::vector<ChunkMessage> taken;  // since the last flush
+};
+
+PreCopyTarget::PreCopyTarget(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> sockets)
+    : driver(driver), worker(worker), threads([this] {
+        for (auto& stream : streams) stream->endReceiving();
+      }) {
+  for (auto& socket : sockets) streams.push_back(std::make_unique<ChunkStream>(kj::mv(socket)));
+  for (auto& stream : streams)
+    threads.start([this, &stream] {
+      KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { Receiver(*this, *stream).run(); })) {
+        std::string why = noteFailure(exception->getDescription().cStr());
+        if (why.empty()) return;
+        kj::runCatchingExceptions([&] { stream->refuse(why); });
+        kj::throwFatalException(kj::mv(*exception));
+      }
+    });
+}
+
+PreCopyTarget::~PreCopyTarget() = default;
+
+// The first one of all streams; empty if they have ended because nothing more is to come.
+std::string PreCopyTarget::noteFailure(const std::string& why) {
+  std::lock_guard lock(mutex);
+  if (!isFinished && failure.empty()) failure = why;
+  return failure;
+}
+
+// Each stream is read until it ends: after the last flush that is when finish() ends it.
+const checkpoint::ResidentChunks& PreCopyTarget::finish() {
+  {
+    std::lock_guard lock(mutex);
+    isFinished = true;
+  }
+  for (auto& stream : streams) stream->endReceiving();
+  threads.join();
+  return chunks;
+}
+
+// Whichever stream names it first.
+void PreCopyTarget::lease(const ChunkMessage& message) {
+  std::lock_guard lock(mutex);
+  auto known = leases.find(message.address);
+  if (known != leases.end() && known->second == message.bytes) return;
+  worker.runQuiesced([&](stub::SessionState& on) {
+    if (message.device >= on.deviceCount())
+      fail(fmt::format("the program uses GPU {}, and this node has {}", message.device, on.deviceCount()));
+    CUresult result = on.use(message.device);
+    if (result == CUDA_SUCCESS) {
+      on.select(message.device);
+      result = on.of(message.device).gpu.leases.leaseAhead(message.address, message.bytes);
+    }
+    if (result != CUDA_SUCCESS)
+      fail(fmt::format("{} bytes of GPU {} for the session that comes: {}", message.bytes, message.device,
+                       stub::nameOf(on.driver, result)));
+    on.select(0);
+  });
+  leases[message.address] = message.bytes;
+}
+
+void PreCopyTarget::requireLeased(const ChunkMessage& message) {
+  std::lock_guard lock(mutex);
+  uint64_t at = message.address, end = message.address + message.bytes;
+  for (auto lease = leases.upper_bound(at); at < end; at = lease->first + lease->second, lease = std::next(lease)) {
+    if (lease == leases.begin() || (lease = std::prev(lease), lease->first + lease->second <= at))
+      fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes, message.address));
+  }
+}
+
+void PreCopyTarget::note(const std::vector<ChunkMessage>& taken) {
+  std::lock_guard lock(mutex);
+  for (auto& chunk : taken) chunks.add(chunk.device, chunk.address, chunk.bytes, chunk.digest);
+}
+
+}  // namespace vgpu::migrate

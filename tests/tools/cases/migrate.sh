@@ -1,0 +1,63 @@
+# A program that works without a pause moves between two nodes; nothing is lost, whatever fails on the way. VGPU_MOVES: how many times
+# it moves (default 4).
+program=$tree/tests/programs/steady
+[ -x "$program" ] || fail "there is no $program"
+
+workersOn() { ctl "$1" ps --workers --json | python3 -c '
+import json, sys
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
+nothingLeft() { [ -z "$(ls "$dir/$1/renewals" 2>/dev/null)" ] && [ -z "$(workersOn "$1")" ]; }
+
+startNode a
+startNode b
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name moving -- \
+  "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
+runner=$!
+waitUntil lists a moving
+
+refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
+refused "on that node already" ctl a migrate moving --to "$dir/a"
+refused "No such session\|no session" ctl a migrate nobody --to "$dir/b"
+VGPU_EMULATED=architecture=80 startNode other
+refused "migrate it to the same model" ctl a migrate moving --to "$dir/other"
+stopNode other
+VGPU_EMULATED=memory=16MiB startNode small
+refused "for the session that comes: CUDA_ERROR_OUT_OF_MEMORY" ctl a migrate moving --to "$dir/small"
+stopNode small
+
+from=a to=b
+for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
+  ctl "$from" migrate moving --to "unix:$dir/$to/vgpud.sock" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"
+  python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/migrate.log" ||
+    fail "the report says nothing of rounds"
+  waitUntil lists "$to" moving
+  waitUntil nothingLeft "$from"
+  read -r from to <<<"$to $from"
+done
+
+# The target ends in each phase: the program stays where it is.
+for phase in takeAhead complete; do
+  startNode doomed
+  ctl "$from" migrate moving --to "$dir/doomed" >"$dir/doomed-migrate.log" 2>&1 &
+  migrating=$!
+  [ "$phase" = takeAhead ] || waitUntil says doomed 'is to come here'
+  kill -KILL "${daemon[doomed]}"
+  wait "${daemon[doomed]}" 2>/dev/null
+  waitUntil ended "$migrating"
+  wait "$migrating" && fail "a migration to a node that was killed succeeded"
+  rm -rf "$dir/doomed"
+  [ "$(ctl "$from" ps --json | grep -c '"running"')" = 1 ] || fail "the program does not run where it was"
+done
+
+# Its caller gives up: so does the migration, or it has ended before.
+ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
+cancelled=$!
+for client in $(processes vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' migrate ' && kill -TERM "$client"; done
+waitUntil ended "$cancelled"
+
+touch "$dir/end"
+waitUntil ended "$runner"
+wait "$runner" || fail "the program that moved returned $?"

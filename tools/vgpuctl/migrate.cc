@@ -1,0 +1,44 @@
+// migrate: a session goes to another node while its program runs.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/common/node-client.h"
+#include "tools/common/printable.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/progress-line.h"
+#include "tools/vgpuctl/session-info.h"
+
+namespace vgpu::ctl {
+
+int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
+  NodeAddress target = resolveNode(options.target);
+  NodeClient client(address);
+  auto request = client.node().migrateRequest();
+  request.setSession(options.session);
+  request.setTarget(target.directory);
+  request.setDowntimeSeconds(options.downtimeMilliseconds / 1e3);
+  request.setTimeoutSeconds(options.timeoutSeconds);
+  request.setProgress(kj::heap<ProgressLine>("migrate"));
+  auto answer = client.wait(request.send());
+  auto report = answer.getReport();
+  if (options.json) {
+    printJson({{"device", answer.getSession().getDevice().cStr()},
+               {"node", target.directory},
+               {"seconds", report.getSeconds()},
+               {"blackoutSeconds", report.getGateSeconds()},
+               {"deviceBytes", report.getDeviceBytes()},
+               {"objects", report.getObjects()},
+               {"rounds", report.getRounds()},
+               {"roundBytes", report.getRoundBytes()},
+               {"heldBytes", report.getHeldBytes()}});
+  } else {
+    fmt::print("{} runs on {} of {}: {} of device memory, {} in {} rounds while it ran, {} while it was held for {:.3f} s; {:.3f} s in all\n",
+               printable(options.session), answer.getSession().getDevice().cStr(), target.directory, humanBytes(report.getDeviceBytes()),
+               humanBytes(report.getRoundBytes()), report.getRounds(), humanBytes(report.getHeldBytes()), report.getGateSeconds(),
+               report.getSeconds());
+  }
+  return 0;
+}
+
+}  // namespace vgpu::ctl

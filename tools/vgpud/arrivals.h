@@ -1,0 +1,41 @@
+// Sessions on their way to this node: the target's side of a migration (docs/migration.md).
+//
+// Each has a fresh worker, streams of memory, and a token by which the streams find it; the source's daemon holds it by the capability
+// Arrival, and its end gives the worker up. Everything runs in the event loop.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+
+#include <map>
+#include <string>
+
+#include "tools/vgpud/worker-process.h"
+#include "vgpu/control/control.capnp.h"
+
+namespace vgpu::daemon {
+
+class Sessions;
+
+// How many streams a migration has, and how many bytes its token: the first of each.
+constexpr size_t migrationStreams = 4, migrationTokenBytes = 16;
+
+class Arrivals {
+ public:
+  explicit Arrivals(kj::AsyncIoContext& io) : io(io) {}
+  KJ_DISALLOW_COPY(Arrivals);
+
+  using ReceiveContext = capnp::CallContext<control::Node::ReceiveParams, control::Node::ReceiveResults>;
+  // A session of another node that wants to come. Rejects, saying why it cannot.
+  kj::Promise<void> receive(Sessions& sessions, ReceiveContext context);
+  // A stream's new connection: belongs to the arrival whose token it sends within 10 s, else it is closed.
+  kj::Promise<void> admit(kj::AutoCloseFd socket);
+
+ private:
+  class Server;
+  kj::AsyncIoContext& io;
+  std::map<std::string, Server*> waiting;  // by token
+};
+
+}  // namespace vgpu::daemon

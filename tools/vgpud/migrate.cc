@@ -1,0 +1,284 @@
+#include "tools/vgpud/migrate.h"
+
+#include <capnp/rpc-twoparty.h>
+#include <fmt/format.h>
+#include <kj/refcount.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "tools/common/descriptor.h"
+#include "tools/common/node-address.h"
+#include "tools/common/reason.h"
+#include "tools/vgpud/target-folder.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/snapshot/manifest.h"
+
+namespace vgpu::daemon {
+namespace {
+
+capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
+
+kj::AutoCloseFd connectStream(const std::string& path, const std::string& token) {
+  kj::AutoCloseFd socket = connectUnix(path);
+  KJ_REQUIRE(::write(socket, token.data(), token.size()) == static_cast<ssize_t>(token.size()), "the target takes no stream", path);
+  return socket;
+}
+
+kj::AutoCloseFd connectNode(const std::string& target) {
+  kj::AutoCloseFd socket;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { socket = connectUnix(NodeAddress{target}.controlSocket()); }))
+    fail("no vgpud answers in " + target + ": " + reasonOf(*exception));
+  return socket;
+}
+
+// Another daemon.
+class Peer {
+ public:
+  Peer(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
+      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(socket))), rpc(*stream), client(rpc.bootstrap().castAs<control::Node>()) {}
+
+  control::Node::Client& node() { return client; }
+
+ private:
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyClient rpc;
+  control::Node::Client client;
+};
+
+class Migration final : public kj::Refcounted {
+ public:
+  Migration(Sessions& sessions, Session& session, MigrateOptions asked, control::Progress::Client progress)
+      : sessions(sessions),
+        session(&session),
+        id(session.id),
+        options(std::move(asked)),
+        progress(kj::mv(progress)),
+        worker(workerOf(session)),
+        folder(kj::heap<TargetFolder>(sessions.files)),
+        workerExit(worker.exited()),
+        start(now()) {}
+  ~Migration() noexcept(false) {
+    if (!isMoving) abandon();
+  }
+  KJ_DISALLOW_COPY(Migration);
+
+  // Until the session is complete at the target.
+  kj::Promise<void> prepare() {
+    return sessions.files.run([target = options.target] { return connectNode(target); })
+        .then([this](kj::AutoCloseFd&& socket) {
+          if (!isTrusted(peerOf(socket))) fail("the vgpud in " + options.target + " belongs to another user");
+          peer = kj::heap<Peer>(sessions.io, kj::mv(socket));
+          return greet();
+        })
+        .then([this] { return announce(); })
+        .then([this] { return openFolder(); })
+        .then([this] { return sendAhead(); })
+        .then([this] {
+          isHeld = true;
+          heldAt = now();
+          return session->closeGate(options.timeoutSeconds);
+        })
+        .then([this](uint64_t) { return capture(); });
+  }
+
+  // From here on the program may be elsewhere; this does not use the session unless it stays.
+  kj::Promise<Migrated> move() {
+    isMoving = true;
+    session->state = control::State::RESUMING;
+    session->move();
+    auto taken = sessions.takeWorker(*session);
+    held = kj::mv(KJ_ASSERT_NONNULL(taken));
+    auto request = KJ_ASSERT_NONNULL(arrival).completeRequest();
+    request.setDirectory(reader(path));
+    request.setProgress(progress);
+    return request.send().then(
+        [this](capnp::Response<control::Arrival::CompleteResults>&& results) {
+          result.device = results.getSession().getDevice().cStr();
+          return finish();
+        },
+        [this](kj::Exception&& exception) { return comeBack(kj::mv(exception)); });
+  }
+
+ private:
+  static WorkerProcess& workerOf(Session& session) {
+    KJ_IF_MAYBE (worker, session.worker) {
+      if (session.state == control::State::RUNNING) return **worker;
+    }
+    fail("session " + session.id + " does not run: resume it before it can be migrated");
+  }
+  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
+  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
+
+  kj::Promise<void> greet() {
+    auto request = peer->node().helloRequest();
+    request.setVersion(control::VERSION);
+    return request.send().then([this](capnp::Response<control::Node::HelloResults>&& hello) {
+      if (hello.getPid() == getpid()) fail("session " + id + " is on that node already");
+      streamSocket = std::string(hello.getRunDirectory()) + "/streams.sock";
+    });
+  }
+
+  kj::Promise<void> announce() {
+    auto request = peer->node().receiveRequest();
+    session->describe(request.initSession());
+    request.setSnapshotVersion(snapshot::snapshotVersion);
+    auto& devices = sessions.pool.devices();
+    auto list = request.initDevices(static_cast<unsigned>(devices.size()));
+    for (unsigned i = 0; i < devices.size(); ++i) {
+      list[i].setOrdinal(devices[i].ordinal);
+      list[i].setName(reader(devices[i].name));
+      list[i].setMemoryBytes(devices[i].memoryBytes);
+    }
+    return request.send().then([this](capnp::Response<control::Node::ReceiveResults>&& results) {
+      arrival = results.getArrival();
+      auto bytes = results.getToken();
+      std::string token(bytes.asChars().begin(), bytes.size());
+      return sessions.files.run([path = streamSocket, token] {
+        kj::Vector<kj::AutoCloseFd> sockets;
+        for (size_t i = 0; i < migrationStreams; ++i) sockets.add(connectStream(path, token));
+        return sockets.releaseAsArray();
+      });
+    }).then([this](kj::Array<kj::AutoCloseFd>&& sockets) {
+      streams = kj::mv(sockets);
+      return KJ_ASSERT_NONNULL(arrival).beginRequest().send().ignoreResult();
+    });
+  }
+
+  // A folder of the daemon's own, as for a new worker.
+  kj::Promise<void> openFolder() {
+    auto made = sessions.files.run([in = sessions.directory.renewals(), name = id + "-" + newSessionId(), pid = session->pid] {
+      return StateDirectory::make(in, name, pid);
+    });
+    return made
+        .then([this](StateDirectory::Shared&& directory) {
+          state = kj::mv(directory);
+          path = state->path() + "/snapshot";
+          return folder->open(path);
+        })
+        .then([this](kj::AutoCloseFd&& fd) { target = kj::mv(fd); });
+  }
+
+  kj::Promise<void> sendAhead() {
+    isBegun = true;
+    auto request = worker.remote().sendAheadRequest();
+    auto list = request.initStreams(static_cast<unsigned>(streams.size()));
+    for (unsigned i = 0; i < streams.size(); ++i) list.set(i, kj::heap<PassedDescriptor>(kj::mv(streams[i])));
+    request.setDirectory(reader(path));
+    request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
+    request.setDowntimeSeconds(options.downtimeSeconds);
+    request.setProgress(progress);
+    return worker.orExit(request.send().then([this](capnp::Response<control::Worker::SendAheadResults>&& results) {
+      source = results.getSource();
+    }));
+  }
+
+  kj::Promise<void> capture() {
+    auto quiesce = worker.remote().quiesceRequest();
+    quiesce.setTimeoutSeconds(options.timeoutSeconds);
+    quiesce.setProgress(progress);
+    return worker.orExit(quiesce.send().ignoreResult().then([this] {
+      auto request = KJ_ASSERT_NONNULL(source).captureRequest();
+      request.setObjects(reader(session->directory->path()));
+      session->describe(request.initSession());
+      request.setReattach(reader(session->reattach));
+      request.setProgress(progress);
+      return request.send().then([this](capnp::Response<control::MigrationSource::CaptureResults>&& results) {
+        result.report.take(results.getReport(), "capture");
+      });
+    }));
+  }
+
+  kj::Promise<Migrated> finish() {
+    result.report.gateSeconds = secondsSince(heldAt);
+    result.report.seconds = secondsSince(start);
+    spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
+    sessions.spawn(folder->discard().attach(kj::mv(folder)));
+    sessions.remove(kj::mv(state));
+    source = nullptr;
+    return held->stop().then([this] { return kj::mv(result); });
+  }
+
+  // The target has failed, or cannot be asked any more: the program knows whether it has the session.
+  kj::Promise<Migrated> comeBack(kj::Exception&& exception) {
+    KJ_IF_MAYBE (known, sessions.find(id)) {
+      return known->stay().then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
+        KJ_IF_MAYBE (known, sessions.find(id)) {
+          if (isHere) return stay(*known, kj::mv(exception));
+          if (known->moved) return finish();
+        }
+        return kj::mv(exception);
+      });
+    }
+    return kj::mv(exception);
+  }
+
+  kj::Promise<Migrated> stay(Session& here, kj::Exception&& exception) {
+    spdlog::warn("session {} stays here: {}", id, reasonOf(exception));
+    sessions.giveWorker(here, kj::mv(held));
+    here.state = control::State::RUNNING;
+    isMoving = false;
+    abandon();
+    return kj::mv(exception);
+  }
+
+  // The worker and the program go on.
+  void abandon() {
+    source = nullptr;
+    kj::Promise<void> writerEnded = kj::READY_NOW;
+    KJ_IF_MAYBE (known, sessions.find(id)) {
+      if (known->ended || known->worker == nullptr) {
+        writerEnded = workerExit.ignoreResult();
+      } else {
+        if (isBegun) {
+          auto proceed = worker.remote().proceedRequest().send().ignoreResult();
+          writerEnded = proceed.catch_([exit = kj::mv(workerExit)](kj::Exception&&) mutable { return exit.ignoreResult(); });
+        }
+        if (isHeld) known->openGate();
+      }
+    }
+    isMoving = true;  // there is nothing more to undo
+    auto cleared = writerEnded.then([folder = kj::mv(folder)]() mutable {
+      auto discarded = folder->discard();
+      return discarded.attach(kj::mv(folder));
+    });
+    sessions.spawn(cleared.then([&sessions = sessions, state = kj::mv(state)]() mutable {
+      if (state != nullptr) sessions.remove(kj::mv(state));
+    }));
+  }
+
+  Sessions& sessions;
+  Session* const session;  // while it cannot move
+  const std::string id;
+  const MigrateOptions options;
+  control::Progress::Client progress;
+  WorkerProcess& worker;
+  kj::Own<WorkerProcess> held;  // the same, while the session may move
+  kj::Own<Peer> peer;
+  kj::Maybe<control::Arrival::Client> arrival;
+  kj::Maybe<control::MigrationSource::Client> source;
+  std::string streamSocket, path;
+  kj::Array<kj::AutoCloseFd> streams;
+  StateDirectory::Shared state;
+  kj::Own<TargetFolder> folder;
+  kj::AutoCloseFd target;  // on its way to the worker
+  kj::Promise<std::string> workerExit;
+  kj::TimePoint start, heldAt = start;
+  bool isBegun = false, isHeld = false, isMoving = false;
+  Migrated result;
+};
+
+}  // namespace
+
+kj::Promise<Migrated> migrate(Sessions& sessions, Session& session, MigrateOptions options, control::Progress::Client progress) {
+  session.requireIdle();
+  auto migration = kj::refcounted<Migration>(sessions, session, std::move(options), kj::mv(progress));
+  auto prepared = session.exclusively(migration->prepare());
+  return prepared.then([&sessions, migration = kj::mv(migration)]() mutable {
+    // The caller's end cancels nothing any more.
+    auto moved = migration->move().attach(kj::addRef(*migration)).fork();
+    sessions.spawn(moved.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
+    return moved.addBranch();
+  });
+}
+
+}  // namespace vgpu::daemon
