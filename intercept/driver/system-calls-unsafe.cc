@@ -77,6 +77,11 @@ ROW(pwrite, (int file, const void* memory, size_t bytes, off_t at), false, (file
 ROW(pwrite64, (int file, const void* memory, size_t bytes, off64_t at), false, (file, memory, bytes, at))
 ROW(recv, (int socket, void* memory, size_t bytes, int flags), true, (socket, memory, bytes, flags))
 ROW(send, (int socket, const void* memory, size_t bytes, int flags), false, (socket, memory, bytes, flags))
+// As a compiler calls them that checks the room at `memory` (-D_FORTIFY_SOURCE, the default of some distributions).
+ROW(__read_chk, (int file, void* memory, size_t bytes, size_t room), true, (file, memory, bytes, room))
+ROW(__pread_chk, (int file, void* memory, size_t bytes, off_t at, size_t room), true, (file, memory, bytes, at, room))
+ROW(__pread64_chk, (int file, void* memory, size_t bytes, off64_t at, size_t room), true, (file, memory, bytes, at, room))
+ROW(__recv_chk, (int socket, void* memory, size_t bytes, size_t room, int flags), true, (socket, memory, bytes, room, flags))
 #undef ROW
 
 // The C library moves large pieces by a system call of its own.
@@ -84,6 +89,11 @@ VGPU_EXPORT size_t fread(void* memory, size_t size, size_t count, FILE* file) {
   static const auto system = next<size_t (*)(void*, size_t, size_t, FILE*)>("fread");
   bringForSystem(memory, size * count, true);
   return system(memory, size, count, file);
+}
+VGPU_EXPORT size_t __fread_chk(void* memory, size_t room, size_t size, size_t count, FILE* file) {
+  static const auto system = next<size_t (*)(void*, size_t, size_t, size_t, FILE*)>("__fread_chk");
+  bringForSystem(memory, size * count, true);
+  return system(memory, room, size, count, file);
 }
 VGPU_EXPORT size_t fwrite(const void* memory, size_t size, size_t count, FILE* file) {
   static const auto system = next<size_t (*)(const void*, size_t, size_t, FILE*)>("fwrite");
