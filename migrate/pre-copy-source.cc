@@ -19,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned mostRounds = 30;
+// Of the time for which the program may be held: the rest of it goes to quiescing, files, objects and the handover.
+constexpr double shareOfCopying = 0.25;
 // Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
 constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
 
@@ -65,7 +67,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     if (!pieces) break;
     auto changed = changedOf(std::move(*pieces));
     uint64_t bytes = bytesOf(changed);
-    bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime / 2 || bytes > last / 4 * 3);
+    bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime * shareOfCopying || bytes > last / 4 * 3);
     last = bytes;
     if (isEnough || bytes == 0) break;
     auto start = Clock::now();

@@ -31,7 +31,7 @@ class PreCopySource {
                 std::unique_ptr<snapshot::SnapshotWriter> writer);
   ~PreCopySource();
 
-  // While the program runs: rounds, until what changes meanwhile can be sent in half of `downtime` seconds, or does not get less.
+  // While the program runs: rounds, until what changes meanwhile can be sent in a quarter of `downtime` seconds, or does not get less.
   void runRounds(double downtime, const Progress& progress);
   // While it is quiesced. When this returns, the target has all of the memory and the directory all else.
   checkpoint::Report capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress);
