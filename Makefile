@@ -12,7 +12,7 @@
 DEVICE ?= emulated
 JOBS ?= $(shell nproc)
 stage := build/stage
-shown := linked-list linked-list-shared contents
+shown := linked-list linked-list-shared contents working-set
 # What the demo needs of the build tree, which has the shape of an installed one.
 demo := vgpud vgpuctl vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator $(shown:%=tests/programs/%)
 
