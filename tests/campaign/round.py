@@ -374,7 +374,7 @@ class Round:
     def left_files(self):
         left = [entry.path for name in self.daemons for folder in ("", "sessions", "renewals")
                 for entry in os.scandir(os.path.join(self.path(name), folder))
-                if folder or entry.name not in ("lock", "vgpud.sock", "session.sock", "sessions", "renewals")]
+                if folder or entry.name not in ("lock", "vgpud.sock", "session.sock", "streams.sock", "sessions", "renewals")]
         return sorted(left + [self.snapshot(move) for move in range(1, self.moves + 1) if not self.is_tidy(move)])
 
     def is_tidy(self, move):
