@@ -35,8 +35,7 @@ class LiveCopy::Streams {
   void begin(stub::SessionState& on, const DevicePiece& piece, std::byte* out) {
     auto& of = on.select(piece.device);
     CUstream& stream = streams[piece.device];
-    if (stream == nullptr)
-      stub::require(of.driver, of.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    if (stream == nullptr) stub::require(of.driver, of.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
     CUresult result = of.driver.cuMemcpyDtoHAsync_v2(out, piece.address, piece.bytes, stream);
     stub::require(of.driver, result, "copying the device's memory");
   }

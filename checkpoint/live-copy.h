@@ -1,7 +1,7 @@
 // Copies of device memory that are made while the program runs, a few chunks at a time between two frames.
 //
-// A chunk may change while it is copied, and after it: whoever gets the bytes knows them by their digest, and compares again when the
-// worker is quiesced. Of the thread that controls the worker.
+// A chunk may change while it is copied, and after it: whoever gets the bytes knows them by their digest, and compares again when
+// the worker is quiesced. Of the thread that controls the worker.
 #pragma once
 
 #include <functional>

@@ -6,9 +6,9 @@
 //    └────────┴────────┴──────────┴──────────┴───────────────────┴──────────────────────────┘
 //
 // lease: memory of the arena that chunks of this stream will be for. zeros: a chunk without bytes. flush: answered with the same
-// message when all before it is in place. There are several streams, and a chunk goes into any of them; so what is for the same memory
-// is sent again only after a flush of all. refused: from the target, its last message, with the reason as text. Numbers are little
-// endian.
+// message when all before it is in place. There are several streams, and a chunk goes into any of them; so what is for the same
+// memory is sent again only after a flush of all. refused: from the target, its last message, with the reason as text. Numbers
+// are little endian.
 #pragma once
 
 #include <kj/io.h>

@@ -88,9 +88,10 @@ std::vector<DevicePiece> PreCopySource::changedOf(std::vector<DevicePiece> piece
 void PreCopySource::sendRound(const std::vector<DevicePiece>& changed, const Progress& progress) {
   checkpoint::Phase phase(progress, "copying while it runs", bytesOf(changed));
   std::vector<std::optional<Digest>> digests(changed.size());
-  live.copy(changed, static_cast<unsigned>(streams.size()), phase, [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {
-    digests[i] = send(*streams[writer], changed[i], bytes);
-  });
+  live.copy(changed, static_cast<unsigned>(streams.size()), phase,
+            [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {
+              digests[i] = send(*streams[writer], changed[i], bytes);
+            });
   flush();
   for (size_t i = 0; i < changed.size(); ++i)
     if (digests[i]) sent.add(changed[i].device, changed[i].address, changed[i].bytes, *digests[i]);
@@ -102,7 +103,8 @@ Digest PreCopySource::send(Stream& stream, const DevicePiece& piece, std::span<c
     return lease.device == piece.device && lease.address <= piece.address && piece.address - lease.address < lease.bytes;
   };
   // An allocation may lie in several that touch each other.
-  for (auto lease = std::ranges::find_if(leases, isAround); lease != leases.end() && lease->address < piece.address + piece.bytes; ++lease)
+  for (auto lease = std::ranges::find_if(leases, isAround); lease != leases.end() && lease->address < piece.address + piece.bytes;
+       ++lease)
     if (stream.leases.emplace(lease->device, lease->address).second)
       stream.io.send({MessageKind::lease, lease->device, lease->address, lease->bytes, {}});
   auto digest = chunks.sink->digester(bytes);
@@ -132,7 +134,8 @@ std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
   return room.data();
 }
 
-checkpoint::Report PreCopySource::capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress) {
+checkpoint::Report PreCopySource::capture(const std::string& objects, const snapshot::Identity& identity,
+                                          const Progress& progress) {
   PhaseClock clock;
   checkpoint::SessionCapture captured;
   worker.runQuiesced([&](stub::SessionState& on) {
@@ -149,7 +152,8 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
       inArena[chunk] = piece;
       return Residence::missing;
     };
-    checkpoint::saveBytes(on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); }, residence);
+    checkpoint::saveBytes(
+        on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); }, residence);
   });
   clock.end("copy");
   sendHeld();

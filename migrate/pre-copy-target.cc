@@ -23,8 +23,7 @@ constexpr size_t slotsOfStream = 4;
 // Of one stream, on its thread.
 class PreCopyTarget::Receiver {
  public:
-  Receiver(PreCopyTarget& target, ChunkStream& stream)
-      : target(target), driver(target.driver), stream(stream), first(driver, 0) {
+  Receiver(PreCopyTarget& target, ChunkStream& stream) : target(target), driver(target.driver), stream(stream), first(driver, 0) {
     stub::require(driver, first.take(), "keeping a context");
     stub::require(driver, first.select(), "changing device");
     ring.emplace(&driver, slotsOfStream);
@@ -45,11 +44,18 @@ class PreCopyTarget::Receiver {
     while (true) {
       ChunkMessage message = stream.receive();
       switch (message.kind) {
-        case MessageKind::lease: target.lease(message); break;
+        case MessageKind::lease:
+          target.lease(message);
+          break;
         case MessageKind::chunk:
-        case MessageKind::zeros: take(message); break;
-        case MessageKind::flush: flush(message); break;
-        default: fail(fmt::format("the source of the migration sent a message of kind {}", static_cast<uint32_t>(message.kind)));
+        case MessageKind::zeros:
+          take(message);
+          break;
+        case MessageKind::flush:
+          flush(message);
+          break;
+        default:
+          fail(fmt::format("the source of the migration sent a message of kind {}", static_cast<uint32_t>(message.kind)));
       }
     }
   }
@@ -84,7 +90,8 @@ class PreCopyTarget::Receiver {
     } else {
       size_t number = nextSlot++ % slotsOfStream;
       for (auto& [device, to] : devices)
-        if (to.events[number] != nullptr) stub::require(driver, driver.cuEventSynchronize(to.events[number]), "copying to the device's memory");
+        if (to.events[number] != nullptr)
+          stub::require(driver, driver.cuEventSynchronize(to.events[number]), "copying to the device's memory");
       auto& slot = ring->all()[number];
       stream.receive({slot.memory, message.bytes});
       auto& to = select(message.device);
@@ -179,7 +186,8 @@ void PreCopyTarget::requireLeased(const ChunkMessage& message) {
   uint64_t at = message.address, end = message.address + message.bytes;
   for (auto lease = leases.upper_bound(at); at < end; at = lease->first + lease->second, lease = std::next(lease)) {
     if (lease == leases.begin() || (lease = std::prev(lease), lease->first + lease->second <= at))
-      fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes, message.address));
+      fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes,
+                       message.address));
   }
 }
 

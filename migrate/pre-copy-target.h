@@ -1,8 +1,8 @@
 // The target of a migration: takes the memory that the source sends ahead into a worker that has no session yet.
 //
-// Leases memory of the arenas as the source names it, and writes chunks there; which it has is what a restore then need not read from
-// files. A thread a stream; what they share is behind `mutex`, a leaf but for the worker's own. Ended before it is used, it leaves a
-// worker that is of no further use.
+// Leases memory of the arenas as the source names it, and writes chunks there; which it has is what a restore then need not read
+// from files. A thread a stream; what they share is behind `mutex`, a leaf but for the worker's own. Ended before it is used, it
+// leaves a worker that is of no further use.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,8 @@ class PreCopyTarget {
   PreCopyTarget(const stub::Driver& driver, stub::Worker& worker, std::vector<kj::AutoCloseFd> streams);
   ~PreCopyTarget();
 
-  // Once the source has flushed all that it has sent: what is there. Throws kj::Exception that says why a stream has ended before.
+  // Once the source has flushed all that it has sent: what is there. Throws kj::Exception that says why a stream has ended
+  // before.
   const checkpoint::ResidentChunks& finish();
 
  private:

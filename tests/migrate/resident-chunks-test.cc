@@ -11,7 +11,9 @@ DevicePiece piece(uint64_t address, size_t bytes, uint64_t digest, unsigned devi
   return {device, address, bytes, Digest{digest, digest}};
 }
 
-void add(ResidentChunks& chunks, const DevicePiece& added) { chunks.add(added.device, added.address, added.bytes, *added.digest); }
+void add(ResidentChunks& chunks, const DevicePiece& added) {
+  chunks.add(added.device, added.address, added.bytes, *added.digest);
+}
 
 }  // namespace
 

@@ -33,10 +33,12 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
                {"roundBytes", report.getRoundBytes()},
                {"heldBytes", report.getHeldBytes()}});
   } else {
-    fmt::print("{} runs on {} of {}: {} of device memory, {} in {} rounds while it ran, {} while it was held for {:.3f} s; {:.3f} s in all\n",
-               printable(options.session), answer.getSession().getDevice().cStr(), target.directory, humanBytes(report.getDeviceBytes()),
-               humanBytes(report.getRoundBytes()), report.getRounds(), humanBytes(report.getHeldBytes()), report.getGateSeconds(),
-               report.getSeconds());
+    fmt::print(
+        "{} runs on {} of {}: {} of device memory, {} in {} rounds while it ran, {} while it was held for {:.3f} s; {:.3f} s in "
+        "all\n",
+        printable(options.session), answer.getSession().getDevice().cStr(), target.directory, humanBytes(report.getDeviceBytes()),
+        humanBytes(report.getRoundBytes()), report.getRounds(), humanBytes(report.getHeldBytes()), report.getGateSeconds(),
+        report.getSeconds());
   }
   return 0;
 }

@@ -67,11 +67,12 @@ class Arrivals::Server final : public control::Arrival::Server {
     context.allowCancellation();
     if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
     auto params = context.getParams();
-    return resume(sessions, params.getDirectory(), params.getProgress(), {}, kj::mv(worker)).then([this, context](Resumed&& resumed) mutable {
-      auto results = context.getResults();
-      KJ_IF_MAYBE (arrived, sessions.find(resumed.session)) arrived->describe(results.initSession());
-      resumed.report.give(results.initReport());
-    });
+    return resume(sessions, params.getDirectory(), params.getProgress(), {}, kj::mv(worker))
+        .then([this, context](Resumed&& resumed) mutable {
+          auto results = context.getResults();
+          KJ_IF_MAYBE (arrived, sessions.find(resumed.session)) arrived->describe(results.initSession());
+          resumed.report.give(results.initReport());
+        });
   }
 
  private:
@@ -86,36 +87,39 @@ class Arrivals::Server final : public control::Arrival::Server {
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
   auto params = context.getParams();
   if (params.getSnapshotVersion() != snapshot::snapshotVersion)
-    fail(fmt::format("this node reads snapshots of version {}, and the session's node writes version {}: use the same vgpu for both",
-                     snapshot::snapshotVersion, params.getSnapshotVersion()));
+    fail(fmt::format(
+        "this node reads snapshots of version {}, and the session's node writes version {}: use the same vgpu for both",
+        snapshot::snapshotVersion, params.getSnapshotVersion()));
   requireDevices(params.getDevices(), sessions.pool.devices());
   std::string id = params.getSession().getId();
   if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
   spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
-  return sessions.pool.take(WorkerPool::Want::fresh).then([this, &sessions, context, id](kj::Own<WorkerProcess>&& worker) mutable {
-    std::string token = newToken();
-    auto results = context.getResults();
-    results.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
-    results.setArrival(kj::heap<Server>(*this, sessions, token, id, kj::mv(worker)));
-  });
+  return sessions.pool.take(WorkerPool::Want::fresh)
+      .then([this, &sessions, context, id](kj::Own<WorkerProcess>&& worker) mutable {
+        std::string token = newToken();
+        auto results = context.getResults();
+        results.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
+        results.setArrival(kj::heap<Server>(*this, sessions, token, id, kj::mv(worker)));
+      });
 }
 
 kj::Promise<void> Arrivals::admit(kj::AutoCloseFd socket) {
   auto observer = kj::heap<kj::UnixEventPort::FdObserver>(io.unixEventPort, socket, kj::UnixEventPort::FdObserver::OBSERVE_READ);
   auto spoken = observer->whenBecomesReadable().then([] { return true; });
   auto silent = io.provider->getTimer().afterDelay(streamLimit).then([] { return false; });
-  return spoken.exclusiveJoin(kj::mv(silent)).then([this, socket = kj::mv(socket), observer = kj::mv(observer)](bool speaks) mutable {
-    observer = nullptr;
-    std::string token(migrationTokenBytes, 0);
-    // A sender writes it at once; one that does not is no daemon of ours.
-    if (!speaks || recv(socket, token.data(), token.size(), MSG_DONTWAIT) != static_cast<ssize_t>(token.size())) return;
-    auto found = waiting.find(token);
-    if (found == waiting.end()) return;
-    int flags;
-    KJ_SYSCALL(flags = fcntl(socket, F_GETFL));
-    KJ_SYSCALL(fcntl(socket, F_SETFL, flags & ~O_NONBLOCK));
-    found->second->take(kj::mv(socket));
-  });
+  return spoken.exclusiveJoin(kj::mv(silent))
+      .then([this, socket = kj::mv(socket), observer = kj::mv(observer)](bool speaks) mutable {
+        observer = nullptr;
+        std::string token(migrationTokenBytes, 0);
+        // A sender writes it at once; one that does not is no daemon of ours.
+        if (!speaks || recv(socket, token.data(), token.size(), MSG_DONTWAIT) != static_cast<ssize_t>(token.size())) return;
+        auto found = waiting.find(token);
+        if (found == waiting.end()) return;
+        int flags;
+        KJ_SYSCALL(flags = fcntl(socket, F_GETFL));
+        KJ_SYSCALL(fcntl(socket, F_SETFL, flags & ~O_NONBLOCK));
+        found->second->take(kj::mv(socket));
+      });
 }
 
 }  // namespace vgpu::daemon

@@ -1,7 +1,7 @@
 // Sessions on their way to this node: the target's side of a migration (docs/migration.md).
 //
-// Each has a fresh worker, streams of memory, and a token by which the streams find it; the source's daemon holds it by the capability
-// Arrival, and its end gives the worker up. Everything runs in the event loop.
+// Each has a fresh worker, streams of memory, and a token by which the streams find it; the source's daemon holds it by the
+// capability Arrival, and its end gives the worker up. Everything runs in the event loop.
 #pragma once
 
 #include <kj/async-io.h>

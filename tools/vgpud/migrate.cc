@@ -20,7 +20,8 @@ capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text
 
 kj::AutoCloseFd connectStream(const std::string& path, const std::string& token) {
   kj::AutoCloseFd socket = connectUnix(path);
-  KJ_REQUIRE(::write(socket, token.data(), token.size()) == static_cast<ssize_t>(token.size()), "the target takes no stream", path);
+  KJ_REQUIRE(::write(socket, token.data(), token.size()) == static_cast<ssize_t>(token.size()), "the target takes no stream",
+             path);
   return socket;
 }
 
@@ -35,7 +36,9 @@ kj::AutoCloseFd connectNode(const std::string& target) {
 class Peer {
  public:
   Peer(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
-      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(socket))), rpc(*stream), client(rpc.bootstrap().castAs<control::Node>()) {}
+      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(socket))),
+        rpc(*stream),
+        client(rpc.bootstrap().castAs<control::Node>()) {}
 
   control::Node::Client& node() { return client; }
 
@@ -129,19 +132,21 @@ class Migration final : public kj::Refcounted {
       list[i].setName(reader(devices[i].name));
       list[i].setMemoryBytes(devices[i].memoryBytes);
     }
-    return request.send().then([this](capnp::Response<control::Node::ReceiveResults>&& results) {
-      arrival = results.getArrival();
-      auto bytes = results.getToken();
-      std::string token(bytes.asChars().begin(), bytes.size());
-      return sessions.files.run([path = streamSocket, token] {
-        kj::Vector<kj::AutoCloseFd> sockets;
-        for (size_t i = 0; i < migrationStreams; ++i) sockets.add(connectStream(path, token));
-        return sockets.releaseAsArray();
-      });
-    }).then([this](kj::Array<kj::AutoCloseFd>&& sockets) {
-      streams = kj::mv(sockets);
-      return KJ_ASSERT_NONNULL(arrival).beginRequest().send().ignoreResult();
-    });
+    return request.send()
+        .then([this](capnp::Response<control::Node::ReceiveResults>&& results) {
+          arrival = results.getArrival();
+          auto bytes = results.getToken();
+          std::string token(bytes.asChars().begin(), bytes.size());
+          return sessions.files.run([path = streamSocket, token] {
+            kj::Vector<kj::AutoCloseFd> sockets;
+            for (size_t i = 0; i < migrationStreams; ++i) sockets.add(connectStream(path, token));
+            return sockets.releaseAsArray();
+          });
+        })
+        .then([this](kj::Array<kj::AutoCloseFd>&& sockets) {
+          streams = kj::mv(sockets);
+          return KJ_ASSERT_NONNULL(arrival).beginRequest().send().ignoreResult();
+        });
   }
 
   // A folder of the daemon's own, as for a new worker.
@@ -167,9 +172,8 @@ class Migration final : public kj::Refcounted {
     request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
     request.setDowntimeSeconds(options.downtimeSeconds);
     request.setProgress(progress);
-    return worker.orExit(request.send().then([this](capnp::Response<control::Worker::SendAheadResults>&& results) {
-      source = results.getSource();
-    }));
+    return worker.orExit(request.send().then(
+        [this](capnp::Response<control::Worker::SendAheadResults>&& results) { source = results.getSource(); }));
   }
 
   kj::Promise<void> capture() {

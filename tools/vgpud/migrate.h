@@ -1,6 +1,7 @@
-// Migrate: a session goes to another node while its program runs (docs/migration.md). Its memory is sent ahead in rounds; then its
-// gate is closed, the rest is sent, and the target's daemon takes the session over from the program as it would resume it. Until the
-// target's worker has claimed the session, this worker has it as it was, and after any failure the program goes on here.
+// Migrate: a session goes to another node while its program runs (docs/migration.md). Its memory is sent ahead in rounds; then
+// its gate is closed, the rest is sent, and the target's daemon takes the session over from the program as it would resume it.
+// Until the target's worker has claimed the session, this worker has it as it was, and after any failure the program goes on
+// here.
 #pragma once
 
 #include <kj/async.h>
