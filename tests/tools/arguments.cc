@@ -65,7 +65,7 @@ TEST_CASE("a node is named by its socket or its run directory, by option before 
   CHECK(resolveNode("").directory == "/run/me/vgpu");
   CHECK(!resolveNode("").named);
   CHECK(resolveNode("here").directory == std::filesystem::current_path().string() + "/here");
-  CHECK(refusal([] { resolveNode("tcp:host"); }).find("give tcp:HOST:PORT") != std::string::npos);
+  CHECK(refusal([] { resolveNode("tcp:host"); }).find("give tls:HOST:PORT") != std::string::npos);
   CHECK(refusal([] { resolveNode("unix:"); }).find("names no node") != std::string::npos);
 }
 

@@ -12,7 +12,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../sanitizer-reports.sh"
 limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
 dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
 export VGPU_TEST_RUN=$dir     # in the environment of all that this case starts
-export XDG_CACHE_HOME=$dir/cache
+export XDG_CACHE_HOME=$dir/cache XDG_CONFIG_HOME=$dir/config
+unset VGPU_KEYS VGPU_NODES
 sanitizersReportTo "$dir"
 unset VGPU_NODE XDG_RUNTIME_DIR
 declare -A daemon=() double=()
@@ -166,17 +167,44 @@ isGone() { [ ! -e "$1" ]; }
 # startContents NODE NAME MIB: the program contents with random memory; commands for it go to descriptor ${commands[NAME]}, its process is
 # ${runner[NAME]}, its output in NAME.log. Skips where it was not built.
 declare -A commands=() runner=()
-startContents() {
+startContents() { startFar "unix:$dir/$1/vgpud.sock" "$2" "$3"; }
+# startFar ADDRESS NAME MIB: the same of a node that is reached at that address.
+startFar() {
   local program=$tree/tests/programs/contents file
   [ -x "$program" ] || skip "no program contents"
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/$1/vgpud.sock" run --name "$2" -- \
-    "$program" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$1" run --name "$2" -- "$program" --serve random "$3" \
+    <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}>"$dir/$2.in"
   commands[$2]=$file
   waitUntil says "$2" ready
 }
+# farMoves ADDRESS NAME: such a program of node a is suspended, resumed on node b, and back the same way, by the address.
+farMoves() {
+  hasState a "$2" running || fail "the session is $(field a "$2" state)"
+  at "$1" ps | grep -q "$2" || fail "ps does not list it over the network"
+  memoryIsRight "$2"
+  succeeds ctl a suspend "$2" --to "$dir/first"
+  hasState a "$2" suspended || fail "the session is $(field a "$2" state), not suspended"
+  succeeds ctl b resume "$dir/first"
+  hasState b "$2" running || fail "the session does not run on the other node"
+  memoryIsRight "$2"
+  tell "$2" change changed
+  succeeds ctl b suspend "$2" --to "$dir/second"
+  succeeds at "$1" resume "$dir/second"
+  memoryIsRight "$2"
+}
+# addressOf NODE: where it listens for other hosts.
+addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
+noRelays() { [ -z "$(processes vgpu-relay)" ]; }
+# at ADDRESS COMMAND...: vgpuctl with a node elsewhere.
+at() {
+  local address=$1
+  shift
+  timeout "$limit" "$tree/bin/vgpuctl" --node "$address" "$@"
+}
+
 # tell NAME WORD REPLY: gives the program a command and waits for its reply.
 tell() {
   local already

@@ -1,4 +1,4 @@
-# The packages this project is built with. Everything but libc is linked statically into what is installed, and the
+# The packages this project is built with. Everything but libc and libssl is linked statically into what is installed, and the
 # libraries that a program loads are shared objects, so static archives must be position-independent: Debian's archives
 # of Cap'n Proto and LMDB are not, and tools/setup builds those two from Debian's sources.
 list(PREPEND CMAKE_PREFIX_PATH "${VGPU_DEPS}/lmdb")
@@ -28,6 +28,9 @@ vgpu_static_library(lmdb liblmdb.a lmdb.h)
 vgpu_static_library(zstd libzstd.a zstd.h)
 vgpu_static_library(lz4 liblz4.a lz4.h)
 vgpu_static_library(crypto libcrypto.a openssl/sha.h)
+
+# For connections with other hosts, which only vgpu-relay makes: shared, so that it is the system's that gets its corrections.
+find_package(OpenSSL 3 REQUIRED)
 
 # fmt and spdlog are compiled here, once: Debian's archives of them are shared, and header-only use costs seconds a file.
 find_package(fmt REQUIRED)

@@ -24,9 +24,9 @@ NodeAddress resolveNode(const std::string& option) {
   std::string path = text.starts_with("unix:") ? text.substr(5) : text;
   bool otherScheme = path.find(':') != std::string::npos && path.find('/') > path.find(':');
   if (path.empty() || otherScheme) {
-    fail(
-        "\"" + text +
-        "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud, or tcp:HOST:PORT, where one listens");
+    fail("\"" + text +
+         "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud, or where one listens: " +
+         endpointForms);
   }
   std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
   if (absolute.filename() == "vgpud.sock") absolute = absolute.parent_path();

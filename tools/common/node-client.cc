@@ -6,23 +6,20 @@
 
 #include "tools/common/reason.h"
 #include "vgpu/base/fail.h"
-#include "vgpu/control/greeting.h"
 #include "vgpu/control/unix-socket.h"
 
 namespace vgpu {
 namespace {
 
 constexpr auto answerLimit = 10 * kj::SECONDS;
-constexpr std::chrono::seconds greetingLimit{10};
 
-kj::AutoCloseFd reachElsewhere(const Endpoint& node) {
-  kj::AutoCloseFd fd = connectTo(node);
-  greet(fd, {GreetingFor::control}, node.text(), std::chrono::steady_clock::now() + greetingLimit);
-  return fd;
-}
+}  // namespace
 
-kj::AutoCloseFd reach(const NodeAddress& address) {
-  if (address.remote) return reachElsewhere(*address.remote);
+kj::AutoCloseFd NodeClient::reach(const NodeAddress& address) {
+  if (address.remote) {
+    relay = std::make_unique<NodeRelay>(*address.remote);
+    return relay->take();
+  }
   kj::AutoCloseFd fd;
   auto caught = kj::runCatchingExceptions([&] { fd = connectUnix(address.controlSocket()); });
   KJ_IF_MAYBE (exception, caught) {
@@ -33,8 +30,6 @@ kj::AutoCloseFd reach(const NodeAddress& address) {
   if (!isTrusted(peerOf(fd))) fail("the vgpud on " + address.controlSocket() + " belongs to another user");
   return fd;
 }
-
-}  // namespace
 
 NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   stream = io.lowLevelProvider->wrapSocketFd(reach(address));

@@ -4,7 +4,10 @@
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 
+#include <memory>
+
 #include "tools/common/node-address.h"
+#include "tools/common/node-relay.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu {
@@ -26,6 +29,9 @@ class NodeClient {
   }
 
  private:
+  kj::AutoCloseFd reach(const NodeAddress& address);
+
+  std::unique_ptr<NodeRelay> relay;  // to a node elsewhere
   kj::AsyncIoContext io;
   kj::Own<kj::AsyncIoStream> stream;
   kj::Own<capnp::TwoPartyClient> rpc;

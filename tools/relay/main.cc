@@ -1,7 +1,9 @@
 // vgpu-relay: one end of what connects a program with a node elsewhere (docs/remote.md).
 //
 //   vgpu-relay program   started by `vgpuctl run`: listens as a vgpud does, and makes a process for each connection
+//   vgpu-relay tool      started by vgpuctl, which speaks with the node through its descriptor 3
 //   vgpu-relay node      started by vgpud for each connection from elsewhere, which is its descriptor 3
+//   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <poll.h>
@@ -14,10 +16,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <string_view>
 
 #include "tools/common/installation.h"
+#include "tools/common/node-relay.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
+#include "tools/keys/commands.h"
+#include "tools/relay/node-connection.h"
 #include "tools/relay/node-side.h"
 #include "tools/relay/program-side.h"
 #include "tools/relay/splice.h"
@@ -49,14 +55,18 @@ void serveProgram(kj::AutoCloseFd connection, const Endpoint& node, const std::s
 
 void serveTool(kj::AutoCloseFd connection, const Endpoint& node) {
   if (!isTrusted(peerOf(connection))) return;
-  kj::AutoCloseFd remote = connectTo(node);
-  greet(remote, {GreetingFor::control}, node.text(), Clock::now() + greetingLimit);
-  splice(kj::mv(connection), kj::mv(remote));
+  auto reached = reachNode(node, {GreetingFor::control});
+  PlainStream tool(kj::mv(connection));
+  splice(tool, *reached.stream);
 }
 
-int runProgramSide(const std::string& address, const std::string& directory) {
-  auto node = parseEndpoint(address);
-  if (!node) fail("\"" + address + "\" is no address of a node: give tcp:HOST:PORT");
+Endpoint endpointOf(const std::string& address) {
+  auto endpoint = parseEndpoint(address);
+  if (!endpoint) fail("\"" + address + "\" is no address of a node: give " + endpointForms);
+  return *endpoint;
+}
+
+int runProgramSide(const Endpoint& node, const std::string& directory) {
   signal(SIGCHLD, SIG_IGN);  // children are reaped by the system
   KJ_SYSCALL(mkdir((directory + "/sessions").c_str(), 0700));
   kj::AutoCloseFd programs = listenUnix(directory + "/session.sock"), tools = listenUnix(directory + "/vgpud.sock");
@@ -74,12 +84,36 @@ int runProgramSide(const std::string& address, const std::string& directory) {
         programs = nullptr;
         tools = nullptr;
         if (isProgram)
-          serveProgram(kj::mv(connection), *node, directory);
+          serveProgram(kj::mv(connection), node, directory);
         else
-          serveTool(kj::mv(connection), *node);
+          serveTool(kj::mv(connection), node);
       });
     }
   }
+}
+
+kj::AutoCloseFd takeGiven() {
+  kj::AutoCloseFd connection(givenConnection);
+  KJ_SYSCALL(fcntl(connection, F_SETFD, FD_CLOEXEC));
+  return connection;
+}
+
+// Says first whether the node was reached (tools/common/node-relay.h).
+int runToolSide(const Endpoint& node) {
+  PlainStream tool(takeGiven());
+  auto say = [&](char status, const std::string& why) {
+    const std::string said = status + why;
+    tool.write(std::as_bytes(std::span(said)));
+  };
+  ReachedNode reached;
+  auto caught = kj::runCatchingExceptions([&] { reached = reachNode(node, {GreetingFor::control}); });
+  KJ_IF_MAYBE (exception, caught) {
+    say(nodeNotReached, reasonOf(*exception));
+    return 1;
+  }
+  say(nodeReached, "");
+  splice(tool, *reached.stream);
+  return 0;
 }
 
 // Until it is greeted, a connection is vgpud's child, which counts them; a session's process lives as long as its program,
@@ -91,50 +125,91 @@ void leaveParent() {
   setsid();
 }
 
-int runNodeSide(const std::string& directory) {
-  kj::AutoCloseFd connection(givenConnection);
-  KJ_SYSCALL(fcntl(connection, F_SETFD, FD_CLOEXEC));
+// To the relay that has the session. What is encrypted cannot be given away: this process goes on to read and write it.
+bool passOn(ByteStream& stream, bool isEncrypted, const std::string& directory, const Greeting& greeting) {
+  if (!isEncrypted) return NodeSide::passOn(stream.fd(), directory, greeting);
+  int ends[2];
+  KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
+  if (!NodeSide::passOn(theirs, directory, greeting)) return false;
+  theirs = nullptr;
+  leaveParent();
+  PlainStream relay(kj::mv(ours));
+  splice(stream, relay);
+  return true;
+}
+
+struct Guest {
+  std::unique_ptr<ByteStream> stream;
+  Greeting greeting;
+};
+
+// Whom nothing is known of but what admitPeer() asks. Throws kj::Exception, saying who was turned away, and why.
+Guest receive(kj::AutoCloseFd connection, const Endpoint& listener, GreetingDeadline limit) {
+  std::string peer = "one that has gone";
+  Guest guest;
+  auto caught = kj::runCatchingExceptions([&] {
+    peer = peerAt(connection, listener.transport).text();
+    guest.stream = admitPeer(kj::mv(connection), listener, limit);
+    guest.greeting = receiveGreeting(*guest.stream, limit);
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    fail("the connection of " + peer + " is not served: " + reasonOf(*exception));
+  }
+  return guest;
+}
+
+int runNodeSide(const Endpoint& listener, const std::string& directory) {
   const auto limit = Clock::now() + greetingLimit;
-  std::string problem;
-  if (!mayUseNode(connection, problem)) fail("a connection from elsewhere is not served: " + problem);
-  Greeting greeting = receiveGreeting(connection, limit);
+  auto [stream, greeting] = receive(takeGiven(), listener, limit);
   switch (greeting.what) {
-    case GreetingFor::control:
-      acceptGreeting(connection, 0, limit);
+    case GreetingFor::control: {
+      acceptGreeting(*stream, 0, limit);
       leaveParent();
-      splice(kj::mv(connection), connectUnix(directory + "/vgpud.sock"));
-      return 0;
-    case GreetingFor::session: {
-      if (NodeSide::passOn(connection, directory, greeting)) return 0;
-      if (greeting.received != 0) {
-        refuseGreeting(connection, "it has no such session any more", limit);
-        return 0;
-      }
-      acceptGreeting(connection, 0, limit);
-      leaveParent();
-      NodeSide(kj::mv(connection), directory, greeting.token).run();
+      PlainStream daemon(connectUnix(directory + "/vgpud.sock"));
+      splice(*stream, daemon);
       return 0;
     }
+    case GreetingFor::session:
+      if (passOn(*stream, listener.transport == Transport::tls, directory, greeting)) return 0;
+      if (greeting.received != 0) {
+        refuseGreeting(*stream, "it has no such session any more", limit);
+        return 0;
+      }
+      acceptGreeting(*stream, 0, limit);
+      leaveParent();
+      NodeSide(std::move(stream), directory, greeting.token).run();
+      return 0;
     default:
-      refuseGreeting(connection, "it asks for what there is not", limit);
+      refuseGreeting(*stream, "it asks for what there is not", limit);
       return 1;
   }
 }
 
 int run(int argc, char** argv) {
-  std::string node, directory;
+  std::string node, listener, directory;
   std::function<int()> chosen;
   CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
   app.set_version_flag("--version", std::string("vgpu-relay ") + productVersion);
   app.require_subcommand(1);
   auto* program = app.add_subcommand("program", "Be the node for programs of this host");
-  program->add_option("--node", node, "tcp:HOST:PORT")->required();
+  program->add_option("--node", node, endpointForms)->required();
   program->add_option("--run-dir", directory, "an empty folder for sockets and state")->required();
-  program->callback([&] { chosen = [&] { return runProgramSide(node, directory); }; });
+  program->callback([&] { chosen = [&] { return runProgramSide(endpointOf(node), directory); }; });
+  auto* tool = app.add_subcommand("tool", "Connect descriptor 3 with a node's vgpud");
+  tool->add_option("--node", node, endpointForms)->required();
+  tool->callback([&] { chosen = [&] { return runToolSide(endpointOf(node)); }; });
   auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
+  side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
   side->add_option("--run-dir", directory, "of that vgpud")->required();
-  side->callback([&] { chosen = [&] { return runNodeSide(directory); }; });
-  CLI11_PARSE(app, argc, argv);
+  side->callback([&] { chosen = [&] { return runNodeSide(endpointOf(listener), directory); }; });
+  keys::addCommands(app, chosen);
+  if (argc > 1 && std::string_view(argv[1]) == "keys") app.name("vgpuctl");  // of which it is a command, to people
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   return exitCodeOf("vgpu-relay", chosen);
 }
 

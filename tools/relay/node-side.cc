@@ -34,24 +34,24 @@ MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.releas
 
 }  // namespace
 
-NodeSide::NodeSide(kj::AutoCloseFd connection, std::string directory, const SessionToken& token)
+NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const SessionToken& token)
     : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, token)) {
   if (mkdir((runDirectory + "/relays").c_str(), 0700) < 0 && errno != EEXIST)
     fail("there is no folder for relays in " + runDirectory);
   acceptor = listenUnix(socketPath);
   watch(acceptor);
-  use(kj::mv(connection));
+  use(std::move(connection));
 }
 
 NodeSide::~NodeSide() { unlink(socketPath.c_str()); }
 
 // The greeting goes along as it came; the relay that has the session answers it.
-bool NodeSide::passOn(const kj::AutoCloseFd& connection, const std::string& runDirectory, const Greeting& greeting) {
+bool NodeSide::passOn(int connection, const std::string& runDirectory, const Greeting& greeting) {
   kj::AutoCloseFd relay;
   auto caught = kj::runCatchingExceptions([&] { relay = connectUnix(socketOf(runDirectory, greeting.token)); });
   if (caught != nullptr) return false;
   ControlChannel channel(kj::mv(relay));
-  const int passed[] = {connection.get()};
+  const int passed[] = {connection};
   capnp::MallocMessageBuilder message;
   message.initRoot<control::ToNode>().setAccepted(greeting.received);
   channel.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
@@ -208,11 +208,11 @@ void NodeSide::takeConnection() {
   if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
 }
 
-kj::AutoCloseFd NodeSide::reconnect() {
+std::unique_ptr<ByteStream> NodeSide::reconnect() {
   if (replacement.get() < 0) return nullptr;
-  kj::AutoCloseFd connection = kj::mv(replacement);
+  auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
   link.restart(receivedByPeer);
-  acceptGreeting(connection, link.receivedMessages(), Clock::now() + messageLimit);
+  acceptGreeting(*connection, link.receivedMessages(), Clock::now() + messageLimit);
   return connection;
 }
 

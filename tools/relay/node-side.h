@@ -19,18 +19,18 @@ class NodeSide final : public RelayLoop {
  public:
   // `connection`: greeted. `runDirectory`: of the vgpud that gives the session. A connection that takes this one's place comes by
   // the socket relays/TOKEN there.
-  NodeSide(kj::AutoCloseFd connection, std::string runDirectory, const SessionToken& token);
+  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token);
   ~NodeSide() override;
 
   // Gives a connection of a session that exists to the relay that has it. False if there is none.
-  static bool passOn(const kj::AutoCloseFd& connection, const std::string& runDirectory, const Greeting& greeting);
+  static bool passOn(int connection, const std::string& runDirectory, const Greeting& greeting);
 
  private:
   void take(const LinkMessage& message) override;
   bool produce() override;
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
-  kj::AutoCloseFd reconnect() override;
+  std::unique_ptr<ByteStream> reconnect() override;
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override { return true; }
   uint64_t mostSleep(Backoff& backoff) override;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "tools/common/reason.h"
+#include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
@@ -21,7 +22,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds messageLimit{10}, greetingLimit{10}, openLimit{75};
+constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
 
 capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
@@ -52,11 +53,7 @@ bool ProgramSide::open() {
   ControlChannel& channel = channels.at(0);
   auto first = channel.receive(0, Clock::now() + messageLimit);
   if (!first || !first->reader->getRoot<control::ToNode>().isOpen()) return false;
-  auto caught = kj::runCatchingExceptions([&] {
-    kj::AutoCloseFd connection = connectTo(node);
-    greet(connection, {GreetingFor::session, token, 0}, node.text(), Clock::now() + greetingLimit);
-    use(kj::mv(connection));
-  });
+  auto caught = kj::runCatchingExceptions([&] { use(reachNode(node, {GreetingFor::session, token, 0}).stream); });
   KJ_IF_MAYBE (exception, caught) {
     std::string why = reasonOf(*exception);
     say(channel, [&](control::ToSession::Builder message) { message.setRefused(reader(why)); });
@@ -198,12 +195,10 @@ void ProgramSide::sendObjects() {
   }
 }
 
-kj::AutoCloseFd ProgramSide::reconnect() {
-  kj::AutoCloseFd connection = connectTo(node);
-  uint64_t received =
-      greet(connection, {GreetingFor::session, token, link.receivedMessages()}, node.text(), Clock::now() + greetingLimit);
-  link.restart(received);
-  return connection;
+std::unique_ptr<ByteStream> ProgramSide::reconnect() {
+  auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});
+  link.restart(reached.received);
+  return std::move(reached.stream);
 }
 
 void ProgramSide::giveUp(const std::string& why) {

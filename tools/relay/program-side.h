@@ -32,7 +32,7 @@ class ProgramSide final : public RelayLoop {
   bool produce() override;
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
-  kj::AutoCloseFd reconnect() override;
+  std::unique_ptr<ByteStream> reconnect() override;
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override;
   void awake() override;

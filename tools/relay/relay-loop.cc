@@ -1,13 +1,9 @@
 #include "tools/relay/relay-loop.h"
 
-#include <fcntl.h>
 #include <kj/debug.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "tools/common/reason.h"
 
@@ -31,9 +27,8 @@ seconds reconnectLimit() {
   return seconds(wish == nullptr ? 60 : std::strtol(wish, nullptr, 10));
 }
 
-void RelayLoop::use(kj::AutoCloseFd connection) {
-  KJ_SYSCALL(fcntl(connection, F_SETFL, O_NONBLOCK));
-  socket = kj::mv(connection);
+void RelayLoop::use(std::unique_ptr<ByteStream> connection) {
+  stream = std::move(connection);
   heard = said = Clock::now();
   cutSince.reset();
 }
@@ -68,46 +63,39 @@ bool RelayLoop::readSome() {
   bool any = false;
   while (!isCut()) {
     auto space = link.space();
-    ssize_t got = recv(socket, space.data(), space.size(), 0);
+    size_t got = stream->read(space);
     if (got > 0) {
       heard = Clock::now();
-      link.received(static_cast<size_t>(got));
+      link.received(got);
       while (auto message = link.next()) take(*message);
       any = true;
-      if (static_cast<size_t>(got) < space.size()) return any;
-    } else if (got == 0) {
-      cut("the other side has closed it");
-    } else if (errno == EAGAIN) {
-      return any;
-    } else if (errno != EINTR) {
-      cut(std::strerror(errno));
     }
+    if (got == space.size()) continue;
+    if (!isCut() && stream->hasEnded()) cut(stream->whyEnded());
+    return any;
   }
   return any;
 }
 
 bool RelayLoop::writeSome() {
   bool any = false;
-  while (true) {
-    auto bytes = link.unsent();
-    if (bytes.empty()) return any;
-    ssize_t put = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  for (auto bytes = link.unsent(); !bytes.empty(); bytes = link.unsent()) {
+    size_t put = stream->write(bytes);
     if (put > 0) {
-      link.sent(static_cast<size_t>(put));
+      link.sent(put);
       said = Clock::now();
       any = true;
-    } else if (errno == EAGAIN) {
-      return any;
-    } else if (errno != EINTR) {
-      cut(std::strerror(errno));
+    } else {
+      if (stream->hasEnded()) cut(stream->whyEnded());
       return any;
     }
   }
+  return any;
 }
 
 void RelayLoop::cut(const std::string& why) {
-  socket = nullptr;
-  whyCut = why;
+  whyCut = why;  // may be the stream's own
+  stream = nullptr;
   cutSince = Clock::now();
   triedAt = {};
 }
@@ -123,7 +111,7 @@ void RelayLoop::keepAlive() {
   if (now - triedAt < retryAfter) return;
   triedAt = now;
   auto caught = kj::runCatchingExceptions([&] {
-    if (auto made = reconnect(); made.get() >= 0) use(kj::mv(made));
+    if (auto made = reconnect()) use(std::move(made));
   });
   KJ_IF_MAYBE (exception, caught) {
     if (exception->getType() == kj::Exception::Type::FAILED) return giveUp(reasonOf(*exception));
@@ -139,7 +127,7 @@ void RelayLoop::sleep(Backoff& backoff) {
     numbers.push_back(number);
   }
   for (int fd : watched) polled.push_back({fd, POLLIN, 0});
-  if (!isCut()) polled.push_back({socket, static_cast<short>(POLLIN | (link.unsent().empty() ? 0 : POLLOUT)), 0});
+  if (!isCut()) polled.push_back({stream->fd(), stream->eventsOf(true, !link.unsent().empty()), 0});
   uint64_t nanoseconds = mostSleep(backoff);
   if (isCut()) nanoseconds = std::min<uint64_t>(nanoseconds, 50'000'000);
   // What is being written now may come without a wake-up.

@@ -5,16 +5,17 @@
 // until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it waits for the GPU, and its rings fill.
 #pragma once
 
-#include <kj/io.h>
 #include <poll.h>
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "vgpu/control/byte-stream.h"
 #include "vgpu/control/channel.h"
 #include "vgpu/wire/futex.h"
 #include "vgpu/wire/link.h"
@@ -28,7 +29,7 @@ std::chrono::seconds reconnectLimit();
 
 class RelayLoop {
  public:
-  virtual ~RelayLoop() = default;
+  virtual ~RelayLoop() noexcept(false) = default;
   // Until done(). Throws kj::Exception if the session cannot go on.
   void run();
 
@@ -43,7 +44,7 @@ class RelayLoop {
   virtual void serveChannel(uint32_t channel) = 0;
   virtual void serveWatched(int fd) = 0;
   // While the connection is cut: a new one, if there is one by now, greeted and restarted.
-  virtual kj::AutoCloseFd reconnect() = 0;
+  virtual std::unique_ptr<ByteStream> reconnect() = 0;
   // The connection has been cut for too long.
   virtual void giveUp(const std::string& why) = 0;
   // True if there is nothing to do until a descriptor is ready or that time has passed.
@@ -51,8 +52,8 @@ class RelayLoop {
   virtual void awake() {}
   virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
 
-  void use(kj::AutoCloseFd connection);
-  bool isCut() const { return socket.get() < 0; }
+  void use(std::unique_ptr<ByteStream> connection);
+  bool isCut() const { return stream == nullptr; }
   // Lets go of the connection that is there; reconnect() is asked at once.
   void replaceConnection(const std::string& why) {
     if (!isCut()) cut(why);
@@ -74,7 +75,7 @@ class RelayLoop {
   void keepAlive();
   bool isDone() const;
 
-  kj::AutoCloseFd socket;
+  std::unique_ptr<ByteStream> stream;
   std::vector<int> watched;
   Clock::time_point heard = Clock::now(), said = heard;
   Clock::time_point triedAt{};

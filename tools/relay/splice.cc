@@ -1,7 +1,7 @@
 #include "tools/relay/splice.h"
 
+#include <kj/debug.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <vector>
@@ -9,55 +9,47 @@
 namespace vgpu::relay {
 namespace {
 
-constexpr size_t bufferBytes = 64 * 1024;
+constexpr size_t bufferBytes = 256 * 1024;
 
 // One direction: what has been read and not written yet.
 struct Direction {
-  int from, to;
-  std::vector<char> bytes = std::vector<char>(bufferBytes);
+  ByteStream &from, &to;
+  std::vector<std::byte> bytes = std::vector<std::byte>(bufferBytes);
   size_t begin = 0, end = 0;
-  bool isOver = false;
 
   bool isEmpty() const { return begin == end; }
+  bool isOver() const { return from.hasEnded() && isEmpty(); }
 
-  // False if the connection has failed.
-  bool read() {
-    ssize_t got = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    begin = 0;
-    end = static_cast<size_t>(got);
-    if (got == 0) isOver = true;
-    return true;
-  }
-  bool write() {
-    ssize_t put = send(to, bytes.data() + begin, end - begin, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0) return errno == EAGAIN || errno == EINTR;
-    begin += static_cast<size_t>(put);
-    return true;
+  // Whether any byte was moved. What nobody reads any more is dropped.
+  bool move() {
+    if (isEmpty() && !from.hasEnded()) {
+      begin = 0;
+      end = from.read(bytes);
+    }
+    if (isEmpty()) return false;
+    size_t put = to.hasEnded() ? 0 : to.write(std::span(bytes).subspan(begin, end - begin));
+    begin = to.hasEnded() ? end : begin + put;
+    return put > 0;
   }
 };
 
+// poll() says that a connection has ended even to who asks for nothing: who asks for nothing leaves it out.
+pollfd waitFor(const ByteStream& stream, bool reading, bool writing) {
+  short events = stream.eventsOf(reading, writing);
+  return {events == 0 ? -1 : stream.fd(), events, 0};
+}
+
 }  // namespace
 
-void splice(kj::AutoCloseFd one, kj::AutoCloseFd other) {
-  Direction directions[] = {{one, other}, {other, one}};
+void splice(ByteStream& one, ByteStream& other) {
+  Direction there{one, other}, back{other, one};
   while (true) {
-    pollfd polled[] = {{one, 0, 0}, {other, 0, 0}};
-    for (int i = 0; i < 2; ++i) {
-      Direction& direction = directions[i];
-      if (direction.isOver && direction.isEmpty()) return;
-      if (direction.isEmpty()) {
-        polled[i].events |= POLLIN;
-      } else {
-        polled[1 - i].events |= POLLOUT;
-      }
-    }
-    if (poll(polled, 2, -1) < 0 && errno != EINTR) return;
-    for (int i = 0; i < 2; ++i) {
-      Direction& direction = directions[i];
-      if (direction.isEmpty() && (polled[i].revents & ~POLLOUT) != 0 && !direction.read()) return;
-      if (!direction.isEmpty() && (polled[1 - i].revents & ~POLLIN) != 0 && !direction.write()) return;
-    }
+    bool isMoving = there.move();
+    isMoving |= back.move();
+    if (there.isOver() || back.isOver()) return;
+    if (isMoving) continue;
+    pollfd polled[] = {waitFor(one, there.isEmpty(), !back.isEmpty()), waitFor(other, back.isEmpty(), !there.isEmpty())};
+    if (poll(polled, 2, -1) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
   }
 }
 

@@ -62,6 +62,9 @@ int exportSnapshot(const std::string& name, const std::string& file);
 // From a file, or from standard input; under the name of its session if `name` is empty.
 int importSnapshot(const std::string& file, const std::string& name, bool json);
 
+// keys init, issue, show: this process becomes vgpu-relay, which links OpenSSL.
+int manageKeys(const std::vector<std::string>& words);
+
 // `target` is a session (its object list is shown) or a snapshot's directory (its manifest is).
 int inspect(const NodeAddress& node, const std::string& target, bool json);
 

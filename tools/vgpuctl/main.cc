@@ -27,8 +27,9 @@ constexpr const char* examples =
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
     "                                             go on with another node's GPU\n"
     "  vgpuctl resume app --device-map 0=1        go on with this node's GPU 1 in the place of the program's GPU 0\n"
-    "  vgpuctl --node tcp:127.0.0.1:7000 run -- ./app\n"
+    "  vgpuctl --node tls:gpu-host:7000 run -- ./app\n"
     "                                             use a GPU elsewhere: vgpud --listen (docs/remote.md)\n"
+    "  vgpuctl keys init                          make keys for that\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
@@ -131,6 +132,10 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
       "are not named become the ones of their number");
   addJson(resume, options);
 
+  auto* keys = app.add_subcommand("keys", "Make and show the keys of tls: connections (init, issue, show)");
+  keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too
+  on(keys, [keys](const NodeAddress&, const Options&) { return manageKeys(keys->remaining()); });
+
   auto* snapshots = app.add_subcommand("snapshots", "What your store of snapshots has (VGPU_STORE says where it is)");
   snapshots->require_subcommand(1);
   auto* list = on(snapshots->add_subcommand("ls", "List them"), [](const NodeAddress&, const Options& o) { return listSnapshots(o.json); });
@@ -167,9 +172,9 @@ int run(int argc, char** argv) {
   CLI::App app{"Run, suspend and resume CUDA programs on virtual GPUs.", "vgpuctl"};
   app.footer(examples);
   app.set_version_flag("--version", std::string("vgpuctl ") + productVersion);
-  app.add_option(
-      "--node", options.node,
-      "unix:DIR/vgpud.sock, or tcp:HOST:PORT where a vgpud listens (default: VGPU_NODE, else your own run\ndirectory)");
+  app.add_option("--node", options.node,
+                 "unix:DIR/vgpud.sock, or where a vgpud listens: tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT\n"
+                 "(default: VGPU_NODE, else your own run directory)");
   app.require_subcommand(1);
   app.fallthrough();
   addCommands(app, options, chosen);

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tools/common/new-file.h"
 #include "tools/common/printable.h"
 #include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/interruption.h"
-#include "tools/vgpuctl/new-file.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"

@@ -125,7 +125,7 @@ std::vector<RemoteListener> listenersOf(const DaemonOptions& options) {
   std::vector<RemoteListener> listeners;
   for (const std::string& address : options.listens) {
     auto endpoint = parseEndpoint(address);
-    if (!endpoint) fail("--listen takes tcp:ADDRESS:PORT, not \"" + address + "\"");
+    if (!endpoint) fail(std::string("--listen takes ") + endpointForms + ", not \"" + address + "\"");
     listeners.emplace_back(*endpoint, options.allowsPlain);
   }
   return listeners;
@@ -196,11 +196,12 @@ int run(int argc, char** argv) {
   app.add_option("--log-level", options.logLevel, "trace, debug, info, warn, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
-  app.add_option(
-      "--listen", options.listens,
-      "also serve programs of other hosts there: tcp:127.0.0.1:PORT (port 0: any that is free); may be given several times");
+  app.add_option("--listen", options.listens,
+                 "also serve programs of other hosts there: tls:ADDRESS:PORT (for your own certificates: vgpuctl keys), "
+                 "tcp:127.0.0.1:PORT,\n"
+                 "vsock:any:PORT (port 0: any that is free); may be given several times");
   app.add_flag("--allow-plain", options.allowsPlain,
-               "let --listen take addresses that other hosts reach, though tcp: neither encrypts nor asks who connects");
+               "let --listen take addresses that others reach, though tcp: and vsock: neither encrypt nor ask who connects");
   app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
   try {

@@ -1,34 +1,56 @@
 #include "tools/vgpud/remote-listener.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/log.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::daemon {
 namespace {
 
 constexpr int relayConnection = 3;  // where vgpu-relay expects it
 
-pid_t startRelay(int connection, const std::string& runDirectory) {
+SpawnRequest relayRequest(std::vector<std::string> arguments) {
   SpawnRequest request;
   request.executable = libraryFile("vgpu-relay");
-  request.arguments = {"vgpu-relay", "node", "--run-dir", runDirectory};
+  request.arguments = std::move(arguments);
+  request.arguments.insert(request.arguments.begin(), "vgpu-relay");
   for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
-  request.inherits = {{connection, relayConnection}};
   request.ownGroup = true;
+  return request;
+}
+
+pid_t startRelay(int connection, const std::string& listener, const std::string& runDirectory) {
+  SpawnRequest request = relayRequest({"node", "--listener", listener, "--run-dir", runDirectory});
+  request.inherits = {{connection, relayConnection}};
   return spawn(request);
+}
+
+// Before anybody connects who would be turned away for them.
+void requireKeys(const Endpoint& endpoint) {
+  pid_t checking = spawn(relayRequest({"keys", "check"}));
+  int status;
+  while (waitpid(checking, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    fail("cannot listen on " + endpoint.text() + ", which needs keys; what is wrong with them is said above");
 }
 
 }  // namespace
 
-RemoteListener::RemoteListener(const Endpoint& endpoint, bool plainAllowed)
-    : listener(listenOn(endpoint, plainAllowed)), where(boundTo(listener)) {}
+RemoteListener::RemoteListener(const Endpoint& endpoint, bool plainAllowed) {
+  if (endpoint.transport == Transport::tls) requireKeys(endpoint);
+  listener = listenOn(endpoint, plainAllowed);
+  where = boundTo(listener, endpoint.transport);
+}
 
 kj::Promise<void> RemoteListener::serve(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory) {
   struct Greetings final : kj::TaskSet::ErrorHandler {
@@ -41,7 +63,7 @@ kj::Promise<void> RemoteListener::serve(kj::AsyncIoContext& io, Processes& proce
     if (greetings.count == mostGreeting)
       return warnLimited("greeting", 0,
                          fmt::format("connections to {} are closed: {} others have not said who they are", name, mostGreeting));
-    auto relay = processes.adopt(startRelay(connection, runDirectory));
+    auto relay = processes.adopt(startRelay(connection, name, runDirectory));
     ++greetings.count;
     greetings.ended.add(relay.ended.then([&greetings](std::string) { --greetings.count; }).attach(kj::mv(relay.handle)));
   };

@@ -13,7 +13,7 @@ namespace vgpu::daemon {
 
 class RemoteListener {
  public:
-  // Listens at once. Throws kj::Exception if that is refused (endpoint.h).
+  // Listens at once. Throws kj::Exception if that is refused (endpoint.h), or needs keys that there are not (tools/keys/).
   RemoteListener(const Endpoint& endpoint, bool plainAllowed);
 
   // Where, with the port that it got.

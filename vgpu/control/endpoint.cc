@@ -1,8 +1,8 @@
 #include "vgpu/control/endpoint.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <linux/vm_sockets.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,90 +11,89 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "vgpu/base/fail.h"
+#include "vgpu/control/loopback-peer.h"
 
 namespace vgpu {
 namespace {
 
-constexpr std::string_view scheme = "tcp:";
+struct Scheme {
+  std::string_view text;
+  Transport transport;
+  uint64_t mostPort;
+};
+constexpr Scheme schemes[] = {
+    {"tls:", Transport::tls, 65535}, {"tcp:", Transport::tcp, 65535}, {"vsock:", Transport::vsock, 0xffff'fffe}};
+constexpr std::string_view anyCid = "any";
 constexpr int backlog = 128;
 constexpr int connectMilliseconds = 5000;
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t length = 0;
 
-Addresses resolve(const Endpoint& endpoint, bool passive) {
+  sockaddr* get() { return static_cast<sockaddr*>(static_cast<void*>(&bytes)); }
+};
+
+std::optional<uint32_t> numberOf(std::string_view text, uint64_t most) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || number > most) return std::nullopt;
+  return static_cast<uint32_t>(number);
+}
+
+Address vsockAddress(const Endpoint& endpoint, bool passive) {
+  sockaddr_vm vm{};
+  vm.svm_family = AF_VSOCK;
+  vm.svm_cid = endpoint.host == anyCid ? VMADDR_CID_ANY : *numberOf(endpoint.host, UINT32_MAX);
+  vm.svm_port = *numberOf(endpoint.port, UINT32_MAX);
+  if (passive && vm.svm_port == 0) vm.svm_port = VMADDR_PORT_ANY;
+  Address address;
+  std::memcpy(&address.bytes, &vm, sizeof vm);
+  address.length = sizeof vm;
+  return address;
+}
+
+std::vector<Address> resolve(const Endpoint& endpoint, bool passive) {
+  if (endpoint.transport == Transport::vsock) return {vsockAddress(endpoint, passive)};
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &wanted, &found);
   if (error != 0) fail("the address " + endpoint.text() + " cannot be resolved: " + gai_strerror(error));
-  return {found, freeaddrinfo};
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
+  std::vector<Address> addresses;
+  for (; found != nullptr; found = found->ai_next) {
+    addresses.emplace_back();
+    std::memcpy(&addresses.back().bytes, found->ai_addr, found->ai_addrlen);
+    addresses.back().length = found->ai_addrlen;
+  }
+  return addresses;
 }
 
-kj::AutoCloseFd socketFor(const addrinfo& address, int flags) {
-  int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+kj::AutoCloseFd socketFor(Address& address) {
+  int fd = socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 && errno == EAFNOSUPPORT) fail("this system has no such sockets (vsock: or IPv6)");
   if (fd < 0) KJ_FAIL_SYSCALL("socket", errno);
   return kj::AutoCloseFd(fd);
 }
 
-bool isLoopback(const sockaddr& address) {
-  if (address.sa_family == AF_INET) {
-    sockaddr_in v4;
-    std::memcpy(&v4, &address, sizeof v4);
-    return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
-  }
-  sockaddr_in6 v6;
-  std::memcpy(&v6, &address, sizeof v6);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return v6.sin6_addr.s6_addr[12] == 127;
-  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
-}
-
-// An address as /proc/net/tcp has it: words of the address as numbers of this machine, a colon, the port, all in hexadecimal.
-std::string procText(const sockaddr_storage& address) {
-  char text[64];
-  if (address.ss_family == AF_INET) {
-    sockaddr_in v4;
-    std::memcpy(&v4, &address, sizeof v4);
-    snprintf(text, sizeof text, "%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
-  } else {
-    sockaddr_in6 v6;
-    std::memcpy(&v6, &address, sizeof v6);
-    uint32_t words[4];
-    std::memcpy(words, &v6.sin6_addr, sizeof words);
-    snprintf(text, sizeof text, "%08X%08X%08X%08X:%04X", words[0], words[1], words[2], words[3], ntohs(v6.sin6_port));
-  }
-  return text;
-}
-
-// The user whose socket has that local and remote address, from the kernel's table.
-std::optional<uid_t> ownerOf(const sockaddr_storage& local, const sockaddr_storage& remote) {
-  std::ifstream table(local.ss_family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6");
-  const std::string wantedLocal = procText(local), wantedRemote = procText(remote);
-  std::string line;
-  while (std::getline(table, line)) {
-    std::istringstream fields(line);
-    std::string number, from, to, state, queues, timer, retransmits, user;
-    fields >> number >> from >> to >> state >> queues >> timer >> retransmits >> user;
-    if (from == wantedLocal && to == wantedRemote) return static_cast<uid_t>(std::stoul(user));
-  }
-  return std::nullopt;
-}
-
-void setNoDelay(int fd) {
+// Connections that a socket accepts inherit it.
+void setNoDelay(int fd, const Endpoint& endpoint) {
   int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (endpoint.transport != Transport::vsock) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 // 0, or why there is no connection.
-int connectWithin(int fd, const addrinfo& address) {
-  if (connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
+int connectWithin(int fd, Address& address) {
+  if (connect(fd, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
   pollfd polled{fd, POLLOUT, 0};
   int ready;
@@ -107,37 +106,69 @@ int connectWithin(int fd, const addrinfo& address) {
   return error;
 }
 
-sockaddr* any(sockaddr_storage& address) { return static_cast<sockaddr*>(static_cast<void*>(&address)); }
+// Why nobody may listen there who neither encrypts nor asks who connects; empty if that is safe.
+std::string dangerOf(const Endpoint& endpoint, Address& address) {
+  if (endpoint.transport == Transport::tls) return "";
+  if (endpoint.transport == Transport::vsock)
+    return endpoint.text() +
+           " can be reached by every user of the virtual machines, or of the host, and vsock: neither encrypts nor asks who "
+           "connects: whoever reaches it runs programs as your user. Say --allow-plain if they are yours alone";
+  if (isLoopback(*address.get())) return "";
+  return endpoint.text() +
+         " can be reached from other hosts, and tcp: neither encrypts nor asks who connects: whoever reaches it runs programs as "
+         "your user. Listen on tls:" +
+         endpoint.host + ":PORT, or say --allow-plain if the network is yours alone";
+}
+
+Endpoint endpointOf(Address& address, Transport transport) {
+  if (transport == Transport::vsock) {
+    sockaddr_vm vm;
+    std::memcpy(&vm, &address.bytes, sizeof vm);
+    return {transport, vm.svm_cid == VMADDR_CID_ANY ? std::string(anyCid) : std::to_string(vm.svm_cid),
+            std::to_string(vm.svm_port)};
+  }
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  int error = getnameinfo(address.get(), address.length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+  if (error != 0) fail(std::string("the address of a socket cannot be told: ") + gai_strerror(error));
+  return {transport, host, port};
+}
 
 }  // namespace
 
 std::string Endpoint::text() const {
   bool isV6 = host.find(':') != std::string::npos;
-  return std::string(scheme) + (isV6 ? "[" + host + "]" : host) + ":" + port;
+  std::string text;
+  for (const Scheme& scheme : schemes)
+    if (scheme.transport == transport) text = scheme.text;
+  return text + (isV6 ? "[" + host + "]" : host) + ":" + port;
 }
 
 std::optional<Endpoint> parseEndpoint(const std::string& text) {
-  if (!text.starts_with(scheme)) return std::nullopt;
-  std::string rest = text.substr(scheme.size());
+  const Scheme* scheme = nullptr;
+  for (const Scheme& one : schemes)
+    if (text.starts_with(one.text)) scheme = &one;
+  if (scheme == nullptr) return std::nullopt;
+  std::string rest = text.substr(scheme->text.size());
+  if (rest.starts_with("//")) rest.erase(0, 2);
   size_t colon = rest.rfind(':');
-  Endpoint endpoint;
-  if (colon != std::string::npos) endpoint = {rest.substr(0, colon), rest.substr(colon + 1)};
+  Endpoint endpoint{scheme->transport, {}, {}};
+  if (colon != std::string::npos) endpoint = {scheme->transport, rest.substr(0, colon), rest.substr(colon + 1)};
   if (endpoint.host.starts_with('[') && endpoint.host.ends_with(']'))
     endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-  bool isNumber = !endpoint.port.empty() && endpoint.port.find_first_not_of("0123456789") == std::string::npos;
-  if (endpoint.host.empty() || !isNumber || endpoint.port.size() > 5 || std::stoul(endpoint.port) > 65535)
-    fail("\"" + text + "\" is no address of a node: give tcp:HOST:PORT");
+  bool isHost = !endpoint.host.empty();
+  if (scheme->transport == Transport::vsock) isHost = endpoint.host == anyCid || numberOf(endpoint.host, VMADDR_CID_ANY - 1);
+  if (!isHost || !numberOf(endpoint.port, scheme->mostPort))
+    fail("\"" + text + "\" is no address of a node: give " + endpointForms);
   return endpoint;
 }
 
 kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
-  Addresses addresses = resolve(endpoint, false);
   int error = 0;
-  for (addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    kj::AutoCloseFd fd = socketFor(*address, SOCK_NONBLOCK);
-    error = connectWithin(fd, *address);
+  for (Address& address : resolve(endpoint, false)) {
+    kj::AutoCloseFd fd = socketFor(address);
+    error = connectWithin(fd, address);
     if (error != 0) continue;
-    setNoDelay(fd);
+    setNoDelay(fd, endpoint);
     KJ_SYSCALL(fcntl(fd, F_SETFL, 0));
     return fd;
   }
@@ -147,43 +178,30 @@ kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
 }
 
 kj::AutoCloseFd listenOn(const Endpoint& endpoint, bool plainAllowed) {
-  Addresses addresses = resolve(endpoint, true);
-  if (!isLoopback(*addresses->ai_addr) && !plainAllowed)
-    fail(endpoint.text() +
-         " can be reached from other hosts, and tcp: neither encrypts nor asks who connects: whoever reaches it runs "
-         "programs as your user. Listen on tcp:127.0.0.1:PORT, or say --allow-plain if the network is yours alone");
-  kj::AutoCloseFd fd = socketFor(*addresses, SOCK_NONBLOCK);
+  Address address = resolve(endpoint, true).front();
+  std::string danger = plainAllowed ? "" : dangerOf(endpoint, address);
+  if (!danger.empty()) fail(danger);
+  kj::AutoCloseFd fd = socketFor(address);
   int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd, addresses->ai_addr, addresses->ai_addrlen) < 0)
-    fail("cannot listen on " + endpoint.text() + ": " + std::strerror(errno));
+  setNoDelay(fd, endpoint);
+  if (bind(fd, address.get(), address.length) < 0) fail("cannot listen on " + endpoint.text() + ": " + std::strerror(errno));
   KJ_SYSCALL(listen(fd, backlog), endpoint.text().c_str());
   return fd;
 }
 
-Endpoint boundTo(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  KJ_SYSCALL(getsockname(socket, any(address), &length));
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  int error = getnameinfo(any(address), length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  if (error != 0) fail(std::string("the address of a socket cannot be told: ") + gai_strerror(error));
-  return {host, port};
+Endpoint boundTo(int socket, Transport transport) {
+  Address address;
+  address.length = sizeof address.bytes;
+  KJ_SYSCALL(getsockname(socket, address.get(), &address.length));
+  return endpointOf(address, transport);
 }
 
-bool mayUseNode(int socket, std::string& problem) {
-  setNoDelay(socket);
-  sockaddr_storage ours{}, theirs{};
-  socklen_t ourLength = sizeof ours, theirLength = sizeof theirs;
-  if (getsockname(socket, any(ours), &ourLength) < 0 || getpeername(socket, any(theirs), &theirLength) < 0) {
-    problem = "it has gone";
-    return false;
-  }
-  if (!isLoopback(*any(theirs))) return true;
-  auto owner = ownerOf(theirs, ours);
-  if (owner && (*owner == geteuid() || *owner == 0)) return true;
-  problem = owner ? "it is of user " + std::to_string(*owner) : "the system does not say whose it is";
-  return false;
+Endpoint peerAt(int socket, Transport transport) {
+  Address address;
+  address.length = sizeof address.bytes;
+  KJ_SYSCALL(getpeername(socket, address.get(), &address.length));
+  return endpointOf(address, transport);
 }
 
 }  // namespace vgpu

@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 #include <poll.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,61 +34,49 @@ struct Answered {
 };
 static_assert(sizeof(Answered) == 32);
 
-[[noreturn]] void raise(kj::Exception::Type type, const char* message) {
-  kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__, kj::str(message)));
+[[noreturn]] void raise(kj::Exception::Type type, const std::string& message) {
+  kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__, kj::heapString(message.data(), message.size())));
 }
 
-void await(int socket, short events, GreetingDeadline deadline) {
+void requireGoingOn(const ByteStream& stream) {
+  if (stream.hasEnded()) raise(kj::Exception::Type::DISCONNECTED, stream.whyEnded());
+}
+
+void readAll(ByteStream& stream, std::span<std::byte> room, GreetingDeadline deadline) {
   while (true) {
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-    pollfd polled{socket, events, 0};
-    int ready = poll(&polled, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-    if (ready > 0) return;
-    if (ready == 0) raise(kj::Exception::Type::OVERLOADED, "the peer says nothing");
-    if (errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+    room = room.subspan(stream.read(room));
+    if (room.empty()) return;
+    requireGoingOn(stream);
+    awaitReady(stream.fd(), stream.eventsOf(true, false), deadline);
   }
 }
 
-void readAll(int socket, void* to, size_t bytes, GreetingDeadline deadline) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    ssize_t got = recv(socket, at, bytes, MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno == ECONNRESET))
-      raise(kj::Exception::Type::DISCONNECTED, "the peer has closed the connection");
-    if (got > 0) {
-      at += got;
-      bytes -= static_cast<size_t>(got);
-    } else if (errno == EAGAIN) {
-      await(socket, POLLIN, deadline);
-    } else if (errno != EINTR) {
-      KJ_FAIL_SYSCALL("recv", errno);
-    }
+void writeAll(ByteStream& stream, std::span<const std::byte> bytes, GreetingDeadline deadline) {
+  while (true) {
+    bytes = bytes.subspan(stream.write(bytes));
+    if (bytes.empty()) return;
+    requireGoingOn(stream);
+    awaitReady(stream.fd(), stream.eventsOf(false, true), deadline);
   }
 }
 
-void writeAll(int socket, const void* from, size_t bytes, GreetingDeadline deadline) {
-  auto* at = static_cast<const char*>(from);
-  while (bytes > 0) {
-    ssize_t put = send(socket, at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put > 0) {
-      at += put;
-      bytes -= static_cast<size_t>(put);
-    } else if (errno == EAGAIN) {
-      await(socket, POLLOUT, deadline);
-    } else if (errno == EPIPE || errno == ECONNRESET) {
-      raise(kj::Exception::Type::DISCONNECTED, "the peer has closed the connection");
-    } else if (errno != EINTR) {
-      KJ_FAIL_SYSCALL("send", errno);
-    }
-  }
+template <typename T>
+std::span<const std::byte> bytesOf(const T& one) {
+  return std::as_bytes(std::span(&one, 1));
 }
 
-void answer(int socket, Status status, uint64_t received, std::string reason, GreetingDeadline deadline) {
+// What a TLS handshake, and what an alert in its place, begin with (RFC 8446, 5.1).
+bool isTls(const void* bytes) {
+  auto* at = static_cast<const uint8_t*>(bytes);
+  return (at[0] == 21 || at[0] == 22) && at[1] == 3;
+}
+
+void answer(ByteStream& stream, Status status, uint64_t received, std::string reason, GreetingDeadline deadline) {
   reason.resize(std::min<size_t>(reason.size(), mostReasonBytes));
   Answered answered{{}, greetingVersion, status, received, static_cast<uint32_t>(reason.size()), 0};
   std::copy(std::begin(magic), std::end(magic), answered.magic);
-  writeAll(socket, &answered, sizeof answered, deadline);
-  writeAll(socket, reason.data(), reason.size(), deadline);
+  writeAll(stream, bytesOf(answered), deadline);
+  writeAll(stream, std::as_bytes(std::span(reason)), deadline);
 }
 
 }  // namespace
@@ -107,30 +94,46 @@ SessionToken newSessionToken() {
   return token;
 }
 
-uint64_t greet(int socket, const Greeting& greeting, const std::string& node, GreetingDeadline deadline) {
+void awaitReady(int fd, short events, GreetingDeadline deadline) {
+  while (true) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    pollfd polled{fd, events, 0};
+    int ready = poll(&polled, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+    if (ready > 0) return;
+    if (ready == 0) raise(kj::Exception::Type::OVERLOADED, "the other side says nothing");
+    if (errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+  }
+}
+
+uint64_t greet(ByteStream& stream, const Greeting& greeting, const std::string& node, GreetingDeadline deadline) {
   Asked asked{{}, greetingVersion, static_cast<uint32_t>(greeting.what), {}, greeting.received, {}};
   std::copy(std::begin(magic), std::end(magic), asked.magic);
   std::copy(greeting.token.begin(), greeting.token.end(), asked.token);
-  writeAll(socket, &asked, sizeof asked, deadline);
-  Answered answered;
-  readAll(socket, &answered, sizeof answered, deadline);
+  writeAll(stream, bytesOf(asked), deadline);
+  Answered answered{};
+  auto answer = std::as_writable_bytes(std::span(&answered, 1));
+  constexpr size_t ofTls = 2;
+  readAll(stream, answer.first(ofTls), deadline);
+  if (isTls(&answered)) fail("what listens on " + node + " takes TLS only: say tls: in the place of tcp:");
+  readAll(stream, answer.subspan(ofTls), deadline);
   if (std::memcmp(answered.magic, magic, sizeof magic) != 0 || answered.reasonBytes > mostReasonBytes)
     fail("what listens on " + node + " is no vgpud");
   if (answered.version != greetingVersion)
     fail("the vgpud on " + node + " speaks version " + std::to_string(answered.version) + " of the link, this one version " +
          std::to_string(greetingVersion) + ": use the same vgpu for both");
   std::string reason(answered.reasonBytes, '\0');
-  readAll(socket, reason.data(), reason.size(), deadline);
+  readAll(stream, std::as_writable_bytes(std::span(reason)), deadline);
   if (answered.status != accepted) fail("the vgpud on " + node + " refused: " + reason);
   return answered.received;
 }
 
-Greeting receiveGreeting(int socket, GreetingDeadline deadline) {
+Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
   Asked asked;
-  readAll(socket, &asked, sizeof asked, deadline);
+  readAll(stream, std::as_writable_bytes(std::span(&asked, 1)), deadline);
+  if (isTls(&asked)) fail("it speaks TLS on a port that does not: it must say tcp:, or this vgpud --listen tls:");
   if (std::memcmp(asked.magic, magic, sizeof magic) != 0) fail("it is no vgpu");
   if (asked.version != greetingVersion) {
-    answer(socket, refused, 0, "", deadline);  // the version in the answer says it all
+    answer(stream, refused, 0, "", deadline);  // the version in the answer says it all
     fail("it speaks version " + std::to_string(asked.version) + " of the link, this vgpud version " +
          std::to_string(greetingVersion));
   }
@@ -139,12 +142,12 @@ Greeting receiveGreeting(int socket, GreetingDeadline deadline) {
   return greeting;
 }
 
-void acceptGreeting(int socket, uint64_t received, GreetingDeadline deadline) {
-  answer(socket, accepted, received, "", deadline);
+void acceptGreeting(ByteStream& stream, uint64_t received, GreetingDeadline deadline) {
+  answer(stream, accepted, received, "", deadline);
 }
 
-void refuseGreeting(int socket, const std::string& reason, GreetingDeadline deadline) {
-  answer(socket, refused, 0, reason, deadline);
+void refuseGreeting(ByteStream& stream, const std::string& reason, GreetingDeadline deadline) {
+  answer(stream, refused, 0, reason, deadline);
 }
 
 }  // namespace vgpu

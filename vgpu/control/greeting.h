@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string>
 
+#include "vgpu/control/byte-stream.h"
+
 namespace vgpu {
 
 constexpr uint32_t greetingVersion = 1;
@@ -33,11 +35,13 @@ struct Greeting {
 // Blocking, until `deadline`. Throws kj::Exception: DISCONNECTED if the peer is gone, OVERLOADED past the deadline, FAILED with
 // the node's reason, or saying that the peer is none.
 using GreetingDeadline = std::chrono::steady_clock::time_point;
+// Until the descriptor is ready for `events` of poll().
+void awaitReady(int fd, short events, GreetingDeadline deadline);
 // Returns how many messages the node has received.
-uint64_t greet(int socket, const Greeting& greeting, const std::string& node, GreetingDeadline deadline);
+uint64_t greet(ByteStream& stream, const Greeting& greeting, const std::string& node, GreetingDeadline deadline);
 // On the node's side. Throws also if the peer speaks another version, after it was told.
-Greeting receiveGreeting(int socket, GreetingDeadline deadline);
-void acceptGreeting(int socket, uint64_t received, GreetingDeadline deadline);
-void refuseGreeting(int socket, const std::string& reason, GreetingDeadline deadline);
+Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline);
+void acceptGreeting(ByteStream& stream, uint64_t received, GreetingDeadline deadline);
+void refuseGreeting(ByteStream& stream, const std::string& reason, GreetingDeadline deadline);
 
 }  // namespace vgpu

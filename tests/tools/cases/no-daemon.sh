@@ -3,7 +3,7 @@ refused "no vgpud answers: there is no socket $dir/nobody/vgpud.sock" ctl nobody
 refused "no vgpud answers" ctl nobody suspend x --to "$dir/x"
 refused "no vgpud answers" ctl nobody resume "$dir/x"
 refused "no vgpud answers" ctl nobody run -- /bin/true
-refused "give tcp:HOST:PORT" "$tree/bin/vgpuctl" --node tcp:host ps
+refused "give tls:HOST:PORT" "$tree/bin/vgpuctl" --node tcp:host ps
 
 # A daemon that was killed leaves its socket behind.
 startNode a

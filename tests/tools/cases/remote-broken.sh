@@ -1,29 +1,17 @@
-# A program whose connection with its node breaks: it goes on where it was, until that lasts too long.
-addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
-noRelays() { [ -z "$(processes vgpu-relay)" ]; }
+# A program whose connection with its node breaks: it goes on where it was, until that lasts too long. VGPU_TRANSPORT: tcp or tls.
 hasPort() { grep -qs '^[0-9]' "$dir/broken.port"; }
 
+transport=${VGPU_TRANSPORT:-tcp}
+[ "$transport" != tls ] || succeeds "$tree/bin/vgpuctl" keys init
 export VGPU_LINK_LIMIT=20
-startNode a --listen tcp:127.0.0.1:0
+startNode a --listen "$transport:127.0.0.1:0"
 address=$(addressOf a)
 python3 "$(dirname "${BASH_SOURCE[0]}")/../broken-link" "${address##*:}" >"$dir/broken.port" 2>"$dir/broken.log" &
 link=$!
 waitUntil hasPort
 
-startFar() {
-  local program=$tree/tests/programs/contents file
-  [ -x "$program" ] || skip "no program contents"
-  mkfifo "$dir/$1.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "tcp:127.0.0.1:$(cat "$dir/broken.port")" run --name "$1" -- \
-    "$program" --serve random 24 <"$dir/$1.in" >"$dir/$1.log" 2>&1 &
-  runner[$1]=$!
-  exec {file}>"$dir/$1.in"
-  commands[$1]=$file
-  waitUntil says "$1" ready
-}
-
 # Cut while it works, again and again.
-startFar far
+startFar "$transport:127.0.0.1:$(cat "$dir/broken.port")" far 24
 for round in 1 2 3 4; do
   kill -USR1 "$link"
   memoryIsRight far
@@ -56,14 +44,14 @@ waitUntil noRelays
 # Cut for too long: the program is told, and the node has its GPU back.
 export VGPU_LINK_LIMIT=1
 stopNode a
-startNode a --listen tcp:127.0.0.1:0
+startNode a --listen "$transport:127.0.0.1:0"
 address=$(addressOf a)
 kill -KILL "$link"
 rm "$dir/broken.port"
 python3 "$(dirname "${BASH_SOURCE[0]}")/../broken-link" "${address##*:}" >"$dir/broken.port" 2>"$dir/broken.log" &
 link=$!
 waitUntil hasPort
-startFar lost
+startFar "$transport:127.0.0.1:$(cat "$dir/broken.port")" lost 24
 kill -USR2 "$link"
 waitUntil says lost "was cut"
 waitUntil listsNot a lost

@@ -1,17 +1,13 @@
 # A program whose GPU is elsewhere: it is listed, suspended and resumed as any; strangers and peers of another version are refused.
-addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
-noRelays() { [ -z "$(processes vgpu-relay)" ]; }
-onAddress() { timeout "$limit" "$tree/bin/vgpuctl" --node "$address" "$@"; }
-
 startNode a --listen tcp:127.0.0.1:0
 address=$(addressOf a) port=${address##*:}
 startNode b
 
 # What is no address, or none of a node.
-refused "is no address of a node: give tcp:HOST:PORT" "$tree/bin/vgpuctl" --node tcp:127.0.0.1 ps
+refused "is no address of a node: give tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpuctl" --node tcp:127.0.0.1 ps
 refused "nothing answers at tcp:127.0.0.1:1: " "$tree/bin/vgpuctl" --node tcp:127.0.0.1:1 ps
 refused "can be reached from other hosts" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen tcp:0.0.0.0:0
-refused "takes tcp:ADDRESS:PORT" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen "unix:$dir/x"
+refused "takes tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT" "$tree/bin/vgpud" --run-dir "$dir/c" --device emulated --listen "unix:$dir/x"
 
 # A stranger, and a peer of another version: both get at most a greeting.
 python3 - "$port" <<'PY' || fail "a stranger on the port was not treated as one"
@@ -37,26 +33,8 @@ PY
 waitUntil noRelays
 
 # A program, and its session.
-program=$tree/tests/programs/contents
-[ -x "$program" ] || skip "no program contents"
-mkfifo "$dir/far.in"
-LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$address" run --name far -- "$program" --serve random 24 \
-  <"$dir/far.in" >"$dir/far.log" 2>&1 &
-runner[far]=$!
-exec {commands[far]}>"$dir/far.in"
-waitUntil says far ready
-hasState a far running || fail "the session is $(field a far state)"
-onAddress ps | grep -q far || fail "ps does not list it over the network"
-memoryIsRight far
-succeeds ctl a suspend far --to "$dir/snapshot"
-hasState a far suspended || fail "the session is $(field a far state), not suspended"
-succeeds ctl b resume "$dir/snapshot"
-hasState b far running || fail "the session does not run on the other node"
-memoryIsRight far
-tell far change changed
-succeeds ctl b suspend far --to "$dir/second"
-succeeds onAddress resume "$dir/second"
-memoryIsRight far
+startFar "$address" far 24
+farMoves "$address" far
 endContents far
 waitUntil noRelays
 waitUntil listsNot a far

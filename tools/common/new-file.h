@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace vgpu::ctl {
+namespace vgpu {
 
 class NewFile {
  public:
@@ -27,4 +27,4 @@ class NewFile {
   kj::AutoCloseFd file;
 };
 
-}  // namespace vgpu::ctl
+}  // namespace vgpu

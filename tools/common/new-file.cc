@@ -1,4 +1,4 @@
-#include "tools/vgpuctl/new-file.h"
+#include "tools/common/new-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "vgpu/base/fail.h"
 
-namespace vgpu::ctl {
+namespace vgpu {
 
 namespace {
 
@@ -49,4 +49,4 @@ void NewFile::publish() {
   if (directory.get() < 0 || fsync(directory) != 0) refuse(errno);
 }
 
-}  // namespace vgpu::ctl
+}  // namespace vgpu

@@ -1,0 +1,62 @@
+#include "tools/common/node-relay.h"
+
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "tools/common/installation.h"
+#include "tools/common/spawn.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu {
+namespace {
+
+constexpr int relayConnection = 3;
+
+// 0 at the end.
+size_t readSome(int fd, char* to, size_t bytes) {
+  ssize_t got;
+  do got = read(fd, to, bytes);
+  while (got < 0 && errno == EINTR);
+  return got < 0 ? 0 : static_cast<size_t>(got);
+}
+
+}  // namespace
+
+NodeRelay::NodeRelay(const Endpoint& node) {
+  int ends[2];
+  KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  connection = kj::AutoCloseFd(ends[0]);
+  kj::AutoCloseFd theirs(ends[1]);
+  SpawnRequest request;
+  request.executable = libraryFile("vgpu-relay");
+  request.arguments = {"vgpu-relay", "tool", "--node", node.text()};
+  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
+  request.inherits = {{theirs.get(), relayConnection}};
+  request.deathSignal = SIGTERM;
+  request.ownGroup = true;
+  process = spawn(request);
+  theirs = nullptr;
+  char status = 0;
+  if (readSome(connection, &status, 1) == 1 && status == nodeReached) return;
+  std::string why;
+  char piece[1024];
+  for (size_t got; status == nodeNotReached && (got = readSome(connection, piece, sizeof piece)) > 0;) why.append(piece, got);
+  end();
+  fail(why.empty() ? "the relay to " + node.text() + " ended at once; what it said is above" : why);
+}
+
+NodeRelay::~NodeRelay() { end(); }
+
+void NodeRelay::end() {
+  kill(process, SIGTERM);
+  while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace vgpu

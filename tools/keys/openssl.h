@@ -1,0 +1,33 @@
+// OpenSSL's objects with an owner, and its errors as ours.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+
+namespace vgpu::keys {
+
+template <auto release>
+struct Released {
+  template <typename T>
+  void operator()(T* object) const {
+    release(object);
+  }
+};
+template <typename T, auto release>
+using Owned = std::unique_ptr<T, Released<release>>;
+
+using Certificate = Owned<X509, X509_free>;
+using PrivateKey = Owned<EVP_PKEY, EVP_PKEY_free>;
+using Bio = Owned<BIO, BIO_free_all>;
+
+// What OpenSSL said last, and forgets it.
+std::string openSslReason();
+// Throws kj::Exception if `succeeded` is not: `what` could not be done, and why.
+void require(bool succeeded, const char* what);
+
+}  // namespace vgpu::keys

@@ -1,0 +1,173 @@
+#include "tools/relay/tls-stream.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tools/relay/peer-check.h"
+
+namespace vgpu::relay {
+namespace {
+
+using keys::Owned;
+using keys::require;
+using Context = Owned<SSL_CTX, SSL_CTX_free>;
+using Connection = Owned<SSL, SSL_free>;
+
+// A stranger's certificates are read before they are checked; one of ours takes less than 1 KiB.
+constexpr long mostCertificateBytes = 16 << 10;
+// Several records (16 KiB) are read at once.
+constexpr size_t readAheadBytes = 256 << 10;
+// AES of 128 bits first, which is faster and as safe as the certificates.
+constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+// How long a peer that is turned away has for reading why. Closing before it has written all would reset the connection.
+constexpr std::chrono::seconds farewell{1};
+constexpr size_t mostFarewellBytes = 64 << 10;
+
+Context contextOf(const keys::Identity& own) {
+  Context context(SSL_CTX_new(TLS_method()));
+  require(context != nullptr, "begin a connection");
+  SSL_CTX* made = context.get();
+  bool isSet = SSL_CTX_set_min_proto_version(made, TLS1_3_VERSION) == 1 &&
+               SSL_CTX_set_max_proto_version(made, TLS1_3_VERSION) == 1 && SSL_CTX_set_ciphersuites(made, ciphers) == 1 &&
+               SSL_CTX_use_certificate(made, own.certificate.get()) == 1 && SSL_CTX_use_PrivateKey(made, own.key.get()) == 1 &&
+               X509_STORE_add_cert(SSL_CTX_get_cert_store(made), own.authority.get()) == 1 &&
+               SSL_CTX_set_num_tickets(made, 0) == 1;
+  require(isSet, "use the keys");
+  SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);  // each connection shows its certificates
+  SSL_CTX_set_max_cert_list(made, mostCertificateBytes);
+  SSL_CTX_set_read_ahead(made, 1);
+  SSL_CTX_set_default_read_buffer_len(made, readAheadBytes);
+  SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return context;
+}
+
+class TlsStream final : public ByteStream {
+ public:
+  TlsStream(kj::AutoCloseFd connected, keys::Identity identity, std::string host)
+      : socket(kj::mv(connected)),
+        own(std::move(identity)),
+        context(contextOf(own)),
+        connection(SSL_new(context.get())),
+        check(own, std::move(host)) {
+    KJ_SYSCALL(fcntl(socket, F_SETFL, O_NONBLOCK));
+    require(connection != nullptr && SSL_set_fd(connection.get(), socket) == 1, "begin a connection");
+    check.watch(connection.get());
+  }
+
+  SSL* get() { return connection.get(); }
+
+  // Throws kj::Exception if it fails; the other side has been told why then.
+  void shakeHands(GreetingDeadline deadline) {
+    while (true) {
+      ERR_clear_error();
+      int result = SSL_do_handshake(connection.get());
+      if (result == 1) return;
+      if (short events = eventsFor(result)) {
+        awaitReady(socket, events, deadline);
+        continue;
+      }
+      std::string why = check.problemOf(connection.get(), result);
+      takeLeave();
+      kj::throwFatalException(
+          kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(why.data(), why.size())));
+    }
+  }
+
+  size_t read(std::span<std::byte> room) override {
+    size_t all = 0;
+    while (all < room.size() && !hasEnded()) {
+      size_t got = 0;
+      ERR_clear_error();
+      int result = SSL_read_ex(connection.get(), room.data() + all, room.size() - all, &got);
+      all += got;
+      if (result != 1 && waits(result, readEvents)) break;
+    }
+    return all;
+  }
+
+  size_t write(std::span<const std::byte> bytes) override {
+    size_t all = 0;
+    while (all < bytes.size() && !hasEnded()) {
+      size_t put = 0;
+      ERR_clear_error();
+      int result = SSL_write_ex(connection.get(), bytes.data() + all, bytes.size() - all, &put);
+      all += put;
+      if (result != 1 && waits(result, writeEvents)) break;
+    }
+    return all;
+  }
+
+  int fd() const override { return socket; }
+  short eventsOf(bool reading, bool writing) const override {
+    return static_cast<short>((reading ? readEvents : 0) | (writing ? writeEvents : 0));
+  }
+
+ private:
+  // What a call that returned `result` waits for; 0 if it has failed.
+  short eventsFor(int result) const {
+    switch (SSL_get_error(connection.get(), result)) {
+      case SSL_ERROR_WANT_READ:
+        return POLLIN;
+      case SSL_ERROR_WANT_WRITE:
+        return POLLOUT;
+      default:
+        return 0;
+    }
+  }
+
+  bool waits(int result, short& events) {
+    if (short needed = eventsFor(result)) {
+      events = needed;
+      return true;
+    }
+    end = check.problemOf(connection.get(), result);
+    return false;
+  }
+
+  void takeLeave() {
+    shutdown(socket, SHUT_WR);
+    const auto until = std::chrono::steady_clock::now() + farewell;
+    std::array<char, 4096> dropped;
+    for (size_t all = 0; all < mostFarewellBytes;) {
+      ssize_t got = recv(socket, dropped.data(), dropped.size(), 0);
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+      if (got > 0) all += static_cast<size_t>(got);
+      if (got < 0 && kj::runCatchingExceptions([&] { awaitReady(socket, POLLIN, until); }) != nullptr) return;
+    }
+  }
+
+  kj::AutoCloseFd socket;
+  const keys::Identity own;
+  Context context;
+  Connection connection;
+  PeerCheck check;
+  short readEvents = POLLIN, writeEvents = POLLOUT;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStream> connectTls(kj::AutoCloseFd connection, keys::Identity own, const Endpoint& node,
+                                       GreetingDeadline deadline) {
+  auto stream = std::make_unique<TlsStream>(kj::mv(connection), std::move(own), node.host);
+  SSL_set_connect_state(stream->get());
+  stream->shakeHands(deadline);
+  return stream;
+}
+
+std::unique_ptr<ByteStream> acceptTls(kj::AutoCloseFd connection, keys::Identity own, GreetingDeadline deadline) {
+  auto stream = std::make_unique<TlsStream>(kj::mv(connection), std::move(own), "");
+  SSL_set_accept_state(stream->get());
+  stream->shakeHands(deadline);
+  return stream;
+}
+
+}  // namespace vgpu::relay
