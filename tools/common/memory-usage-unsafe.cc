@@ -15,6 +15,10 @@ struct NvmlProcess {
   unsigned long long usedGpuMemory;
   unsigned gpuInstanceId, computeInstanceId;
 };
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+constexpr unsigned mostUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr int nvmlSuccess = 0;
 constexpr unsigned long long nvmlNotAvailable = ~0ull;
 constexpr unsigned mostProcesses = 1024;
@@ -27,7 +31,14 @@ struct Nvml {
   int (*device)(unsigned, void**) = symbol<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
   int (*processes)(void*, unsigned*,
                    NvmlProcess*) = symbol<int (*)(void*, unsigned*, NvmlProcess*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+  int (*uuid)(void*, char*, unsigned) = symbol<int (*)(void*, char*, unsigned)>("nvmlDeviceGetUUID");
+  int (*memory)(void*, NvmlMemory*) = symbol<int (*)(void*, NvmlMemory*)>("nvmlDeviceGetMemoryInfo");
   bool works = begin && count && device && processes && begin() == nvmlSuccess;
+
+  static const Nvml& get() {
+    static const Nvml nvml;
+    return nvml;
+  }
 
   template <typename Function>
   Function symbol(const char* name) const {
@@ -46,7 +57,7 @@ uint64_t hostMemory(pid_t process) {
 }
 
 GpuMemory gpuMemory() {
-  static const Nvml nvml;
+  const Nvml& nvml = Nvml::get();
   GpuMemory result;
   if (!nvml.works) return result;
   unsigned devices = 0;
@@ -62,6 +73,22 @@ GpuMemory gpuMemory() {
     }
   }
   result.known = complete;
+  return result;
+}
+
+std::map<std::string, uint64_t> freeGpuMemory() {
+  const Nvml& nvml = Nvml::get();
+  std::map<std::string, uint64_t> result;
+  unsigned devices = 0;
+  if (!nvml.works || nvml.uuid == nullptr || nvml.memory == nullptr || nvml.count(&devices) != nvmlSuccess) return result;
+  for (unsigned i = 0; i < devices; ++i) {
+    void* handle = nullptr;
+    char uuid[mostUuidBytes] = {};
+    NvmlMemory memory{};
+    if (nvml.device(i, &handle) == nvmlSuccess && nvml.uuid(handle, uuid, sizeof uuid) == nvmlSuccess &&
+        nvml.memory(handle, &memory) == nvmlSuccess)
+      result[uuid] = memory.free;
+  }
   return result;
 }
 

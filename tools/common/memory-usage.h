@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 namespace vgpu {
 
@@ -16,5 +17,8 @@ struct GpuMemory {
   std::map<pid_t, uint64_t> byProcess;  // bytes on all GPUs
 };
 GpuMemory gpuMemory();
+
+// Free bytes of each GPU now, by its UUID; of none where there is no NVML.
+std::map<std::string, uint64_t> freeGpuMemory();
 
 }  // namespace vgpu

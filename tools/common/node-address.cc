@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tools/common/known-nodes.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu {
@@ -17,9 +18,13 @@ std::string fromEnvironment(const char* name) {
 
 }  // namespace
 
+std::string wantedNode(const std::string& option) { return option.empty() ? fromEnvironment("VGPU_NODE") : option; }
+
 NodeAddress resolveNode(const std::string& option) {
-  std::string text = option.empty() ? fromEnvironment("VGPU_NODE") : option;
+  std::string text = wantedNode(option);
   if (text.empty()) return {defaultRunDirectory(), false, {}};
+  if (text == anyNode) fail("\"any\" is a node for `vgpuctl run` only: name the one that is meant (`vgpuctl nodes` lists them)");
+  if (auto known = findKnownNode(text)) text = *known;
   if (auto remote = parseEndpoint(text)) return {"", true, remote};
   std::string path = text.starts_with("unix:") ? text.substr(5) : text;
   bool otherScheme = path.find(':') != std::string::npos && path.find('/') > path.find(':');

@@ -19,9 +19,11 @@ struct NodeAddress {
   std::string name() const { return remote ? remote->text() : controlSocket(); }
 };
 
-// `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, for convenience DIR/vgpud.sock and DIR, and what endpoint.h
-// takes. Throws kj::Exception if it is none of these.
+// `option` is what --node gave, or empty. Takes unix:DIR/vgpud.sock, for convenience DIR/vgpud.sock and DIR, what endpoint.h
+// takes, and the names of known nodes (known-nodes.h). Throws kj::Exception if it is none of these.
 NodeAddress resolveNode(const std::string& option);
+// The text that it takes: `option`, else VGPU_NODE, else nothing.
+std::string wantedNode(const std::string& option);
 
 // $XDG_RUNTIME_DIR/vgpu, /run/user/UID/vgpu if that exists, else /tmp/vgpu-UID.
 std::string defaultRunDirectory();

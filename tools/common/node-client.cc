@@ -37,12 +37,11 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
   client = rpc->bootstrap().castAs<control::Node>();
   auto request = client.helloRequest();
   request.setVersion(control::VERSION);
-  auto answered = request.send().then([this](capnp::Response<control::Node::HelloResults>&& hello) {
-    auto devices = hello.getDevices();
-    isEmulated = devices.size() != 0 && std::string_view(devices[0].getName().cStr()).starts_with("vgpu emulated device");
-    if (hello.getVersion() == control::VERSION) return;
-    fail(fmt::format("the vgpud speaks control version {}, this tool version {}: use the same vgpu for both",
-                     hello.getVersion(), control::VERSION));
+  auto answered = request.send().then([this](capnp::Response<control::Node::HelloResults>&& answer) {
+    hello.emplace(kj::mv(answer));
+    if (hello->getVersion() == control::VERSION) return;
+    fail(fmt::format("the vgpud speaks control version {}, this tool version {}: use the same vgpu for both", hello->getVersion(),
+                     control::VERSION));
   });
   auto late =
       io.provider->getTimer().afterDelay(answerLimit).then([&] { fail("the vgpud on " + address.name() + " does not answer"); });
@@ -52,6 +51,10 @@ NodeClient::NodeClient(const NodeAddress& address) : io(kj::setupAsyncIo()) {
         fail(address.name() + " closed the connection: not a vgpud, or one that is shutting down");
       })
       .wait(io.waitScope);
+}
+
+bool NodeClient::runsPtx() const {
+  return devices().size() != 0 && std::string_view(devices()[0].getName().cStr()).starts_with("vgpu emulated device");
 }
 
 }  // namespace vgpu

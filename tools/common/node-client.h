@@ -5,6 +5,7 @@
 #include <kj/async-io.h>
 
 #include <memory>
+#include <optional>
 
 #include "tools/common/node-address.h"
 #include "tools/common/node-relay.h"
@@ -19,8 +20,9 @@ class NodeClient {
   explicit NodeClient(const NodeAddress& address);
 
   control::Node::Client& node() { return client; }
+  capnp::List<control::Device>::Reader devices() const { return hello->getDevices(); }
   // Whether its devices are emulated: they run PTX, and no machine code.
-  bool runsPtx() const { return isEmulated; }
+  bool runsPtx() const;
 
   // Waits for a reply. If the connection ends first, the error says so.
   template <typename T>
@@ -36,7 +38,7 @@ class NodeClient {
   kj::Own<kj::AsyncIoStream> stream;
   kj::Own<capnp::TwoPartyClient> rpc;
   control::Node::Client client = nullptr;
-  bool isEmulated = false;
+  std::optional<capnp::Response<control::Node::HelloResults>> hello;
 };
 
 }  // namespace vgpu

@@ -11,7 +11,7 @@ namespace vgpu::ctl {
 namespace {
 
 // Options before the program whose value is the next word.
-constexpr std::string_view withValue[] = {"--node", "--name"};
+constexpr std::string_view withValue[] = {"--node", "--name", "--gpus"};
 
 bool takesNext(const std::string& word) { return std::ranges::find(withValue, word) != std::end(withValue); }
 

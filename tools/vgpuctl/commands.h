@@ -10,13 +10,19 @@
 namespace vgpu::ctl {
 
 struct RunOptions {
-  std::string name;  // of the session; empty: the program's file name
+  std::string name;   // of the session; empty: the program's file name
+  unsigned gpus = 1;  // that the program needs
   std::vector<std::string> command;
 };
 
 // Runs a program on a virtual GPU of the node, or of a private daemon if no node is named and the default one does not answer.
 // Returns the program's exit code, 128 + n if signal n killed it.
 int runProgram(const NodeAddress& node, const RunOptions& options);
+
+// What the known nodes (tools/common/known-nodes.h) have, each within so many seconds.
+int listNodes(unsigned seconds, bool json);
+// The best of them for a program that needs so many GPUs.
+NodeAddress chooseNode(unsigned gpus);
 
 int listSessions(const NodeAddress& node, bool json);
 int listWorkers(const NodeAddress& node, bool json);

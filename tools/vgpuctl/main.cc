@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "tools/common/installation.h"
+#include "tools/common/known-nodes.h"
 #include "tools/common/reason.h"
 #include "tools/common/snapshot-store.h"
 #include "tools/common/spawn.h"
@@ -30,6 +31,7 @@ constexpr const char* examples =
     "  vgpuctl --node tls:gpu-host:7000 run -- ./app\n"
     "                                             use a GPU elsewhere: vgpud --listen (docs/remote.md)\n"
     "  vgpuctl keys init                          make keys for that\n"
+    "  vgpuctl --node any run --gpus 2 -- ./app   use the best of the nodes that `vgpuctl nodes` lists\n"
     "SESSION is an id, a name or a pid, as `vgpuctl ps` shows them; id:ID, name:NAME and pid:PID say which of these.\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
@@ -38,7 +40,9 @@ struct Options {
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
   MigrateOptions migrate;
+  unsigned seconds = 5;
   bool json = false, workers = false, force = false;
+  bool takesAny = false;  // the command may be given --node any
   RunOptions run;
 };
 
@@ -56,6 +60,11 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   };
   auto* run = on(app.add_subcommand("run", "Run a program on a virtual GPU"),
                  [](const NodeAddress& node, const Options& o) { return runProgram(node, o.run); });
+  run->preparse_callback([&options](size_t) { options.takesAny = true; });
+  run->add_option("--gpus", options.run.gpus,
+                  "how many GPUs it needs: a node that has fewer is refused, or not taken by --node any")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 64u));
   run->add_option("--name", options.run.name, "the session's name (default: the program's file name)");
   run->add_option("command", options.run.command, "the program and its arguments, after --")->required();
 
@@ -65,6 +74,13 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                 });
   ps->add_flag("--workers", options.workers, "list the worker processes instead, the waiting ones too, and their memory");
   addJson(ps, options);
+
+  auto* nodes = on(app.add_subcommand("nodes", "List the nodes of ~/.config/vgpu/nodes (VGPU_NODES), and what they have"),
+                   [](const NodeAddress&, const Options& o) { return listNodes(o.seconds, o.json); });
+  nodes->add_option("--timeout", options.seconds, "seconds to wait for a node")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 3600u));
+  addJson(nodes, options);
 
   auto* inspected = on(app.add_subcommand("inspect", "Show the objects of a session, or what a snapshot holds"),
                        [](const NodeAddress& node, const Options& o) { return inspect(node, o.target, o.json); });
@@ -112,7 +128,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   auto* migrate = on(app.add_subcommand("migrate", "Move a session to another node; the program goes on"),
                      [](const NodeAddress& node, const Options& o) { return migrateSession(node, o.migrate); });
   migrate->add_option("session", options.migrate.session, "SESSION")->required();
-  migrate->add_option("--to", options.migrate.target, "the node: unix:DIR/vgpud.sock")->required();
+  migrate->add_option("--to", options.migrate.target, "the node: unix:DIR/vgpud.sock, or its NAME")->required();
   migrate->add_option("--downtime", options.migrate.downtimeMilliseconds,
                       "milliseconds that the program may be held; if its memory changes too fast for that, it is held for longer")
       ->capture_default_str()
@@ -173,7 +189,8 @@ int run(int argc, char** argv) {
   app.footer(examples);
   app.set_version_flag("--version", std::string("vgpuctl ") + productVersion);
   app.add_option("--node", options.node,
-                 "unix:DIR/vgpud.sock, or where a vgpud listens: tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT\n"
+                 "unix:DIR/vgpud.sock, or where a vgpud listens: tls:HOST:PORT, tcp:HOST:PORT or vsock:CID:PORT,\n"
+                 "NAME of a node in ~/.config/vgpu/nodes, or, of `run`, any: the best of those\n"
                  "(default: VGPU_NODE, else your own run directory)");
   app.require_subcommand(1);
   app.fallthrough();
@@ -186,7 +203,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   LogToSpdlog log;
-  return exitCodeOf("vgpuctl", [&] { return chosen(resolveNode(options.node), options); });
+  return exitCodeOf("vgpuctl", [&] {
+    const bool isAny = options.takesAny && wantedNode(options.node) == anyNode;
+    return chosen(isAny ? chooseNode(options.run.gpus) : resolveNode(options.node), options);
+  });
 }
 
 }  // namespace

@@ -8,11 +8,15 @@
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
 
 int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
   NodeAddress target = resolveNode(options.target);
+  if (target.remote)
+    fail(target.name() +
+         " is a node of another host: a session moves between nodes of its own host only. Name one as unix:DIR/vgpud.sock");
   NodeClient client(address);
   auto request = client.node().migrateRequest();
   request.setSession(options.session);

@@ -43,8 +43,11 @@ std::string facesIn(const std::string& folder) {
 }
 
 // The environment in which the dynamic linker puts our libraries before any other CUDA library.
-std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& runDirectory, const std::string& name) {
-  const bool runsPtx = NodeClient(node).runsPtx();
+std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& runDirectory, const RunOptions& options) {
+  const NodeClient client(node);
+  if (client.devices().size() < options.gpus)
+    fail(fmt::format("{} has {} GPUs, and the program needs {}: name another node, or any", node.name(), client.devices().size(),
+                     options.gpus));
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();
   if (folder.find_first_of(" :") != std::string::npos) {
@@ -54,9 +57,9 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
       "LD_PRELOAD=" + prepended(runtime + ":" + driver + facesIn(folder), "LD_PRELOAD"),
       "LD_LIBRARY_PATH=" + prepended(folder, "LD_LIBRARY_PATH"),
       "VGPU_NODE=unix:" + runDirectory + "/vgpud.sock",
-      "VGPU_SESSION_NAME=" + name,
+      "VGPU_SESSION_NAME=" + options.name,
   };
-  if (runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
+  if (client.runsPtx()) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
@@ -111,7 +114,7 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   SpawnRequest request;
   request.executable = executable;
   request.arguments = options.command;
-  request.environment = programEnvironment(own ? own->address() : named, runDirectory, options.name);
+  request.environment = programEnvironment(own ? own->address() : named, runDirectory, options);
   request.deathSignal = SIGKILL;
   sigset_t watched;
   sigemptyset(&watched);

@@ -104,12 +104,15 @@ kj::Promise<void> NodeServer::hello(HelloContext context) {
   results.setRunDirectory(reader(sessions.directory.path()));
   results.setPid(getpid());
   const auto& devices = sessions.pool.devices();
+  const auto freeNow = sessions.pool.workerKind().label == "cuda" ? freeGpuMemory() : std::map<std::string, uint64_t>();
   auto list = results.initDevices(devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     list[i].setOrdinal(devices[i].ordinal);
     list[i].setName(reader(devices[i].name));
     list[i].setUuid(reader(devices[i].uuid));
     list[i].setMemoryBytes(devices[i].memoryBytes);
+    auto found = freeNow.find(devices[i].uuid);
+    list[i].setFreeBytes(found == freeNow.end() ? devices[i].freeBytes : found->second);
   }
   return kj::READY_NOW;
 }

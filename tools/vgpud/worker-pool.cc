@@ -279,7 +279,8 @@ void WorkerPool::learnDevices(capnp::List<control::Device>::Reader devices) {
   found.clear();
   devicesHaveRoom = true;
   for (auto device : devices) {
-    found.push_back({device.getOrdinal(), device.getName().cStr(), device.getUuid().cStr(), device.getMemoryBytes()});
+    found.push_back(
+        {device.getOrdinal(), device.getName().cStr(), device.getUuid().cStr(), device.getMemoryBytes(), device.getFreeBytes()});
     devicesHaveRoom &= isEnough(device.getFreeBytes(), device.getMemoryBytes());
   }
 }

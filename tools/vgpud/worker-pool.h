@@ -19,6 +19,7 @@ struct DeviceInfo {
   uint32_t ordinal = 0;
   std::string name, uuid;
   uint64_t memoryBytes = 0;
+  uint64_t freeBytes = 0;  // when a worker was last asked: as it began, or when it was taken
 };
 
 class WorkerPool final : private kj::TaskSet::ErrorHandler {

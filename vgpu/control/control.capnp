@@ -124,7 +124,7 @@ struct Device {
   uuid @2 :Text;
   memoryBytes @3 :UInt64;
   readsHostMemory @4 :Bool;   # CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: kernels reach all memory of the worker's process
-  freeBytes @5 :UInt64;       # at the time of the call, from a worker; memoryBytes if the worker has no context on it
+  freeBytes @5 :UInt64;       # now, as NVML says, else as a worker last said; memoryBytes if that one has no context on it
 }
 
 enum Memory {

@@ -1,0 +1,81 @@
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+#include <kj/function.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "../scratch-directory.h"
+#include "tools/common/known-nodes.h"
+#include "tools/common/node-address.h"
+#include "tools/vgpuctl/node-survey.h"
+
+namespace vgpu::ctl {
+namespace {
+
+std::string refusal(kj::FunctionParam<void()> work) {
+  auto caught = kj::runCatchingExceptions([&] { work(); });
+  KJ_IF_MAYBE (exception, caught) {
+    return exception->getDescription().cStr();
+  }
+  return "";
+}
+
+struct NodesFile {
+  test::ScratchDirectory folder;
+  explicit NodesFile(const std::string& text) {
+    std::ofstream(folder.path + "/nodes") << text;
+    setenv("VGPU_NODES", (folder.path + "/nodes").c_str(), 1);
+  }
+  ~NodesFile() { unsetenv("VGPU_NODES"); }
+};
+
+NodeState nodeWith(const char* name, std::vector<uint64_t> free, unsigned running = 0, const char* problem = "") {
+  return {{name, "unix:/x"}, problem, "a GPU", free, free, running, running};
+}
+
+std::string best(const std::vector<NodeState>& nodes, unsigned gpus = 1) {
+  const NodeState* found = bestNode(nodes, gpus);
+  return found == nullptr ? "none" : found->node.name;
+}
+
+}  // namespace
+
+TEST_CASE("names of the file of nodes are usable wherever an address is") {
+  NodesFile file("# mine\n\ngpu-1 tls:gpu-1.example:7000\n  near   unix:/run/a/vgpud.sock  # here\n");
+  CHECK(knownNodes().size() == 2);
+  CHECK(resolveNode("gpu-1").name() == "tls:gpu-1.example:7000");
+  CHECK(resolveNode("near").directory == "/run/a");
+  CHECK(resolveNode("./near").directory.ends_with("/near"));
+  CHECK(refusal([] { resolveNode("any"); }).find("for `vgpuctl run` only") != std::string::npos);
+}
+
+TEST_CASE("what is wrong in the file of nodes is named by its line") {
+  struct Wrong {
+    const char *text, *why;
+  };
+  for (auto [text, why] : {Wrong{"a tcp:h:1\nb", "line 2: a node is NAME ADDRESS"}, Wrong{"a tcp:h:1 more", "line 1: a node is"},
+                           Wrong{"any tcp:h:1", "cannot name a node"}, Wrong{"tcp:h:1 tcp:h:1", "cannot name a node"},
+                           Wrong{"a/b tcp:h:1", "cannot name a node"}, Wrong{"a b", "\"b\" is no address"},
+                           Wrong{"a tcp:h:1\n\na tcp:h:2", "line 3: there is a node a above"}}) {
+    CAPTURE(text);
+    NodesFile file(text);
+    CHECK(refusal([] { knownNodes(); }).find(why) != std::string::npos);
+  }
+  NodesFile none("");
+  CHECK(refusal([] { surveyNodes(std::chrono::seconds(1)); }).find("no nodes are known: write them into") != std::string::npos);
+}
+
+TEST_CASE("any is the node with the most free memory on as many GPUs as are needed, then the fewest sessions") {
+  CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}) == "b");
+  CHECK(best({nodeWith("a", {5}), nodeWith("b", {7}), nodeWith("c", {6, 6})}, 2) == "c");
+  CHECK(best({nodeWith("a", {9, 1}), nodeWith("b", {2, 2})}, 2) == "b");
+  CHECK(best({nodeWith("a", {1, 9})}) == "a");
+  CHECK(best({nodeWith("a", {7}, 2), nodeWith("b", {7}, 1)}) == "b");
+  CHECK(best({nodeWith("a", {7}), nodeWith("b", {7})}) == "a");
+  CHECK(best({nodeWith("a", {}, 0, "nothing answers"), nodeWith("b", {1}, 9)}) == "b");
+  CHECK(best({nodeWith("a", {7})}, 2) == "none");
+  CHECK(best({}) == "none");
+}
+
+}  // namespace vgpu::ctl
