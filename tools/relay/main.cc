@@ -159,9 +159,15 @@ Guest receive(kj::AutoCloseFd connection, const Endpoint& listener, GreetingDead
   return guest;
 }
 
-int runNodeSide(const Endpoint& listener, const std::string& directory) {
+int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQuiet) {
   const auto limit = Clock::now() + greetingLimit;
-  auto [stream, greeting] = receive(takeGiven(), listener, limit);
+  Guest guest;
+  auto caught = kj::runCatchingExceptions([&] { guest = receive(takeGiven(), listener, limit); });
+  KJ_IF_MAYBE (exception, caught) {
+    if (isQuiet) return 1;
+    kj::throwFatalException(kj::mv(*exception));
+  }
+  auto& [stream, greeting] = guest;
   switch (greeting.what) {
     case GreetingFor::control: {
       acceptGreeting(*stream, 0, limit);
@@ -188,6 +194,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory) {
 
 int run(int argc, char** argv) {
   std::string node, listener, directory;
+  bool isQuiet = false;
   std::function<int()> chosen;
   CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
   app.set_version_flag("--version", std::string("vgpu-relay ") + productVersion);
@@ -202,7 +209,8 @@ int run(int argc, char** argv) {
   auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
   side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
   side->add_option("--run-dir", directory, "of that vgpud")->required();
-  side->callback([&] { chosen = [&] { return runNodeSide(endpointOf(listener), directory); }; });
+  side->add_flag("--quiet", isQuiet, "do not say why somebody is turned away");
+  side->callback([&] { chosen = [&] { return runNodeSide(endpointOf(listener), directory, isQuiet); }; });
   keys::addCommands(app, chosen);
   if (argc > 1 && std::string_view(argv[1]) == "keys") app.name("vgpuctl");  // of which it is a command, to people
   try {

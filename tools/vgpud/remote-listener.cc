@@ -1,16 +1,16 @@
 #include "tools/vgpud/remote-listener.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
+#include <utility>
+#include <vector>
 
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
-#include "tools/vgpud/log.h"
+#include "tools/vgpud/greeting-queue.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::daemon {
@@ -28,8 +28,9 @@ SpawnRequest relayRequest(std::vector<std::string> arguments) {
   return request;
 }
 
-pid_t startRelay(int connection, const std::string& listener, const std::string& runDirectory) {
+pid_t startRelay(int connection, const std::string& listener, const std::string& runDirectory, bool isQuiet) {
   SpawnRequest request = relayRequest({"node", "--listener", listener, "--run-dir", runDirectory});
+  if (isQuiet) request.arguments.emplace_back("--quiet");
   request.inherits = {{connection, relayConnection}};
   return spawn(request);
 }
@@ -53,22 +54,13 @@ RemoteListener::RemoteListener(const Endpoint& endpoint, bool plainAllowed) {
 }
 
 kj::Promise<void> RemoteListener::serve(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory) {
-  struct Greetings final : kj::TaskSet::ErrorHandler {
-    void taskFailed(kj::Exception&&) override {}
-    unsigned count = 0;
-    kj::TaskSet ended{*this};
+  auto start = [runDirectory, name = address()](int connection, bool isQuiet) {
+    return startRelay(connection, name, runDirectory, isQuiet);
   };
-  auto greetings = kj::heap<Greetings>();
-  auto take = [&processes, runDirectory, name = address(), &greetings = *greetings](kj::AutoCloseFd connection) {
-    if (greetings.count == mostGreeting)
-      return warnLimited("greeting", 0,
-                         fmt::format("connections to {} are closed: {} others have not said who they are", name, mostGreeting));
-    auto relay = processes.adopt(startRelay(connection, name, runDirectory));
-    ++greetings.count;
-    greetings.ended.add(relay.ended.then([&greetings](std::string) { --greetings.count; }).attach(kj::mv(relay.handle)));
-  };
+  auto queue = kj::heap<GreetingQueue>(io.provider->getTimer(), processes, address(), kj::mv(start));
+  auto take = [&queue = *queue](kj::AutoCloseFd connection) { queue.add(kj::mv(connection)); };
   auto served = acceptFrom(io, kj::mv(listener), address(), kj::mv(take));
-  return served.attach(kj::mv(greetings));
+  return served.attach(kj::mv(queue));
 }
 
 }  // namespace vgpu::daemon

@@ -1,5 +1,5 @@
 // Connections from elsewhere: each gets a process of its own, vgpu-relay, which greets it and is the program to this daemon
-// (docs/remote.md). So no byte of a stranger's is read here.
+// (docs/remote.md), when it is its turn (greeting-queue.h). So no byte of a stranger's is read here.
 #pragma once
 
 #include <kj/async-io.h>
@@ -20,9 +20,6 @@ class RemoteListener {
   std::string address() const { return where.text(); }
   // Serves as long as the promise lives. Once.
   kj::Promise<void> serve(kj::AsyncIoContext& io, Processes& processes, const std::string& runDirectory);
-
-  // Connections that are not greeted yet; a further one is closed.
-  static constexpr unsigned mostGreeting = 64;
 
  private:
   kj::AutoCloseFd listener;
