@@ -20,8 +20,6 @@ namespace {
 constexpr unsigned mostRounds = 5;
 // Another round would take longer than to hold the program for so much: 5 ms on a link of 50 GB/s.
 constexpr uint64_t smallEnough = 256 * MiB;
-// Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
-constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
 
 }  // namespace
 
@@ -55,7 +53,7 @@ void LiveSnapshot::runRounds(const Progress& progress) {
     ++report.rounds;
     report.roundBytes += bytes;
   }
-  holdFor(report.rounds == 1 ? mostHeld : last);
+  memory.emplace(driver, report.rounds == 1 ? HeldMemory::most : last);
   clock.end("rounds");
   faultPoint("snapshot.rounds-done");
 }
@@ -99,10 +97,6 @@ void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Pr
   });
 }
 
-void LiveSnapshot::holdFor(uint64_t bytes) {
-  memory.emplace(&driver, std::clamp(2 * bytes, leastHeld, mostHeld) / chunkBytes);
-}
-
 void LiveSnapshot::capture(const std::string& objects, const Identity& identity, const Progress& progress) {
   worker.runQuiesced([&](stub::SessionState& on) {
     clock.end("gate");
@@ -112,10 +106,8 @@ void LiveSnapshot::capture(const std::string& objects, const Identity& identity,
     ChunkSource where{.clock = &clock};
     where.hold = [&](const NewPiece& piece) -> std::byte* {
       report.heldBytes += piece.piece.bytes;
-      size_t begin = roundUp(memoryUsed, 256);
-      if (begin + piece.piece.bytes > memory->whole().size()) return nullptr;
-      memoryUsed = begin + piece.piece.bytes;
-      auto room = memory->whole().subspan(begin, piece.piece.bytes);
+      auto room = memory->take(piece.piece.bytes);
+      if (room.empty()) return nullptr;
       held.push_back({piece.chunk, room, piece.digest.has_value()});
       return room.data();
     };

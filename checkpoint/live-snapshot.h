@@ -12,9 +12,9 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint/held-memory.h"
 #include "checkpoint/live-copy.h"
 #include "checkpoint/session-capture.h"
-#include "checkpoint/staging-ring.h"
 #include "stub/gpu/primary-context.h"
 
 namespace vgpu::checkpoint {
@@ -37,7 +37,6 @@ class LiveSnapshot {
   void copyImages();
   bool findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle);
   void copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress);
-  void holdFor(uint64_t bytes);
 
   const stub::Driver& driver;
   stub::Worker& worker;
@@ -46,8 +45,7 @@ class LiveSnapshot {
   stub::PrimaryContext context;  // for memory that is pinned and unpinned while the GPUs' threads work
   LiveCopy live;
   ImageDigests images;
-  std::optional<StagingRing> memory;  // for what has changed since the last round
-  size_t memoryUsed = 0;              // bytes of it
+  std::optional<HeldMemory> memory;  // for what has changed since the last round
   SessionCapture captured;
   std::vector<Held> held;
   Report report;

@@ -21,8 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned mostRounds = 30;
 // Of the time for which the program may be held: the rest of it goes to quiescing, files, objects and the handover.
 constexpr double shareOfCopying = 0.25;
-// Memory for what changes between the last round and the quiesce: as much as in the round before, twice, within these.
-constexpr uint64_t leastHeld = 64 * MiB, mostHeld = 1 * GiB;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -60,11 +58,11 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   uint64_t last = 0;
   double rate = 0;  // bytes a second
   for (unsigned round = 0; round < mostRounds; ++round) {
-    if (!live.visit([&](stub::SessionState& on) { leases = leasesOf(on); })) break;
     auto pieces = live.digested(chunks.sink->digester);
     // A GPU that is never idle is digested in the end only; the first round needs no digests.
     if (!pieces && round == 0) pieces = live.all();
-    if (!pieces) break;
+    // After the pieces: so it has the lease of each that is still there when it is copied.
+    if (!pieces || !live.visit([&](stub::SessionState& on) { leases = leasesOf(on); })) break;
     auto changed = changedOf(std::move(*pieces));
     uint64_t bytes = bytesOf(changed);
     bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime * shareOfCopying || bytes > last / 4 * 3);
@@ -76,7 +74,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     ++report.rounds;
     report.roundBytes += bytes;
   }
-  memory.emplace(&driver, std::clamp(2 * last, leastHeld, mostHeld) / snapshot::chunkBytes);
+  memory.emplace(driver, last);
 }
 
 // Of what lies in the arenas: the target has no other memory yet.
@@ -105,7 +103,7 @@ Digest PreCopySource::send(Stream& stream, const DevicePiece& piece, std::span<c
   // An allocation may lie in several that touch each other.
   for (auto lease = std::ranges::find_if(leases, isAround); lease != leases.end() && lease->address < piece.address + piece.bytes;
        ++lease)
-    if (stream.leases.emplace(lease->device, lease->address).second)
+    if (stream.leases.insert(lease->address).second)
       stream.io.send({MessageKind::lease, lease->device, lease->address, lease->bytes, {}});
   auto digest = chunks.sink->digester(bytes);
   bool isZero = snapshot::isZero(bytes);
@@ -125,10 +123,8 @@ void PreCopySource::flush() {
 std::byte* PreCopySource::hold(const checkpoint::NewPiece& piece) {
   auto place = inArena.find(piece.chunk);
   if (place == inArena.end()) return nullptr;
-  size_t begin = roundUp(memoryUsed, 256);
-  if (begin + piece.piece.bytes > memory->whole().size()) return nullptr;  // into a file
-  memoryUsed = begin + piece.piece.bytes;
-  auto room = memory->whole().subspan(begin, piece.piece.bytes);
+  auto room = memory->take(piece.piece.bytes);
+  if (room.empty()) return nullptr;  // into a file
   held.push_back({piece.chunk, place->second, room});
   report.heldBytes += room.size();
   return room.data();

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/held-memory.h"
 #include "checkpoint/live-copy.h"
 #include "checkpoint/resident-chunks.h"
 #include "checkpoint/session-capture.h"
-#include "checkpoint/staging-ring.h"
 #include "migrate/chunk-stream.h"
 #include "stub/gpu/device-leases.h"
 #include "stub/gpu/primary-context.h"
@@ -44,7 +44,7 @@ class PreCopySource {
   struct Stream {
     explicit Stream(kj::AutoCloseFd socket) : io(kj::mv(socket)) {}
     ChunkStream io;
-    std::set<std::pair<unsigned, uint64_t>> leases;  // that the target knows by it
+    std::set<uint64_t> leases;  // by address, that the target knows by it
   };
   std::vector<checkpoint::DevicePiece> changedOf(std::vector<checkpoint::DevicePiece> pieces) const;
   void sendRound(const std::vector<checkpoint::DevicePiece>& changed, const Progress& progress);
@@ -62,8 +62,7 @@ class PreCopySource {
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<stub::LeasedRange> leases;  // as of the latest round
   checkpoint::ResidentChunks sent;
-  std::optional<checkpoint::StagingRing> memory;  // for what has changed since the last round
-  size_t memoryUsed = 0;
+  std::optional<checkpoint::HeldMemory> memory;  // for what has changed since the last round
   std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk
   std::vector<Held> held;
   checkpoint::Report report;
