@@ -46,6 +46,22 @@ struct Suspended {
         settings, adapt);
   }
 
+  // Resumes on such a device, and suspends again: `path` is that snapshot from then on.
+  std::string suspendAgain(const std::string& settings) {
+    std::string second = session.scratch.path + "/second";
+    std::string error = session.inWorker(
+        [&](stub::Worker& worker) {
+          proceed(worker, restore(worker, path, nullptr));
+          session.require(synchronize());
+          session.commit();
+          worker.quiesce();
+          save(worker, second, session.scratch.path + "/list", someIdentity(), nullptr);
+        },
+        settings);
+    path = second;
+    return error;
+  }
+
   TestSession session;
   std::string path = session.scratch.path + "/snapshot";
 };
@@ -80,30 +96,15 @@ std::string refusalOf(const std::function<void()>& work) {
 
 TEST_CASE("a session goes on on another architecture, and is of the GPU that its program has seen when it is suspended again") {
   Suspended suspended;
-  auto& session = suspended.session;
-  std::string second = session.scratch.path + "/second";
   Device seen = firstDevice(suspended.path);
   CHECK(seen.capability == 90);
-  CHECK(session.inWorker(
-            [&](stub::Worker& worker) {
-              proceed(worker, restore(worker, suspended.path, nullptr));
-              session.require(synchronize());
-              session.commit();
-              worker.quiesce();
-              save(worker, second, session.scratch.path + "/list", someIdentity(), nullptr);
-            },
-            "architecture=80,memory=1GiB") == "");
-  Device now = firstDevice(second);
+  CHECK(suspended.suspendAgain("architecture=80,memory=1GiB") == "");
+  Device now = firstDevice(suspended.path);
   CHECK(now.capability == 90);
   CHECK(now.name == seen.name);
   CHECK(now.uuid == seen.uuid);
   CHECK(now.memoryBytes == seen.memoryBytes);
-  CHECK(session.inWorker(
-            [&](stub::Worker& worker) {
-              proceed(worker, restore(worker, second, nullptr));
-              requireFinished(session);
-            },
-            "architecture=120") == "");
+  CHECK(suspended.finish("architecture=120") == "");
 }
 
 TEST_CASE("a module that has no code for the other architecture is refused by name") {
@@ -129,18 +130,7 @@ TEST_CASE("a cooperative grid that would not fit is refused by its kernel, also 
   Suspended suspended([&](TestSession& session) { session.post(cooperative(2000)); });
   contains(suspended.refusal("architecture=75"),
            "the program has launched the kernel add as a cooperative grid of 2000 blocks of 1 threads");
-  auto& session = suspended.session;
-  std::string second = session.scratch.path + "/second";
-  CHECK(session.inWorker(
-            [&](stub::Worker& worker) {
-              proceed(worker, restore(worker, suspended.path, nullptr));
-              session.require(synchronize());
-              session.commit();
-              worker.quiesce();
-              save(worker, second, session.scratch.path + "/list", someIdentity(), nullptr);
-            },
-            "architecture=80") == "");
-  suspended.path = second;
+  CHECK(suspended.suspendAgain("architecture=80") == "");
   contains(suspended.refusal("architecture=75"), "2000 blocks");
   CHECK(suspended.finish("architecture=80") == "");
 }

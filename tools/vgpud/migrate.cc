@@ -233,18 +233,12 @@ class Migration final : public kj::Refcounted {
       if (known->ended || known->worker == nullptr) {
         writerEnded = workerExit.ignoreResult();
       } else {
-        if (isBegun) {
-          auto proceed = worker.remote().proceedRequest().send().ignoreResult();
-          writerEnded = proceed.catch_([exit = kj::mv(workerExit)](kj::Exception&&) mutable { return exit.ignoreResult(); });
-        }
+        if (isBegun) writerEnded = worker.goOn();
         if (isHeld) known->openGate();
       }
     }
     isMoving = true;  // there is nothing more to undo
-    auto cleared = writerEnded.then([folder = kj::mv(folder)]() mutable {
-      auto discarded = folder->discard();
-      return discarded.attach(kj::mv(folder));
-    });
+    auto cleared = TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder));
     sessions.spawn(cleared.then([&sessions = sessions, state = kj::mv(state)]() mutable {
       if (state != nullptr) sessions.remove(kj::mv(state));
     }));

@@ -121,16 +121,10 @@ class Snapshotting {
     if (session.ended || session.worker == nullptr) {
       writerEnded = workerExit.ignoreResult();
     } else {
-      if (isBegun) {
-        auto proceed = worker.remote().proceedRequest().send().ignoreResult();
-        writerEnded = proceed.catch_([exit = kj::mv(workerExit)](kj::Exception&&) mutable { return exit.ignoreResult(); });
-      }
+      if (isBegun) writerEnded = worker.goOn();
       if (isHeld) session.openGate();
     }
-    sessions.spawn(writerEnded.then([folder = kj::mv(folder)]() mutable {
-      auto cleared = folder->discard();
-      return cleared.attach(kj::mv(folder));
-    }));
+    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)));
   }
 
   Sessions& sessions;

@@ -168,19 +168,12 @@ class Suspension {
     if (session.ended || session.worker == nullptr) {
       writerEnded = workerExit.ignoreResult();
     } else {
-      if (quiesceAsked) {
-        auto proceed = worker.remote().proceedRequest().send().ignoreResult();
-        writerEnded = proceed.catch_(
-            [exit = kj::mv(workerExit)](kj::Exception&&) mutable { return exit.ignoreResult(); });
-      }
+      if (quiesceAsked) writerEnded = worker.goOn();
       if (gateAsked) session.openGate();
       session.state = control::State::RUNNING;
     }
     // Until then a GPU may copy to what is held, too.
-    sessions.spawn(writerEnded.then([folder = kj::mv(folder), hold = kj::mv(hold)]() mutable {
-      auto cleared = folder->discard();
-      return cleared.attach(kj::mv(folder));
-    }));
+    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
   }
 
   Sessions& sessions;

@@ -27,6 +27,13 @@ class TargetFolder {
   kj::Promise<void> keep() { return end(true); }
   // There is no snapshot: removes the files that were made, after open() has ended.
   kj::Promise<void> discard() { return end(false); }
+  // The same when nobody writes there any more.
+  static kj::Promise<void> discardAfter(kj::Promise<void> writersEnded, kj::Own<TargetFolder> folder) {
+    return writersEnded.then([folder = kj::mv(folder)]() mutable {
+      auto cleared = folder->discard();
+      return cleared.attach(kj::mv(folder));
+    });
+  }
 
  private:
   kj::Promise<void> end(bool keeps);

@@ -94,6 +94,11 @@ const WorkerCounters& WorkerProcess::counted() const {
   return *static_cast<const WorkerCounters*>(static_cast<const void*>(counters.data()));
 }
 
+kj::Promise<void> WorkerProcess::goOn() {
+  auto gone = client.proceedRequest().send().ignoreResult();
+  return gone.catch_([exit = exited()](kj::Exception&&) mutable { return exit.ignoreResult(); });
+}
+
 void WorkerProcess::kill() { syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0); }
 
 kj::Promise<void> WorkerProcess::stop() {

@@ -54,6 +54,9 @@ class WorkerProcess {
     });
   }
 
+  // After a quiesce that is given up: resolves when the worker goes on, or has ended. It writes no snapshot then.
+  kj::Promise<void> goOn();
+
   void kill();
   // Kills the process and resolves when it is reaped and all its memory and devices are free.
   kj::Promise<void> stop();
