@@ -67,6 +67,22 @@ TEST_CASE("what the peer has acknowledged is not kept") {
   CHECK(pair.a.isAcknowledged());
 }
 
+TEST_CASE("two sides that owe each other nothing have nothing to say") {
+  LinkPair pair;
+  Expected atA, atB;
+  sendNumber(pair.a, 0, 10);
+  sendNumber(pair.b, 0, 10);
+  for (unsigned turn = 0; turn < 3; ++turn) {
+    for (Link* link : {&pair.a, &pair.b})
+      if (link->owesAcknowledgement()) link->acknowledge(true);
+    pair.settle(atA, atB);
+  }
+  for (Link* link : {&pair.a, &pair.b}) {
+    CHECK(link->isAcknowledged());
+    CHECK_FALSE(link->owesAcknowledgement());
+  }
+}
+
 TEST_CASE("a message of the largest size passes, and a larger one is refused") {
   LinkPair pair;
   Expected atA, atB;

@@ -46,7 +46,7 @@ void RelayLoop::run() {
     if (!isCut()) worked |= readSome();
     if (!isCut()) worked |= produce();
     if (!isCut()) {
-      link.acknowledge(endsBy.has_value() && worked);
+      link.acknowledge(endsBy.has_value() && link.owesAcknowledgement());
       worked |= writeSome();
     }
     if (worked) {

@@ -38,6 +38,7 @@ std::span<std::byte> Link::begin(uint16_t type, size_t most) {
   Head head{0, type, 0, receivedCount};
   std::memcpy(&chunk.bytes[chunk.used], &head, sizeof head);
   begun = most;
+  begunType = type;
   return {&chunk.bytes[chunk.used + sizeof head], most};
 }
 
@@ -49,6 +50,7 @@ void Link::finish(size_t bytes) {
   chunk.used += sizeof(Head) + bytes;
   written += sizeof(Head) + bytes;
   ends.push_back(written);
+  if (begunType != acknowledgement) needed = forgotten + ends.size();
   acknowledged = receivedCount;
   unacknowledgedBytes = 0;
 }

@@ -44,7 +44,10 @@ class Link {
 
   // Whether so much waits to be acknowledged that nothing should be added.
   bool isFull() const { return written - firstKept >= mostKept; }
-  bool isAcknowledged() const { return ends.empty(); }
+  // Whether the peer has all messages, but for such that say what was received.
+  bool isAcknowledged() const { return forgotten >= needed; }
+  // Whether the peer does not know that we have all of its messages.
+  bool owesAcknowledgement() const { return acknowledged != receivedCount; }
   // Says what was received, if that is much or `now`.
   void acknowledge(bool now);
 
@@ -77,6 +80,8 @@ class Link {
   uint64_t forgotten = 0;                           // messages before the first that is kept
   uint64_t firstKept = 0, sentTo = 0, written = 0;  // places in the stream
   uint64_t begun = 0;                               // payload room of the message being made
+  uint16_t begunType = acknowledgement;
+  uint64_t needed = 0;  // messages up to the last that is no acknowledgement
 
   std::unique_ptr<std::byte[]> incoming;
   size_t parsed = 0, filled = 0;
