@@ -8,6 +8,8 @@
 set -uo pipefail
 # shellcheck source=../sanitizer-reports.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../sanitizer-reports.sh"
+# shellcheck source=../common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 limit=${VGPU_TIME_LIMIT:-30}  # seconds for each wait
 dir=$(mktemp -d /tmp/vgpu-XXXXXX) || exit 1
@@ -29,30 +31,17 @@ fail() {
 
 skip() { printf 'SKIPPED: %s\n' "$*"; exit 77; }
 
-# Process ids of what this case started, of those named NAME.
-processes() {
-  local process comm
-  for process in /proc/[0-9]*; do
-    { read -r comm <"$process/comm"; } 2>/dev/null || continue
-    [ "$comm" = "$1" ] || continue
-    { tr '\0' '\n' <"$process/environ"; } 2>/dev/null | grep -qxF "VGPU_TEST_RUN=$dir" && echo "${process#/proc/}"
-  done
-}
-
 cleanUp() {
   local name pid
   trap - EXIT
   disown -a
-  for name in vgpu-bench vgpuctl vgpud vgpu-worker vgpu-relay session-double rogue hung-folder sleep; do
-    for pid in $(processes "$name"); do kill -KILL "$pid" 2>/dev/null; done
-  done
+  for pid in $(processesOfRun); do kill -KILL "$pid" 2>/dev/null; done
   awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while read -r name; do umount -l "$name"; done
   rm -rf "$dir"
 }
 trap cleanUp EXIT
 trap 'exit 130' INT TERM
 
-alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
 ended() { ! alive "$1"; }
 
 # waitUntil COMMAND...: until it succeeds; the case fails where it does not in time.
@@ -197,7 +186,7 @@ farMoves() {
 }
 # addressOf NODE: where it listens for other hosts.
 addressOf() { sed -n 's/^vgpud: listens on //p' "$dir/$1.log"; }
-noRelays() { [ -z "$(processes vgpu-relay)" ]; }
+noRelays() { [ -z "$(processesOfRun vgpu-relay)" ]; }
 # at ADDRESS COMMAND...: vgpuctl with a node elsewhere.
 at() {
   local address=$1

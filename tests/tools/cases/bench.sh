@@ -36,12 +36,12 @@ refused "cannot write $dir/no/such" bench --csv "$dir/no/such" -- /bin/true
 refused "no vgpud answers" "$tree/bin/vgpu-bench" --node "$dir/nobody" -- /bin/true
 
 # Nothing is left of the daemons that it started, not even where it is killed.
-noneLeft() { [ -z "$(processes vgpud)$(processes vgpu-worker)$(processes sleep)" ]; }
+noneLeft() { [ -z "$(processesOfRun vgpud)$(processesOfRun vgpu-worker)$(processesOfRun sleep)" ]; }
 waitUntil noneLeft
 bench -- /bin/sleep 60 >"$dir/killed.log" 2>&1 &
-sleeps() { [ -n "$(processes sleep)" ]; }
+sleeps() { [ -n "$(processesOfRun sleep)" ]; }
 waitUntil sleeps
-kill -KILL "$(processes vgpu-bench)" || fail "no vgpu-bench to kill"
+kill -KILL "$(processesOfRun vgpu-bench)" || fail "no vgpu-bench to kill"
 waitUntil noneLeft
 noDirectories() { ! compgen -G "$dir/vgpu-run-*" >/dev/null; }
 waitUntil noDirectories

@@ -57,7 +57,7 @@ runs default "0 1"
 isEmpty "$XDG_CACHE_HOME/vgpu/images" && fail "the default cache is elsewhere"
 
 # What workers are told of the driver's own cache; what the user has chosen stays.
-workerSays() { tr '\0' '\n' <"/proc/$(processes vgpu-worker | tail -n 1)/environ" | grep -qx "$1"; }
+workerSays() { tr '\0' '\n' <"/proc/$(processesOfRun vgpu-worker | tail -n 1)/environ" | grep -qx "$1"; }
 stopNode a
 stopNode b
 stopNode default

@@ -15,7 +15,7 @@ feed() { prlimit --pid "$1" --data=unlimited:unlimited; }
 startNode b --warm 1
 isWarm() { [[ $(ctl b ps --workers --json) == *'"session": null'* ]]; }
 waitUntil isWarm
-starve "$(processes vgpu-worker)"
+starve "$(processesOfRun vgpu-worker)"
 
 startNode a
 startDouble a other

@@ -55,7 +55,7 @@ done
 # Its caller gives up: so does the migration, or it has ended before.
 ctl "$from" migrate moving --to "$dir/$to" >"$dir/cancelled.log" 2>&1 &
 cancelled=$!
-for client in $(processes vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' migrate ' && kill -TERM "$client"; done
+for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' migrate ' && kill -TERM "$client"; done
 waitUntil ended "$cancelled"
 
 touch "$dir/end"

@@ -9,7 +9,7 @@ runner=$!
 waitUntil test -e "$dir/pause.reached"
 node=$(echo "$dir"/runtime/vgpu-run-*)
 succeeds "$tree/bin/vgpuctl" --node "$node" suspend linked-list --to "$dir/x"
-for private in $(processes vgpud); do [ "$private" = "${daemon[a]}" ] || kill -TERM "$private"; done
+for private in $(processesOfRun vgpud); do [ "$private" = "${daemon[a]}" ] || kill -TERM "$private"; done
 waitUntil ended "$private"
 state=$(echo "$node"/sessions/*)
 [ -e "$state/owner" ] || fail "the session's state was removed"

@@ -53,12 +53,12 @@ VGPU_FAULT_POINT=resume.bytes-restored:stop startNode c
 ctl c resume "$dir/client" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil wasHit resume.bytes-restored stop
-for worker in $(processes vgpu-worker); do stands "$worker" && break; done
+for worker in $(processesOfRun vgpu-worker); do stands "$worker" && break; done
 kill -STOP "${daemon[c]}"
 waitUntil stands "${daemon[c]}"
 kill -CONT "$worker"
 sleep 0.5
-for client in $(processes vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' resume ' && kill -KILL "$client"; done
+for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' resume ' && kill -KILL "$client"; done
 kill -CONT "${daemon[c]}"
 wait "$resume" && fail "a resume without its caller succeeded"
 # What the daemon sees first decides: the caller's end, or that the program has accepted.

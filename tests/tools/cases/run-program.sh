@@ -30,7 +30,7 @@ says run "^$preload|$lib:/some/where|unix:$dir/a/vgpud.sock|fancy$" || fail "wro
 ctl a run -- /bin/sh -c 'trap "exit 5" USR1; echo started; while :; do sleep 0.1; done' >"$dir/signal.log" 2>&1 &
 runner=$!
 waitUntil says signal started
-kill -USR1 "$(processes vgpuctl)" || fail "no vgpuctl to signal"
+kill -USR1 "$(processesOfRun vgpuctl)" || fail "no vgpuctl to signal"
 code=0
 wait "$runner" || code=$?
 [ "$code" = 5 ] || fail "a signal gave $code"

@@ -1,5 +1,5 @@
 # A daemon ends cleanly: running programs are told, suspended ones wait on and go on elsewhere.
-hasWorker() { [ -n "$(processes sleep)" ]; }
+hasWorker() { [ -n "$(processesOfRun sleep)" ]; }
 hasNoWorker() { ! hasWorker; }
 
 startNode a
@@ -11,7 +11,7 @@ stopNode a
 isGone "$dir/a/vgpud.sock" && isGone "$dir/a/session.sock" || fail "sockets are left"
 waitUntil ended "${double[running]}"
 says running '^lost: its vgpud was ended' || fail "the running program was not told"
-[ "$(processes vgpu-worker | wc -l)" = 1 ] || fail "workers are left: $(processes vgpu-worker)"
+[ "$(processesOfRun vgpu-worker | wc -l)" = 1 ] || fail "workers are left: $(processesOfRun vgpu-worker)"
 
 alive "${double[suspended]}" || fail "the suspended program was ended"
 state=$(sed -n 's/^opened [^ ]* //p' "$dir/suspended.log")
@@ -23,7 +23,7 @@ stillWorks b suspended
 kill -TERM "${double[suspended]}"
 waitUntil isGone "$state"
 stopNode b
-[ -z "$(processes vgpu-worker)" ] || fail "workers are left"
+[ -z "$(processesOfRun vgpu-worker)" ] || fail "workers are left"
 
 # A driver that does not come up holds nobody: a worker that never answers.
 slow=$dir/slow

@@ -39,7 +39,7 @@ for point in snapshot.rounds-done snapshot.captured; do
   ctl b snapshot "at-$point" --name gone >"$dir/snapshot.log" 2>&1 &
   waitUntil wasHit "$point" stop
   worker=$(field b "at-$point" workerPid)
-  for client in $(processes vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' snapshot ' && kill -KILL "$client"; done
+  for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline" | grep -q ' snapshot ' && kill -KILL "$client"; done
   kill -CONT "$worker"
   waitUntil isGone "$VGPU_STORE/snapshots/gone"
   memoryIsRight "at-$point"

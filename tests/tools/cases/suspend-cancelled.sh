@@ -3,7 +3,7 @@ startNode a
 startDouble a one
 suspendAtStandstill a one x
 refused "is being suspended or resumed already" ctl a suspend one --to "$dir/y"
-kill -INT "$(processes vgpuctl)"
+kill -INT "$(processesOfRun vgpuctl)"
 wait "$suspend" && fail "a suspend that was given up succeeded"
 waitUntil hasState a one running
 waitUntil says one 'gate open'

@@ -24,6 +24,6 @@ waitUntil isGone "$dir/y"
 waitUntil ended "${double[three]}"
 
 # The one that waits for the next session is replaced.
-for worker in $(processes vgpu-worker); do kill -KILL "$worker"; done
+for worker in $(processesOfRun vgpu-worker); do kill -KILL "$worker"; done
 startDouble a four
 stillWorks a four
