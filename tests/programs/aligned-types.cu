@@ -1,5 +1,7 @@
 // Moves elements of every size and alignment through device code: the access that a compiler chooses for a type depends
 // on both, from single bytes for a packed structure to one 16-byte load.
+#include <random>
+
 #include "bench.h"
 
 struct Rgb8 {

@@ -2,6 +2,7 @@
 // from the last step in shared memory. The CPU does the same in double precision; 256 steps of rounding in single
 // precision stay within one part in ten thousand.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int options = 48, steps = 256, block = 128;
 constexpr double tolerance = 1e-4;

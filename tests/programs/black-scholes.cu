@@ -1,6 +1,7 @@
 // Prices European calls and puts by the formula of Black and Scholes, and checks them against double precision on the
 // CPU and against put-call parity. Single precision holds prices of tens to a few parts in a hundred thousand.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int options = 20000, block = 128;
 constexpr double tolerance = 5e-5;

@@ -2,6 +2,7 @@
 // blocks meet by cooperative groups after every sum and every step. The pause comes between two launches; the state of
 // the iteration stays on the device.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <cooperative_groups.h>
 

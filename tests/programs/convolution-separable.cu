@@ -2,6 +2,7 @@
 // that the filter needs; the filter lies in constant memory. Pixels and weights are small whole numbers, so every sum
 // is exact.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int radius = 6, tile = 16;
 

@@ -1,5 +1,6 @@
 // The library that dlopen-host loads: its fatbinary, its functions and its variable are registered late.
 #include "program.h"
+#include "random-numbers.h"
 
 __device__ int bias = 5;
 

@@ -1,6 +1,7 @@
 // The driver API, called as a program does that is linked with libcuda: a module from PTX text, its kernel and
 // variable, memory, a stream and events.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <cuda.h>
 

@@ -2,6 +2,7 @@
 // another. The reference is the definition in double precision; a stage adds about one unit in the last place to
 // numbers of up to the root of the length.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <complex>
 

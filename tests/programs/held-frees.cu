@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "program.h"
+#include "random-numbers.h"
 
 std::atomic<bool> reached, released;
 

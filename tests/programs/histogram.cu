@@ -1,6 +1,7 @@
 // Counts how often each byte occurs: warps of a block count in shared memory of their own, by atomics, and the block
 // adds what they found to the whole. Half of the data is one value, so that many threads meet at one counter.
 #include "program.h"
+#include "random-numbers.h"
 
 constexpr int bins = 256, block = 192, warps = block / 32, blocks = 24;
 

@@ -1,6 +1,7 @@
 // Multiplies three matrices, tile by tile in shared memory. No size is a multiple of the tile. The elements are small
 // whole numbers, so every sum is exact in a float and the comparison is, too.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int tile = 16;
 

@@ -23,7 +23,7 @@ Bytes pattern(size_t count, unsigned seed) {
 
 bool sameBytes(const char* what, const Bytes& got, const Bytes& want) {
   const bool ok = got.size() == want.size() && std::memcmp(got.data(), want.data(), got.size()) == 0;
-  if (!ok) std::cerr << what << ": the bytes differ\n";
+  if (!ok) std::fprintf(stderr, "%s: the bytes differ\n", what);
   return ok;
 }
 

@@ -1,5 +1,7 @@
 // MT19937 of Matsumoto and Nishimura, one block a generator, its state kept in device memory between launches. The C++
 // library's own generator says what must come out, bit by bit.
+#include <random>
+
 #include "bench.h"
 
 constexpr int generators = 24, words = 624, middle = 397, batches = 4, block = 256;

@@ -1,6 +1,7 @@
 // Variables that live with the module: constant and global, initialized and not, written by the host through their
 // symbols and by kernels through their names.
 #include "program.h"
+#include "random-numbers.h"
 
 constexpr int count = 1000;
 

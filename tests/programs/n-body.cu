@@ -2,6 +2,7 @@
 // same steps in single precision but contract and round differently (rsqrtf is 2 units in the last place); softened and
 // in steps this short the paths stay within one part in a thousand.
 #include "program.h"
+#include "random-numbers.h"
 
 constexpr int bodies = 128, steps = 200, block = 64;
 constexpr float step = 1e-3f, softening = 0.05f;

@@ -14,9 +14,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
-#include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // What main() returns if what it tries cannot be tried on this machine.
@@ -132,16 +131,26 @@ inline bool expectError(cudaError_t got, cudaError_t expected, const char* call,
   return got == expected;
 }
 
+inline bool hasSize(const char* what, size_t got, size_t want) {
+  if (got != want) std::fprintf(stderr, "%s: %zu elements, expected %zu\n", what, got, want);
+  return got == want;
+}
+
+template <typename T>
+std::string numberText(T value) {
+  if constexpr (!std::is_floating_point_v<T>) return std::to_string(value);
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
+  return text;
+}
+
 // Whether two results are the same to the last bit of every element; the first difference goes to stderr.
 template <typename T>
 bool same(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
-  if (got.size() != want.size()) {
-    std::cerr << what << ": " << got.size() << " elements, expected " << want.size() << "\n";
-    return false;
-  }
+  if (!hasSize(what, got.size(), want.size())) return false;
   for (size_t i = 0; i < got.size(); ++i) {
     if (got[i] == want[i]) continue;
-    std::cerr << what << "[" << i << "]: got " << got[i] << ", expected " << want[i] << "\n";
+    std::fprintf(stderr, "%s[%zu]: got %s, expected %s\n", what, i, numberText(got[i]).c_str(), numberText(want[i]).c_str());
     return false;
   }
   return true;
@@ -150,34 +159,15 @@ bool same(const char* what, const std::vector<T>& got, const std::vector<T>& wan
 // Whether every element is within `tolerance` of the expected one: relative where that is larger than 1, else absolute.
 template <typename T, typename U>
 bool close(const char* what, const std::vector<T>& got, const std::vector<U>& want, double tolerance) {
-  if (got.size() != want.size()) {
-    std::cerr << what << ": " << got.size() << " elements, expected " << want.size() << "\n";
-    return false;
-  }
+  if (!hasSize(what, got.size(), want.size())) return false;
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(double(got[i]) - double(want[i])) / std::fmax(1.0, std::fabs(double(want[i])));
     if (error <= tolerance) continue;  // a NaN is never within it
-    std::cerr << what << "[" << i << "]: got " << got[i] << ", expected " << want[i] << " within " << tolerance << "\n";
+    std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, numberText(got[i]).c_str(), numberText(want[i]).c_str(),
+                 tolerance);
     return false;
   }
   return true;
-}
-
-// `count` numbers drawn evenly from [low, high], the same in every run.
-inline std::vector<float> randomFloats(size_t count, float low, float high, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> distribution(low, high);
-  std::vector<float> values(count);
-  for (float& value : values) value = distribution(generator);
-  return values;
-}
-
-inline std::vector<int> randomInts(size_t count, int low, int high, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_int_distribution<int> distribution(low, high);
-  std::vector<int> values(count);
-  for (int& value : values) value = distribution(generator);
-  return values;
 }
 
 // What main returns.

@@ -1,6 +1,8 @@
 // Random histories over every kind of object that a session has, with pauses at random steps; the program knows what all of them must
 // hold, and prints a digest of what it has read at the end: the same for a seed, whatever happened in between.
 //   random-history SEED STEPS [PAUSES]
+#include <random>
+
 #include "history/arrays.h"
 #include "history/code.h"
 #include "history/events.h"

@@ -5,6 +5,7 @@
 // again until it exists.
 #include <array>
 #include <cstring>
+#include <random>
 
 #include "program.h"
 

@@ -1,6 +1,7 @@
 // Sum, maximum, running sum and count of a million numbers by warp shuffles and votes; warps meet in shared memory,
 // blocks in a second launch.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <algorithm>
 #include <climits>

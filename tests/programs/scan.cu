@@ -1,6 +1,7 @@
 // The exclusive prefix sum of numbers that fill hundreds of blocks: every block scans its chunk up and down a tree in
 // shared memory, the chunks' sums are scanned in the same way, and are added in the end.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int block = 256, chunk = 2 * block;
 

@@ -1,4 +1,5 @@
 // Relocatable device code: a kernel of one file calls a function of another (nvcc -rdc=true).
+#include "random-numbers.h"
 #include "separate.h"
 
 #include "program.h"

@@ -2,6 +2,7 @@
 //   small-launches --bench full|quick GROUP
 // The groups are at the end. Each prints the time of one launch, all waits included.
 #include "bench.h"
+#include "random-numbers.h"
 
 namespace {
 

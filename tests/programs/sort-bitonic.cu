@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <algorithm>
+#include <random>
 
 constexpr int block = 512;
 constexpr int chunk = 2 * block;  // what one block holds in shared memory

@@ -1,6 +1,7 @@
 // Sorts pairs of key and value by Batcher's odd-even merge network, one launch a step. The network sorts any number of
 // keys, not powers of two only; keys repeat, so the order of equal ones is free but no pair may be torn or lost.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <algorithm>
 
@@ -25,7 +26,7 @@ bool pairsKept(const std::vector<int>& input, const std::vector<int>& keys, cons
   for (size_t i = 0; i < keys.size(); ++i) {
     const size_t place = values[i];
     if (place >= input.size() || seen[place] || input[place] != keys[i]) {
-      std::cerr << "pair " << i << ": key " << keys[i] << ", value " << values[i] << " is none of the input\n";
+      std::fprintf(stderr, "pair %zu: key %d, value %d is none of the input\n", i, keys[i], values[i]);
       return false;
     }
     seen[place] = true;

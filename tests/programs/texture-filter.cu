@@ -3,6 +3,7 @@
 // bits of fraction (CUDA C++ Programming Guide, Linear Filtering), so samples are taken at 256ths of a texel, and may
 // be off by one such part of the texels' range for every dimension, since hardware rounds the weights' products, too.
 #include "program.h"
+#include "random-numbers.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,6 @@
 // Adds two vectors of `argv[1]` elements (50,000 unless said), twice over.
 #include "bench.h"
+#include "random-numbers.h"
 
 __global__ void add(const float* a, const float* b, float* sum, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,7 @@
 // The fast Walsh-Hadamard transform of whole numbers, long strides in global memory and short ones in shared. The
 // definition, by signs, is the reference; and the transform applied twice gives the input times its length.
 #include "bench.h"
+#include "random-numbers.h"
 
 constexpr int logCount = 12, count = 1 << logCount, block = 256, chunk = 2 * block;
 

@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include "hopper.h"
+#include "random-numbers.h"
 
 constexpr int tileM = 128, tileN = 64, tileK = 64, ring = 3, groupThreads = 128;
 constexpr int rows = 256, columns = 128, depth = 320;

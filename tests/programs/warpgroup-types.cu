@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "hopper.h"
+#include "random-numbers.h"
 
 constexpr int rows = 64, columns = 32, threads = 128, sums = columns / 2, room = 64 * 1024, placeOfB = 32 * 1024;
 
