@@ -17,8 +17,6 @@ namespace {
 
 // Enough that the link has the next while the thread sees to the last.
 constexpr size_t mostOnTheirWay = 8;
-// With fewer, a thread and its pack cost more than they save.
-constexpr size_t chunksOfThread = 8;
 
 std::span<const std::byte> bytesOf(const Slot& slot) { return {slot.memory, slot.bytes}; }
 

@@ -22,6 +22,9 @@ namespace vgpu::checkpoint {
 
 using namespace snapshot;
 
+// With fewer, a thread and its pack cost more than they save.
+constexpr size_t chunksOfThread = 8;
+
 // How things of given sizes are cut.
 class ChunkPlan {
  public:

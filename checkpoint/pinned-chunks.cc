@@ -15,8 +15,6 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-// With fewer bytes, a thread costs more than it saves.
-constexpr size_t chunksOfThread = 8;
 // A copy of 2 MiB takes the link 38 us, and its beginning another 1 or 2.
 constexpr size_t mostCopiedAtOnce = 8 * chunkBytes;
 

@@ -42,7 +42,7 @@ PendingCalls loadPendingCalls(const SnapshotReader& directory, const Manifest& m
 }
 
 // The images of the modules to be made: nothing else in a snapshot may take the worker's memory.
-std::set<uint64_t> imagesOf(const std::vector<ObjectRecord>& records, const StateTables& state) {
+std::set<uint64_t> imageNumbers(const std::vector<ObjectRecord>& records, const StateTables& state) {
   auto images = stub::imagesOfGroups(state.at(stub::moduleGroupKind.name));
   for (auto& record : records)
     for (auto& frame : record.recipe)
@@ -128,7 +128,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
   requireSamePlace(pending, on.shared());
 
-  reserveBlobs(on, directory, manifest.blobs, imagesOf(records, manifest.state));
+  reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
   size_t first = planOf(manifest.blobs).count();

@@ -29,7 +29,7 @@ std::vector<ObjectRecord> recordsOf(const std::string& objects, const RingCut& b
   return recordsAt(std::move(records), barrier);
 }
 
-Manifest describe(stub::SessionState& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
+Manifest manifestOf(stub::SessionState& on, const Identity& identity, const PendingCalls& pending, size_t objectCount) {
   Manifest manifest;
   manifest.software = VGPU_VERSION;
   manifest.created = time(nullptr);
@@ -71,7 +71,7 @@ SessionCapture captureSession(stub::SessionState& on, const std::string& objects
   SessionCapture capture;
   capture.records = recordsOf(objects, barrier);
   capture.pending = capturePendingCalls(on.shared(), barrier);
-  capture.manifest = describe(on, identity, capture.pending, capture.records.size());
+  capture.manifest = manifestOf(on, identity, capture.pending, capture.records.size());
   addMethods(capture.manifest.methods, capture.records);
   addLibraryCalls(capture.manifest.libraryCalls, capture.records);
   capture.output = std::string(on.output.rest());

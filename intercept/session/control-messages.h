@@ -8,6 +8,7 @@
 
 #include "vgpu/control/channel.h"
 #include "vgpu/control/control.capnp.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::client {
 
@@ -19,9 +20,6 @@ inline std::chrono::steady_clock::time_point within(std::chrono::seconds limit) 
 }
 
 inline std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
-
-// Valid as long as `text` is.
-inline capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // Sends the control::ToNode message that `fill` sets up, with descriptors.
 template <typename Fill>

@@ -14,14 +14,13 @@
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::ctl {
 namespace {
 
 using nlohmann::json;
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
 

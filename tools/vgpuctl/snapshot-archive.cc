@@ -16,6 +16,7 @@
 #include "tools/vgpuctl/interruption.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/archive.h"
 
@@ -23,8 +24,6 @@ namespace vgpu::ctl {
 namespace {
 
 constexpr const char* standard = "-";  // input or output
-
-std::string nameOf(const std::string& directory) { return std::filesystem::path(directory).filename(); }
 
 // Shows how far it is, and ends it when a signal comes.
 class Progress {

@@ -1,11 +1,15 @@
 // The manifest of a snapshot, printed.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "vgpu/snapshot/manifest.h"
 
 namespace vgpu::ctl {
+
+// A snapshot's name in its store.
+inline std::string nameOf(const std::string& directory) { return std::filesystem::path(directory).filename(); }
 
 // Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the
 // directory's lock, or lost.

@@ -45,8 +45,6 @@ std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
   return directories;
 }
 
-std::string nameOf(const std::string& directory) { return fs::path(directory).filename(); }
-
 // The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
 // read.
 std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory) {

@@ -4,11 +4,10 @@
 
 #include "tools/common/reason.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::daemon {
 namespace {
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The session that is suspended to `path`, or being resumed from there, if there is one.
 kj::Maybe<Session&> waitingFor(Sessions& sessions, const std::string& id, const std::string& path) {

@@ -11,12 +11,11 @@
 #include "tools/common/reason.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 #include "vgpu/snapshot/manifest.h"
 
 namespace vgpu::daemon {
 namespace {
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 kj::AutoCloseFd connectStream(const std::string& path, const std::string& token) {
   kj::AutoCloseFd socket = connectUnix(path);
@@ -33,9 +32,9 @@ kj::AutoCloseFd connectNode(const std::string& target) {
 }
 
 // Another daemon.
-class Peer {
+class TargetNode {
  public:
-  Peer(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
+  TargetNode(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
       : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(socket))),
         rpc(*stream),
         client(rpc.bootstrap().castAs<control::Node>()) {}
@@ -70,7 +69,7 @@ class Migration final : public kj::Refcounted {
     return sessions.files.run([target = options.target] { return connectNode(target); })
         .then([this](kj::AutoCloseFd&& socket) {
           if (!isTrusted(peerOf(socket))) fail("the vgpud in " + options.target + " belongs to another user");
-          peer = kj::heap<Peer>(sessions.io, kj::mv(socket));
+          peer = kj::heap<TargetNode>(sessions.io, kj::mv(socket));
           return greet();
         })
         .then([this] { return announce(); })
@@ -251,7 +250,7 @@ class Migration final : public kj::Refcounted {
   control::Progress::Client progress;
   WorkerProcess& worker;
   kj::Own<WorkerProcess> held;  // the same, while the session may move
-  kj::Own<Peer> peer;
+  kj::Own<TargetNode> peer;
   kj::Maybe<control::Arrival::Client> arrival;
   kj::Maybe<control::MigrationSource::Client> source;
   std::string streamSocket, path;

@@ -12,6 +12,7 @@
 #include "tools/vgpud/snapshot.h"
 #include "tools/vgpud/suspend.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
 
 namespace vgpu::daemon {
@@ -21,8 +22,6 @@ constexpr auto firstWordLimit = 10 * kj::SECONDS;
 constexpr uint64_t mostMessageWords = 64 << 10;  // half a megabyte: requests are a path and a name
 constexpr size_t mostQueuedBytes = size_t{1} << 20;  // a list of some thousand sessions
 constexpr unsigned mostCalls = 1000;
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // One NodeServer for each time that the client asks for one, so that asking counts as a call.
 class Servers final : public capnp::BootstrapFactory<capnp::rpc::twoparty::VatId> {

@@ -8,13 +8,12 @@
 #include "tools/vgpud/memory-snapshots.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
 #include "vgpu/snapshot/manifest.h"
 
 namespace vgpu::daemon {
 namespace {
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The program gives up a daemon that sends nothing for a minute.
 constexpr auto reportInterval = 5 * kj::SECONDS;

@@ -14,6 +14,7 @@
 #include "tools/vgpud/renew.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -22,8 +23,6 @@ namespace {
 constexpr auto farewellLimit = 1 * kj::SECONDS;
 // How many pieces of work may hang before the next one waits.
 constexpr unsigned mostFileThreads = 64;
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // The worker's part of opening a session: it begins to consume, and gives its memory for the program.
 kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session, Exchange& exchange) {

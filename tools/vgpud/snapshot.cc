@@ -6,11 +6,10 @@
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::daemon {
 namespace {
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 WorkerProcess& workerOf(Session& session) {
   KJ_IF_MAYBE (worker, session.worker) {

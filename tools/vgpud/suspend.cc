@@ -8,12 +8,11 @@
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::daemon {
 namespace {
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 // For a worker that does not reply at all, once the time for its GPU is over.
 constexpr unsigned workerGrace = 10;

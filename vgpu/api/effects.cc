@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
-#include "vgpu/api/flat-frame.h"
 #include "vgpu/api/handle.h"
+#include "vgpu/api/number-reader.h"
 #include "vgpu/api/place.h"
 
 namespace vgpu::api {
 
 namespace {
-
-class NumberReader : public FlatReader {
- public:
-  using FlatReader::FlatReader;
-  kj::ArrayPtr<const kj::byte> list(uint32_t pointer) const { return readData(pointer); }
-  uint64_t read(NumberField field) const { return field.bytes == 8 ? get<uint64_t>(field.offset) : get<uint32_t>(field.offset); }
-};
 
 void visitList(const EffectField& list, kj::ArrayPtr<const kj::byte> data, const EffectVisitor& visit) {
   walkDescribed(*list.elements, data, [&](const DescribedField& field, const kj::byte* structure, kj::ArrayPtr<const kj::byte>) {

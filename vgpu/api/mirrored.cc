@@ -2,19 +2,9 @@
 
 #include <algorithm>
 
-#include "vgpu/api/flat-frame.h"
+#include "vgpu/api/number-reader.h"
 
 namespace vgpu::api {
-
-namespace {
-
-class NumberReader : public FlatReader {
- public:
-  using FlatReader::FlatReader;
-  uint64_t read(NumberField field) const { return field.bytes == 8 ? get<uint64_t>(field.offset) : get<uint32_t>(field.offset); }
-};
-
-}  // namespace
 
 void visitFills(Method method, kj::ArrayPtr<const capnp::word> frame, const FillVisitor& visit) {
   NumberReader numbers(frame);

@@ -112,8 +112,8 @@ void CopyThreadPool::awaitHelpers() {
 }
 
 void CopyThreadPool::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
-  constexpr uint64_t pageBytes = 4 * KiB, leastPiece = 64 * KiB, leastShared = 256 * KiB;
-  uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), pageBytes));
+  constexpr uint64_t leastPiece = 64 * KiB, leastShared = 256 * KiB;
+  uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), hostPageBytes));
   if (bytes < leastShared || piece >= bytes) {
     std::memcpy(destination, source, bytes);
     return;

@@ -12,12 +12,12 @@ namespace vgpu::client {
 namespace {
 
 // What a touch brings at least: moving 64 KiB takes half as long again as moving a page (docs/performance.md).
-constexpr uint64_t allocationBlock = 64 * KiB, pageBytes = 4 * KiB;
+constexpr uint64_t allocationBlock = 64 * KiB;
 
 // So often a touch waits for work without holding other threads' work up. Then it does: they give a device more all the time.
 constexpr int polite = 3;
 
-uint64_t pageOf(uint64_t address) { return address / pageBytes * pageBytes; }
+uint64_t pageOf(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
 ByteSpan common(const ByteSpan& a, const ByteSpan& b) {
   uint64_t begin = std::max(a.address, b.address), end = std::min(a.end(), b.end());
@@ -94,7 +94,7 @@ CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t mo
   std::lock_guard lock(mutex);
   giveAll(thread);
   const ByteSpan variable{address, bytes};
-  const uint64_t end = roundUp(variable.end(), pageBytes);
+  const uint64_t end = roundUp(variable.end(), hostPageBytes);
   for (uint64_t at = pageOf(address); at < end;) {
     auto found = rangeOf(at);
     if (found == ranges.end()) {
@@ -102,7 +102,7 @@ CUresult ManagedMemory::addVariable(Thread& thread, unsigned device, uint64_t mo
       uint64_t until = next == ranges.end() ? end : std::min(end, next->first);
       auto pages = HostPages::at(at, until - at);
       if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
-      insert(ManagedRange(std::move(*pages), {at, until - at}, device, module, pageBytes));
+      insert(ManagedRange(std::move(*pages), {at, until - at}, device, module, hostPageBytes));
       found = rangeOf(at);
     }
     found->second.shared.push_back(common(variable, found->second.place));
@@ -265,7 +265,7 @@ bool ManagedMemory::touch(Thread& thread, uint64_t address, bool writes) {
 }
 
 void ManagedMemory::touchAll(Thread& thread, uint64_t address, uint64_t bytes, bool writes) {
-  for (uint64_t at = address; at < address + bytes; at = pageOf(at) + pageBytes)
+  for (uint64_t at = address; at < address + bytes; at = pageOf(at) + hostPageBytes)
     if (mayHold(at) && !touch(thread, at, writes)) return;
 }
 

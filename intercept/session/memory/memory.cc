@@ -17,8 +17,7 @@ constexpr uint64_t ownLease = 8 * MiB;
 constexpr uint64_t keptIdle = 256 * MiB;
 constexpr uint64_t keptForAWhile = 4;
 // The driver registers each host lease by itself, and copies slowly what lies in two registrations.
-constexpr uint64_t hostGap = 4 * KiB;
-constexpr uint64_t pageBytes = 4 * KiB;
+constexpr uint64_t hostGap = hostPageBytes;
 
 }  // namespace
 
@@ -26,7 +25,7 @@ Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile&
     : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     devices.emplace_back(deviceArena(device), managedPart);
-    managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, pageBytes);
+    managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, hostPageBytes);
   }
 }
 
@@ -212,7 +211,7 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
   const unsigned device = thread.device();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const uint64_t whole = roundUp(bytes, pageBytes);
+  const uint64_t whole = roundUp(bytes, hostPageBytes);
   if (CUresult error = place(thread, device, managedParts[device], bytes, thread.context(), address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
@@ -227,7 +226,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     {
       std::lock_guard lock(mutex);
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
-      if (auto found = host.allocate(roundUp(bytes, pageBytes))) {
+      if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
         address = *found;
         hostAllocations[address] = {address, bytes, flags, kind, thread.context()};
         break;
@@ -246,7 +245,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
   if (arenaFile.bytes() != 0) return CUDA_SUCCESS;
   // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
   serveTouches();
-  CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, pageBytes));
+  CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
   if (result != CUDA_SUCCESS) freeHost(thread, address);
   return result;
 }

@@ -14,9 +14,8 @@ namespace vgpu::client {
 
 namespace {
 
-constexpr uint64_t pageBytes = 4 * KiB;
 
-uint64_t firstPage(uint64_t address) { return address / pageBytes * pageBytes; }
+uint64_t firstPage(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
 // A child of fork() has a copy of the program's memory; it must not share adopted pages.
 Memory* theMemory = nullptr;
@@ -26,7 +25,7 @@ Memory* theMemory = nullptr;
 CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, unsigned flags) {
   if (address == 0 || bytes == 0 || address + bytes < address) return CUDA_ERROR_INVALID_VALUE;
   if (inHostArena(address)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;  // pinned from the beginning
-  AdoptedPages pages{firstPage(address), roundUp(address + bytes, pageBytes) - firstPage(address), 0};
+  AdoptedPages pages{firstPage(address), roundUp(address + bytes, hostPageBytes) - firstPage(address), 0};
   PageKind kind = kindOfPages(pages.address, pages.bytes);
   if (kind == PageKind::unmapped) return CUDA_ERROR_INVALID_VALUE;
   {

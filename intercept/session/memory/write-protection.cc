@@ -23,7 +23,7 @@ kj::AutoCloseFd openWatch() {
 
 // Only a present page is protected: one that is faulted in later would be writable.
 void touch(uint64_t address, uint64_t bytes) {
-  for (uint64_t page = address; page < address + bytes; page += 4 * KiB) {
+  for (uint64_t page = address; page < address + bytes; page += hostPageBytes) {
     char byte;
     asm volatile("movb (%1), %0" : "=q"(byte) : "r"(page) : "memory");  // not a load that sanitizers watch
   }

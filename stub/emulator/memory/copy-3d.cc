@@ -9,7 +9,6 @@
 namespace vgpu::emulator::api {
 namespace {
 
-constexpr uint64_t lightBytes = 64 << 10;
 constexpr uint64_t mostBytes = uint64_t{1} << 47;
 
 // One side of a copy: where row `y` of slice `z` begins in the span.
@@ -95,8 +94,8 @@ Plan planOf(Context& context, const CUDA_MEMCPY3D& copy, uint64_t devices) {
             .deviceOnly = from.span.onDevice() && to.span.onDevice()};
   uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
   Route route(to.span, from.span);
-  bool light = width * height * depth <= lightBytes && !route.limited();
-  plan.operation = {.weight = light ? Weight::light : Weight::heavy,
+  Weight weight = route.limited() ? Weight::heavy : weightOf(width * height * depth);
+  plan.operation = {.weight = weight,
                     .action =
                         [from = std::move(from), to = std::move(to), route, width, height, depth] {
                           route.carry(width * height * depth);

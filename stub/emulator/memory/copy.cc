@@ -6,15 +6,13 @@
 namespace vgpu::emulator::api {
 namespace {
 
-// Smaller copies are done by whichever thread finds them ready: waking another would take longer.
-constexpr uint64_t lightBytes = 64 << 10;
 // Pageable sources up to this size are taken into a buffer by an asynchronous copy (CUDA Runtime API, "API
 // synchronization behavior"); larger ones are waited for.
 constexpr uint64_t stagedBytes = 64 << 10;
 
 Operation copyOperation(MemorySpan to, MemorySpan from) {
   Route route(to, from);
-  return {.weight = from.bytes() <= lightBytes && !route.limited() ? Weight::light : Weight::heavy,
+  return {.weight = route.limited() ? Weight::heavy : weightOf(from.bytes()),
           .action =
               [to = std::move(to), from = std::move(from), route] {
                 route.carry(from.bytes());
@@ -26,11 +24,11 @@ Operation copyOperation(MemorySpan to, MemorySpan from) {
 
 const AddressSpace& spaceOf(Context& context) { return context.driver.space; }
 
-enum class Side { device, host, either };
+enum class Where { device, host, either };
 
-MemorySpan spanOf(Context& context, Side side, uint64_t address, uint64_t bytes, uint64_t devices) {
+MemorySpan spanOf(Context& context, Where where, uint64_t address, uint64_t bytes, uint64_t devices) {
   require(address != 0);
-  if (side == Side::device) return MemorySpan::ofDevice(spaceOf(context), address, bytes, devices);
+  if (where == Where::device) return MemorySpan::ofDevice(spaceOf(context), address, bytes, devices);
   return MemorySpan::ofEither(spaceOf(context), address, bytes, devices);
 }
 
@@ -47,13 +45,13 @@ CUDA_MEMCPY3D describe(uint64_t to, uint64_t from, uint64_t bytes) {
 
 // All the one-dimensional entries. Peers are the same, as one address space holds every device; but the current device needs no
 // access to physical memory of another that is copied as a peer's (docs/facts.md).
-CUresult copy(Waiting waiting, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle,
+CUresult copy(Waiting waiting, Where toWhere, uint64_t to, Where fromWhere, uint64_t from, size_t bytes, CUstream handle,
               bool asPeers = false) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
     if (bytes == 0) return;
     const uint64_t devices = asPeers ? everyDevice : context.device.bit();
-    MemorySpan target = spanOf(context, toSide, to, bytes, devices), source = spanOf(context, fromSide, from, bytes, devices);
+    MemorySpan target = spanOf(context, toWhere, to, bytes, devices), source = spanOf(context, fromWhere, from, bytes, devices);
     // A copy inside device memory is asynchronous to the host whichever entry asked for it.
     if (target.onDevice() && source.onDevice()) waiting = Waiting::async;
     submitCopy(*stream, waiting, std::move(target), std::move(source), describe(to, from, bytes));
@@ -90,35 +88,35 @@ void submitCopy(Stream& stream, Waiting waiting, MemorySpan to, MemorySpan from,
 using namespace vgpu::emulator::api;
 
 CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return copy(Waiting::sync, Side::either, to, Side::either, from, bytes, nullptr);
+  return copy(Waiting::sync, Where::either, to, Where::either, from, bytes, nullptr);
 }
 
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy(Waiting::async, Side::either, to, Side::either, from, bytes, stream);
+  return copy(Waiting::async, Where::either, to, Where::either, from, bytes, stream);
 }
 
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
-  return copy(Waiting::sync, Side::device, to, Side::host, asNumber(from), bytes, nullptr);
+  return copy(Waiting::sync, Where::device, to, Where::host, asNumber(from), bytes, nullptr);
 }
 
 CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return copy(Waiting::async, Side::device, to, Side::host, asNumber(from), bytes, stream);
+  return copy(Waiting::async, Where::device, to, Where::host, asNumber(from), bytes, stream);
 }
 
 CUresult CUDAAPI cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
-  return copy(Waiting::sync, Side::host, asNumber(to), Side::device, from, bytes, nullptr);
+  return copy(Waiting::sync, Where::host, asNumber(to), Where::device, from, bytes, nullptr);
 }
 
 CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy(Waiting::async, Side::host, asNumber(to), Side::device, from, bytes, stream);
+  return copy(Waiting::async, Where::host, asNumber(to), Where::device, from, bytes, stream);
 }
 
 CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr);
+  return copy(Waiting::sync, Where::device, to, Where::device, from, bytes, nullptr);
 }
 
 CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream);
+  return copy(Waiting::async, Where::device, to, Where::device, from, bytes, stream);
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
@@ -128,7 +126,7 @@ CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr f
     checkPeer(context, fromContext);
   });
   if (checked != CUDA_SUCCESS) return checked;
-  return copy(Waiting::sync, Side::device, to, Side::device, from, bytes, nullptr, true);
+  return copy(Waiting::sync, Where::device, to, Where::device, from, bytes, nullptr, true);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
@@ -138,5 +136,5 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdevice
     checkPeer(context, fromContext);
   });
   if (checked != CUDA_SUCCESS) return checked;
-  return copy(Waiting::async, Side::device, to, Side::device, from, bytes, stream, true);
+  return copy(Waiting::async, Where::device, to, Where::device, from, bytes, stream, true);
 }

@@ -5,8 +5,6 @@
 namespace vgpu::emulator::api {
 namespace {
 
-constexpr uint64_t lightBytes = 64 << 10;
-
 CUresult fill(Waiting waiting, const Fill& request, CUstream handle) {
   return enterContext([&](Context& context) {
     std::shared_ptr<Stream> stream = streamOf(context, handle);
@@ -33,7 +31,7 @@ Operation fillOperation(Context& context, const Fill& request) {
   require(pitch >= rowBytes && (request.height <= 1 || request.height - 1 <= most / pitch));
   uint64_t bytes = (request.height - 1) * pitch + rowBytes;
   MemorySpan span = MemorySpan::ofDevice(context.driver.space, request.address, bytes, context.device.bit());
-  return {.weight = bytes <= lightBytes ? Weight::light : Weight::heavy,
+  return {.weight = weightOf(bytes),
           .action =
               [span = std::move(span), request, rowBytes, pitch] {
                 for (uint64_t row = 0; row < request.height; ++row) {

@@ -44,6 +44,8 @@ class Domain {
 };
 
 enum class Weight { light, heavy };  // light: microseconds at most, may run on the caller's thread
+// Of work on so many bytes of memory: waking another thread for fewer would take longer.
+constexpr Weight weightOf(uint64_t bytes) { return bytes <= 64 << 10 ? Weight::light : Weight::heavy; }
 
 class Task {
  public:

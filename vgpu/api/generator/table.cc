@@ -13,7 +13,7 @@ std::string capitalised(std::string text) {
 }
 
 // The name in words, each after the first begun by `separator`.
-std::string split(const std::string& name, char separator) {
+std::string apart(const std::string& name, char separator) {
   std::string out;
   for (char c : name) {
     if (std::isupper(static_cast<unsigned char>(c))) out += separator;
@@ -102,12 +102,12 @@ void placeFields(Structure& structure) {
 }
 
 std::string enumerantOf(const std::string& name) {
-  std::string out = split(name, '_');
+  std::string out = apart(name, '_');
   std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return out;
 }
 
-std::string wordsOf(const std::string& name) { return split(name, ' '); }
+std::string wordsOf(const std::string& name) { return apart(name, ' '); }
 
 std::string kindOf(const std::string& name) { return "api::Kind::" + enumerantOf(name); }
 
