@@ -17,18 +17,23 @@ else()
   target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs)
 endif()
 
-# vgpu_precompiled(TARGET [OPTIONS]): compiles TARGET with the headers that most files include, parsed once for all targets that are
-# compiled with the same options (tools/build/precompiled.h): those of the folder and of the target OPTIONS.
+# vgpu_precompiled(TARGET [HEADERS NAME] [OPTIONS TARGET]): compiles TARGET with the headers that most of its files include, parsed once
+# for all targets that are compiled with the same options: those of tools/build/NAME.h (default: precompiled), with the options of the
+# folder and of the target OPTIONS.
 function(vgpu_precompiled target)
+  cmake_parse_arguments(arg "" "HEADERS;OPTIONS" "" ${ARGN})
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
     return()
   endif()
+  if(NOT arg_HEADERS)
+    set(arg_HEADERS precompiled)
+  endif()
   get_directory_property(folder_options COMPILE_OPTIONS)
-  string(MAKE_C_IDENTIFIER "vgpu_precompiled${folder_options}${ARGN}" shared)
+  string(MAKE_C_IDENTIFIER "vgpu_${arg_HEADERS}${folder_options}${arg_OPTIONS}" shared)
   if(NOT TARGET ${shared})
     add_library(${shared} OBJECT "${CMAKE_SOURCE_DIR}/tools/build/precompiled.cc")
-    target_link_libraries(${shared} PRIVATE vgpu_options ${ARGN})
-    target_precompile_headers(${shared} PRIVATE "${CMAKE_SOURCE_DIR}/tools/build/precompiled.h")
+    target_link_libraries(${shared} PRIVATE vgpu_options ${arg_OPTIONS} ${VGPU_${arg_HEADERS}_LIBRARIES})
+    target_precompile_headers(${shared} PRIVATE "${CMAKE_SOURCE_DIR}/tools/build/${arg_HEADERS}.h")
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")  # -fPIE would be another option
@@ -36,6 +41,50 @@ function(vgpu_precompiled target)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${shared})
+endfunction()
+set(VGPU_precompiled-rpc_LIBRARIES vgpu_control_schema CapnProto::capnp-rpc CapnProto::kj-async)
+
+# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
+function(vgpu_folder name)
+  string(REPLACE "/" "_" id "${name}")
+  if(TARGET vgpu_root_${id})
+    return()
+  endif()
+  set(root "${CMAKE_BINARY_DIR}/roots/${id}")
+  cmake_path(GET name PARENT_PATH parent)
+  file(MAKE_DIRECTORY "${root}/${parent}")
+  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${name}" "${root}/${name}" SYMBOLIC)
+  add_library(vgpu_root_${id} INTERFACE)
+  target_include_directories(vgpu_root_${id} INTERFACE "${root}")
+endfunction()
+
+# vgpu_library(NAME FOLDER [EXCEPT FILE] [HEADERS NAME] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources
+# in FOLDER, which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's
+# options, and with the headers precompiled that vgpu_precompiled calls so.
+function(vgpu_library name folder)
+  cmake_parse_arguments(arg "" "EXCEPT;HEADERS;OPTIONS" "SUBFOLDERS" ${ARGN})
+  set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
+  foreach(sub ${arg_SUBFOLDERS})
+    list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/${sub}/*.cc")
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  if(arg_EXCEPT)
+    list(REMOVE_ITEM sources "${CMAKE_SOURCE_DIR}/${folder}/${arg_EXCEPT}")
+  endif()
+  vgpu_folder(${folder})
+  add_library(${name} STATIC ${sources} ${arg_UNPARSED_ARGUMENTS})
+  string(REPLACE "/" "_" root "vgpu_root_${folder}")
+  target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options ${arg_OPTIONS})
+  target_link_libraries(${name} INTERFACE vgpu_options)
+  vgpu_precompiled(${name} HEADERS "${arg_HEADERS}" OPTIONS "${arg_OPTIONS}")
+endfunction()
+
+# vgpu_together(TARGETS...): compiles several sources of a target at once, which halves the time: headers are parsed and templates made
+# once. Not in a debug build, where a changed source is compiled alone, with what it includes itself.
+function(vgpu_together)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
 endfunction()
 
 # vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
@@ -52,10 +101,11 @@ function(vgpu_folder name)
   target_include_directories(vgpu_root_${id} INTERFACE "${root}")
 endfunction()
 
-# vgpu_library(NAME FOLDER [EXCEPT FILE] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources in FOLDER,
-# which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's options.
+# vgpu_library(NAME FOLDER [EXCEPT FILE] [HEADERS NAME] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources
+# in FOLDER, which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's
+# options, and with the headers precompiled that vgpu_precompiled calls so.
 function(vgpu_library name folder)
-  cmake_parse_arguments(arg "" "EXCEPT;OPTIONS" "SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCEPT;HEADERS;OPTIONS" "SUBFOLDERS" ${ARGN})
   set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
   foreach(sub ${arg_SUBFOLDERS})
     list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/${sub}/*.cc")
@@ -69,7 +119,7 @@ function(vgpu_library name folder)
   string(REPLACE "/" "_" root "vgpu_root_${folder}")
   target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options ${arg_OPTIONS})
   target_link_libraries(${name} INTERFACE vgpu_options)
-  vgpu_precompiled(${name} ${arg_OPTIONS})
+  vgpu_precompiled(${name} HEADERS "${arg_HEADERS}" OPTIONS "${arg_OPTIONS}")
 endfunction()
 
 # vgpu_install(FOLDER TARGETS...): installs them there. The target `installed` builds all that is installed.
@@ -103,16 +153,22 @@ function(vgpu_check_known_failures)
   endforeach()
 endfunction()
 
-# vgpu_test(NAME libraries... SOURCES files...): a doctest executable, every case of which is one CTest test.
+# vgpu_test(NAME SOURCES files... LIBRARIES targets... [HEADERS NAME]): a doctest executable, one CTest test. Its own code is not optimized:
+# compiling it takes longer than running it.
 function(vgpu_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "HEADERS" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT arg_HEADERS)
+    set(arg_HEADERS precompiled-test)
+  endif()
   if(NOT TARGET vgpu_test_main)  # doctest's own code, compiled once
+    add_library(vgpu_test_options INTERFACE)
+    target_compile_options(vgpu_test_options INTERFACE $<$<CONFIG:Release>:-O0>)
     add_library(vgpu_test_main OBJECT ${CMAKE_SOURCE_DIR}/tests/main.cc)
     target_link_libraries(vgpu_test_main PRIVATE vgpu_options)
   endif()
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:vgpu_test_main>)
-  target_link_libraries(${name} PRIVATE vgpu_options ${arg_LIBRARIES} Threads::Threads)
-  vgpu_precompiled(${name})
+  target_link_libraries(${name} PRIVATE vgpu_options vgpu_test_options ${arg_LIBRARIES} Threads::Threads)
+  vgpu_precompiled(${name} HEADERS ${arg_HEADERS} OPTIONS vgpu_test_options)
   vgpu_add_test(unit/${name} $<TARGET_FILE:${name}>)
   set_tests_properties(unit/${name} PROPERTIES LABELS unit)
 endfunction()

@@ -1,0 +1,8 @@
+// The same for unit tests.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "precompiled.h"
