@@ -32,7 +32,6 @@ class Linking {
  public:
   Linking() {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {logText.data(), reinterpret_cast<void*>(logText.size())};
     REQUIRE_CUDA(cuLinkCreate(2, options, values, &state));
   }
   ~Linking() { cuLinkDestroy(state); }
@@ -51,6 +50,8 @@ class Linking {
 
  private:
   std::array<char, 4096> logText{};
+  // Written until the link is destroyed: the log's size becomes how much there is.
+  void* values[2] = {logText.data(), reinterpret_cast<void*>(logText.size())};
   CUlinkState state = nullptr;
   void* linkedImage = nullptr;
 };
