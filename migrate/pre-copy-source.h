@@ -62,7 +62,7 @@ class PreCopySource {
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<stub::LeasedRange> leases;  // as of the latest round
   checkpoint::ResidentChunks sent;
-  std::optional<checkpoint::HeldMemory> memory;  // for what has changed since the last round
+  std::optional<checkpoint::HeldMemory> memory;       // for what has changed since the last round
   std::map<size_t, checkpoint::DevicePiece> inArena;  // of the capture: by chunk
   std::vector<Held> held;
   checkpoint::Report report;

@@ -57,7 +57,7 @@ inline bool sameText(const char* what, const std::string& got, const std::string
   size_t at = 0;
   while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
   const size_t from = at < 60 ? 0 : at - 60;
-  std::fprintf(stderr, "%s: %zu characters, expected %zu; they differ at %zu\n--- got: ...%s\n--- expected: ...%s\n", what, got.size(),
-               want.size(), at, got.substr(from, 200).c_str(), want.substr(from, 200).c_str());
+  std::fprintf(stderr, "%s: %zu characters, expected %zu; they differ at %zu\n--- got: ...%s\n--- expected: ...%s\n", what,
+               got.size(), want.size(), at, got.substr(from, 200).c_str(), want.substr(from, 200).c_str());
   return false;
 }

@@ -163,8 +163,8 @@ bool close(const char* what, const std::vector<T>& got, const std::vector<U>& wa
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(double(got[i]) - double(want[i])) / std::fmax(1.0, std::fabs(double(want[i])));
     if (error <= tolerance) continue;  // a NaN is never within it
-    std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, numberText(got[i]).c_str(), numberText(want[i]).c_str(),
-                 tolerance);
+    std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, numberText(got[i]).c_str(),
+                 numberText(want[i]).c_str(), tolerance);
     return false;
   }
   return true;

@@ -12,6 +12,7 @@
 #include "tools/common/reason.h"
 #include "tools/relay/relay-messages.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
 #include "vgpu/wire/handover.h"
 
@@ -27,8 +28,6 @@ constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanose
 std::string socketOf(const std::string& runDirectory, const SessionToken& token) {
   return runDirectory + "/relays/" + textOf(token);
 }
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max()); }
 

@@ -13,6 +13,7 @@
 #include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
 #include "vgpu/objects/list-copy.h"
 #include "vgpu/objects/record-store.h"
@@ -24,8 +25,6 @@ using std::chrono::seconds;
 
 constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
-
-capnp::Text::Reader reader(const std::string& text) { return {text.c_str(), text.size()}; }
 
 template <typename Fill>
 void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/node-client.h"
 #include "tools/common/printable.h"
+#include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/commands.h"
-#include "tools/common/node-client.h"
-#include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"

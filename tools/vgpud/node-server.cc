@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tools/common/memory-usage.h"
 #include "tools/vgpud/client-stream.h"
 #include "tools/vgpud/log.h"
-#include "tools/common/memory-usage.h"
 #include "tools/vgpud/migrate.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/snapshot.h"

@@ -14,7 +14,6 @@ namespace vgpu::client {
 
 namespace {
 
-
 uint64_t firstPage(uint64_t address) { return address / hostPageBytes * hostPageBytes; }
 
 // A child of fork() has a copy of the program's memory; it must not share adopted pages.
