@@ -25,6 +25,7 @@
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-lock.h"
+#include "vgpu/snapshot/snapshot-target.h"
 #include "vgpu/snapshot/stored-chunks.h"
 #include "vgpu/store/chunk-store.h"
 
@@ -80,7 +81,7 @@ void removeUnfinished(const ChunkStore& store) {
   for (auto& name : store.snapshots()) {
     std::string directory = store.path() + "/snapshots/" + name;
     kj::AutoCloseFd held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) continue;
+    if (held.get() < 0 || flock(held, LOCK_EX | LOCK_NB) != 0 || !snapshot::isStill(held, directory)) continue;
     auto header = isWhole(directory) ? headerOf(directory) : std::nullopt;
     if (isWhole(directory) && (!header || header->pool.empty())) continue;
     if (header || fs::exists(directory + "/" + unfinishedManifest)) fs::remove_all(directory);

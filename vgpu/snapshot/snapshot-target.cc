@@ -47,9 +47,17 @@ void syncFolderOf(const std::string& path) {
   if (folder.get() < 0 || fsync(folder) != 0) cannotSave("write the folder of the snapshot's directory", path, errno);
 }
 
+// A millisecond each: far more than a collection needs that has our directory.
+constexpr unsigned mostTries = 200;
+
 bool isSame(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
+
+bool isStill(int fd, const std::string& path) {
+  struct stat open, named;
+  return fstat(fd, &open) == 0 && stat(path.c_str(), &named) == 0 && isSame(open, named);
+}
 
 unsigned packsHere() { return std::clamp(std::thread::hardware_concurrency(), 1u, mostPacks); }
 
@@ -67,16 +75,7 @@ void cannotSave(const char* doing, const std::string& path, int error) {
 }
 
 SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
-  made = mkdir(path.c_str(), 0700) == 0;
-  if (!made && errno != EEXIST) cannotSave("make the snapshot's directory", path, errno);
-  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {
-    int error = errno;
-    if (made) rmdir(path.c_str());
-    cannotSave("open the snapshot's directory", path, error);
-  }
-  directory = kj::AutoCloseFd(fd);
-  lock();
+  for (unsigned tries = 1; !take(tries >= mostTries); ++tries) usleep(1000);
   KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
   if (made) syncFolderOf(folder);
   takeEmpty();
@@ -90,10 +89,24 @@ SnapshotTarget::~SnapshotTarget() noexcept {
   if (!kept) discard();
 }
 
+// Makes, opens and locks the directory. False if somebody holds or has removed it, unless this `isLast`: between making and locking
+// it, a collection of the store (`vgpuctl snapshots gc`) may take it, which holds empty directories as long as it takes to remove them.
+//
 // The lock is the open file's, so it is held until the writer has closed its copy of the descriptor too, and ends with
 // whoever held it. A directory that somebody else holds is not ours to remove, even if we made it.
-void SnapshotTarget::lock() {
-  if (flock(directory, LOCK_EX | LOCK_NB) == 0) return;
+bool SnapshotTarget::take(bool isLast) {
+  if (mkdir(folder.c_str(), 0700) == 0) made = true;
+  else if (errno != EEXIST) cannotSave("make the snapshot's directory", folder, errno);
+  int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    int error = errno;
+    if (error == ENOENT && !isLast) return false;
+    if (made) rmdir(folder.c_str());
+    cannotSave("open the snapshot's directory", folder, error);
+  }
+  directory = kj::AutoCloseFd(fd);
+  if (flock(directory, LOCK_EX | LOCK_NB) == 0) return isStill(directory, folder);
+  if (errno == EWOULDBLOCK && !isLast) return false;
   if (errno == EWOULDBLOCK)
     fail(fmt::format("cannot write a snapshot into {}: another suspend is writing there. Name another directory; the "
                      "program goes on",

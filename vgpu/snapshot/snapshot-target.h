@@ -10,6 +10,9 @@ namespace vgpu::snapshot {
 // Throws kj::Exception, for a person: "cannot `doing` `path`: …".
 [[noreturn]] void cannotSave(const char* doing, const std::string& path, int error);
 
+// Whether `path` still names what is open as `fd`. Who has locked a directory asks before it relies on the name.
+bool isStill(int fd, const std::string& path);
+
 // Where a snapshot is to be written: a directory held against others from the beginning, with all its files, empty. It
 // belongs to who suspends; the writer, in another process, gets the descriptor. Destroyed before keep(), it removes what it
 // made, whatever became of the writer, and nothing else.
@@ -32,7 +35,7 @@ class SnapshotTarget {
     std::string name;
     kj::AutoCloseFd open;
   };
-  void lock();
+  bool take(bool isLast);
   void takeEmpty();
   void create(const std::string& name);
   bool isReplaced() const;

@@ -5,6 +5,11 @@ program=$tree/tests/programs/backlog
 export VGPU_FAULT_LOG=$dir/faults
 # wasHit NAME [ACTION]: whether a process came to a fault point.
 wasHit() { grep -qs "^$1 .* ${2:-[a-z]*}$" "$dir/faults"; }
+# Sets `worker`.
+aWorkerStands() {
+  for worker in $(processesOfRun vgpu-worker); do stands "$worker" && return; done
+  return 1
+}
 stands() { grep -q '^State:[[:space:]]*T' "/proc/$1/status" 2>/dev/null; }
 
 # suspended NAME: the program, suspended to $dir/NAME with calls pending: its worker stands still while they are posted, and
@@ -53,7 +58,7 @@ VGPU_FAULT_POINT=resume.bytes-restored:stop startNode c
 ctl c resume "$dir/client" >"$dir/resume.log" 2>&1 &
 resume=$!
 waitUntil wasHit resume.bytes-restored stop
-for worker in $(processesOfRun vgpu-worker); do stands "$worker" && break; done
+waitUntil aWorkerStands
 kill -STOP "${daemon[c]}"
 waitUntil stands "${daemon[c]}"
 kill -CONT "$worker"
