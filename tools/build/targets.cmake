@@ -8,6 +8,8 @@ target_compile_options(vgpu_warnings INTERFACE -Wall -Wextra -Werror -Wno-missin
 add_library(vgpu_options INTERFACE)
 target_link_libraries(vgpu_options INTERFACE vgpu_warnings)
 target_compile_options(vgpu_options INTERFACE $<$<CONFIG:Debug>:-O0> -g1)
+# So that --gc-sections drops a function or a table that nothing uses although others of its source are used.
+target_compile_options(vgpu_options INTERFACE -ffunction-sections -fdata-sections)
 if(VGPU_SANITIZE)
   # Enumerations come from callers of a C interface: any value is possible, and refusing the wrong ones is the code's task.
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
