@@ -279,6 +279,63 @@ TEST_CASE("every call is answered once, though connections break at any byte") {
   }
 }
 
+TEST_CASE("a session that moves goes on in a new segment: frames that nobody consumed and completions are there") {
+  Mirrored before;
+  before.program.header().storesImages.store(1);  // the worker's before
+  uint64_t called =
+      before.post<api::Cuda::HostFunctionParams>(api::Method::hostFunction, 0, [](auto& frame) { frame.setLine(13); });
+  before.settle();
+  before.worker.completionWord(13).done.store(called);
+  before.settle();
+  before.program.completionWord(13).answered.store(called);
+  REQUIRE(before.reader.next());
+  before.reader.release();
+  before.settle();
+  const uint64_t place = before.program.ring(0).tail.load();
+  std::memset(before.program.slab(9), 0x5a, 1000);
+  before.program.slabState(9).busy.store(77);
+  before.post<api::Cuda::Copy3dParams>(api::Method::copy3d, 0, [](auto& frame) {
+    frame.setFrom(api::Place::slab(9).number());
+    frame.setWidth(1000);
+  });
+  before.settle();  // it is in the ring of the worker before, which does not consume it
+
+  MemoryFile file = Segment::create();
+  Segment worker(file);
+  LinkPair pair;
+  ProgramMirror atProgram(before.program, pair.a);
+  WorkerMirror atWorker(worker, pair.b);
+  auto settle = [&] {
+    for (bool any = true; any;) {
+      any = atProgram.send() | atWorker.send();
+      pair.settle([&](const LinkMessage& message) { CHECK(atProgram.apply(message)); },
+                  [&](const LinkMessage& message) { CHECK(atWorker.apply(message)); });
+    }
+  };
+  atProgram.introduce();
+  settle();
+  CHECK(worker.ring(0).tail.load() == place);
+  CHECK(worker.ring(0).isOpen.load() == 1);
+  CHECK(worker.completionWord(13).done.load() == called);
+  CHECK(worker.completionWord(13).answered.load() == called);
+  CHECK(before.program.header().storesImages.load() == 0);
+  RingReader reader(worker, 0);
+  auto frame = reader.next();
+  REQUIRE(frame);
+  CHECK(frame->position == place);
+  CHECK(std::memcmp(worker.slab(9), before.program.slab(9), 1000) == 0);
+  reader.release();
+  worker.slabState(9).busy.store(0);
+  worker.completionWord(13).done.store(called + 1000);  // a graph writes it, and waits for the answer
+  settle();
+  CHECK(before.program.ring(0).tail.load() == place + frame->bytes);
+  CHECK(before.program.slabState(9).busy.load() == 0);
+  CHECK(before.program.completionWord(13).done.load() == called + 1000);
+  before.program.completionWord(13).answered.store(called + 1000);
+  settle();
+  CHECK(worker.completionWord(13).answered.load() == called + 1000);
+}
+
 TEST_CASE("what no relay sends is refused") {
   auto refuses = [](MirrorMessage type, const auto& head, std::vector<std::byte> bytes = {}) {
     Mirrored both;
@@ -295,4 +352,8 @@ TEST_CASE("what no relay sends is refused") {
   refuses(MirrorMessage::answered, WordValue{completionWordCount});
   refuses(MirrorMessage::faultCleared, DeviceCode{16, 0});
   refuses(MirrorMessage::fold, uint16_t{1});
+  refuses(MirrorMessage::ringPlace, RingPlace{64, 16, 0});
+  refuses(MirrorMessage::ringPlace, RingPlace{65, 0, 0});
+  refuses(MirrorMessage::ringPlace, RingPlace{0, 0, 0});
+  refuses(MirrorMessage::wordPlace, WordPlace{completionWordCount, 0, 0, 0});
 }

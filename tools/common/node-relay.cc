@@ -16,8 +16,6 @@
 namespace vgpu {
 namespace {
 
-constexpr int relayConnection = 3;
-
 // 0 at the end.
 size_t readSome(int fd, char* to, size_t bytes) {
   ssize_t got;
@@ -28,7 +26,7 @@ size_t readSome(int fd, char* to, size_t bytes) {
 
 }  // namespace
 
-NodeRelay::NodeRelay(const Endpoint& node) {
+NodeRelay::NodeRelay(const Endpoint& node, For what) {
   int ends[2];
   KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   connection = kj::AutoCloseFd(ends[0]);
@@ -36,11 +34,11 @@ NodeRelay::NodeRelay(const Endpoint& node) {
   SpawnRequest request;
   request.executable = libraryFile("vgpu-relay");
   request.arguments = {"vgpu-relay", "tool", "--node", node.text()};
+  if (what == For::stream) request.arguments.emplace_back("--stream");
   for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
-  request.inherits = {{theirs.get(), relayConnection}};
-  request.deathSignal = SIGTERM;
+  request.inherits = {{theirs.get(), relayDescriptor}};
   request.ownGroup = true;
-  process = spawn(request);
+  process = spawn(request);  // it ends when our end of the socket pair is closed, so at the latest with this process
   theirs = nullptr;
   char status = 0;
   if (readSome(connection, &status, 1) == 1 && status == nodeReached) return;

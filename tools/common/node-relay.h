@@ -1,7 +1,7 @@
 // The process through which a tool speaks with a node elsewhere: `vgpu-relay tool` connects, encrypts if the address says so, and
 // passes bytes on. So that tools link no OpenSSL.
 //
-// Its descriptor 3 is one end of a socket pair; ours gets nodeReached first, or nodeNotReached and why, up to the end.
+// It has one end of a socket pair; ours gets nodeReached first, or nodeNotReached and why, up to the end.
 #pragma once
 
 #include <kj/io.h>
@@ -12,12 +12,15 @@
 namespace vgpu {
 
 constexpr char nodeReached = '+', nodeNotReached = '-';
+// Where every vgpu-relay expects the connection that it is given.
+constexpr int relayDescriptor = 3;
 
 class NodeRelay {
  public:
-  // Throws kj::Exception, saying why the node cannot be reached.
-  explicit NodeRelay(const Endpoint& node);
-  // Ends it.
+  enum class For { calls, stream };  // interface Node; memory of a session that moves to that node
+  // Waits until the node is reached. Throws kj::Exception, saying why it cannot be.
+  explicit NodeRelay(const Endpoint& node, For what = For::calls);
+  // Ends it, and reaps it.
   ~NodeRelay();
   NodeRelay(const NodeRelay&) = delete;
   NodeRelay& operator=(const NodeRelay&) = delete;

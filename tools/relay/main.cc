@@ -1,8 +1,9 @@
 // vgpu-relay: one end of what connects a program with a node elsewhere (docs/remote.md).
 //
 //   vgpu-relay program   started by `vgpuctl run`: listens as a vgpud does, and makes a process for each connection
-//   vgpu-relay tool      started by vgpuctl, which speaks with the node through its descriptor 3
+//   vgpu-relay tool      started by vgpuctl and vgpud, which speak with the node through its descriptor 3
 //   vgpu-relay node      started by vgpud for each connection from elsewhere, which is its descriptor 3
+//   vgpu-relay successor started by a `vgpu-relay program` whose session moves to another host
 //   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -18,6 +19,7 @@
 #include <functional>
 #include <string_view>
 
+#include "tools/common/arrival.h"
 #include "tools/common/installation.h"
 #include "tools/common/node-relay.h"
 #include "tools/common/reason.h"
@@ -33,7 +35,6 @@
 namespace vgpu::relay {
 namespace {
 
-constexpr int givenConnection = 3;
 constexpr std::chrono::seconds greetingLimit{10};
 
 // In a process of its own, so that what becomes of one connection is nothing to the others.
@@ -93,26 +94,38 @@ int runProgramSide(const Endpoint& node, const std::string& directory) {
 }
 
 kj::AutoCloseFd takeGiven() {
-  kj::AutoCloseFd connection(givenConnection);
+  kj::AutoCloseFd connection(relayDescriptor);
   KJ_SYSCALL(fcntl(connection, F_SETFD, FD_CLOEXEC));
   return connection;
 }
 
 // Says first whether the node was reached (tools/common/node-relay.h).
-int runToolSide(const Endpoint& node) {
+int runToolSide(const Endpoint& node, GreetingFor what) {
   PlainStream tool(takeGiven());
   auto say = [&](char status, const std::string& why) {
     const std::string said = status + why;
     tool.write(std::as_bytes(std::span(said)));
   };
   ReachedNode reached;
-  auto caught = kj::runCatchingExceptions([&] { reached = reachNode(node, {GreetingFor::control}); });
+  auto caught = kj::runCatchingExceptions([&] { reached = reachNode(node, {what}); });
   KJ_IF_MAYBE (exception, caught) {
     say(nodeNotReached, reasonOf(*exception));
     return 1;
   }
   say(nodeReached, "");
   splice(tool, *reached.stream);
+  return 0;
+}
+
+int runSuccessor(const Endpoint& node, const std::string& stateDirectory) {
+  kj::AutoCloseFd predecessor = takeGiven();
+  SessionToken token;
+  ssize_t got;
+  KJ_SYSCALL(got = recv(predecessor, token.data(), token.size(), MSG_WAITALL));
+  if (static_cast<size_t>(got) != token.size()) return 1;  // the predecessor has ended
+  ProgramSide side(node, token, stateDirectory, kj::mv(predecessor));
+  side.follow();
+  side.run();
   return 0;
 }
 
@@ -186,6 +199,21 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       leaveParent();
       NodeSide(std::move(stream), directory, greeting.token).run();
       return 0;
+    case GreetingFor::stream: {
+      acceptGreeting(*stream, 0, limit);
+      leaveParent();
+      PlainStream daemon(connectUnix(directory + "/" + streamsSocketName));
+      splice(*stream, daemon);
+      return 0;
+    }
+    case GreetingFor::arrival: {
+      acceptGreeting(*stream, 0, limit);
+      leaveParent();  // first: the daemon watches the process that connects with it
+      kj::AutoCloseFd daemon = connectUnix(directory + "/" + streamsSocketName);
+      announce(daemon, Bringing::program, greeting.token);
+      NodeSide(std::move(stream), directory, greeting.token, ControlChannel(kj::mv(daemon))).run();
+      return 0;
+    }
     default:
       refuseGreeting(*stream, "it asks for what there is not", limit);
       return 1;
@@ -194,7 +222,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
 
 int run(int argc, char** argv) {
   std::string node, listener, directory;
-  bool isQuiet = false;
+  bool isQuiet = false, isStream = false;
   std::function<int()> chosen;
   CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
   app.set_version_flag("--version", std::string("vgpu-relay ") + productVersion);
@@ -205,7 +233,14 @@ int run(int argc, char** argv) {
   program->callback([&] { chosen = [&] { return runProgramSide(endpointOf(node), directory); }; });
   auto* tool = app.add_subcommand("tool", "Connect descriptor 3 with a node's vgpud");
   tool->add_option("--node", node, endpointForms)->required();
-  tool->callback([&] { chosen = [&] { return runToolSide(endpointOf(node)); }; });
+  tool->add_flag("--stream", isStream, "to take memory of a session that moves there, in the place of calls");
+  tool->callback([&] {
+    chosen = [&] { return runToolSide(endpointOf(node), isStream ? GreetingFor::stream : GreetingFor::control); };
+  });
+  auto* successor = app.add_subcommand("successor", "Take the place of the relay that descriptor 3 leads to");
+  successor->add_option("--node", node, endpointForms)->required();
+  successor->add_option("--state-dir", directory, "where the program waits")->required();
+  successor->callback([&] { chosen = [&] { return runSuccessor(endpointOf(node), directory); }; });
   auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
   side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
   side->add_option("--run-dir", directory, "of that vgpud")->required();

@@ -29,6 +29,14 @@ std::string socketOf(const std::string& runDirectory, const SessionToken& token)
   return runDirectory + "/relays/" + textOf(token);
 }
 
+void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<const int> memory) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<control::ToNode>();
+  root.setOpen(open);
+  root.getOpen().setRelayed(true);
+  daemon.send(message, memory, Clock::now() + messageLimit);
+}
+
 MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max()); }
 
 }  // namespace
@@ -40,6 +48,21 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   use(std::move(connection));
+}
+
+// Makes what a worker would make: the memory that the session had is the other host's.
+NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const SessionToken& token,
+                   ControlChannel program)
+    : NodeSide(std::move(connection), std::move(directory), token) {
+  auto answer = program.receive(0, Clock::now() + openLimit);
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  segmentFile = Segment::create();
+  segment.emplace(segmentFile);
+  hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
+  enterFolder(answer->reader->getRoot<control::ToSession>().getOpened());
+  mirror = std::make_unique<WorkerMirror>(*segment, link);
+  channels.emplace(0u, std::move(program));
+  isArriving = true;
 }
 
 NodeSide::~NodeSide() { unlink(socketPath.c_str()); }
@@ -89,7 +112,7 @@ void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   std::optional<ControlMessage> answer;
   auto caught = kj::runCatchingExceptions([&] {
     auto [found, isNew] = channels.emplace(0u, ControlChannel(connectUnix(runDirectory + "/session.sock")));
-    request.pass<control::ToNode>(found->second, nullptr, Clock::now() + messageLimit);
+    passOpen(request.get<control::ToNode>().getOpen(), found->second, nullptr);
     answer = found->second.receive(2, Clock::now() + openLimit);
     if (!answer) fail("the node's vgpud ended before it answered");
     if (answer->reader->getRoot<control::ToSession>().isOpened()) adopt(*answer);
@@ -113,14 +136,18 @@ void NodeSide::adopt(ControlMessage& answer) {
   segmentFile = adoptMemory(answer.descriptors[0]);
   hostArenaFile = adoptMemory(answer.descriptors[1]);
   segment.emplace(segmentFile);
-  stateDirectory = opened.getOpened().getDirectory().cStr();
+  enterFolder(opened.getOpened());
+  auto words = flatten<control::ToSession>(opened);
+  link.send(static_cast<uint16_t>(RelayMessage::opened), bytesOf(words));
+  mirror = std::make_unique<WorkerMirror>(*segment, link);
+}
+
+void NodeSide::enterFolder(control::Opened::Reader opened) {
+  stateDirectory = opened.getDirectory().cStr();
   stateFolder = kj::AutoCloseFd(::open(stateDirectory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (stateFolder.get() < 0) fail("the session's state directory " + stateDirectory + " cannot be opened");
   reattach = listenUnix(stateDirectory + "/" + reattachSocketName);
   watch(reattach);
-  auto words = flatten<control::ToSession>(opened);
-  link.send(static_cast<uint16_t>(RelayMessage::opened), bytesOf(words));
-  mirror = std::make_unique<WorkerMirror>(*segment, link);
 }
 
 void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
@@ -129,15 +156,17 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   ReceivedControl message(bytes);
   auto said = message.get<control::ToNode>();
   const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
-  kj::ArrayPtr<const int> descriptors;
-  if (said.isOpen()) descriptors = kj::arrayPtr(memory, 3);  // in answer to `reattach`
   if (said.isGateClosed()) isHeld = true;
   if (said.isAccepted()) {
     accepted = said.getAccepted();
     segment->header().handover.store(accepted);
   }
-  auto caught =
-      kj::runCatchingExceptions([&] { message.pass<control::ToNode>(found->second, descriptors, Clock::now() + messageLimit); });
+  auto caught = kj::runCatchingExceptions([&] {
+    if (said.isOpen())  // in answer to `reattach`
+      passOpen(said.getOpen(), found->second, kj::arrayPtr(memory, 3));
+    else
+      message.pass<control::ToNode>(found->second, nullptr, Clock::now() + messageLimit);
+  });
   if (caught != nullptr) passClosed(number);
 }
 
@@ -167,6 +196,10 @@ void NodeSide::serveChannel(uint32_t number) {
   auto caught = kj::runCatchingExceptions([&] { received = channels.at(number).receive(0, Clock::now() + messageLimit); });
   if (caught != nullptr || !received) return passClosed(number);
   auto message = received->reader->getRoot<control::ToSession>();
+  if (message.isReattach()) {  // the first of the daemon that the session has arrived at
+    auto words = flatten<control::ToSession>(message);
+    return send(link, RelayMessage::reattach, OnChannel{number}, bytesOf(words));
+  }
   if (mirror != nullptr && !isCut()) mirror->send();  // what the worker has done before comes before
   note(message);
   auto words = flatten<control::ToSession>(message);
@@ -174,7 +207,7 @@ void NodeSide::serveChannel(uint32_t number) {
 }
 
 void NodeSide::note(control::ToSession::Reader message) {
-  if (message.isOpenGate()) isHeld = false;
+  if (message.isOpenGate()) isHeld = isArriving = false;
 }
 
 // The daemon has ended, or given its resume up. If the worker has not claimed the session by then, it cannot any more.
@@ -208,6 +241,7 @@ void NodeSide::takeConnection() {
 }
 
 std::unique_ptr<ByteStream> NodeSide::reconnect() {
+  if (isArriving) fail("the session does not arrive");  // it has another node yet
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
   link.restart(receivedByPeer);

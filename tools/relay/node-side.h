@@ -20,6 +20,8 @@ class NodeSide final : public RelayLoop {
   // `connection`: greeted. `runDirectory`: of the vgpud that gives the session. A connection that takes this one's place comes by
   // the socket relays/TOKEN there.
   NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token);
+  // The same of a session that arrives from another host: `program` is known to the daemon as its program.
+  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token, ControlChannel program);
   ~NodeSide() override;
 
   // Gives a connection of a session that exists to the relay that has it. False if there is none.
@@ -43,6 +45,7 @@ class NodeSide final : public RelayLoop {
   void note(control::ToSession::Reader message);
   void passClosed(uint32_t channel);
   void adopt(ControlMessage& answer);
+  void enterFolder(control::Opened::Reader opened);
 
   const std::string runDirectory, socketPath;
   kj::AutoCloseFd acceptor;     // of connections that take this one's place,
@@ -57,6 +60,7 @@ class NodeSide final : public RelayLoop {
   kj::AutoCloseFd objects;  // the object list on its way
   uint32_t lastChannel = 0;
   uint64_t accepted = 0;  // the number of the handover that the program has accepted last
+  bool isArriving = false;  // from another host, and no worker here has it yet
   bool isHeld = false;    // the gate is closed: the program does not need a daemon
 };
 

@@ -7,16 +7,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "tools/common/reason.h"
 #include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
+#include "tools/relay/successor.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
 #include "vgpu/objects/list-copy.h"
 #include "vgpu/objects/record-store.h"
+#include "vgpu/wire/handover.h"
 
 namespace vgpu::relay {
 namespace {
@@ -37,15 +41,24 @@ void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descripto
 
 ProgramSide::ProgramSide(kj::AutoCloseFd connection, const Endpoint& node, std::string directory)
     : node(node), directory(std::move(directory)) {
-  pid_t pid = peerOf(connection).pid;
-  if (pid > 0) program = kj::AutoCloseFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (program.get() >= 0) watch(program);
+  watchProgram(peerOf(connection).pid);
   channels.emplace(0u, ControlChannel(kj::mv(connection)));
+}
+
+ProgramSide::ProgramSide(const Endpoint& node, const SessionToken& token, std::string stateDirectory, kj::AutoCloseFd predecessor)
+    : node(node), token(token), stateDirectory(std::move(stateDirectory)), predecessor(kj::mv(predecessor)) {
+  watch(this->predecessor);
 }
 
 ProgramSide::~ProgramSide() {
   std::error_code ignored;
-  if (!stateDirectory.empty()) std::filesystem::remove_all(stateDirectory, ignored);
+  if (!stateDirectory.empty() && owns()) std::filesystem::remove_all(stateDirectory, ignored);
+}
+
+void ProgramSide::watchProgram(pid_t pid) {
+  if (program.get() >= 0) return;
+  if (pid > 0) program = kj::AutoCloseFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (program.get() >= 0) watch(program);
 }
 
 bool ProgramSide::open() {
@@ -63,7 +76,10 @@ bool ProgramSide::open() {
   return true;
 }
 
+void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0}).stream); }
+
 void ProgramSide::take(const LinkMessage& message) {
+  if (isSucceeded) return;
   if (mirror != nullptr && mirror->apply(message)) return;
   auto payload = message.payload;
   switch (static_cast<RelayMessage>(message.type)) {
@@ -115,15 +131,51 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   auto found = channels.find(channel);
   if (found == channels.end()) return;  // the program has closed it
   ReceivedControl message(bytes);
+  auto said = message.get<control::ToSession>();
+  if (said.isApproach()) return startSuccessor(said.getApproach());
+  if (said.isMoving()) isMoving = true;
+  if (said.isOpenGate()) isMoving = false;
   auto caught =
       kj::runCatchingExceptions([&] { message.pass<control::ToSession>(found->second, nullptr, Clock::now() + messageLimit); });
   if (caught != nullptr) passClosed(channel);
+  const char met = 1;
+  if (said.isMoving() && successor.get() >= 0 && write(successor, &met, 1) != 1) successor = nullptr;
+}
+
+// As a child of this process, which may end before it.
+void ProgramSide::startSuccessor(control::Approach::Reader approach) {
+  auto caught = kj::runCatchingExceptions([&] {
+    auto shown = approach.getToken();
+    if (shown.size() != token.size()) fail("the node gave a token of another size");
+    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, {shown.begin(), shown.size()});
+  });
+  KJ_IF_MAYBE (exception, caught) {  // nobody comes to the other node, which says so
+    std::fprintf(stderr, "vgpu-relay: this session cannot move: %s\n", reasonOf(*exception).c_str());
+  }
+}
+
+// The predecessor has told the program that it may be met, or has ended.
+void ProgramSide::servePredecessor() {
+  char met;
+  if (read(predecessor, &met, 1) != 1) return end();
+  mayMeet = true;
+  if (!meeting) return;
+  auto [channel, bytes] = std::move(*meeting);
+  meeting.reset();
+  meetProgram(channel, bytes);
 }
 
 // A daemon of the node's host wants to resume the session: the program listens in its state directory.
 void ProgramSide::takeReattach(uint32_t channel, std::span<const std::byte> bytes) {
+  if (predecessor.get() < 0 || mayMeet) return meetProgram(channel, bytes);
+  meeting.emplace(channel, std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+void ProgramSide::meetProgram(uint32_t channel, std::span<const std::byte> bytes) {
   auto caught = kj::runCatchingExceptions([&] {
-    ControlChannel made(connectUnix(stateDirectory + "/" + reattachSocketName));
+    kj::AutoCloseFd socket = connectUnix(stateDirectory + "/" + reattachSocketName);
+    watchProgram(peerOf(socket).pid);
+    ControlChannel made(kj::mv(socket));
     ReceivedControl message(bytes);
     message.pass<control::ToSession>(made, nullptr, Clock::now() + messageLimit);
     channels.emplace(channel, std::move(made));
@@ -135,13 +187,32 @@ void ProgramSide::passClosed(uint32_t channel) {
   channels.erase(channel);
   if (gateClosed && gateClosed->channel == channel) gateClosed.reset();
   send(link, RelayMessage::closed, OnChannel{channel});
-  if (channels.empty() && program.get() < 0) end();
+  if (channels.empty() && (program.get() < 0 || !owns())) end();
 }
 
 // The other end has ended: a vgpud, or the other relay's connection with it.
 void ProgramSide::close(uint32_t channel) {
   channels.erase(channel);
-  if (mirror == nullptr) end();
+  if (mirror == nullptr || !owns()) end();
+}
+
+// The program's answer to `reattach` in the successor: what it passes is the memory that the predecessor has made.
+void ProgramSide::adopt(ControlMessage& opened) {
+  if (opened.descriptors.size() < 2) fail("the program has not passed its memory");
+  segmentFile = MemoryFile::adopt(opened.descriptors[0].release(), 1, std::numeric_limits<int64_t>::max());
+  segment.emplace(segmentFile);
+  mirror = std::make_unique<ProgramMirror>(*segment, link);
+  mirror->introduce();
+  bells = std::make_unique<BellThread>(mirror->bells());
+  watch(bells->fd());
+}
+
+// In the name of the node's worker: from here on there is no way back for the program. False if it has withdrawn.
+bool ProgramSide::claim(uint64_t handover) {
+  if (!claimHandover(segment->header().handover, handover)) return false;
+  unwatch(predecessor);
+  predecessor = nullptr;
+  return true;
 }
 
 void ProgramSide::serveChannel(uint32_t number) {
@@ -150,7 +221,15 @@ void ProgramSide::serveChannel(uint32_t number) {
   if (caught != nullptr || !received) return passClosed(number);
   auto message = received->reader->getRoot<control::ToNode>();
   auto words = flatten<control::ToNode>(message);
+  if (message.isOpen() && mirror == nullptr) adopt(*received);
+  if (message.isAccepted() && !owns() && !claim(message.getAccepted())) return passClosed(number);
+  if (message.isMoved() && isMoving) {
+    send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
+    isSucceeded = true;
+    return end();
+  }
   if (message.isGateClosed()) {
+    isMoving = false;  // it stays, if it was to move
     gateClosed.emplace(GateClosed{number, kj::mv(words)});
   } else {
     send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
@@ -159,11 +238,12 @@ void ProgramSide::serveChannel(uint32_t number) {
 
 void ProgramSide::serveWatched(int fd) {
   if (bells != nullptr && fd == bells->fd()) return bells->clear();
+  if (fd == predecessor.get()) return servePredecessor();
   end();
 }
 
 bool ProgramSide::produce() {
-  if (mirror == nullptr) return false;
+  if (mirror == nullptr || isMoving || isSucceeded) return false;
   bool any = mirror->send();
   if (!gateClosed || !mirror->isDrained()) return any;
   passGateClosed();
@@ -195,13 +275,14 @@ void ProgramSide::sendObjects() {
 }
 
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
+  if (!owns()) fail("the session stays where it is");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});
   link.restart(reached.received);
   return std::move(reached.stream);
 }
 
 void ProgramSide::giveUp(const std::string& why) {
-  lose("the connection with " + node.text() + " was cut: " + why);
+  if (owns()) lose("the connection with " + node.text() + " was cut: " + why);
   end();
 }
 
@@ -216,6 +297,7 @@ void ProgramSide::lose(const std::string& why) {
 
 // The program has ended, or its session has.
 void ProgramSide::end() {
+  if (predecessor.get() >= 0) unwatch(predecessor);
   if (program.get() >= 0) unwatch(program);
   if (bells != nullptr) unwatch(bells->fd());
   link.send(static_cast<uint16_t>(RelayMessage::programEnded), {});
@@ -223,10 +305,12 @@ void ProgramSide::end() {
   finish();
 }
 
-bool ProgramSide::prepareToSleep() { return mirror == nullptr || link.isFull() || mirror->prepareToSleep(); }
+bool ProgramSide::prepareToSleep() {
+  return mirror == nullptr || isMoving || isSucceeded || link.isFull() || mirror->prepareToSleep();
+}
 
 void ProgramSide::awake() {
-  if (mirror != nullptr) mirror->awake();
+  if (mirror != nullptr && !isMoving && !isSucceeded) mirror->awake();
 }
 
 uint64_t ProgramSide::mostSleep(Backoff&) { return idleSleep; }

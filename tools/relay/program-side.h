@@ -2,11 +2,17 @@
 // and passes on what the program writes there and says, and what the other relay (node-side.h) brings.
 //
 // One process a session, one thread and one for the bells. Its memory lives as long as the program, over suspends.
+//
+// If the session moves to another host, a second such process is started, the successor (vgpu-relay successor), which connects with
+// the node there and offers its worker to the program as a daemon of this host would. It decides who has the session: it claims the
+// handover (vgpu/wire/handover.h) in the program's own segment when the program has accepted, and tells the node after that.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/relay/bell-thread.h"
 #include "tools/relay/relay-loop.h"
@@ -24,8 +30,15 @@ class ProgramSide final : public RelayLoop {
   // Removes the state directory.
   ~ProgramSide() override;
 
+  // The one that takes `predecessor`'s place if the session of the program that waits in `stateDirectory` arrives at `node`, where
+  // `token` names it; see follow().
+  ProgramSide(const Endpoint& node, const SessionToken& token, std::string stateDirectory, kj::AutoCloseFd predecessor);
+
   // Asks the node for a session. False if there is none; the program has been told why.
   bool open();
+  // Connects with the node that the session is to arrive at. `predecessor` says when the program may be met, and ends if the session
+  // stays.
+  void follow();
 
  private:
   void take(const LinkMessage& message) override;
@@ -43,6 +56,13 @@ class ProgramSide final : public RelayLoop {
   void takeReattach(uint32_t channel, std::span<const std::byte> bytes);
   void passClosed(uint32_t channel);
   void passGateClosed();
+  void watchProgram(pid_t pid);
+  void meetProgram(uint32_t channel, std::span<const std::byte> bytes);
+  void adopt(ControlMessage& opened);
+  bool claim(uint64_t handover);
+  void servePredecessor();
+  void startSuccessor(control::Approach::Reader approach);
+  bool owns() const { return predecessor.get() < 0 && !isSucceeded; }
   void sendObjects();
   void close(uint32_t channel);
   void end();
@@ -63,6 +83,14 @@ class ProgramSide final : public RelayLoop {
     kj::Array<capnp::word> message;
   };
   std::optional<GateClosed> gateClosed;
+
+  // While the session moves to another host: two relays are beside the program, and this one sends nothing of its memory.
+  kj::AutoCloseFd successor;   // of which the program may become; what it is told: a byte when the program may be met
+  bool isMoving = false;       // the program has been told so
+  bool isSucceeded = false;    // it is the successor's
+  kj::AutoCloseFd predecessor;  // until the session is ours
+  bool mayMeet = false;
+  std::optional<std::pair<uint32_t, std::vector<std::byte>>> meeting;  // `reattach`, until then
 };
 
 }  // namespace vgpu::relay

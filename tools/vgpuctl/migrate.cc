@@ -8,19 +8,17 @@
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
-#include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::ctl {
 
 int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
   NodeAddress target = resolveNode(options.target);
-  if (target.remote)
-    fail(target.name() +
-         " is a node of another host: a session moves between nodes of its own host only. Name one as unix:DIR/vgpud.sock");
+  const std::string where = target.remote ? target.remote->text() : target.directory;
   NodeClient client(address);
   auto request = client.node().migrateRequest();
   request.setSession(options.session);
-  request.setTarget(target.directory);
+  request.setTarget(reader(where));
   request.setDowntimeSeconds(options.downtimeMilliseconds / 1e3);
   request.setTimeoutSeconds(options.timeoutSeconds);
   request.setProgress(kj::heap<ProgressLine>("migrate"));
@@ -28,7 +26,7 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
   auto report = answer.getReport();
   if (options.json) {
     printJson({{"device", answer.getSession().getDevice().cStr()},
-               {"node", target.directory},
+               {"node", where},
                {"seconds", report.getSeconds()},
                {"blackoutSeconds", report.getGateSeconds()},
                {"deviceBytes", report.getDeviceBytes()},
@@ -40,7 +38,7 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
     fmt::print(
         "{} runs on {} of {}: {} of device memory, {} in {} rounds while it ran, {} while it was held for {:.3f} s; {:.3f} s in "
         "all\n",
-        printable(options.session), answer.getSession().getDevice().cStr(), target.directory, humanBytes(report.getDeviceBytes()),
+        printable(options.session), answer.getSession().getDevice().cStr(), where, humanBytes(report.getDeviceBytes()),
         humanBytes(report.getRoundBytes()), report.getRounds(), humanBytes(report.getHeldBytes()), report.getGateSeconds(),
         report.getSeconds());
   }

@@ -6,9 +6,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "tools/common/arrival.h"
 #include "tools/common/descriptor.h"
+#include "tools/vgpud/arrival-files.h"
 #include "tools/vgpud/resume.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 #include "vgpu/snapshot/manifest.h"
 
 namespace vgpu::daemon {
@@ -18,7 +21,7 @@ namespace {
 constexpr auto streamLimit = 10 * kj::SECONDS;
 
 std::string newToken() {
-  std::string token(migrationTokenBytes, 0);
+  std::string token(arrivalTokenBytes, 0);
   KJ_SYSCALL(getrandom(token.data(), token.size(), 0));
   return token;
 }
@@ -37,25 +40,68 @@ void requireDevices(capnp::List<control::Device>::Reader seen, const std::vector
 
 class Arrivals::Server final : public control::Arrival::Server {
  public:
-  Server(Arrivals& arrivals, Sessions& sessions, std::string token, std::string session, kj::Own<WorkerProcess> worker)
-      : arrivals(arrivals), sessions(sessions), token(std::move(token)), session(std::move(session)), worker(kj::mv(worker)) {
+  Server(Arrivals& arrivals, Sessions& sessions, std::string token, std::string session, kj::Own<WorkerProcess> worker,
+         bool isElsewhere)
+      : token(std::move(token)),
+        arrivals(arrivals),
+        sessions(sessions),
+        session(std::move(session)),
+        worker(kj::mv(worker)),
+        files(isElsewhere ? kj::heap<ArrivalFiles>(sessions.files) : kj::Own<ArrivalFiles>()) {
     arrivals.waiting[this->token] = this;
   }
-  ~Server() noexcept(false) { arrivals.waiting.erase(token); }
-
-  void take(kj::AutoCloseFd stream) {
-    if (streams.size() == migrationStreams) return;
-    streams.add(kj::mv(stream));
-    if (streams.size() == migrationStreams) all.fulfiller->fulfill();
+  ~Server() noexcept(false) {
+    arrivals.waiting.erase(token);
+    if (files.get() == nullptr) return;
+    auto discarded = files->discard().attach(kj::mv(files));
+    sessions.spawn(discarded.then([&sessions = sessions](StateDirectory::Shared&& made) {
+      if (made != nullptr) sessions.remove(std::move(made));
+    }));
   }
 
- protected:
-  kj::Promise<void> begin(BeginContext) override {
-    auto late = arrivals.io.provider->getTimer().afterDelay(streamLimit).then([] {
-      fail("the streams of the session's memory did not come in 10 s");
+  kj::Promise<void> prepare() {
+    if (!isElsewhere()) return kj::READY_NOW;
+    return files->open(sessions.directory.renewals(), session + "-" + newSessionId());
+  }
+
+  void takeStream(kj::AutoCloseFd stream) {
+    if (streams.size() == migrationStreams) return;
+    streams.add(kj::mv(stream));
+    if (streams.size() == migrationStreams) allStreams.fulfiller->fulfill();
+  }
+
+  // It gets a state directory, as a program does that opens a session. One that the session had here before is removed when its
+  // relay has ended.
+  void takeProgram(kj::AutoCloseFd socket) {
+    if (!isElsewhere() || program.get() != nullptr || !isTrusted(peerOf(socket))) return;
+    program = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
+    auto made = sessions.files.run([in = sessions.directory.sessions(), id = session, owner = program->peer().pid] {
+      return StateDirectory::makeNext(in, id, owner);
     });
-    auto come = kj::mv(all.promise).exclusiveJoin(kj::mv(late));
-    return come.then([this] {
+    entering = made.then([this](StateDirectory::Shared&& made) {
+                     program->send([&](control::ToSession::Builder message) {
+                       auto opened = message.initOpened();
+                       opened.setSession(reader(session));
+                       opened.setDirectory(reader(made->path()));
+                     });
+                     sessions.removeAfterProgram(std::move(made));  // whatever becomes of the session
+                     programCame.fulfiller->fulfill();
+                   })
+                   .eagerlyEvaluate([this](kj::Exception&& exception) { programCame.fulfiller->reject(kj::mv(exception)); });
+  }
+
+  const std::string token;
+
+ protected:
+  kj::Promise<void> begin(BeginContext context) override {
+    context.allowCancellation();
+    auto come = kj::mv(allStreams.promise);
+    if (isElsewhere()) come = come.then([this] { return kj::mv(programCame.promise); });
+    auto late = arrivals.io.provider->getTimer().afterDelay(streamLimit).then([this] {
+      fail(streams.size() == migrationStreams ? "the relay beside the program of session " + session + " did not come in 10 s"
+                                              : "the streams of the session's memory did not come in 10 s");
+    });
+    return come.exclusiveJoin(kj::mv(late)).then([this] {
       auto request = worker->remote().takeAheadRequest();
       auto list = request.initStreams(static_cast<unsigned>(streams.size()));
       for (unsigned i = 0; i < streams.size(); ++i) list.set(i, kj::heap<PassedDescriptor>(kj::mv(streams[i])));
@@ -63,11 +109,24 @@ class Arrivals::Server final : public control::Arrival::Server {
     });
   }
 
+  kj::Promise<void> put(PutContext context) override {
+    if (!isElsewhere()) fail("this session comes from this host: nothing is put");
+    auto params = context.getParams();
+    return files->put(params.getFile(), params.getOffset(), kj::heapArray<kj::byte>(params.getBytes()));
+  }
+
   kj::Promise<void> complete(CompleteContext context) override {
     context.allowCancellation();
     if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
     auto params = context.getParams();
-    return resume(sessions, params.getDirectory(), params.getProgress(), {}, kj::mv(worker))
+    Arrived arrived{.worker = kj::mv(worker)};
+    std::string directory = params.getDirectory();
+    if (isElsewhere()) {
+      directory = files->path();
+      arrived.program = kj::mv(program);
+      arrived.fillArena = kj::Function<kj::Promise<void>(int)>([this](int arena) { return files->fillArena(arena); });
+    }
+    return resume(sessions, directory, params.getProgress(), {}, kj::mv(arrived))
         .then([this, context](Resumed&& resumed) mutable {
           auto results = context.getResults();
           KJ_IF_MAYBE (arrived, sessions.find(resumed.session)) arrived->describe(results.initSession());
@@ -76,12 +135,17 @@ class Arrivals::Server final : public control::Arrival::Server {
   }
 
  private:
+  bool isElsewhere() const { return files.get() != nullptr; }
+
   Arrivals& arrivals;
   Sessions& sessions;
-  const std::string token, session;
+  const std::string session;
   kj::Own<WorkerProcess> worker;
+  kj::Own<ArrivalFiles> files;  // of a session that comes from another host
   kj::Vector<kj::AutoCloseFd> streams;
-  kj::PromiseFulfillerPair<void> all = kj::newPromiseAndFulfiller<void>();
+  kj::PromiseFulfillerPair<void> allStreams = kj::newPromiseAndFulfiller<void>(), programCame = kj::newPromiseAndFulfiller<void>();
+  kj::Own<ProgramLink> program;
+  kj::Promise<void> entering = nullptr;
 };
 
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
@@ -95,11 +159,15 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
   if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
   spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
   return sessions.pool.take(WorkerPool::Want::fresh)
-      .then([this, &sessions, context, id](kj::Own<WorkerProcess>&& worker) mutable {
-        std::string token = newToken();
+      .then([this, &sessions, id, isElsewhere = params.getIsElsewhere()](kj::Own<WorkerProcess>&& worker) mutable {
+        auto server = kj::heap<Server>(*this, sessions, newToken(), id, kj::mv(worker), isElsewhere);
+        auto ready = server->prepare();
+        return ready.then([server = kj::mv(server)]() mutable { return kj::mv(server); });
+      })
+      .then([context](kj::Own<Server>&& server) mutable {
         auto results = context.getResults();
-        results.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
-        results.setArrival(kj::heap<Server>(*this, sessions, token, id, kj::mv(worker)));
+        results.setToken(kj::StringPtr(server->token.c_str(), server->token.size()).asBytes());
+        results.setArrival(kj::mv(server));
       });
 }
 
@@ -110,15 +178,14 @@ kj::Promise<void> Arrivals::admit(kj::AutoCloseFd socket) {
   return spoken.exclusiveJoin(kj::mv(silent))
       .then([this, socket = kj::mv(socket), observer = kj::mv(observer)](bool speaks) mutable {
         observer = nullptr;
-        std::string token(migrationTokenBytes, 0);
-        // A sender writes it at once; one that does not is no daemon of ours.
-        if (!speaks || recv(socket, token.data(), token.size(), MSG_DONTWAIT) != static_cast<ssize_t>(token.size())) return;
-        auto found = waiting.find(token);
+        auto announced = speaks ? readAnnouncement(socket) : std::nullopt;
+        auto found = announced ? waiting.find(announced->token) : waiting.end();
         if (found == waiting.end()) return;
+        if (announced->what == Bringing::program) return found->second->takeProgram(kj::mv(socket));
         int flags;
         KJ_SYSCALL(flags = fcntl(socket, F_GETFL));
         KJ_SYSCALL(fcntl(socket, F_SETFL, flags & ~O_NONBLOCK));
-        found->second->take(kj::mv(socket));
+        found->second->takeStream(kj::mv(socket));
       });
 }
 

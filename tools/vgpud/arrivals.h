@@ -1,7 +1,8 @@
 // Sessions on their way to this node: the target's side of a migration (docs/migration.md).
 //
 // Each has a fresh worker, streams of memory, and a token by which the streams find it; the source's daemon holds it by the
-// capability Arrival, and its end gives the worker up. Everything runs in the event loop.
+// capability Arrival, and its end gives the worker up. One that comes from another host also has files, and a relay that is its
+// program here. Everything runs in the event loop.
 #pragma once
 
 #include <kj/async-io.h>
@@ -18,8 +19,7 @@ namespace vgpu::daemon {
 
 class Sessions;
 
-// How many streams a migration has, and how many bytes its token: the first of each.
-constexpr size_t migrationStreams = 4, migrationTokenBytes = 16;
+constexpr size_t migrationStreams = 4;
 
 class Arrivals {
  public:
@@ -29,7 +29,8 @@ class Arrivals {
   using ReceiveContext = capnp::CallContext<control::Node::ReceiveParams, control::Node::ReceiveResults>;
   // A session of another node that wants to come. Rejects, saying why it cannot.
   kj::Promise<void> receive(Sessions& sessions, ReceiveContext context);
-  // A stream's new connection: belongs to the arrival whose token it sends within 10 s, else it is closed.
+  // A new connection of streams.sock: belongs to the arrival whose token it sends within 10 s (tools/common/arrival.h), else it is
+  // closed.
   kj::Promise<void> admit(kj::AutoCloseFd socket);
 
  private:

@@ -6,9 +6,16 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tools/common/arrival.h"
 #include "tools/common/descriptor.h"
 #include "tools/common/node-address.h"
+#include "tools/common/node-relay.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/arrival-files.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
@@ -17,31 +24,45 @@
 namespace vgpu::daemon {
 namespace {
 
-kj::AutoCloseFd connectStream(const std::string& path, const std::string& token) {
-  kj::AutoCloseFd socket = connectUnix(path);
-  KJ_REQUIRE(::write(socket, token.data(), token.size()) == static_cast<ssize_t>(token.size()), "the target takes no stream",
-             path);
-  return socket;
+// A connection with the node, and the process that passes its bytes on if the node is elsewhere.
+struct Reached {
+  std::unique_ptr<NodeRelay> relay;
+  kj::AutoCloseFd socket;
+};
+
+Reached reachElsewhere(const Endpoint& endpoint, NodeRelay::For what) {
+  Reached reached{std::make_unique<NodeRelay>(endpoint, what), {}};
+  reached.socket = reached.relay->take();
+  return reached;
 }
 
-kj::AutoCloseFd connectNode(const std::string& target) {
-  kj::AutoCloseFd socket;
-  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { socket = connectUnix(NodeAddress{target}.controlSocket()); }))
+Reached connectStream(const std::optional<Endpoint>& elsewhere, const std::string& path, const std::string& token) {
+  Reached reached = elsewhere ? reachElsewhere(*elsewhere, NodeRelay::For::stream) : Reached{nullptr, connectUnix(path)};
+  announce(reached.socket, Bringing::memory, std::span(reinterpret_cast<const unsigned char*>(token.data()), token.size()));
+  return reached;
+}
+
+Reached connectNode(const std::optional<Endpoint>& elsewhere, const std::string& target) {
+  if (elsewhere) return reachElsewhere(*elsewhere, NodeRelay::For::calls);
+  Reached reached;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { reached.socket = connectUnix(NodeAddress{target}.controlSocket()); }))
     fail("no vgpud answers in " + target + ": " + reasonOf(*exception));
-  return socket;
+  return reached;
 }
 
 // Another daemon.
 class TargetNode {
  public:
-  TargetNode(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
-      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(socket))),
+  TargetNode(kj::AsyncIoContext& io, Reached reached)
+      : relay(std::move(reached.relay)),
+        stream(io.lowLevelProvider->wrapSocketFd(kj::mv(reached.socket))),
         rpc(*stream),
         client(rpc.bootstrap().castAs<control::Node>()) {}
 
   control::Node::Client& node() { return client; }
 
  private:
+  std::unique_ptr<NodeRelay> relay;
   kj::Own<kj::AsyncIoStream> stream;
   capnp::TwoPartyClient rpc;
   control::Node::Client client;
@@ -54,11 +75,16 @@ class Migration final : public kj::Refcounted {
         session(&session),
         id(session.id),
         options(std::move(asked)),
+        elsewhere(parseEndpoint(options.target)),
         progress(kj::mv(progress)),
         worker(workerOf(session)),
         folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
-        start(now()) {}
+        start(now()) {
+    if (elsewhere && !session.relayed)
+      fail("the program of session " + id + " shares memory with this host's GPU, and cannot leave the host; one that is run " +
+           "through an address of its node (vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) can");
+  }
   ~Migration() noexcept(false) {
     if (!isMoving) abandon();
   }
@@ -66,10 +92,10 @@ class Migration final : public kj::Refcounted {
 
   // Until the session is complete at the target.
   kj::Promise<void> prepare() {
-    return sessions.files.run([target = options.target] { return connectNode(target); })
-        .then([this](kj::AutoCloseFd&& socket) {
-          if (!isTrusted(peerOf(socket))) fail("the vgpud in " + options.target + " belongs to another user");
-          peer = kj::heap<TargetNode>(sessions.io, kj::mv(socket));
+    return sessions.files.run([elsewhere = elsewhere, target = options.target] { return connectNode(elsewhere, target); })
+        .then([this](Reached&& reached) {
+          if (!isTrusted(peerOf(reached.socket))) fail("the vgpud in " + options.target + " belongs to another user");
+          peer = kj::heap<TargetNode>(sessions.io, kj::mv(reached));
           return greet();
         })
         .then([this] { return announce(); })
@@ -80,7 +106,11 @@ class Migration final : public kj::Refcounted {
           heldAt = now();
           return session->closeGate(options.timeoutSeconds);
         })
-        .then([this](uint64_t) { return capture(); });
+        .then([this](uint64_t) { return capture(); })
+        .then([this]() -> kj::Promise<void> {
+          if (!elsewhere) return kj::READY_NOW;
+          return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, duplicate(session->hostArena));
+        });
   }
 
   // From here on the program may be elsewhere; this does not use the session unless it stays.
@@ -91,7 +121,7 @@ class Migration final : public kj::Refcounted {
     auto taken = sessions.takeWorker(*session);
     held = kj::mv(KJ_ASSERT_NONNULL(taken));
     auto request = KJ_ASSERT_NONNULL(arrival).completeRequest();
-    request.setDirectory(reader(path));
+    if (!elsewhere) request.setDirectory(reader(path));
     request.setProgress(progress);
     return request.send().then(
         [this](capnp::Response<control::Arrival::CompleteResults>&& results) {
@@ -115,8 +145,8 @@ class Migration final : public kj::Refcounted {
     auto request = peer->node().helloRequest();
     request.setVersion(control::VERSION);
     return request.send().then([this](capnp::Response<control::Node::HelloResults>&& hello) {
-      if (hello.getPid() == getpid()) fail("session " + id + " is on that node already");
-      streamSocket = std::string(hello.getRunDirectory()) + "/streams.sock";
+      if (hello.getDaemon() == sessions.daemon.c_str()) fail("session " + id + " is on that node already");
+      streamSocket = std::string(hello.getRunDirectory()) + "/" + streamsSocketName;
     });
   }
 
@@ -124,6 +154,7 @@ class Migration final : public kj::Refcounted {
     auto request = peer->node().receiveRequest();
     session->describe(request.initSession());
     request.setSnapshotVersion(snapshot::snapshotVersion);
+    request.setIsElsewhere(elsewhere.has_value());
     auto& devices = sessions.pool.devices();
     auto list = request.initDevices(static_cast<unsigned>(devices.size()));
     for (unsigned i = 0; i < devices.size(); ++i) {
@@ -136,14 +167,15 @@ class Migration final : public kj::Refcounted {
           arrival = results.getArrival();
           auto bytes = results.getToken();
           std::string token(bytes.asChars().begin(), bytes.size());
-          return sessions.files.run([path = streamSocket, token] {
-            kj::Vector<kj::AutoCloseFd> sockets;
-            for (size_t i = 0; i < migrationStreams; ++i) sockets.add(connectStream(path, token));
-            return sockets.releaseAsArray();
+          if (elsewhere) session->approach(elsewhere->text(), token);
+          return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token] {
+            std::vector<Reached> all;
+            for (size_t i = 0; i < migrationStreams; ++i) all.push_back(connectStream(elsewhere, path, token));
+            return all;
           });
         })
-        .then([this](kj::Array<kj::AutoCloseFd>&& sockets) {
-          streams = kj::mv(sockets);
+        .then([this](std::vector<Reached>&& all) {
+          streams = std::move(all);
           return KJ_ASSERT_NONNULL(arrival).beginRequest().send().ignoreResult();
         });
   }
@@ -166,7 +198,7 @@ class Migration final : public kj::Refcounted {
     isBegun = true;
     auto request = worker.remote().sendAheadRequest();
     auto list = request.initStreams(static_cast<unsigned>(streams.size()));
-    for (unsigned i = 0; i < streams.size(); ++i) list.set(i, kj::heap<PassedDescriptor>(kj::mv(streams[i])));
+    for (unsigned i = 0; i < streams.size(); ++i) list.set(i, kj::heap<PassedDescriptor>(kj::mv(streams[i].socket)));
     request.setDirectory(reader(path));
     request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
     request.setDowntimeSeconds(options.downtimeSeconds);
@@ -247,6 +279,7 @@ class Migration final : public kj::Refcounted {
   Session* const session;  // while it cannot move
   const std::string id;
   const MigrateOptions options;
+  const std::optional<Endpoint> elsewhere;  // where the target is, if it may be on another host
   control::Progress::Client progress;
   WorkerProcess& worker;
   kj::Own<WorkerProcess> held;  // the same, while the session may move
@@ -254,7 +287,7 @@ class Migration final : public kj::Refcounted {
   kj::Maybe<control::Arrival::Client> arrival;
   kj::Maybe<control::MigrationSource::Client> source;
   std::string streamSocket, path;
-  kj::Array<kj::AutoCloseFd> streams;
+  std::vector<Reached> streams;  // their sockets are the worker's after a while
   StateDirectory::Shared state;
   kj::Own<TargetFolder> folder;
   kj::AutoCloseFd target;  // on its way to the worker

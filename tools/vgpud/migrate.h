@@ -14,7 +14,7 @@
 namespace vgpu::daemon {
 
 struct MigrateOptions {
-  std::string target;  // the run directory of the node
+  std::string target;  // the node: its run directory, or its address (endpoint.h) where it may be on another host
   double downtimeSeconds = 0.1;
   unsigned timeoutSeconds = suspendTimeout;
 };

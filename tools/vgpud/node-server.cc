@@ -102,6 +102,7 @@ kj::Promise<void> NodeServer::hello(HelloContext context) {
   results.setVersion(control::VERSION);
   results.setRunDirectory(reader(sessions.directory.path()));
   results.setPid(getpid());
+  results.setDaemon(reader(sessions.daemon));
   const auto& devices = sessions.pool.devices();
   const auto freeNow = sessions.pool.workerKind().label == "cuda" ? freeGpuMemory() : std::map<std::string, uint64_t>();
   auto list = results.initDevices(devices.size());

@@ -33,7 +33,7 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
     fail(fmt::format("the program's vgpu speaks control version {}, this vgpud version {}: use the same vgpu for both",
                      open.getVersion(), control::VERSION));
   }
-  ProgramOpen request{text(open.getName()), text(open.getProgram()), text(open.getSession()), open.getPid()};
+  ProgramOpen request{text(open.getName()), text(open.getProgram()), text(open.getSession()), open.getPid(), open.getRelayed()};
   bool answersReattach = !request.session.empty();
   if (descriptors.size() != (answersReattach ? 3 : 0)) {
     fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/common/installation.h"
+#include "tools/common/node-relay.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/greeting-queue.h"
@@ -15,8 +16,6 @@
 
 namespace vgpu::daemon {
 namespace {
-
-constexpr int relayConnection = 3;  // where vgpu-relay expects it
 
 SpawnRequest relayRequest(std::vector<std::string> arguments) {
   SpawnRequest request;
@@ -31,7 +30,7 @@ SpawnRequest relayRequest(std::vector<std::string> arguments) {
 pid_t startRelay(int connection, const std::string& listener, const std::string& runDirectory, bool isQuiet) {
   SpawnRequest request = relayRequest({"node", "--listener", listener, "--run-dir", runDirectory});
   if (isQuiet) request.arguments.emplace_back("--quiet");
-  request.inherits = {{connection, relayConnection}};
+  request.inherits = {{connection, relayDescriptor}};
   return spawn(request);
 }
 

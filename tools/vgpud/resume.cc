@@ -21,13 +21,15 @@ constexpr auto reportInterval = 5 * kj::SECONDS;
 class Resumption final : public kj::Refcounted {
  public:
   Resumption(Sessions& sessions, std::string path, control::Progress::Client caller, std::vector<uint32_t> devices,
-             kj::Own<WorkerProcess> prepared)
+             Arrived arrived)
       : sessions(sessions),
         directory(std::move(path)),
         progress(kj::mv(caller)),
         devices(std::move(devices)),
         start(now()),
-        worker(kj::mv(prepared)) {
+        link(kj::mv(arrived.program)),
+        worker(kj::mv(arrived.worker)),
+        fillArena(kj::mv(arrived.fillArena)) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
   }
 
@@ -101,6 +103,10 @@ class Resumption final : public kj::Refcounted {
 
   // Connects to the program's socket, and identifies this daemon.
   kj::Promise<void> meetProgram() {
+    if (link.get() != nullptr) {
+      reattach();
+      return kj::READY_NOW;
+    }
     auto met = sessions.files.run([socket = identity.reattach, id = identity.session] {
       return StateDirectory::meet(socket, id);
     });
@@ -109,12 +115,16 @@ class Resumption final : public kj::Refcounted {
         [this, program](kj::AutoCloseFd&& socket) {
           link = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
           if (!isTrusted(link->peer())) fail("the program of this snapshot, " + program() + ", belongs to another user");
-          link->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
+          reattach();
         },
         [program](kj::Exception&& exception) {
           if (exception.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(exception));
           fail("the program of this snapshot, " + program() + ", has ended; the snapshot cannot be resumed into it");
         });
+  }
+
+  void reattach() {
+    link->send([this](control::ToSession::Builder message) { message.setReattach(reader(identity.session)); });
   }
 
   // A program's open, and its state directory, which it has passed.
@@ -137,8 +147,12 @@ class Resumption final : public kj::Refcounted {
   kj::Promise<void> restoreFor(Adopted adopted) {
     session = kj::heap<Session>(sessions.io, sessions.processes, kj::mv(link), adopted.open, adopted.state);
     session->devices = devices;
+    if (adopted.open.relayed) session->hostArena = duplicate(adopted.open.hostArena);
     reports = keepReporting().eagerlyEvaluate(nullptr);
-    return sessions.whileProgramLives(*session, restore(kj::mv(adopted.open)));
+    kj::Promise<void> filled = kj::READY_NOW;
+    KJ_IF_MAYBE (fill, fillArena) filled = (*fill)(adopted.open.hostArena);
+    auto restored = filled.then([this, open = kj::mv(adopted.open)]() mutable { return restore(kj::mv(open)); });
+    return sessions.whileProgramLives(*session, kj::mv(restored));
   }
 
   // However long it takes, the program must know that the resume is in progress.
@@ -237,6 +251,7 @@ class Resumption final : public kj::Refcounted {
   kj::Own<ProgramLink> link;      // until there is a session, which owns it
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it
+  kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena;
   PinnedHold hold;                // of the chunks that are in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
@@ -247,9 +262,9 @@ class Resumption final : public kj::Refcounted {
 }  // namespace
 
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices, kj::Own<WorkerProcess> prepared) {
+                            std::vector<uint32_t> devices, Arrived arrived) {
   auto resumption =
-      kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices), kj::mv(prepared));
+      kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices), kj::mv(arrived));
   auto work = resumption->run().catch_([&resumption = *resumption](kj::Exception&& exception) -> kj::Promise<Resumed> {
     resumption.failed(exception);
     return kj::mv(exception);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/function.h>
 
 #include <cstdint>
 #include <string>
@@ -19,9 +20,17 @@ struct Resumed {
   OperationReport report;
 };
 
+// What there is of a session that comes from another node.
+struct Arrived {
+  kj::Own<WorkerProcess> worker = {};  // has the memory that was sent ahead
+  // From another host:
+  kj::Own<ProgramLink> program = {};                                  // the relay that is the program here, which has met nobody
+  kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
+};
+
 // Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or
-// later. Dropping the promise ends the work. `prepared`: the worker to restore in; else one that has the session, or a fresh one.
+// later. Dropping the promise ends the work. Without `arrived`: in a worker that has the session, or a fresh one.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices = {}, kj::Own<WorkerProcess> prepared = {});
+                            std::vector<uint32_t> devices = {}, Arrived arrived = {});
 
 }  // namespace vgpu::daemon

@@ -25,6 +25,7 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
       directory(std::move(state)),
       openedSeconds(time(nullptr)),
       link(kj::mv(owned)),
+      relayed(open.relayed),
       io(io) {
   pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
   left = link->serve([this](control::ToNode::Reader message) { handle(message); })
@@ -91,6 +92,14 @@ void Session::openGate() {
     ++answersToIgnore;
   }
   link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
+}
+
+void Session::approach(const std::string& address, const std::string& token) {
+  link->send([&](control::ToSession::Builder message) {
+    auto approach = message.initApproach();
+    approach.setNode(capnp::Text::Reader(address.c_str(), address.size()));
+    approach.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
+  });
 }
 
 void Session::move() {

@@ -35,6 +35,9 @@ class Session {
   // Opens it again, even if closeGate() has not resolved yet.
   void openGate();
 
+  // Tells the relay beside the program to connect with the node `address`, where the session is to arrive.
+  void approach(const std::string& address, const std::string& token);
+
   // Tells the program, whose gate is closed, that another daemon may take the session; stay() ends that, and resolves to whether the
   // session is still here.
   void move();
@@ -69,6 +72,8 @@ class Session {
   int64_t openedSeconds = 0;
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;
+  const bool relayed;         // its program is elsewhere (docs/remote.md): then
+  kj::AutoCloseFd hostArena;  // pinned memory of the worker's host
   kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's

@@ -20,6 +20,7 @@
 #include "tools/vgpud/session.h"
 #include "tools/vgpud/worker-pool.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/greeting.h"
 
 namespace vgpu::daemon {
 
@@ -90,6 +91,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   RunDirectory& directory;
   PinnedPool& pinned;
   const bool keepsSuspended;
+  const std::string daemon = textOf(newSessionToken());  // as Node.hello says
   FileWork files;  // work for which a caller waits
   MemorySnapshots inMemory;
   Exchange exchange{*this};

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tools/vgpud/empty-folder.h"
 #include "vgpu/base/fail.h"
@@ -110,6 +112,13 @@ StateDirectory::Shared StateDirectory::make(const std::string& folder, const std
     cannot(error);
   }
   return std::make_shared<const StateDirectory>(kj::mv(directory), path);
+}
+
+StateDirectory::Shared StateDirectory::makeNext(const std::string& folder, const std::string& id, pid_t owner) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (fs::exists(folder + "/" + id) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return make(folder, id, owner);
 }
 
 StateDirectory::Shared StateDirectory::adopt(kj::AutoCloseFd passed, const std::string& id, pid_t program) {

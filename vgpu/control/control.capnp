@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 11;
+const version :UInt32 = 12;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -39,6 +39,7 @@ struct Open {
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
   program @3 :Text;        # the executable's path
   session @4 :Text;        # empty for a new session; its id when the program answers `reattach`
+  relayed @5 :Bool;        # by a relay (docs/remote.md): the program is elsewhere, and shares no memory with the worker
 }
 
 struct GateClosed {
@@ -61,8 +62,16 @@ struct ToSession {
     moving @10 :Void;        # the gate is closed, and another daemon may offer a worker, as after `suspended`; this one has the
                              # session as it was, until the program says `moved`
     stay @11 :Void;          # after `moving`: no other daemon may take it any more. Answered by gateClosed, or by moved
+    approach @12 :Approach;  # to the relay beside a program, which does not see it: the session is to move to another host
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
   }
+}
+
+struct Approach {
+  # The relay starts another one, which connects with `node` and shows the token; after `moving` that one is the program to the
+  # daemon there (docs/migration.md).
+  node @0 :Text;
+  token @1 :Data;
 }
 
 struct Opened {
@@ -75,7 +84,8 @@ struct Opened {
 # ---------------------------------------------------------------- vgpuctl and daemons ⇄ vgpud, on DIR/vgpud.sock
 
 interface Node {
-  hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32);
+  hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32, daemon :Text);
+  # `daemon`: a name of this process that no other one has, on any host.
   list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
   suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory)
     -> (report :Report);
@@ -90,9 +100,11 @@ interface Node {
   migrate @7 (session :Text, target :Text, progress :Progress, downtimeSeconds :Float64, timeoutSeconds :UInt32)
     -> (session :SessionInfo, report :Report);
   # Moves the session to the node `target` while its program runs (docs/migration.md). After any failure it runs here as before.
-  receive @8 (session :SessionInfo, devices :List(Device), snapshotVersion :UInt32) -> (arrival :Arrival, token :Data);
+  receive @8 (session :SessionInfo, devices :List(Device), snapshotVersion :UInt32, isElsewhere :Bool)
+    -> (arrival :Arrival, token :Data);
   # Called by the node that a session comes from: prepares a worker for it, or rejects, saying why it cannot come here. Streams of
-  # its memory come to DIR/streams.sock, each with the token first.
+  # its memory come to DIR/streams.sock, each with the token first. `isElsewhere`: that node is on another host, and the relay
+  # beside the program comes there too.
 }
 
 interface Arrival {
@@ -100,7 +112,9 @@ interface Arrival {
   begin @0 ();
   # After the streams have come: the worker takes memory from them.
   complete @1 (directory :Text, progress :Progress) -> (session :SessionInfo, report :Report);
-  # Takes the session over from the snapshot in `directory`, of which the memory has come ahead.
+  # Takes the session over from the snapshot in `directory`, of which the memory has come ahead; empty: from what was put.
+  put @2 (file :Text, offset :UInt64, bytes :Data) -> stream;
+  # A piece of a file of the snapshot, from another host; without a name, of the host arena.
 }
 
 struct Obstacle {

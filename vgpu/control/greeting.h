@@ -20,6 +20,8 @@ constexpr uint32_t greetingVersion = 1;
 enum class GreetingFor : uint32_t {
   control = 1,  // interface Node (control.capnp) follows
   session = 2,  // a new session, or with a token that is known there, one whose connection has broken
+  stream = 3,   // memory of a session that comes from another host: a stream of DIR/streams.sock follows (tools/vgpud/arrivals.h)
+  arrival = 4,  // that session's program, with the token of its arrival
 };
 
 using SessionToken = std::array<uint8_t, 16>;  // random: who knows it has the session

@@ -18,8 +18,6 @@
 
 namespace vgpu {
 
-constexpr uint32_t mirrorVersion = 1;
-
 enum class MirrorMessage : uint16_t {
   // To the worker's side.
   frames = 1,        // FramesAt, and complete frames of that ring, one behind the other
@@ -27,6 +25,8 @@ enum class MirrorMessage : uint16_t {
   answered = 3,      // WordValue: the program has run a host function
   fold = 4,          // Flag: SegmentHeader::fold
   faultCleared = 5,  // DeviceCode
+  ringPlace = 6,     // RingPlace: first of all where the segment is new, and the session is not
+  wordPlace = 7,     // WordPlace: the same of a completion word
   // To the program's side.
   slot = 16,        // SlotDone, and bytes of the reply
   word = 17,        // WordValue: CompletionWord::done
@@ -53,6 +53,15 @@ struct SlabBytes {
 struct WordValue {
   uint32_t word, reserved = 0;
   uint64_t value;
+};
+struct RingPlace {
+  uint64_t position;  // where the next frame begins
+  uint32_t device;
+  int32_t fault;
+};
+struct WordPlace {
+  uint32_t word, reserved = 0;
+  uint64_t done, answered;
 };
 struct Flag {
   uint32_t value;

@@ -46,6 +46,22 @@ ProgramMirror::ProgramMirror(const Segment& segment, Link& link) : segment(segme
   for (unsigned device = 0; device < maxDevices; ++device) taps[device] = std::make_unique<RingTap>(segment, device);
 }
 
+// Which words are answered is not known of frames that went to another worker: any can be.
+void ProgramMirror::introduce() {
+  for (uint32_t device = 0; device < maxDevices; ++device) {
+    faults[device] = segment.header().fault[device].load();
+    if (uint64_t position = taps[device]->position(); position != 0)
+      mirror::send(link, MirrorMessage::ringPlace, RingPlace{position, device, faults[device]});
+  }
+  for (uint32_t index = 0; index < completionWordCount; ++index) {
+    CompletionWord& word = segment.completionWord(index);
+    const uint64_t done = word.done.load(std::memory_order_acquire), answered = word.answered.load(std::memory_order_acquire);
+    if (done == 0 && answered == 0) continue;
+    answers[index] = {done, answered};
+    mirror::send(link, MirrorMessage::wordPlace, WordPlace{index, 0, done, answered});
+  }
+}
+
 bool ProgramMirror::send() {
   bool any = sendSettings();
   any |= sendAnswers();

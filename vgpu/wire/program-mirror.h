@@ -23,6 +23,8 @@ class ProgramMirror {
  public:
   ProgramMirror(const Segment& segment, Link& link);
 
+  // To a worker's side whose segment is new, of a session that is not: tells where the rings and the completion words are. First.
+  void introduce();
   // Sends what there is to send, as far as the link takes it. Whether there was anything.
   bool send();
   // Whether everything that the program has reserved in its rings has been sent: always true in the end if its gate is closed.

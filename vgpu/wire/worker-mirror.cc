@@ -38,6 +38,12 @@ bool WorkerMirror::apply(const LinkMessage& message) {
       segment.completionWord(said.word).answered.store(said.value, std::memory_order_release);
       return true;
     }
+    case MirrorMessage::ringPlace:
+      placeRing(payload);
+      return true;
+    case MirrorMessage::wordPlace:
+      placeWord(payload);
+      return true;
     case MirrorMessage::fold:
       segment.header().fold.store(take<Flag>(payload).value, std::memory_order_relaxed);
       return true;
@@ -51,6 +57,31 @@ bool WorkerMirror::apply(const LinkMessage& message) {
     default:
       return false;
   }
+}
+
+void WorkerMirror::placeRing(std::span<const std::byte> payload) {
+  auto said = take<RingPlace>(payload);
+  require(said.device, maxDevices, "device");
+  RingHeader& ring = segment.ring(said.device);
+  if (written[said.device] != 0 || said.position == 0 || said.position % frameUnit != 0) refuse("a ring's place", said.position);
+  segment.header().fault[said.device].store(said.fault);
+  faults[said.device] = said.fault;
+  ring.head.store(said.position);
+  ring.tail.store(said.position);
+  ring.isOpen.store(1);
+  written[said.device] = tails[said.device] = said.position;
+  flags = {~0u, ~0u};  // the program has what another worker said of itself
+}
+
+// Frames that this side has not seen may have put it into a graph.
+void WorkerMirror::placeWord(std::span<const std::byte> payload) {
+  auto said = take<WordPlace>(payload);
+  require(said.word, completionWordCount, "completion word");
+  CompletionWord& word = segment.completionWord(said.word);
+  word.done.store(said.done);
+  word.answered.store(said.answered);
+  completions[said.word] = {.reported = said.done, .seen = said.done, .later = true};
+  watches = true;
 }
 
 void WorkerMirror::lend(std::span<const std::byte> payload) {

@@ -62,6 +62,8 @@ class WorkerMirror {
   void applyFrame(unsigned device, std::span<const std::byte> frame);
   void expectSlot(const mirror::FrameStart& start, kj::ArrayPtr<const capnp::word> message);
   void lend(std::span<const std::byte> payload);
+  void placeRing(std::span<const std::byte> payload);
+  void placeWord(std::span<const std::byte> payload);
 
   bool sendState();
   bool isLost(const Seen& seen, unsigned device, uint64_t sequence) const;

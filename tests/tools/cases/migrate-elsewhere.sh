@@ -1,0 +1,87 @@
+# A program that works without a pause moves between nodes that it reaches by addresses only; nothing is lost, whatever fails on the
+# way. VGPU_TRANSPORT: tcp or tls; VGPU_MOVES: how many times it moves (default 4).
+program=$tree/tests/programs/steady
+[ -x "$program" ] || fail "there is no $program"
+transport=${VGPU_TRANSPORT:-tcp}
+[ "$transport" != tls ] || succeeds "$tree/bin/vgpuctl" keys init
+
+workersOn() { ctl "$1" ps --workers --json | python3 -c '
+import json, sys
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
+nothingLeft() { [ -z "$(ls "$dir/$1/renewals" "$dir/$1/sessions" "$dir/$1/relays" 2>/dev/null | grep -v :)" ] && [ -z "$(workersOn "$1")" ]; }
+relaysOf() {
+  local relay
+  for relay in $(processesOfRun vgpu-relay); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$relay/cmdline" | grep -q "^vgpu-relay $1 " && echo "$relay"
+  done
+}
+hasNoTools() { [ -z "$(relaysOf tool)" ]; }
+newRelay() { made=$(comm -13 <(sort <<<"$1") <(relaysOf successor | sort)) && [ -n "$made" ]; }
+runs() { hasState "$1" moving running; }
+
+for node in a b; do startNode "$node" --listen "$transport:127.0.0.1:0"; done
+declare -A address=([a]=$(addressOf a) [b]=$(addressOf b))
+export VGPU_LINK_LIMIT=20
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "${address[a]}" run --name moving -- \
+  "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
+runner=$!
+waitUntil lists a moving
+
+refused "nothing answers at" at "${address[a]}" migrate moving --to "$transport:127.0.0.1:1"
+refused "on that node already" at "${address[a]}" migrate moving --to "${address[a]}"
+VGPU_EMULATED=architecture=80 startNode other --listen "$transport:127.0.0.1:0"
+refused "migrate it to the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
+stopNode other
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name staying -- \
+  "$program" "$dir/end-of-staying" >"$dir/staying.log" 2>&1 &
+staying=$!
+waitUntil lists a staying
+refused "shares memory with this host's GPU" at "${address[a]}" migrate staying --to "${address[b]}"
+touch "$dir/end-of-staying"
+wait "$staying" || fail "the program that could not leave returned $?"
+
+from=a to=b
+for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
+  at "${address[$from]}" migrate moving --to "${address[$to]}" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"
+  python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/migrate.log" ||
+    fail "the report says nothing of rounds"
+  waitUntil runs "$to"
+  waitUntil nothingLeft "$from"
+  waitUntil hasNoTools
+  read -r from to <<<"$to $from"
+done
+
+# The target ends in each phase: the program stays where it is.
+for phase in takeAhead complete; do
+  startNode doomed --listen "$transport:127.0.0.1:0"
+  at "${address[$from]}" migrate moving --to "$(addressOf doomed)" >"$dir/doomed-migrate.log" 2>&1 &
+  migrating=$!
+  [ "$phase" = takeAhead ] || waitUntil says doomed 'is to come here'
+  kill -KILL "${daemon[doomed]}"
+  wait "${daemon[doomed]}" 2>/dev/null
+  waitUntil ended "$migrating"
+  wait "$migrating" && fail "a migration to a node that was killed succeeded"
+  rm -rf "$dir/doomed"
+  runs "$from" || fail "the program does not run where it was"
+done
+
+# Its relay's successor ends on the way: the same.
+before=$(relaysOf successor)
+at "${address[$from]}" migrate moving --to "${address[$to]}" >"$dir/orphan-migrate.log" 2>&1 &
+migrating=$!
+waitUntil newRelay "$before"
+kill -KILL "$made"
+waitUntil ended "$migrating"
+wait "$migrating" && fail "a migration succeeded whose program's relay was killed"
+runs "$from" || fail "the program does not run where it was"
+at "${address[$from]}" migrate moving --to "${address[$to]}" >"$dir/again.log" 2>&1 || fail "it cannot move any more"
+
+touch "$dir/end"
+waitUntil ended "$runner"
+wait "$runner" || fail "the program that moved returned $?"
+waitUntil noRelays
+waitUntil nothingLeft a
+waitUntil nothingLeft b

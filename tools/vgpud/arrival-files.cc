@@ -1,0 +1,144 @@
+#include "tools/vgpud/arrival-files.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "tools/common/descriptor.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
+
+namespace vgpu::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t pieceBytes = 256 * 1024;  // well below what a message may have
+
+struct Done {};  // the result of work that has none
+
+// As the files of snapshots have; none leads out of the folder.
+bool isPlainName(const std::string& name) {
+  return name.size() <= 64 && name[0] != '.' && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
+}
+
+void writeAll(int file, kj::ArrayPtr<const kj::byte> bytes, uint64_t offset) {
+  while (bytes.size() > 0) {
+    ssize_t put = pwrite(file, bytes.begin(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) KJ_FAIL_SYSCALL("pwrite", errno, "what a session from another host brings cannot be kept");
+    bytes = bytes.slice(static_cast<size_t>(put), bytes.size());
+    offset += static_cast<uint64_t>(put);
+  }
+}
+
+struct Piece {
+  uint64_t offset;
+  kj::Array<kj::byte> bytes;  // empty: there is none any more
+};
+
+// The first bytes of `file` from `offset` on; what was never written of a sparse one is left out.
+Piece nextPiece(int file, uint64_t offset) {
+  off_t data = lseek(file, static_cast<off_t>(offset), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return {offset, nullptr};
+  if (data < 0) KJ_FAIL_SYSCALL("lseek", errno);
+  auto bytes = kj::heapArray<kj::byte>(pieceBytes);
+  ssize_t got;
+  KJ_SYSCALL(got = pread(file, bytes.begin(), bytes.size(), data));
+  return {static_cast<uint64_t>(data), kj::heapArray(bytes.slice(0, static_cast<size_t>(got)))};
+}
+
+// Sends one file, piece by piece.
+kj::Promise<void> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name, std::shared_ptr<kj::AutoCloseFd> file,
+                           uint64_t offset) {
+  return files.run([file, offset] { return nextPiece(*file, offset); })
+      .then([&files, arrival, name = std::move(name), file](Piece&& piece) mutable -> kj::Promise<void> {
+        if (piece.bytes.size() == 0) return kj::READY_NOW;
+        auto request = arrival.putRequest();
+        request.setFile(reader(name));
+        request.setOffset(piece.offset);
+        request.setBytes(piece.bytes);
+        const uint64_t next = piece.offset + piece.bytes.size();
+        return request.send().then([&files, arrival, name = std::move(name), file, next]() mutable {
+          return sendFile(files, kj::mv(arrival), std::move(name), kj::mv(file), next);
+        });
+      });
+}
+
+struct OpenFile {
+  std::string name;
+  std::shared_ptr<kj::AutoCloseFd> file;
+};
+
+kj::Array<OpenFile> openAll(const std::string& folder) {
+  kj::Vector<OpenFile> all;
+  for (auto& entry : fs::directory_iterator(folder)) {
+    int fd;
+    KJ_SYSCALL(fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), entry.path().c_str());
+    all.add(OpenFile{entry.path().filename(), std::make_shared<kj::AutoCloseFd>(fd)});
+  }
+  return all.releaseAsArray();
+}
+
+}  // namespace
+
+kj::Promise<void> ArrivalFiles::open(std::string in, std::string name) {
+  int fd;
+  KJ_SYSCALL(fd = memfd_create("vgpu-arriving", MFD_CLOEXEC));
+  arena = std::make_shared<kj::AutoCloseFd>(fd);
+  auto made = files.run([in = std::move(in), name = std::move(name)] { return StateDirectory::make(in, name, getpid()); });
+  return made
+      .then([this](StateDirectory::Shared&& shared) {
+        directory = std::move(shared);
+        return folder->open(path());
+      })
+      .ignoreResult();
+}
+
+kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array<kj::byte> bytes) {
+  auto written = files.run([arena = arena, path = path(), file = std::move(file), offset, bytes = kj::mv(bytes)] {
+    if (file.empty()) {
+      writeAll(*arena, bytes, offset);
+      return Done{};
+    }
+    if (!isPlainName(file)) fail("a snapshot has no file \"" + file + "\"");
+    int fd;
+    KJ_SYSCALL(fd = ::open((path + "/" + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), file.c_str());
+    writeAll(kj::AutoCloseFd(fd), bytes, offset);
+    return Done{};
+  });
+  return written.ignoreResult();
+}
+
+kj::Promise<void> ArrivalFiles::fillArena(int to) {
+  auto filled = files.run([arena = arena, to = duplicate(to)] {
+    for (uint64_t offset = 0;;) {
+      auto piece = nextPiece(*arena, offset);
+      if (piece.bytes.size() == 0) return Done{};
+      writeAll(to, piece.bytes, piece.offset);
+      offset = piece.offset + piece.bytes.size();
+    }
+  });
+  return filled.ignoreResult();
+}
+
+kj::Promise<StateDirectory::Shared> ArrivalFiles::discard() {
+  return folder->discard().then([this] { return std::move(directory); });
+}
+
+kj::Promise<void> sendArrivalFiles(FileWork& files, control::Arrival::Client arrival, std::string folder, kj::AutoCloseFd arena) {
+  kj::Promise<void> first = kj::READY_NOW;
+  if (arena.get() >= 0) first = sendFile(files, arrival, "", std::make_shared<kj::AutoCloseFd>(kj::mv(arena)), 0);
+  return first.then([&files, folder = std::move(folder)] { return files.run([folder] { return openAll(folder); }); })
+      .then([&files, arrival](kj::Array<OpenFile>&& all) mutable {
+        auto sent = kj::heapArrayBuilder<kj::Promise<void>>(all.size());
+        for (auto& one : all) sent.add(sendFile(files, arrival, one.name, one.file, 0));
+        return kj::joinPromises(sent.finish());
+      });
+}
+
+}  // namespace vgpu::daemon
