@@ -75,6 +75,13 @@ void measureLaunches(const Bench& bench) {
       "sustained launches, " + std::to_string(many), bench.size(5, 1), 1, [&] { launchMany(many); }, none);
   measure(
       "launch + wait", bench.size(3000, 50), 1, [] { launchMany(1); }, none);
+  DeviceArray<int> value(1);
+  int read;
+  const auto step = [&] {
+    for (int i = 0; i < 200; ++i) launch();
+    CHECK(cudaMemcpy(&read, value, sizeof read, cudaMemcpyDeviceToHost));
+  };
+  measure("200 launches and a read of 4 B", bench.size(100, 3), 1, step, none);
   measure("idle synchronize", bench.size(30, 3), 100, wait, none);
   cudaEvent_t event;
   CHECK(cudaEventCreate(&event));

@@ -319,7 +319,7 @@ TEST_CASE("a session that moves goes on in a new segment: frames that nobody con
   CHECK(worker.completionWord(13).done.load() == called);
   CHECK(worker.completionWord(13).answered.load() == called);
   CHECK(before.program.header().storesImages.load() == 0);
-  RingReader reader(worker, 0);
+  RingReader reader(worker, place);
   auto frame = reader.next();
   REQUIRE(frame);
   CHECK(frame->position == place);

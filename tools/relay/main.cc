@@ -234,9 +234,8 @@ int run(int argc, char** argv) {
   auto* tool = app.add_subcommand("tool", "Connect descriptor 3 with a node's vgpud");
   tool->add_option("--node", node, endpointForms)->required();
   tool->add_flag("--stream", isStream, "to take memory of a session that moves there, in the place of calls");
-  tool->callback([&] {
-    chosen = [&] { return runToolSide(endpointOf(node), isStream ? GreetingFor::stream : GreetingFor::control); };
-  });
+  tool->callback(
+      [&] { chosen = [&] { return runToolSide(endpointOf(node), isStream ? GreetingFor::stream : GreetingFor::control); }; });
   auto* successor = app.add_subcommand("successor", "Take the place of the relay that descriptor 3 leads to");
   successor->add_option("--node", node, endpointForms)->required();
   successor->add_option("--state-dir", directory, "where the program waits")->required();

@@ -3,9 +3,10 @@
 //
 // One process a session, one thread and one for the bells. Its memory lives as long as the program, over suspends.
 //
-// If the session moves to another host, a second such process is started, the successor (vgpu-relay successor), which connects with
-// the node there and offers its worker to the program as a daemon of this host would. It decides who has the session: it claims the
-// handover (vgpu/wire/handover.h) in the program's own segment when the program has accepted, and tells the node after that.
+// If the session moves to another host, a second such process is started, the successor (vgpu-relay successor), which connects
+// with the node there and offers its worker to the program as a daemon of this host would. It decides who has the session: it
+// claims the handover (vgpu/wire/handover.h) in the program's own segment when the program has accepted, and tells the node after
+// that.
 #pragma once
 
 #include <memory>
@@ -30,14 +31,14 @@ class ProgramSide final : public RelayLoop {
   // Removes the state directory.
   ~ProgramSide() override;
 
-  // The one that takes `predecessor`'s place if the session of the program that waits in `stateDirectory` arrives at `node`, where
-  // `token` names it; see follow().
+  // The one that takes `predecessor`'s place if the session of the program that waits in `stateDirectory` arrives at `node`,
+  // where `token` names it; see follow().
   ProgramSide(const Endpoint& node, const SessionToken& token, std::string stateDirectory, kj::AutoCloseFd predecessor);
 
   // Asks the node for a session. False if there is none; the program has been told why.
   bool open();
-  // Connects with the node that the session is to arrive at. `predecessor` says when the program may be met, and ends if the session
-  // stays.
+  // Connects with the node that the session is to arrive at. `predecessor` says when the program may be met, and ends if the
+  // session stays.
   void follow();
 
  private:
@@ -85,9 +86,9 @@ class ProgramSide final : public RelayLoop {
   std::optional<GateClosed> gateClosed;
 
   // While the session moves to another host: two relays are beside the program, and this one sends nothing of its memory.
-  kj::AutoCloseFd successor;   // of which the program may become; what it is told: a byte when the program may be met
-  bool isMoving = false;       // the program has been told so
-  bool isSucceeded = false;    // it is the successor's
+  kj::AutoCloseFd successor;    // of which the program may become; what it is told: a byte when the program may be met
+  bool isMoving = false;        // the program has been told so
+  bool isSucceeded = false;     // it is the successor's
   kj::AutoCloseFd predecessor;  // until the session is ours
   bool mayMeet = false;
   std::optional<std::pair<uint32_t, std::vector<std::byte>>> meeting;  // `reattach`, until then

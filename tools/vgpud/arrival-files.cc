@@ -23,7 +23,8 @@ struct Done {};  // the result of work that has none
 
 // As the files of snapshots have; none leads out of the folder.
 bool isPlainName(const std::string& name) {
-  return name.size() <= 64 && name[0] != '.' && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
+  return name.size() <= 64 && name[0] != '.' &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
 }
 
 void writeAll(int file, kj::ArrayPtr<const kj::byte> bytes, uint64_t offset) {
@@ -53,8 +54,8 @@ Piece nextPiece(int file, uint64_t offset) {
 }
 
 // Sends one file, piece by piece.
-kj::Promise<void> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name, std::shared_ptr<kj::AutoCloseFd> file,
-                           uint64_t offset) {
+kj::Promise<void> sendFile(FileWork& files, control::Arrival::Client arrival, std::string name,
+                           std::shared_ptr<kj::AutoCloseFd> file, uint64_t offset) {
   return files.run([file, offset] { return nextPiece(*file, offset); })
       .then([&files, arrival, name = std::move(name), file](Piece&& piece) mutable -> kj::Promise<void> {
         if (piece.bytes.size() == 0) return kj::READY_NOW;

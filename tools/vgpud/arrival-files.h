@@ -1,5 +1,6 @@
 // What a session brings from another host beside the memory of its GPUs: the files of its snapshot, and the contents of its host
-// arena, where pinned memory is. Both go in pieces of calls (control.capnp, Arrival.put), the first into a folder of the target's.
+// arena, where pinned memory is. Both go in pieces of calls (control.capnp, Arrival.put), the first into a folder of the
+// target's.
 //
 // Used in the event loop; waits for the disk off it.
 #pragma once

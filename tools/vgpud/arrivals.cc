@@ -143,7 +143,8 @@ class Arrivals::Server final : public control::Arrival::Server {
   kj::Own<WorkerProcess> worker;
   kj::Own<ArrivalFiles> files;  // of a session that comes from another host
   kj::Vector<kj::AutoCloseFd> streams;
-  kj::PromiseFulfillerPair<void> allStreams = kj::newPromiseAndFulfiller<void>(), programCame = kj::newPromiseAndFulfiller<void>();
+  kj::PromiseFulfillerPair<void> allStreams = kj::newPromiseAndFulfiller<void>(),
+                                 programCame = kj::newPromiseAndFulfiller<void>();
   kj::Own<ProgramLink> program;
   kj::Promise<void> entering = nullptr;
 };

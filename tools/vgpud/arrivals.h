@@ -29,8 +29,8 @@ class Arrivals {
   using ReceiveContext = capnp::CallContext<control::Node::ReceiveParams, control::Node::ReceiveResults>;
   // A session of another node that wants to come. Rejects, saying why it cannot.
   kj::Promise<void> receive(Sessions& sessions, ReceiveContext context);
-  // A new connection of streams.sock: belongs to the arrival whose token it sends within 10 s (tools/common/arrival.h), else it is
-  // closed.
+  // A new connection of streams.sock: belongs to the arrival whose token it sends within 10 s (tools/common/arrival.h), else it
+  // is closed.
   kj::Promise<void> admit(kj::AutoCloseFd socket);
 
  private:

@@ -21,7 +21,7 @@ namespace vgpu::daemon {
 struct ProgramOpen {
   std::string name, program, session;
   pid_t pid = 0;                              // as the program sees itself: another number in another pid namespace
-  bool relayed = false;  // by a relay: it shares no memory with the worker
+  bool relayed = false;                       // by a relay: it shares no memory with the worker
   kj::AutoCloseFd segment, hostArena, state;  // in the reply to `reattach`; the last is not checked yet
 };
 

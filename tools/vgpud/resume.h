@@ -24,7 +24,7 @@ struct Resumed {
 struct Arrived {
   kj::Own<WorkerProcess> worker = {};  // has the memory that was sent ahead
   // From another host:
-  kj::Own<ProgramLink> program = {};                                  // the relay that is the program here, which has met nobody
+  kj::Own<ProgramLink> program = {};  // the relay that is the program here, which has met nobody
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
 };
 

@@ -72,8 +72,8 @@ class Session {
   int64_t openedSeconds = 0;
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;
-  const bool relayed;         // its program is elsewhere (docs/remote.md): then
-  kj::AutoCloseFd hostArena;  // pinned memory of the worker's host
+  const bool relayed;                       // its program is elsewhere (docs/remote.md): then
+  kj::AutoCloseFd hostArena;                // pinned memory of the worker's host
   kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
   kj::Promise<void> workerWatch = nullptr;  // the daemon's reaction to the worker's death
   kj::Promise<void> life = nullptr;         // and to the program's

@@ -250,6 +250,10 @@ CUresult Executable::prepare(Thread& thread, Step& step) {
   }
   auto* copy = std::get_if<CopyWork>(&step.work);
   if (copy == nullptr || !isPageable(*copy) || copy->toWhere == copy->fromWhere) return CUDA_SUCCESS;
+  if (!session.memory.sharesHost()) {  // the function would write what the GPU has, while it waits
+    reportFailure("a graph that copies pageable memory needs a GPU on the program's host; give it memory of cudaMallocHost");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (step.staging && step.staging->bytes >= copy->size.bytes()) return CUDA_SUCCESS;
   if (step.staging) replaced.push_back(step.staging);
   return Staging::make(thread, copy->size.bytes(), step.staging);

@@ -242,7 +242,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
     frame.describe(address, bytes);
     if (CUresult error = frame.post()) return error;
   }
-  if (arenaFile.bytes() != 0) return CUDA_SUCCESS;
+  if (sharesHost()) return CUDA_SUCCESS;
   // Host memory is not shared (docs/remote.md): the worker has memory of its own at that address, in the place of device memory.
   serveTouches();
   CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
@@ -265,7 +265,7 @@ CUresult Memory::freeHost(Thread& thread, uint64_t address) {
     device = handleDevice(found->second.context);
   }
   if (CUresult error = synchronizeHostMemory(thread, device)) return error;
-  if (arenaFile.bytes() == 0) thread.session.managed.remove(address);
+  if (!sharesHost()) thread.session.managed.remove(address);
   {
     Call<api::Cuda::HostFreeParams> frame(thread.on(hostMemoryDevice), api::Method::hostFree);
     frame->setAddress(address);

@@ -33,6 +33,8 @@ struct HostAllocation {
 class Memory {
  public:
   Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
+  // Whether the GPU reaches pinned memory of this process; else it has two copies (docs/remote.md).
+  bool sharesHost() const { return arenaFile.bytes() != 0; }
 
   // CUDA's result. On success the allocation's frame has been posted. `owner` is the context that the allocation ends with; 0 for
   // memory of a pool, which ends with none.
@@ -136,7 +138,7 @@ class Memory {
   };
   // That holds the address; nullptr if none does. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;
-  const MemoryFile& arenaFile;
+  const MemoryFile& arenaFile;                // none: host memory is not shared
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};
 };

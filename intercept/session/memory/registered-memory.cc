@@ -39,7 +39,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
       return other.second.firstPage < pages.address + pages.bytes &&
              pages.address < other.second.firstPage + other.second.pageBytes;
     });
-    if (kind == PageKind::adoptable && !shares && arenaFile.bytes() != 0)  // else host memory is not shared
+    if (kind == PageKind::adoptable && !shares && sharesHost())
       if (auto place = host.placeLease(pages.bytes)) {
         host.reserveLease(*place, pages.bytes);
         pages.arenaAddress = made.arenaAddress = *place;

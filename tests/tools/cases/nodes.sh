@@ -44,7 +44,7 @@ says table "^gone .*does not answer: nothing answers at" || fail "no line of gon
 succeeds ctlOf --node far ps
 succeeds env VGPU_NODE=small timeout "$limit" "$tree/bin/vgpuctl" ps
 refused "is a node for .vgpuctl run. only" ctlOf --node any ps
-refused "far is a node of another host\|is a node of another host" ctlOf --node small migrate x --to far
+refused "No such session\|no session" ctlOf --node small migrate x --to far
 
 # The best: what `any` takes, and what it leaves out, with a word.
 sed -i '/^silent/d' "$dir/nodes"

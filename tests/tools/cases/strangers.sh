@@ -74,7 +74,7 @@ holder=$!
 waitUntil test -e "$dir/held"
 sleep 2
 # A relay that was accepted has a process, and for a moment the process that it leaves.
-[ "$(processes vgpu-relay | wc -l)" -le 80 ] || fail "there are $(processes vgpu-relay | wc -l) relays"
+[ "$(processesOfRun vgpu-relay | wc -l)" -le 80 ] || fail "there are $(processesOfRun vgpu-relay | wc -l) relays"
 reached() { at "$address" ps >"$dir/reached.log" 2>&1; }
 waitUntil reached
 grep -q one "$dir/reached.log" || fail "ps does not list the session"

@@ -1,0 +1,55 @@
+# Two hosts and a network of 1 Gbit/s with 1 ms of delay between them: a program of host a works on host b's node, while the link is cut,
+# and while packets overtake each other; it moves to its own host's node, and back.
+# shellcheck source=../../network/two-hosts.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../network/two-hosts.sh"
+program=$tree/tests/programs/steady
+[ -x "$program" ] || fail "there is no $program"
+why=$(canMakeHosts) || skip "$why"
+makeHosts "$tree/tests/network/delayed-link" 1000 500 || fail "there are no two hosts"
+trap 'removeHosts; cleanUp' EXIT
+export VGPU_LINK_LIMIT=20
+
+# startHostNode NAME ADDRESS: vgpud of host NAME.
+startHostNode() {
+  onHost "$1" "$tree/bin/vgpud" --run-dir "$dir/$1" --device emulated --listen "tcp:$2:0" --allow-plain >"$dir/$1.log" 2>&1 &
+  daemon[$1]=$!
+  waitUntil readyOrEnded "$1"
+  says "$1" '^vgpud: ready' || fail "vgpud $1 did not become ready"
+}
+startHostNode a "$hostA"
+startHostNode b "$hostB"
+declare -A address=([a]=$(addressOf a) [b]=$(addressOf b))
+# fromA NODE COMMAND...: vgpuctl of host a.
+fromA() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} onHost a timeout "$limit" "$tree/bin/vgpuctl" --node "${address[$1]}" "${@:2}"; }
+
+fromA b run --name moving -- "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
+runner=$!
+waitUntil lists b moving
+cutLink
+sleep 1
+hasState b moving running || fail "the session is $(field b moving state) while the link is cut"
+joinLink
+reorderLink
+sleep 1
+from=b to=a
+for move in 1 2 3; do
+  fromA "$from" migrate moving --to "${address[$to]}" >"$dir/migrate.log" 2>&1 || fail "move $move failed"
+  waitUntil hasState "$to" moving running
+  read -r from to <<<"$to $from"
+done
+reorderLink
+
+# Cut while it moves: it is where it was or where it was to go, and works.
+fromA "$from" migrate moving --to "${address[$to]}" >"$dir/cut-migrate.log" 2>&1 &
+migrating=$!
+sleep 0.1
+cutLink
+sleep 2
+joinLink
+waitUntil ended "$migrating"
+hasState a moving running || hasState b moving running || fail "the program runs nowhere after the link was cut"
+
+touch "$dir/end"
+waitUntil ended "$runner"
+wait "$runner" || fail "the program returned $?"
+waitUntil noRelays
