@@ -14,7 +14,7 @@ JOBS ?= $(shell nproc)
 stage := build/stage
 shown := linked-list linked-list-shared contents working-set
 # What the demo needs of the build tree, which has the shape of an installed one.
-demo := vgpud vgpuctl vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator $(shown:%=tests/programs/%)
+demo := vgpud vgpuctl vgpu-relay vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator $(shown:%=tests/programs/%)
 
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
