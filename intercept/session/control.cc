@@ -80,6 +80,7 @@ class ProgramControl final : public Control {
   void serveConnection();
   void handle(control::ToSession::Reader message);
   void closeGate();
+  void comeApart();
   void stay();
   bool isSpokenTo();
   void disconnect(const std::string& why);
@@ -197,6 +198,8 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       if (phase != Phase::gateClosed) fail("vgpud says that the session moves, and its gate is open");
       phase = Phase::moving;
       return;
+    case control::ToSession::APPROACH:
+      return comeApart();
     case control::ToSession::STAY:
       return stay();
     case control::ToSession::LOST:
@@ -225,6 +228,11 @@ void ProgramControl::closeGate() {
   phase = Phase::gateClosed;
   faultPoint("program.gate-closed");
   send(*connection, [&](control::ToNode::Builder answer) { answer.initGateClosed().setPosition(position); });
+}
+
+void ProgramControl::comeApart() {
+  std::string refusal = phase == Phase::running ? served->comeApart() : "the session is being suspended, or lost";
+  send(*connection, [&](control::ToNode::Builder answer) { refusal.empty() ? answer.setApart() : answer.setRefused(reader(refusal)); });
 }
 
 // If the other daemon's worker has claimed the session, that daemon's next message says so, and settle() answers with `moved`.

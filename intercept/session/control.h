@@ -28,6 +28,8 @@ class SessionControl {
   // worker claims the session; withdraw() cancels that, and returns false if the worker has claimed the session and consumes.
   virtual uint64_t accept() = 0;
   virtual bool withdraw(uint64_t handover) = 0;
+  // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so; else empty.
+  virtual std::string comeApart() = 0;
   // The worker is gone: every waiting call and every later one returns an error. `why` is the message for the user.
   virtual void lose(const std::string& why) = 0;
 };

@@ -178,6 +178,13 @@ bool Session::renewWorker() {
   return why.empty();
 }
 
+// The arena's addresses are for memory of two copies then, which needs them free.
+std::string Session::comeApart() {
+  std::string why = memory.comeApart();
+  if (why.empty()) hostArena = Mapping();
+  return why;
+}
+
 uint64_t Session::closeGate(const std::function<bool()>& givesUp) {
   constexpr const char* taken = "the wish to suspend this program was taken back";
   KJ_REQUIRE(gate.close(givesUp), taken);

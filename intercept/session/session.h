@@ -144,6 +144,7 @@ class Session final : public SessionControl {
 
   // SessionControl, on the control thread.
   uint64_t closeGate(const std::function<bool()>& givesUp) override;
+  std::string comeApart() override;
   void openGate() override;
   uint64_t accept() override;
   bool withdraw(uint64_t handover) override;

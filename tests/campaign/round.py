@@ -18,6 +18,8 @@ VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
 WRITE_POINTS = ("write.writing", "write.manifest-written", "write.done")
 MEMORY_POINTS = ("suspend.pinned", *WRITE_POINTS)
 SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.captured", "snapshot.released", "snapshot.finished")
+MIGRATE_POINTS = ("migrate.asked", "migrate.prepared", "migrate.sent-ahead", "migrate.captured", "migrate.moving", "migrate.arriving",
+                  "migrate.moved")
 STORE_POINTS = (*SNAPSHOT_POINTS, "suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
 
 
@@ -76,6 +78,8 @@ class Round:
         self.is_written = point in WRITE_POINTS or (point is None and self.in_memory and self.random.random() < 0.5)
         self.makes_snapshots = point in SNAPSHOT_POINTS or (point is None and self.random.random() < 0.25)
         self.in_store = self.in_memory or self.makes_snapshots or point in STORE_POINTS or self.random.random() < 0.5
+        # In a migration the points of a resume are the target's too.
+        self.migrates = point in MIGRATE_POINTS or (point is None and not self.in_memory and self.random.random() < 0.25)
         self.delay = None if point else self.random.uniform(0, 0.8)
         self.keeps_suspended = self.in_memory and self.random.random() < 0.5
         self.directory = tempfile.mkdtemp(prefix="vgpu-", dir="/tmp")
@@ -206,9 +210,9 @@ class Round:
         ended = threading.Event()
         killer = threading.Thread(target=self.kill_at_random, args=(ended,))
         try:
-            self.start_node("a", self.is_fault_of("vgpud", "run.", "suspend.", "write.", "snapshot.") or
+            self.start_node("a", self.is_fault_of("vgpud", "run.", "suspend.", "write.", "snapshot.", "migrate.") or
                             self.is_fault_of("vgpu-worker", "suspend.", "write.", "snapshot."))
-            self.start_node("b", self.is_fault_of("vgpud", "resume.") or self.is_fault_of("vgpu-worker", "resume."))
+            self.start_node("b", self.is_fault_of("vgpud", "resume.", "migrate.arriving") or self.is_fault_of("vgpu-worker", "resume."))
             self.program = self.start("program",
                                       self.command("a", "run", "--", f"{self.tree}/tests/programs/steady", self.path("go"),
                                                    *self.program_arguments), self.is_fault_of("program"))
@@ -269,6 +273,8 @@ class Round:
             live = ((here, ("snapshot", "steady", "--name", f"live-{self.moves}")),) if self.makes_snapshots else ()
             steps = (*live, (here, ("suspend", "steady", *target)),
                      (there, ("resume", self.snapshot(self.moves))))
+            if self.migrates:
+                steps = ((here, ("migrate", "steady", "--to", self.path(there))),)
             for node, (verb, *arguments) in steps:
                 if self.ctl(node, verb, *arguments, name=verb, fault=self.is_fault_of("vgpuctl", verb)) != 0:
                     self.refused = verb
@@ -372,9 +378,9 @@ class Round:
         return [name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "manifest.json"))]
 
     def left_files(self):
-        left = [entry.path for name in self.daemons for folder in ("", "sessions", "renewals")
+        left = [entry.path for name in self.daemons for folder in ("", "sessions", "arrived/sessions", "renewals")
                 for entry in os.scandir(os.path.join(self.path(name), folder))
-                if folder or entry.name not in ("lock", "vgpud.sock", "session.sock", "streams.sock", "sessions", "renewals")]
+                if folder or entry.name not in ("lock", "vgpud.sock", "session.sock", "streams.sock", "sessions", "arrived", "renewals")]
         return sorted(left + [self.snapshot(move) for move in range(1, self.moves + 1) if not self.is_tidy(move)])
 
     def is_tidy(self, move):

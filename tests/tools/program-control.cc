@@ -39,6 +39,7 @@ class Recorded final : public SessionControl {
     return handover += 2;
   }
   bool withdraw(uint64_t) override { return !claimed; }
+  std::string comeApart() override { return "it is a double"; }
   void lose(const std::string& why) override { add("lose: " + why); }
 
   // The events up to the one that begins with `last`.

@@ -38,6 +38,7 @@ class Double final : public SessionControl {
   void openGate() override { say("gate open"); }
   uint64_t accept() override { return handover = acceptHandover(segment->header().handover, handover); }
   bool withdraw(uint64_t number) override { return withdrawHandover(segment->header().handover, number); }
+  std::string comeApart() override { return "it is a double"; }
   void lose(const std::string& why) override {
     say("lost: " + why);
     if (std::getenv("DOUBLE_STAYS") == nullptr) _exit(3);

@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "tools/common/reason.h"
+#include "tools/common/successor.h"
 #include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
-#include "tools/relay/successor.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"

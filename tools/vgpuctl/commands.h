@@ -47,6 +47,14 @@ struct MigrateOptions {
 };
 // To another node while its program runs.
 int migrateSession(const NodeAddress& node, const MigrateOptions& options);
+struct EvacuateOptions {
+  std::string target;  // of all; empty: the known nodes
+  double downtimeMilliseconds = 100;
+  unsigned timeoutSeconds = 60;
+  bool json = false;
+};
+// Moves all sessions that run on the node, the most idle first. Returns 1 if one stays.
+int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
 // From a directory, or from the store, if `snapshot` has no '/' and is no directory here.

@@ -40,6 +40,7 @@ struct Options {
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
   MigrateOptions migrate;
+  EvacuateOptions evacuate;
   unsigned seconds = 5;
   bool json = false, workers = false, force = false;
   bool takesAny = false;  // the command may be given --node any
@@ -128,7 +129,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   auto* migrate = on(app.add_subcommand("migrate", "Move a session to another node; the program goes on"),
                      [](const NodeAddress& node, const Options& o) { return migrateSession(node, o.migrate); });
   migrate->add_option("session", options.migrate.session, "SESSION")->required();
-  migrate->add_option("--to", options.migrate.target, "the node: unix:DIR/vgpud.sock, or its NAME")->required();
+  migrate->add_option("--to", options.migrate.target, "the node, as --node takes it")->required();
   migrate->add_option("--downtime", options.migrate.downtimeMilliseconds,
                       "milliseconds that the program may be held; if its memory changes too fast for that, it is held for longer")
       ->capture_default_str()
@@ -137,6 +138,20 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
   migrate->add_flag("--json", options.migrate.json, "print JSON, for scripts");
+
+  auto* evacuate = on(app.add_subcommand("evacuate", "Move all sessions of a node to other nodes; their programs go on"),
+                      [](const NodeAddress& node, const Options& o) {
+                        return evacuateNode(o.target.empty() ? node : resolveNode(o.target), o.evacuate);
+                      });
+  evacuate->add_option("node", options.target, "which node (default: that of --node)");
+  evacuate->add_option("--to", options.evacuate.target, "where they go (default: the nodes that `vgpuctl nodes` lists)");
+  evacuate->add_option("--downtime", options.evacuate.downtimeMilliseconds, "milliseconds that each program may be held")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  evacuate->add_option("--timeout", options.evacuate.timeoutSeconds, "seconds to wait for the GPU before one stays")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 86400u));
+  evacuate->add_flag("--json", options.evacuate.json, "print JSON, for scripts");
 
   auto* resume =
       on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),

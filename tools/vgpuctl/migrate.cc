@@ -8,6 +8,7 @@
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
 
 namespace vgpu::ctl {
@@ -22,7 +23,9 @@ int migrateSession(const NodeAddress& address, const MigrateOptions& options) {
   request.setDowntimeSeconds(options.downtimeMilliseconds / 1e3);
   request.setTimeoutSeconds(options.timeoutSeconds);
   request.setProgress(kj::heap<ProgressLine>("migrate"));
-  auto answer = client.wait(request.send());
+  auto sent = request.send();
+  faultPoint("migrate.asked");
+  auto answer = client.wait(kj::mv(sent));
   auto report = answer.getReport();
   if (options.json) {
     printJson({{"device", answer.getSession().getDevice().cStr()},

@@ -11,6 +11,7 @@
 #include "tools/vgpud/arrival-files.h"
 #include "tools/vgpud/resume.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
 #include "vgpu/snapshot/manifest.h"
 
@@ -75,7 +76,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   void takeProgram(kj::AutoCloseFd socket) {
     if (!isElsewhere() || program.get() != nullptr || !isTrusted(peerOf(socket))) return;
     program = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
-    auto made = sessions.files.run([in = sessions.directory.sessions(), id = session, owner = program->peer().pid] {
+    auto made = sessions.files.run([in = sessions.directory.arrived(), id = session, owner = program->peer().pid] {
       return StateDirectory::makeNext(in, id, owner);
     });
     entering = made.then([this](StateDirectory::Shared&& made) {
@@ -118,6 +119,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   kj::Promise<void> complete(CompleteContext context) override {
     context.allowCancellation();
     if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
+    faultPoint("migrate.arriving");
     auto params = context.getParams();
     Arrived arrived{.worker = kj::mv(worker)};
     std::string directory = params.getDirectory();

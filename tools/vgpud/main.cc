@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -105,9 +106,27 @@ void announce(const RunDirectory& directory, const WorkerPool& pool, const std::
   std::fflush(stdout);
 }
 
+// By the tool, as a person would; meanwhile the daemon goes on.
+void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& directory, unsigned seconds) {
+  SpawnRequest request;
+  request.executable = binaryFile("vgpuctl");
+  request.arguments = {"vgpuctl", "--node", directory.controlSocket(), "evacuate"};
+  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
+  request.deathSignal = SIGTERM;
+  request.ownGroup = true;
+  pid_t tool = spawn(request);
+  auto child = processes.adopt(tool);
+  spdlog::info("sessions have {} s to leave for other nodes", seconds);
+  auto late = io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([tool, seconds] {
+    kill(tool, SIGTERM);
+    return "took longer than " + std::to_string(seconds) + " s";
+  });
+  spdlog::info("the evacuation {}", kj::mv(child.ended).exclusiveJoin(kj::mv(late)).wait(io.waitScope));
+}
+
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
-                PinnedPool& pinned, bool keepsSuspended, std::vector<RemoteListener>& listeners) {
-  Sessions sessions(io, processes, pool, directory, pinned, keepsSuspended);
+                PinnedPool& pinned, const DaemonOptions& options, std::vector<RemoteListener>& listeners) {
+  Sessions sessions(io, processes, pool, directory, pinned, options.keepsSuspended);
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));
@@ -118,6 +137,7 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   for (auto& listener : listeners) tasks.add(listener.serve(io, processes, directory.path()));
   announce(directory, pool, listeners);
   stop.wait(io.waitScope);
+  if (options.evacuateSeconds != 0 && sessions.all().size() != 0) evacuate(io, processes, directory, options.evacuateSeconds);
   sessions.close().wait(io.waitScope);
 }
 
@@ -142,7 +162,7 @@ int serve(const DaemonOptions& options) {
   PinnedPool pinned(options.pinnedBytes);
   auto started = startPool(io, processes, options, pinned, stop);
   KJ_IF_MAYBE (pool, started)
-    serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options.keepsSuspended, listeners);
+    serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options, listeners);
   return 0;
 }
 
@@ -202,6 +222,11 @@ int run(int argc, char** argv) {
                  "vsock:any:PORT (port 0: any that is free); may be given several times");
   app.add_flag("--allow-plain", options.allowsPlain,
                "let --listen take addresses that others reach, though tcp: and vsock: neither encrypt nor ask who connects");
+  app.add_option("--evacuate", options.evacuateSeconds,
+                 "when it is told to end, sessions move to the nodes that `vgpuctl nodes` lists, for so many seconds; what has\n"
+                 "not left by then ends as it does otherwise (0)")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 86400u));
   app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");
   try {

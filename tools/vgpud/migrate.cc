@@ -18,6 +18,7 @@
 #include "tools/vgpud/arrival-files.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
 #include "vgpu/snapshot/manifest.h"
 
@@ -80,11 +81,7 @@ class Migration final : public kj::Refcounted {
         worker(workerOf(session)),
         folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
-        start(now()) {
-    if (elsewhere && !session.relayed)
-      fail("the program of session " + id + " shares memory with this host's GPU, and cannot leave the host; one that is run " +
-           "through an address of its node (vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) can");
-  }
+        start(now()) {}
   ~Migration() noexcept(false) {
     if (!isMoving) abandon();
   }
@@ -100,8 +97,12 @@ class Migration final : public kj::Refcounted {
         })
         .then([this] { return announce(); })
         .then([this] { return openFolder(); })
-        .then([this] { return sendAhead(); })
         .then([this] {
+          faultPoint("migrate.prepared");
+          return sendAhead();
+        })
+        .then([this] {
+          faultPoint("migrate.sent-ahead");
           isHeld = true;
           heldAt = now();
           return session->closeGate(options.timeoutSeconds);
@@ -109,12 +110,15 @@ class Migration final : public kj::Refcounted {
         .then([this](uint64_t) { return capture(); })
         .then([this]() -> kj::Promise<void> {
           if (!elsewhere) return kj::READY_NOW;
-          return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, duplicate(session->hostArena));
+          kj::AutoCloseFd arena;
+          if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
+          return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, kj::mv(arena));
         });
   }
 
   // From here on the program may be elsewhere; this does not use the session unless it stays.
   kj::Promise<Migrated> move() {
+    faultPoint("migrate.captured");
     isMoving = true;
     session->state = control::State::RESUMING;
     session->move();
@@ -123,6 +127,7 @@ class Migration final : public kj::Refcounted {
     auto request = KJ_ASSERT_NONNULL(arrival).completeRequest();
     if (!elsewhere) request.setDirectory(reader(path));
     request.setProgress(progress);
+    faultPoint("migrate.moving");
     return request.send().then(
         [this](capnp::Response<control::Arrival::CompleteResults>&& results) {
           result.device = results.getSession().getDevice().cStr();
@@ -167,11 +172,13 @@ class Migration final : public kj::Refcounted {
           arrival = results.getArrival();
           auto bytes = results.getToken();
           std::string token(bytes.asChars().begin(), bytes.size());
-          if (elsewhere) session->approach(elsewhere->text(), token);
-          return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token] {
-            std::vector<Reached> all;
-            for (size_t i = 0; i < migrationStreams; ++i) all.push_back(connectStream(elsewhere, path, token));
-            return all;
+          auto approached = elsewhere ? session->approach(elsewhere->text(), token) : kj::Promise<void>(kj::READY_NOW);
+          return approached.then([this, token = std::move(token)] {
+            return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token] {
+              std::vector<Reached> all;
+              for (size_t i = 0; i < migrationStreams; ++i) all.push_back(connectStream(elsewhere, path, token));
+              return all;
+            });
           });
         })
         .then([this](std::vector<Reached>&& all) {
@@ -224,6 +231,7 @@ class Migration final : public kj::Refcounted {
   }
 
   kj::Promise<Migrated> finish() {
+    faultPoint("migrate.moved");
     result.report.gateSeconds = secondsSince(heldAt);
     result.report.seconds = secondsSince(start);
     spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
@@ -264,6 +272,7 @@ class Migration final : public kj::Refcounted {
       if (known->ended || known->worker == nullptr) {
         writerEnded = workerExit.ignoreResult();
       } else {
+        known->forgetSuccessor();
         if (isBegun) writerEnded = worker.goOn();
         if (isHeld) known->openGate();
       }

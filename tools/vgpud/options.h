@@ -24,6 +24,7 @@ struct DaemonOptions {
   std::string fold = "auto";     // whether launches are folded into graphs
   std::vector<std::string> listens;  // addresses for connections from elsewhere
   bool allowsPlain = false;          // that others can reach, though they are neither encrypted nor authenticated
+  unsigned evacuateSeconds = 0;      // for sessions to leave when it is told to end; 0: they end with it
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
   bool listsFaultPoints = false;
 };

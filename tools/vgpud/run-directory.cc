@@ -31,6 +31,8 @@ RunDirectory::RunDirectory(const std::string& path)
   unlink(sessionSocket().c_str());
   unlink(streamSocket().c_str());
   makePrivate(sessions());
+  makePrivate(directory + "/arrived");
+  makePrivate(arrived());
   makePrivate(renewals());
 }
 

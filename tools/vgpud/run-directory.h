@@ -5,6 +5,7 @@
 //   DIR/session.sock    programs (ToNode, ToSession)
 //   DIR/streams.sock    memory of sessions that come from other nodes
 //   DIR/sessions/ID/    one session (state-directory.h)
+//   DIR/arrived/sessions/ID/   one that came from another host, whose program's own may be here too
 //   DIR/renewals/ID/    the snapshot of a session that gets a new worker, or leaves for another node, while it does; `owner` as above
 //
 // A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and
@@ -31,6 +32,7 @@ class RunDirectory {
   std::string sessionSocket() const { return directory + "/session.sock"; }
   std::string streamSocket() const { return directory + "/streams.sock"; }
   std::string sessions() const { return directory + "/sessions"; }
+  std::string arrived() const { return directory + "/arrived/sessions"; }
   std::string renewals() const { return directory + "/renewals"; }
 
  private:

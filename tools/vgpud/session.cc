@@ -2,11 +2,15 @@
 
 #include <kj/debug.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <ctime>
+#include <span>
 #include <utility>
 
+#include "tools/common/successor.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/control/text.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -51,6 +55,7 @@ void Session::handle(control::ToNode::Reader message) {
       }
       fail("the program accepted what nobody offered");
     case control::ToNode::GATE_CLOSED:
+    case control::ToNode::APART:
     case control::ToNode::REFUSED:
       break;
     default:
@@ -61,11 +66,10 @@ void Session::handle(control::ToNode::Reader message) {
     return;
   }
   KJ_IF_MAYBE (answer, gateAnswer) {
-    if (message.isGateClosed()) {
-      (*answer)->fulfill(message.getGateClosed().getPosition());
+    if (message.isRefused()) {
+      (*answer)->rejectIfThrows([&] { fail(std::string("the program cannot ") + asked + ": " + message.getRefused().cStr()); });
     } else {
-      auto reason = message.getRefused();
-      (*answer)->rejectIfThrows([&] { fail("the program cannot close its gate: " + std::string(reason.cStr())); });
+      (*answer)->fulfill(message.isGateClosed() ? message.getGateClosed().getPosition() : 0);
     }
     gateAnswer = nullptr;
     return;
@@ -78,6 +82,7 @@ void Session::handle(control::ToNode::Reader message) {
 kj::Promise<uint64_t> Session::closeGate(unsigned seconds) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   gateAnswer = kj::mv(answer.fulfiller);
+  asked = "close its gate";
   link->send([](control::ToSession::Builder message) { message.setCloseGate(); });
   auto late = io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([this, seconds]() -> uint64_t {
     fail("program " + std::to_string(pid) + " did not close its gate in " + std::to_string(seconds) +
@@ -94,17 +99,35 @@ void Session::openGate() {
   link->send([](control::ToSession::Builder message) { message.setOpenGate(); });
 }
 
-void Session::approach(const std::string& address, const std::string& token) {
-  link->send([&](control::ToSession::Builder message) {
-    auto approach = message.initApproach();
-    approach.setNode(capnp::Text::Reader(address.c_str(), address.size()));
-    approach.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
+kj::Promise<void> Session::approach(std::string address, std::string token) {
+  if (relayed) {
+    link->send([&](control::ToSession::Builder message) {
+      auto approach = message.initApproach();
+      approach.setNode(reader(address));
+      approach.setToken(kj::StringPtr(token.c_str(), token.size()).asBytes());
+    });
+    return kj::READY_NOW;
+  }
+  auto answer = kj::newPromiseAndFulfiller<uint64_t>();
+  gateAnswer = kj::mv(answer.fulfiller);
+  asked = "leave its host";
+  link->send([](control::ToSession::Builder message) { message.initApproach(); });
+  return answer.promise.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
+    std::span shown(reinterpret_cast<const uint8_t*>(token.data()), token.size());
+    successor = kj::heap<kj::AutoCloseFd>(startSuccessorRelay(address, directory->path(), shown));
   });
 }
 
 void Session::move() {
   isMoving = true;
   link->send([](control::ToSession::Builder message) { message.setMoving(); });
+  if (successor.get() == nullptr) return;
+  telling = link->flushed()
+                .then([this] {
+                  const char met = 1;
+                  KJ_SYSCALL(write(*successor, &met, 1));
+                })
+                .eagerlyEvaluate([](kj::Exception&&) {});  // it has ended: the target says so
 }
 
 // A program that has ended, or is owned by another daemon, answers nothing more.
@@ -148,6 +171,7 @@ void Session::describe(control::SessionInfo::Builder info) const {
   info.setProgram(reader(program));
   info.setDirectory(reader(directory->path()));
   info.setOpenedSeconds(openedSeconds);
+  info.setRelayed(relayed);
   KJ_IF_MAYBE (process, worker) {
     info.setDevice(reader(device));
     info.setWorkerPid((*process)->pid());

@@ -59,7 +59,7 @@ Sessions::Sessions(kj::AsyncIoContext& io, Processes& processes, WorkerPool& poo
       admissions(*this),
       cleanups(*this),
       watches(*this) {
-  for (const std::string& folder : {directory.sessions(), directory.renewals()}) watchFolder(folder);
+  for (const std::string& folder : {directory.sessions(), directory.arrived(), directory.renewals()}) watchFolder(folder);
 }
 
 Sessions::~Sessions() noexcept(false) {}

@@ -65,6 +65,13 @@ inline constexpr FaultPoint faultPoints[] = {
     {"snapshot.captured", "vgpu-worker", "what it has changed since is held; it is still quiesced"},
     {"snapshot.released", "vgpud", "the program goes on; what is held is not on disk"},
     {"snapshot.finished", "vgpud", "there is a snapshot; its caller has not been told"},
+    {"migrate.asked", "vgpuctl", "the request is on its way"},
+    {"migrate.prepared", "vgpud", "the target has a worker that takes memory; nothing has been sent"},
+    {"migrate.sent-ahead", "vgpud", "memory has been sent while the program ran; it has not been asked to close its gate"},
+    {"migrate.captured", "vgpud", "all of the session is at the target; the program knows nothing of that"},
+    {"migrate.moving", "vgpud", "the program may meet the target, which has not been asked to take over"},
+    {"migrate.arriving", "vgpud", "the target has been asked to take over"},
+    {"migrate.moved", "vgpud", "the target has the session; its old worker is still there"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

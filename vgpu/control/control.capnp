@@ -28,6 +28,7 @@ struct ToNode {
                                  # Answered by suspended and reattach, or by renewalFailed
     accepted @5 :UInt64;         # answer to `opened` after a reattach: the number of the handover (docs/ring.md), which the
                                  # worker claims as it begins. Until it has, the program can withdraw by hanging up
+    apart @6 :Void;              # answer to `approach`: the program shares no host memory, and will share none
   }
 }
 
@@ -62,14 +63,15 @@ struct ToSession {
     moving @10 :Void;        # the gate is closed, and another daemon may offer a worker, as after `suspended`; this one has the
                              # session as it was, until the program says `moved`
     stay @11 :Void;          # after `moving`: no other daemon may take it any more. Answered by gateClosed, or by moved
-    approach @12 :Approach;  # to the relay beside a program, which does not see it: the session is to move to another host
+    approach @12 :Approach;  # the session is to move to another host. For the relay beside a program, if there is one, which does not
+                             # answer; else for the program: it shares no host memory from then on, and answers `apart`, or `refused`
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
   }
 }
 
 struct Approach {
-  # The relay starts another one, which connects with `node` and shows the token; after `moving` that one is the program to the
-  # daemon there (docs/migration.md).
+  # The relay, or for a program without one the daemon, starts another relay, which connects with `node` and shows the token; after
+  # `moving` that one is the program to the daemon there (docs/migration.md). Empty for a program.
   node @0 :Text;
   token @1 :Data;
 }
@@ -163,6 +165,7 @@ struct SessionInfo {
   openedSeconds @9 :Int64;  # Unix time
   images @10 :Images;       # that came to its present worker; none from a snapshot
   launches @11 :Launches;   # by its present worker
+  relayed @12 :Bool;        # its program is elsewhere (docs/remote.md): so it can move to another host
 }
 
 struct Launches {

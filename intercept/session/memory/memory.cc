@@ -22,7 +22,7 @@ constexpr uint64_t hostGap = hostPageBytes;
 }  // namespace
 
 Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena)
-    : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), arenaFile(hostArena) {
+    : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), isShared(hostArena.bytes() != 0), arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     devices.emplace_back(deviceArena(device), managedPart);
     managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, hostPageBytes);
@@ -248,6 +248,20 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
   CUresult result = thread.session.managed.add(thread, hostMemoryDevice, address, roundUp(bytes, hostPageBytes));
   if (result != CUDA_SUCCESS) freeHost(thread, address);
   return result;
+}
+
+// An allocation is in the list before it looks whether memory is shared, and as long as it does.
+std::string Memory::comeApart() {
+  std::lock_guard lock(mutex);
+  size_t adopted = 0;
+  for (auto& [address, one] : registered) adopted += one.arenaAddress != 0;
+  if (hostAllocations.empty() && adopted == 0) {
+    isShared = false;
+    return "";
+  }
+  return "it has " + std::to_string(hostAllocations.size() + adopted) +
+         " pieces of pinned memory, which it shares with the GPU's host. A program that is run through an address of its node "
+         "(vgpuctl --node tcp:HOST:PORT or tls:HOST:PORT run) shares none";
 }
 
 CUresult Memory::growHost(Thread& thread, uint64_t bytes) {

@@ -34,7 +34,9 @@ class Memory {
  public:
   Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena);
   // Whether the GPU reaches pinned memory of this process; else it has two copies (docs/remote.md).
-  bool sharesHost() const { return arenaFile.bytes() != 0; }
+  bool sharesHost() const { return isShared.load(std::memory_order_relaxed); }
+  // It does not any more. Why that cannot be, if so: there is pinned memory. Any thread.
+  std::string comeApart();
 
   // CUDA's result. On success the allocation's frame has been posted. `owner` is the context that the allocation ends with; 0 for
   // memory of a pool, which ends with none.
@@ -138,6 +140,7 @@ class Memory {
   };
   // That holds the address; nullptr if none does. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;
+  std::atomic<bool> isShared;   // cleared under `mutex`, while there are no allocations
   const MemoryFile& arenaFile;                // none: host memory is not shared
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};

@@ -8,14 +8,14 @@ transport=${VGPU_TRANSPORT:-tcp}
 workersOn() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
-nothingLeft() { [ -z "$(ls "$dir/$1/renewals" "$dir/$1/sessions" "$dir/$1/relays" 2>/dev/null | grep -v :)" ] && [ -z "$(workersOn "$1")" ]; }
+nothingLeft() { [ -z "$(ls "$dir/$1/renewals" "$dir/$1/sessions" "$dir/$1/arrived/sessions" "$dir/$1/relays" 2>/dev/null | grep -v :)" ] && [ -z "$(workersOn "$1")" ]; }
 relaysOf() {
   local relay
   for relay in $(processesOfRun vgpu-relay); do
     tr '\0' ' ' 2>/dev/null <"/proc/$relay/cmdline" | grep -q "^vgpu-relay $1 " && echo "$relay"
   done
 }
-hasNoTools() { [ -z "$(relaysOf tool)" ]; }
+noRelay() { [ -z "$(relaysOf "$1")" ]; }
 newRelay() { made=$(comm -13 <(sort <<<"$1") <(relaysOf successor | sort)) && [ -n "$made" ]; }
 runs() { hasState "$1" moving running; }
 
@@ -32,13 +32,33 @@ refused "on that node already" at "${address[a]}" migrate moving --to "${address
 VGPU_EMULATED=architecture=80 startNode other --listen "$transport:127.0.0.1:0"
 refused "migrate it to the same model" at "${address[a]}" migrate moving --to "$(addressOf other)"
 stopNode other
-LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name staying -- \
-  "$program" "$dir/end-of-staying" >"$dir/staying.log" 2>&1 &
-staying=$!
-waitUntil lists a staying
-refused "shares memory with this host's GPU" at "${address[a]}" migrate staying --to "${address[b]}"
-touch "$dir/end-of-staying"
-wait "$staying" || fail "the program that could not leave returned $?"
+# One that shares memory with its GPU's host, and has pinned memory there, stays.
+startPinned() {
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name pinned -- \
+    env VGPU_PAUSE_FILE="$dir/pinned" "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
+  pinned=$!
+}
+if [ -x "$tree/tests/programs/memory" ]; then
+  startPinned
+  waitUntil test -e "$dir/pinned.reached"
+  name=$(ctl a ps --json | python3 -c 'import json, sys; print(*[s["session"] for s in json.load(sys.stdin) if s["program"].endswith("/memory")])')
+  refused "the program cannot leave its host: it has .* pieces of pinned memory" at "${address[a]}" migrate "$name" --to "${address[b]}"
+  touch "$dir/pinned.go"
+  wait "$pinned" || fail "the program that could not leave returned $?"
+fi
+
+# One without goes, to the other node and then to its own host's by an address.
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name leaving -- \
+  "$program" "$dir/end-of-leaving" >"$dir/leaving.log" 2>&1 &
+leaving=$!
+waitUntil lists a leaving
+succeeds ctl a migrate leaving --to "${address[b]}"
+waitUntil hasState b leaving running
+succeeds ctl b migrate leaving --to "${address[a]}"
+waitUntil hasState a leaving running
+touch "$dir/end-of-leaving"
+wait "$leaving" || fail "the program that left its host returned $?"
+waitUntil noRelay successor
 
 from=a to=b
 for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
@@ -50,7 +70,7 @@ sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["bla
     fail "the report says nothing of rounds"
   waitUntil runs "$to"
   waitUntil nothingLeft "$from"
-  waitUntil hasNoTools
+  waitUntil noRelay tool
   read -r from to <<<"$to $from"
 done
 

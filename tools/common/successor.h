@@ -1,4 +1,5 @@
-// Starts the relay that takes this one's place if the session of its program moves to another host (program-side.h).
+// Starts the relay that is beside a program after its session has moved to another host, in the place of another one, or of a daemon
+// with which the program shared memory (tools/relay/program-side.h).
 #pragma once
 
 #include <kj/io.h>
@@ -6,11 +7,11 @@
 #include <span>
 #include <string>
 
-namespace vgpu::relay {
+namespace vgpu {
 
 // `node`: the address of the other host's vgpud, to which `token` names the session. The new process ends when the returned
 // descriptor is closed, unless the session is its own by then; a byte written there says that the program may be met. Throws
 // kj::Exception.
 kj::AutoCloseFd startSuccessorRelay(const std::string& node, const std::string& stateDirectory, std::span<const uint8_t> token);
 
-}  // namespace vgpu::relay
+}  // namespace vgpu

@@ -1,4 +1,4 @@
-#include "tools/relay/successor.h"
+#include "tools/common/successor.h"
 
 #include <kj/debug.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include "tools/common/node-relay.h"
 #include "tools/common/spawn.h"
 
-namespace vgpu::relay {
+namespace vgpu {
 
 kj::AutoCloseFd startSuccessorRelay(const std::string& node, const std::string& stateDirectory, std::span<const uint8_t> token) {
   int ends[2];
@@ -27,4 +27,4 @@ kj::AutoCloseFd startSuccessorRelay(const std::string& node, const std::string& 
   return ours;
 }
 
-}  // namespace vgpu::relay
+}  // namespace vgpu

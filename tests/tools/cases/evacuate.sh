@@ -1,0 +1,64 @@
+# All sessions of a node leave it while they run: by hand, and when it is told to end.
+program=$tree/tests/programs/steady
+[ -x "$program" ] || fail "there is no $program"
+export VGPU_NODES=$dir/nodes
+for node in a b; do startNode "$node" --listen tcp:127.0.0.1:0; done
+startNode c --evacuate 60
+VGPU_EMULATED=architecture=80 startNode other
+refused "no nodes are known" ctl a evacuate
+
+# startSteady ADDRESS NAME
+declare -A steady=()
+startSteady() {
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$1" run --name "$2" -- "$program" "$dir/end" >"$dir/$2.log" 2>&1 &
+  steady[$2]=$!
+}
+startSteady "$(addressOf a)" far
+startSteady "unix:$dir/a/vgpud.sock" near
+waitUntil lists a far
+waitUntil lists a near
+
+# One node that cannot take them, and one that takes both; the node itself is known too.
+cat >"$dir/nodes" <<NODES
+here     unix:$dir/a/vgpud.sock
+unlike   unix:$dir/other/vgpud.sock
+gone     tcp:127.0.0.1:1
+neighbour unix:$dir/b/vgpud.sock
+NODES
+timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --json >"$dir/evacuate.log" 2>"$dir/evacuate-said.log" ||
+  fail "evacuate returned $?"
+says evacuate-said "gone is left out" || fail "it does not say which node does not answer"
+python3 - "$dir/evacuate.log" <<'PY' || fail "the report says something else"
+import json, sys
+report = {s["name"]: s for s in json.load(open(sys.argv[1]))}
+assert set(report) == {"far", "near"}, report
+for session in report.values():
+    assert session["node"] == "neighbour" and session["blackoutSeconds"] > 0, session
+PY
+for name in far near; do hasState b "$name" running || fail "$name is $(field b "$name" state) on b"; done
+[ "$(ctl a ps --json)" = "[]" ] || fail "there are sessions on a"
+
+# By an address, as to another host.
+timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/b/vgpud.sock" --to "$(addressOf a)" >"$dir/back.log" 2>&1 || fail "evacuate returned $?"
+[ "$(grep -c "runs on tcp:.*; its program was held for" "$dir/back.log")" = 2 ] || fail "it does not say where they are"
+for name in far near; do waitUntil hasState a "$name" running; done
+
+# Nowhere to go.
+code=0
+timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "unix:$dir/other/vgpud.sock" >"$dir/nowhere.log" 2>&1 || code=$?
+[ "$code" = 1 ] || fail "an evacuation that leaves sessions returned $code"
+says nowhere "(near) stays: .*migrate it to the same model" || fail "it does not say why one stays"
+
+# Told to end.
+succeeds ctl a migrate near --to "unix:$dir/c/vgpud.sock"
+kill -TERM "${daemon[c]}"
+waitUntil ended "${daemon[c]}"
+wait "${daemon[c]}" || fail "vgpud c returned $?"
+unset 'daemon[c]'
+hasState a near running || hasState b near running || fail "the session ended with its node"
+
+touch "$dir/end"
+for name in far near; do
+  waitUntil ended "${steady[$name]}"
+  wait "${steady[$name]}" || fail "$name returned $?"
+done
