@@ -232,7 +232,8 @@ void ProgramControl::closeGate() {
 
 void ProgramControl::comeApart() {
   std::string refusal = phase == Phase::running ? served->comeApart() : "the session is being suspended, or lost";
-  send(*connection, [&](control::ToNode::Builder answer) { refusal.empty() ? answer.setApart() : answer.setRefused(reader(refusal)); });
+  send(*connection,
+       [&](control::ToNode::Builder answer) { refusal.empty() ? answer.setApart() : answer.setRefused(reader(refusal)); });
 }
 
 // If the other daemon's worker has claimed the session, that daemon's next message says so, and settle() answers with `moved`.

@@ -1,5 +1,5 @@
-// Starts the relay that is beside a program after its session has moved to another host, in the place of another one, or of a daemon
-// with which the program shared memory (tools/relay/program-side.h).
+// Starts the relay that is beside a program after its session has moved to another host, in the place of another one, or of a
+// daemon with which the program shared memory (tools/relay/program-side.h).
 #pragma once
 
 #include <kj/io.h>

@@ -47,8 +47,8 @@ std::vector<Leaving> leavingFrom(NodeClient& client) {
   std::vector<Leaving> all;
   for (auto session : listed.getSessions()) {
     if (session.getState() != control::State::RUNNING) continue;
-    all.push_back({session.getId(), session.getName(), session.getRelayed(),
-                   session.getLaunches().getAll() - before[session.getId()]});
+    all.push_back(
+        {session.getId(), session.getName(), session.getRelayed(), session.getLaunches().getAll() - before[session.getId()]});
   }
   std::ranges::stable_sort(all, {}, &Leaving::launches);
   return all;

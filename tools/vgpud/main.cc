@@ -161,8 +161,7 @@ int serve(const DaemonOptions& options) {
   std::vector<RemoteListener> listeners = listenersOf(options);
   PinnedPool pinned(options.pinnedBytes);
   auto started = startPool(io, processes, options, pinned, stop);
-  KJ_IF_MAYBE (pool, started)
-    serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options, listeners);
+  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options, listeners);
   return 0;
 }
 

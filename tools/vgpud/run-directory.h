@@ -6,7 +6,8 @@
 //   DIR/streams.sock    memory of sessions that come from other nodes
 //   DIR/sessions/ID/    one session (state-directory.h)
 //   DIR/arrived/sessions/ID/   one that came from another host, whose program's own may be here too
-//   DIR/renewals/ID/    the snapshot of a session that gets a new worker, or leaves for another node, while it does; `owner` as above
+//   DIR/renewals/ID/    the snapshot of a session that gets a new worker, or leaves for another node, while it does; `owner` as
+//   above
 //
 // A session's directory outlives the daemon if the session is suspended, because its program still uses the object list, and
 // if the daemon is killed. The daemon that has the run directory removes what is in it when its programs have ended.

@@ -35,8 +35,8 @@ class Session {
   // Opens it again, even if closeGate() has not resolved yet.
   void openGate();
 
-  // Has a relay connect with the node `address`, where the session is to arrive: the one beside the program starts it, or this daemon,
-  // if the program shares memory with this host. Rejects if it cannot share none.
+  // Has a relay connect with the node `address`, where the session is to arrive: the one beside the program starts it, or this
+  // daemon, if the program shares memory with this host. Rejects if it cannot share none.
   kj::Promise<void> approach(std::string address, std::string token);
 
   // Tells the program, whose gate is closed, that another daemon may take the session; stay() ends that, and resolves to whether the
@@ -93,7 +93,7 @@ class Session {
   kj::Canceler operation;
   kj::ForkedPromise<void> left = nullptr;
   kj::Maybe<kj::Own<kj::PromiseFulfiller<uint64_t>>> gateAnswer, acceptance;
-  const char* asked = "";  // that which gateAnswer is for
+  const char* asked = "";              // that which gateAnswer is for
   kj::Own<kj::AutoCloseFd> successor;  // of a program that shares memory with this host: tools/common/successor.h
   kj::Promise<void> telling = nullptr;
   int answersToIgnore = 0;  // to a closeGate that we gave up on

@@ -22,7 +22,10 @@ constexpr uint64_t hostGap = hostPageBytes;
 }  // namespace
 
 Memory::Memory(const Segment& segment, CompletionWords& lines, const MemoryFile& hostArena)
-    : host(hostArenaBase, hostArenaBytes, hostGap), pools(segment, lines), isShared(hostArena.bytes() != 0), arenaFile(hostArena) {
+    : host(hostArenaBase, hostArenaBytes, hostGap),
+      pools(segment, lines),
+      isShared(hostArena.bytes() != 0),
+      arenaFile(hostArena) {
   for (unsigned device = 0; device < maxDevices; ++device) {
     devices.emplace_back(deviceArena(device), managedPart);
     managedParts.emplace_back(deviceArena(device) + managedPart, managedPartBytes, 0, hostPageBytes);

@@ -140,7 +140,7 @@ class Memory {
   };
   // That holds the address; nullptr if none does. Under `mutex`.
   const Registered* registeredAt(uint64_t address) const;
-  std::atomic<bool> isShared;   // cleared under `mutex`, while there are no allocations
+  std::atomic<bool> isShared;                 // cleared under `mutex`, while there are no allocations
   const MemoryFile& arenaFile;                // none: host memory is not shared
   std::map<uint64_t, Registered> registered;  // by address
   std::atomic<bool> anyRegistered{false};
