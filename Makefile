@@ -49,7 +49,9 @@ demo: setup
 	@tools/demo build/release build/release/tests/programs $(DEVICE)
 
 asan tsan: setup
-	@$(call build,$@)
+	@$(call build,release,vgpu_programs)
+	@cmake --preset $@ -DVGPU_PROGRAM_OBJECTS=$(CURDIR)/build/release/tests/programs >/dev/null
+	@cmake --build --preset $@ --parallel $(JOBS)
 	@ctest --preset $@ --parallel 2
 
 fuzz:

@@ -5,18 +5,17 @@
 #include <vector>
 
 // `count` numbers drawn evenly from [low, high], the same in every run.
-inline std::vector<float> randomFloats(size_t count, float low, float high, unsigned seed) {
+template <typename Distribution, typename Number>
+std::vector<Number> randomNumbers(size_t count, Number low, Number high, unsigned seed) {
   std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> distribution(low, high);
-  std::vector<float> values(count);
-  for (float& value : values) value = distribution(generator);
+  Distribution distribution(low, high);
+  std::vector<Number> values(count);
+  for (Number& value : values) value = distribution(generator);
   return values;
 }
-
+inline std::vector<float> randomFloats(size_t count, float low, float high, unsigned seed) {
+  return randomNumbers<std::uniform_real_distribution<float>>(count, low, high, seed);
+}
 inline std::vector<int> randomInts(size_t count, int low, int high, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_int_distribution<int> distribution(low, high);
-  std::vector<int> values(count);
-  for (int& value : values) value = distribution(generator);
-  return values;
+  return randomNumbers<std::uniform_int_distribution<int>>(count, low, high, seed);
 }

@@ -164,7 +164,7 @@ function(vgpu_test name)
   endif()
   if(NOT TARGET vgpu_test_main)  # doctest's own code, compiled once
     add_library(vgpu_test_options INTERFACE)
-    target_compile_options(vgpu_test_options INTERFACE $<$<CONFIG:Release>:-O0>)
+    target_compile_options(vgpu_test_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O0>)
     add_library(vgpu_test_main OBJECT ${CMAKE_SOURCE_DIR}/tests/main.cc)
     target_link_libraries(vgpu_test_main PRIVATE vgpu_options)
   endif()
