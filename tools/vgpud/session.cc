@@ -112,7 +112,15 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
   gateAnswer = kj::mv(answer.fulfiller);
   asked = "leave its host";
   link->send([](control::ToSession::Builder message) { message.initApproach(); });
-  return answer.promise.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
+  auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
+    fail("program " + std::to_string(pid) + " did not answer in 30 s: is it stopped?");
+  });
+  auto answered = answer.promise.exclusiveJoin(kj::mv(late)).attach(kj::defer([this] {
+    if (gateAnswer == nullptr) return;
+    gateAnswer = nullptr;  // we have given up; its answer is none to the next question
+    ++answersToIgnore;
+  }));
+  return answered.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
     std::span shown(reinterpret_cast<const uint8_t*>(token.data()), token.size());
     successor = kj::heap<kj::AutoCloseFd>(startSuccessorRelay(address, directory->path(), shown));
   });
