@@ -60,6 +60,11 @@ touch "$dir/end-of-leaving"
 wait "$leaving" || fail "the program that left its host returned $?"
 waitUntil noRelay successor
 
+# What a node has open that has given its session away is as much the last time as the first.
+descriptors() { find "/proc/${daemon[$1]}/fd" -mindepth 1 | wc -l; }
+declare -A idle=()
+hasFewOpen() { [ "$(descriptors "$1")" -le "${idle[$1]}" ]; }
+
 from=a to=b
 for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   at "${address[$from]}" migrate moving --to "${address[$to]}" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"
@@ -71,6 +76,11 @@ sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["bla
   waitUntil runs "$to"
   waitUntil nothingLeft "$from"
   waitUntil noRelay tool
+  if [ -z "${idle[$from]:-}" ]; then
+    sleep 0.5  # for all that ends with the move
+    idle[$from]=$(descriptors "$from")
+  fi
+  waitUntil hasFewOpen "$from"
   read -r from to <<<"$to $from"
 done
 

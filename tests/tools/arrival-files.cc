@@ -1,0 +1,92 @@
+#include "tools/vgpud/arrival-files.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/async-io.h>
+#include <kj/exception.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "../scratch-directory.h"
+
+namespace vgpu::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arriving : test::ScratchDirectory {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  FileWork work{4};
+  ArrivalFiles files{work};
+
+  Arriving() : ScratchDirectory("/tmp") { files.open(path, "session-1").wait(io.waitScope); }
+
+  void put(const std::string& file, uint64_t offset, const std::string& text) {
+    auto bytes = kj::heapArray<kj::byte>(reinterpret_cast<const kj::byte*>(text.data()), text.size());
+    files.put(file, offset, kj::mv(bytes)).wait(io.waitScope);
+  }
+  bool refuses(const std::string& file) {
+    return kj::runCatchingExceptions([&] { put(file, 0, "x"); }) != nullptr;
+  }
+  std::string content(const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(files.path() + "/" + file).rdbuf();
+    return text.str();
+  }
+};
+
+kj::AutoCloseFd emptyMemory(off_t bytes) {
+  kj::AutoCloseFd fd(memfd_create("vgpu-test", MFD_CLOEXEC));
+  REQUIRE(ftruncate(fd, bytes) == 0);
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("pieces of a file make the file, in whatever order they come") {
+  Arriving arriving;
+  arriving.put("manifest.json", 4, "-two");
+  arriving.put("manifest.json", 0, "one,");
+  CHECK(arriving.content("manifest.json") == "one,-two");
+}
+
+TEST_CASE("no name leads out of the folder") {
+  Arriving arriving;
+  for (const char* name : {"../x", "/tmp/x", ".", "..", ".x", "a/b", "UPPER", "a b"}) CHECK(arriving.refuses(name));
+  CHECK(arriving.refuses(std::string(65, 'a')));
+  CHECK(arriving.refuses(std::string("a\0b", 3)));
+  CHECK_FALSE(fs::exists(arriving.path + "/x"));
+}
+
+TEST_CASE("what came of the host arena is written where it was, and nothing else") {
+  Arriving arriving;
+  const off_t far = off_t{40} << 30;
+  arriving.put("", 4096, "near");
+  arriving.put("", static_cast<uint64_t>(far), "far");
+  auto arena = emptyMemory(far + 4096);
+  arriving.files.fillArena(arena).wait(arriving.io.waitScope);
+  char text[8] = {};
+  CHECK(pread(arena, text, 4, 4096) == 4);
+  CHECK(std::string(text) == "near");
+  CHECK(pread(arena, text, 4, far) == 4);
+  CHECK(std::string(text) == "far");
+  struct stat status;
+  REQUIRE(fstat(arena, &status) == 0);
+  CHECK(status.st_blocks * 512 < 1 << 20);
+}
+
+TEST_CASE("nothing stays of what is discarded") {
+  Arriving arriving;
+  arriving.put("pack-00", 0, "bytes");
+  auto made = arriving.files.discard().wait(arriving.io.waitScope);
+  REQUIRE(made != nullptr);
+  CHECK(made->remove() == "");
+  CHECK(fs::is_empty(arriving.path));
+}
+
+}  // namespace vgpu::daemon
