@@ -1,6 +1,8 @@
 // The kinds of memory: each makes, moves and frees it in its own way.
 #pragma once
 
+#include <sys/mman.h>
+
 #include "memory.h"
 
 namespace history {
@@ -88,20 +90,22 @@ struct PinnedMemory : HostMemory {
   }
 };
 
-// Pages of the program that CUDA is told of.
+// Pages of the program that CUDA is told of. The system's own: a sanitizer's allocator has pages that cannot be given to the GPU.
 struct RegisteredMemory : HostMemory {
-  RegisteredMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes), own(bytes + 2 * 4096) {
+  RegisteredMemory(World& world, int device, size_t bytes) : HostMemory(world, device, bytes), pages((bytes + 4095) / 4096 * 4096) {
     world.enter(slot);
-    data = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(own.data()) + 4095) & ~uintptr_t{4095});
-    CHECK(cudaHostRegister(data, (bytes + 4095) / 4096 * 4096, cudaHostRegisterDefault));
+    data = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!EXPECT(data != MAP_FAILED)) std::exit(1);
+    CHECK(cudaHostRegister(data, pages, cudaHostRegisterDefault));
     isRead = isWritten = false;  // by copies alone
     fillAll();
   }
   ~RegisteredMemory() override {
     world.wait(slot);
     CHECK(cudaHostUnregister(data));
+    munmap(data, pages);
   }
-  std::vector<char> own;
+  const size_t pages;  // bytes
 };
 
 // Physical memory that is mapped now here, now there, and sometimes nowhere.
