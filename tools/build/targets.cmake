@@ -89,41 +89,6 @@ function(vgpu_together)
   endif()
 endfunction()
 
-# vgpu_folder(NAME): the include root of the source folder NAME, as the target vgpu_root_NAME with _ for /.
-function(vgpu_folder name)
-  string(REPLACE "/" "_" id "${name}")
-  if(TARGET vgpu_root_${id})
-    return()
-  endif()
-  set(root "${CMAKE_BINARY_DIR}/roots/${id}")
-  cmake_path(GET name PARENT_PATH parent)
-  file(MAKE_DIRECTORY "${root}/${parent}")
-  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${name}" "${root}/${name}" SYMBOLIC)
-  add_library(vgpu_root_${id} INTERFACE)
-  target_include_directories(vgpu_root_${id} INTERFACE "${root}")
-endfunction()
-
-# vgpu_library(NAME FOLDER [EXCEPT FILE] [HEADERS NAME] [OPTIONS TARGET] [SUBFOLDERS NAMES...] sources...): a static library of the sources
-# in FOLDER, which becomes an include root, and of other sources; without those of a program's main() in FILE; compiled with TARGET's
-# options, and with the headers precompiled that vgpu_precompiled calls so.
-function(vgpu_library name folder)
-  cmake_parse_arguments(arg "" "EXCEPT;HEADERS;OPTIONS" "SUBFOLDERS" ${ARGN})
-  set(patterns "${CMAKE_SOURCE_DIR}/${folder}/*.cc")
-  foreach(sub ${arg_SUBFOLDERS})
-    list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/${sub}/*.cc")
-  endforeach()
-  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
-  if(arg_EXCEPT)
-    list(REMOVE_ITEM sources "${CMAKE_SOURCE_DIR}/${folder}/${arg_EXCEPT}")
-  endif()
-  vgpu_folder(${folder})
-  add_library(${name} STATIC ${sources} ${arg_UNPARSED_ARGUMENTS})
-  string(REPLACE "/" "_" root "vgpu_root_${folder}")
-  target_link_libraries(${name} PUBLIC ${root} PRIVATE vgpu_options ${arg_OPTIONS})
-  target_link_libraries(${name} INTERFACE vgpu_options)
-  vgpu_precompiled(${name} HEADERS "${arg_HEADERS}" OPTIONS "${arg_OPTIONS}")
-endfunction()
-
 # vgpu_install(FOLDER TARGETS...): installs them there. The target `installed` builds all that is installed.
 add_custom_target(installed)
 function(vgpu_install folder)
