@@ -150,6 +150,19 @@ stillWorks() {
   hasState "$1" "$2" running || fail "$2 does not run after suspend and resume"
 }
 
+# workersOn NODE: process ids of those that serve a session.
+workersOn() { ctl "$1" ps --workers --json | python3 -c '
+import json, sys
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
+# saysRounds NAME: that what `migrate --json` has written into NAME.log tells of rounds, and for how long the program was held.
+saysRounds() {
+  python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/$1.log" ||
+    fail "the report of the migration says nothing of rounds"
+}
+
 isEmpty() { [ -z "$(ls -A "$1" 2>/dev/null)" ]; }
 isGone() { [ ! -e "$1" ]; }
 

@@ -5,9 +5,6 @@ program=$tree/tests/programs/steady
 transport=${VGPU_TRANSPORT:-tcp}
 [ "$transport" != tls ] || succeeds "$tree/bin/vgpuctl" keys init
 
-workersOn() { ctl "$1" ps --workers --json | python3 -c '
-import json, sys
-print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
 nothingLeft() { [ -z "$(ls "$dir/$1/renewals" "$dir/$1/sessions" "$dir/$1/arrived/sessions" "$dir/$1/relays" 2>/dev/null | grep -v :)" ] && [ -z "$(workersOn "$1")" ]; }
 relaysOf() {
   local relay
@@ -68,11 +65,7 @@ hasFewOpen() { [ "$(descriptors "$1")" -le "${idle[$1]}" ]; }
 from=a to=b
 for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   at "${address[$from]}" migrate moving --to "${address[$to]}" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"
-  python3 -c '
-import json, sys
-report = json.load(sys.stdin)
-sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/migrate.log" ||
-    fail "the report says nothing of rounds"
+  saysRounds migrate
   waitUntil runs "$to"
   waitUntil nothingLeft "$from"
   waitUntil noRelay tool

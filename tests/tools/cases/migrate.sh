@@ -3,9 +3,6 @@
 program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 
-workersOn() { ctl "$1" ps --workers --json | python3 -c '
-import json, sys
-print(*[w["pid"] for w in json.load(sys.stdin) if w["session"]])'; }
 nothingLeft() { [ -z "$(ls "$dir/$1/renewals" 2>/dev/null)" ] && [ -z "$(workersOn "$1")" ]; }
 
 startNode a
@@ -28,11 +25,7 @@ stopNode small
 from=a to=b
 for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   ctl "$from" migrate moving --to "unix:$dir/$to/vgpud.sock" --json >"$dir/migrate.log" 2>&1 || fail "move $move failed"
-  python3 -c '
-import json, sys
-report = json.load(sys.stdin)
-sys.exit(not (report["rounds"] >= 1 and report["roundBytes"] > 0 and report["blackoutSeconds"] > 0))' <"$dir/migrate.log" ||
-    fail "the report says nothing of rounds"
+  saysRounds migrate
   waitUntil lists "$to" moving
   waitUntil nothingLeft "$from"
   read -r from to <<<"$to $from"
