@@ -1,6 +1,7 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
+# make demo-process   a program is saved with its process, ended, and goes on from the file on another node (docs/processes.md)
 # make check    all tests
-# make check-all  these, all programs with folding forced, a thousand kills of program, worker, daemon and client, a thousand random histories of
+# make check-all  these, all programs with folding forced and saved with their processes, a thousand kills of program, worker, daemon and client, a thousand random histories of
 #                 objects that are suspended and resumed, and a thousand of modules; takes an hour on two cores
 # make stage    a release, installed into build/stage; its debug information in build/stage-debug
 # make asan, make tsan   the tests under a sanitizer          make bench    figures, never asserted
@@ -14,12 +15,13 @@ JOBS ?= $(shell nproc)
 stage := build/stage
 shown := linked-list linked-list-shared contents working-set
 # What the demo needs of the build tree, which has the shape of an installed one.
-demo := vgpud vgpuctl vgpu-relay vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator $(shown:%=tests/programs/%)
+parts := vgpud vgpuctl vgpu-relay vgpu-worker vgpu_cuda vgpu_cudart vgpu_emulator
+demo := $(parts) $(shown:%=tests/programs/%)
 
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 
-.PHONY: all setup build stage check check-all demo asan tsan fuzz bench format clean
+.PHONY: all setup build stage check check-all demo demo-process asan tsan fuzz bench format clean
 all: build
 
 setup:
@@ -47,6 +49,10 @@ check-all: check
 demo: setup
 	@$(call build,release,$(demo))
 	@tools/demo build/release build/release/tests/programs $(DEVICE)
+
+demo-process: setup
+	@$(call build,release,$(parts) tests/programs/process-state)
+	@tools/demo build/release build/release/tests/programs $(DEVICE) process
 
 asan tsan: setup
 	@$(call build,release,vgpu_programs)

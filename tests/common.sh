@@ -14,4 +14,17 @@ processesOfRun() {
 
 alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
+# Pipes that this script has inherited beside its standard streams, of make or of who started that: a program that has one cannot be saved
+# with its process.
+closeInheritedPipes() {
+  local file
+  for file in /proc/self/fd/*; do
+    case ${file##*/}:$(readlink "$file") in
+      [012]:*) ;;
+      *:pipe:*) eval "exec ${file##*/}>&-" ;;
+    esac
+  done
+}
+closeInheritedPipes
+
 PATH=/usr/bin:$PATH  # where Debian's python3 is: one behind a version manager takes ten times as long to start

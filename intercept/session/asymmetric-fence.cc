@@ -16,6 +16,10 @@ long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 // Registered when the library is loaded: later, with several threads, the registration would take milliseconds.
 const bool AsymmetricFence::kernelHelps = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 
+void AsymmetricFence::registerAgain() {
+  if (kernelHelps) membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
 void AsymmetricFence::heavy() {
   turn.fetch_add(0, std::memory_order_acq_rel);
   if (!kernelHelps) return;

@@ -21,6 +21,8 @@ class AsymmetricFence {
   // Between the store and the load of the seldom side: microseconds. Threads of this process only. Throws kj::Exception if
   // membarrier fails although its registration succeeded: a filter of system calls set since.
   static void heavy();
+  // In a process that has been restored from a file: a kernel before 6.3 does not tell that it is registered, so it may not be.
+  static void registerAgain();
 
  private:
   // If there is no membarrier, both sides do a read-modify-write of this word instead. One of the two is first, and the thread

@@ -6,21 +6,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "intercept/session/background-thread.h"
 #include "intercept/session/control-messages.h"
 #include "intercept/session/event-descriptor.h"
 #include "intercept/session/opened-session.h"
-#include "intercept/session/background-thread.h"
 #include "intercept/session/renewal.h"
 #include "intercept/session/resume-offer.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/control/parked-program.h"
 #include "vgpu/control/unix-socket.h"
 
 namespace vgpu::client {
@@ -43,9 +46,13 @@ bool isReadable(int fd) {
   return poll(&polled, 1, 0) > 0;
 }
 
-// The state of the gate. moving: it is closed, and another daemon may take the session, as if it were suspended, until its own says
-// that it stays. A lost session stays connected, so that `vgpuctl ps` can show it until the program ends.
-enum class Phase { running, gateClosed, moving, suspended, lost };
+// The state of the gate. moving: it is closed, and another daemon may take the session, as if it were suspended, until its own
+// says that it stays. parked: it is suspended, and has nothing of a node; it can be called to one until it runs again. A lost
+// session stays connected, so that `vgpuctl ps` can show it until the program ends.
+enum class Phase { running, gateClosed, moving, suspended, parked, lost };
+
+// How often a parked program looks whether a daemon has called: a file in memory wakes nobody.
+constexpr int parkedMilliseconds = 10;
 
 class ProgramControl final : public Control {
  public:
@@ -86,6 +93,10 @@ class ProgramControl final : public Control {
   void disconnect(const std::string& why);
   void loseMemory();
   void askRenewal();
+  void park();
+  void lookForCall();
+  void attach(const std::string& directory);
+  void leaveNode();
   void serveListener();
   void meet(kj::AutoCloseFd peer);
   void settle(ResumeOffer::State state);
@@ -106,6 +117,7 @@ class ProgramControl final : public Control {
   Phase phase = Phase::running;
   bool isInMemory = false;           // the snapshot, while suspended: the daemon's memory has it
   std::optional<ResumeOffer> offer;  // while suspended
+  std::optional<ParkingPlace> place;  // from when it was parked until it runs again
   const seconds reattachWait;
   std::optional<std::chrono::steady_clock::time_point> waitsUntil;  // suspended, and it is unknown to which directory
 };
@@ -146,15 +158,16 @@ void ProgramControl::run() {
     if (polled[4].revents != 0) settle(offer->serve());
     if (polled[1].revents != 0) serveListener();  // after the others: a connection that has ended does not block a new one
     if (polled[3].revents != 0) askRenewal();
+    if (place) lookForCall();
     endWhatIsLate();
   }
 }
 
 int ProgramControl::millisecondsLeft() const {
   auto until = offer ? std::optional(offer->deadline()) : waitsUntil;
-  if (!until) return -1;
+  if (!until) return place ? parkedMilliseconds : -1;
   auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now()).count();
-  return static_cast<int>(std::max<int64_t>(left, 0));
+  return static_cast<int>(std::min<int64_t>(std::max<int64_t>(left, 0), place ? parkedMilliseconds : INT_MAX));
 }
 
 void ProgramControl::endWhatIsLate() {
@@ -202,6 +215,8 @@ void ProgramControl::handle(control::ToSession::Reader message) {
       return comeApart();
     case control::ToSession::STAY:
       return stay();
+    case control::ToSession::PARK:
+      return park();
     case control::ToSession::LOST:
       phase = Phase::lost;
       served->lose(text(message.getLost()));
@@ -242,6 +257,50 @@ void ProgramControl::stay() {
   offer.reset();
   phase = Phase::gateClosed;
   send(*connection, [](control::ToNode::Builder answer) { answer.initGateClosed(); });
+}
+
+// Lets go of all that it has of the node, the connection last.
+void ProgramControl::park() {
+  std::string refusal;
+  if (phase != Phase::suspended || isInMemory) refusal = "it is not suspended to disk";
+  if (offer) refusal = "it is being resumed by another vgpud";
+  if (opened.hostArena().bytes() == 0) refusal = "its GPU is on another host";
+  if (!refusal.empty()) return send(*connection, [&](control::ToNode::Builder answer) { answer.setRefused(reader(refusal)); });
+  place.emplace(opened.id());
+  leaveNode();
+  faultPoint("process.letting-go");
+  kj::runCatchingExceptions([&] { send(*connection, [](control::ToNode::Builder answer) { answer.setParked(); }); });
+  connection.reset();
+}
+
+void ProgramControl::lookForCall() {
+  auto caught = kj::runCatchingExceptions([&] {
+    auto directory = place->called();
+    if (!directory) return;
+    if (offer) fail("it is being resumed by another vgpud");
+    attach(*directory);
+  });
+  KJ_IF_MAYBE (exception, caught) {
+    place->failed(exception->getDescription().cStr());
+  }
+}
+
+void ProgramControl::leaveNode() {
+  phase = Phase::parked;
+  listener = nullptr;
+  opened.leave();
+  served->leaveFiles();
+}
+
+// As it was when it had been suspended, in another directory. It may have been called to one before, where nobody had it go on.
+void ProgramControl::attach(const std::string& directory) {
+  leaveNode();
+  KJ_ON_SCOPE_FAILURE(leaveNode());
+  opened.enter(directory);
+  served->enterFiles(directory);
+  listener = opened.listen();
+  phase = Phase::suspended;
+  place->attached();
 }
 
 // Whether the daemon has sent a message, or its connection has ended, since we began its last request. Before our reply it sends
@@ -332,6 +391,7 @@ void ProgramControl::settle(ResumeOffer::State state) {
   phase = Phase::running;
   isInMemory = false;
   waitsUntil.reset();
+  place.reset();
   auto previous = std::exchange(connection, std::optional<ControlChannel>(ended.release()));
   if (state == ResumeOffer::State::lost) return disconnect(ended.reason());
   served->openGate();

@@ -30,6 +30,10 @@ class SessionControl {
   virtual bool withdraw(uint64_t handover) = 0;
   // The session is to be served from another host: no host memory is shared from now on. Why that cannot be, if so; else empty.
   virtual std::string comeApart() = 0;
+  // While the gate is closed: closes the object list's file; writes all of the list into `directory`, where there is none,
+  // perhaps in a process that has been restored meanwhile. enter() throws kj::Exception if it cannot, and may be called again.
+  virtual void leaveFiles() = 0;
+  virtual void enterFiles(const std::string& directory) = 0;
   // The worker is gone: every waiting call and every later one returns an error. `why` is the message for the user.
   virtual void lose(const std::string& why) = 0;
 };

@@ -73,6 +73,11 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
   stateFolder = openFolder(stateDirectory);
 }
 
+void OpenedSession::enter(const std::string& directory) {
+  stateFolder = openFolder(directory);
+  stateDirectory = directory;
+}
+
 void OpenedSession::introduce(ControlChannel& channel) const {
   std::vector<int> memory;
   for (int fd : {segmentFile.fd(), hostArenaFile.fd(), stateFolder.get()})

@@ -1,7 +1,8 @@
 // The program's part of its session, the same whichever daemon serves it: its id, its folder, and the memory that it shares with
 // its workers. It sends these to a daemon to identify itself.
 //
-// Owns the descriptors. It does not change once it is open, and stays in the program over a suspend.
+// Owns the descriptors. It stays in the program over a suspend, and does not change once it is open, but for the state directory
+// of a program that was parked (vgpu/control/parked-program.h).
 #pragma once
 
 #include <kj/io.h>
@@ -23,6 +24,9 @@ class OpenedSession {
   ControlChannel open(int wake);
   // The socket in the state directory on which a daemon reaches the program while it is suspended; only its user can connect.
   kj::AutoCloseFd listen() const;
+  // Closes the state directory; opens another one. Throws kj::Exception.
+  void leave() { stateFolder = nullptr; }
+  void enter(const std::string& directory);
   // Sends a daemon the session's identity, and, if the session is open, all that its next worker needs.
   void introduce(ControlChannel& channel) const;
 

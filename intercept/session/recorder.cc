@@ -47,6 +47,17 @@ bool Recorder::flush(const std::function<bool()>& givesUp) {
   return true;
 }
 
+void Recorder::leave() {
+  std::lock_guard lock(mutex);
+  KJ_REQUIRE(added == committed, "the object list is not committed");
+  list->leave();
+}
+
+void Recorder::enter(const std::string& directory) {
+  std::lock_guard lock(mutex);
+  list->enter(directory);
+}
+
 // The thread lives as long as the process: the session is never taken down (session.h).
 void Recorder::write() {
   std::unique_lock lock(mutex);

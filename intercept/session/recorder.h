@@ -3,7 +3,8 @@
 // bounded. An error (disk full, or the list at its limit) does not stop the program; it is printed once, and a suspend is refused
 // until the list is written.
 //
-// Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it.
+// Lock order: `mutex` is a leaf; the list is touched by the recorder's thread alone, except in flush(), which waits for it, and
+// in leave() and enter(), while that thread has nothing to do.
 #pragma once
 
 #include <kj/exception.h>
@@ -37,6 +38,11 @@ class Recorder {
   // Returns true when everything queued is committed, false if `givesUp`, polled between waits, returns true before (a disk that
   // hangs). Throws kj::Exception if the commit fails (a full disk). Nothing is lost then: the next flush tries again.
   bool flush(const std::function<bool()>& givesUp);
+
+  // Closes the list's file, and writes all of the list into another one in `directory`. After flush(), with no thread inside the
+  // gate until enter() has returned, which throws kj::Exception if the file cannot be written, and may be called again.
+  void leave();
+  void enter(const std::string& directory);
 
  private:
   void write();

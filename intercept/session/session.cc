@@ -203,6 +203,13 @@ uint64_t Session::accept() {
 
 bool Session::withdraw(uint64_t handover) { return withdrawHandover(segment.header().handover, handover); }
 
+void Session::leaveFiles() { recorder->leave(); }
+
+void Session::enterFiles(const std::string& directory) {
+  AsymmetricFence::registerAgain();
+  recorder->enter(directory);
+}
+
 void Session::lose(const std::string& why) {
   if (lost.load()) return;
   // First, because a program may end as soon as a call fails; and not through its stderr, whose lock the thread that makes the

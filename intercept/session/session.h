@@ -148,6 +148,8 @@ class Session final : public SessionControl {
   void openGate() override;
   uint64_t accept() override;
   bool withdraw(uint64_t handover) override;
+  void leaveFiles() override;
+  void enterFiles(const std::string& directory) override;
   void lose(const std::string& why) override;
 
  private:

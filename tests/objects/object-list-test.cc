@@ -217,3 +217,43 @@ TEST_CASE("what was not committed is not there") {
   REQUIRE(records.size() == 1);
   CHECK(records[0].id.handle == address);
 }
+
+TEST_CASE("a list that has left its file writes all that it has into another, and goes on there") {
+  ScratchDirectory first, second, third;
+  auto list = ObjectList::open(first.path);
+  list->apply(moduleLoad(64, 1));
+  list->apply(memAlloc(128, address));
+  list->apply(memAlloc(192, address + 4096));
+  list->commit();
+  list->apply(memFree(256, address + 4096));
+  list->commit();
+  list->leave();
+  auto before = readAll(first.path);  // nobody holds it any more
+  list->enter(second.path);
+  list->leave();
+  auto after = readAll(second.path);
+  REQUIRE(after.size() == before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    CHECK(after[i].id == before[i].id);
+    CHECK(after[i].key() == before[i].key());
+    CHECK(after[i].destroyedAt == before[i].destroyedAt);
+  }
+  list->enter(third.path);
+  list->apply(memFree(320, address));
+  list->commit();
+  list.reset();
+  CHECK(readAll(third.path).size() == before.size() - 1);
+  CHECK(readAll(first.path).size() == before.size());
+}
+
+TEST_CASE("a list that finds no place for its file can be given another") {
+  ScratchDirectory first, second;
+  auto list = ObjectList::open(first.path);
+  list->apply(memAlloc(64, address));
+  list->commit();
+  list->leave();
+  CHECK_THROWS(list->enter(first.path + "/nowhere/at/all"));
+  list->enter(second.path);
+  list.reset();
+  CHECK(readAll(second.path).size() == 1);
+}

@@ -169,11 +169,12 @@ isGone() { [ ! -e "$1" ]; }
 # startContents NODE NAME MIB: the program contents with random memory; commands for it go to descriptor ${commands[NAME]}, its process is
 # ${runner[NAME]}, its output in NAME.log. Skips where it was not built.
 declare -A commands=() runner=()
-startContents() { startFar "unix:$dir/$1/vgpud.sock" "$2" "$3"; }
-# startFar ADDRESS NAME MIB: the same of a node that is reached at that address.
+startContents() { startFar "unix:$dir/$1/vgpud.sock" "${@:2}"; }
+# startFar ADDRESS NAME MIB [PROGRAM]: the same of a node that is reached at that address; PROGRAM is a copy of contents.
 startFar() {
-  local program=$tree/tests/programs/contents file
+  local program=${4:-$tree/tests/programs/contents} file
   [ -x "$program" ] || skip "no program contents"
+  rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$1" run --name "$2" -- "$program" --serve random "$3" \
     <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
@@ -220,11 +221,30 @@ memoryIsRight() {
   tell "$1" verify "wrong "
   [ "$(grep '^wrong ' "$dir/$1.log" | tail -n 1)" = "wrong 0" ] || fail "the memory of $1 has changed"
 }
+# The same of one that vgpuctl resume has restored in the background, whose exit code nobody gets.
+endProgram() {
+  local pid
+  pid=$(pidOf "$1")
+  echo quit >&"${commands[$1]}"
+  waitUntil ended "$pid"
+  closeCommands "$1"
+}
+pidOf() { sed -n 's/^ready //p' "$dir/$1.log" | tail -n 1; }
+# needCriu NODE: skips where processes cannot be saved, which is looked at before the session.
+needCriu() {
+  ctl "$1" suspend name:none --process --to "$dir/none" >"$dir/criu.log" 2>&1
+  ! grep -q CRIU "$dir/criu.log" || skip "$(cat "$dir/criu.log")"
+}
 endContents() {
   echo quit >&"${commands[$1]}"
   local code=0
   wait "${runner[$1]}" || code=$?
   [ "$code" = 0 ] || fail "$1 returned $code"
+  closeCommands "$1"
+}
+closeCommands() {
+  local file=${commands[$1]}
+  exec {file}>&-
 }
 # storedBytes COMMAND...: what it prints as storedBytes.
 storedBytes() { "$@" --json 2>"$dir/stored.log" | python3 -c 'import json, sys; print(json.load(sys.stdin)["storedBytes"])'; }

@@ -17,6 +17,7 @@
 #include "intercept/session/control.h"
 #include "vgpu/control/channel.h"
 #include "vgpu/control/control.capnp.h"
+#include "vgpu/control/parked-program.h"
 #include "vgpu/control/unix-socket.h"
 
 namespace vgpu::client {
@@ -40,6 +41,11 @@ class Recorded final : public SessionControl {
   }
   bool withdraw(uint64_t) override { return !claimed; }
   std::string comeApart() override { return "it is a double"; }
+  void leaveFiles() override { add("leave"); }
+  void enterFiles(const std::string& directory) override {
+    if (refuses) throw kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::str("no space"));
+    add("enter " + directory);
+  }
   void lose(const std::string& why) override { add("lose: " + why); }
 
   // The events up to the one that begins with `last`.
@@ -297,6 +303,57 @@ TEST_CASE("a suspended program needs no daemon and waits through failed resumes"
   CHECK(right.hear(4).isOpen());
   right.handOver();
   CHECK(program.session.until("open") == std::vector<std::string>{"close", "open"});
+}
+
+TEST_CASE("a parked program has nothing of its node, and goes on in the directory that it is called to") {
+  Program program;
+  program.daemon->suspendTo("/snapshot");
+  program.daemon->say([](control::ToSession::Builder message) { message.setPark(); });
+  CHECK(program.daemon->hear().isParked());
+  CHECK(program.daemon->isClosed());
+  CHECK_THROWS(connectUnix(program.reattach));
+  CHECK_FALSE(ParkedProgram::find(getpid(), "s2"));
+  auto parked = ParkedProgram::find(getpid(), "s1");
+  REQUIRE(parked);
+
+  test::ScratchDirectory other("/tmp");
+  program.session.refuses = true;
+  CHECK_THROWS(parked->attach(other.path, std::chrono::seconds(10)));
+  program.session.refuses = false;
+  CHECK_THROWS(parked->attach(other.path + "/nowhere", std::chrono::seconds(10)));
+  parked->attach(other.path, std::chrono::seconds(10));
+  {
+    test::ScratchDirectory away("/tmp");  // of a daemon that has ended before it could resume the program
+    ParkedProgram::find(getpid(), "s1")->attach(away.path, std::chrono::seconds(10));
+  }
+  unlink((other.path + "/" + reattachSocketName).c_str());
+  parked->attach(other.path, std::chrono::seconds(10));
+  Daemon next(connectUnix(other.path + "/" + reattachSocketName));
+  next.say([](control::ToSession::Builder message) { message.setReattach("s1"); });
+  CHECK(next.hear(3).isOpen());
+  struct stat passed, made;
+  CHECK(fstat(next.heard->descriptors[2], &passed) == 0);
+  CHECK(stat(other.path.c_str(), &made) == 0);
+  CHECK(passed.st_ino == made.st_ino);
+  next.handOver();
+  auto events = program.session.until("open");
+  CHECK(events.front() == "close");
+  CHECK(events[events.size() - 2] == "enter " + other.path);
+  parked.reset();  // it has the file open, in this very process
+  CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
+}
+
+TEST_CASE("a program that is not suspended to disk is not parked") {
+  Program program;
+  auto park = [](control::ToSession::Builder message) { message.setPark(); };
+  program.daemon->say(park);
+  CHECK(std::string(program.daemon->hear().getRefused().cStr()).find("not suspended to disk") != std::string::npos);
+  program.daemon->say([](control::ToSession::Builder message) { message.setCloseGate(); });
+  CHECK(program.daemon->hear().isGateClosed());
+  program.daemon->say([](control::ToSession::Builder message) { message.setSuspendedInMemory("/memory"); });
+  program.daemon->say(park);
+  CHECK(program.daemon->hear().isRefused());
+  CHECK_FALSE(ParkedProgram::find(getpid(), "s1"));
 }
 
 TEST_CASE("a daemon that has offered the session and ends leaves the program suspended, to be resumed by another") {

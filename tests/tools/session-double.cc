@@ -39,12 +39,15 @@ class Double final : public SessionControl {
   uint64_t accept() override { return handover = acceptHandover(segment->header().handover, handover); }
   bool withdraw(uint64_t number) override { return withdrawHandover(segment->header().handover, number); }
   std::string comeApart() override { return "it is a double"; }
+  void leaveFiles() override { objects->leave(); }
+  void enterFiles(const std::string& directory) override { objects->enter(directory); }
   void lose(const std::string& why) override {
     say("lost: " + why);
     if (std::getenv("DOUBLE_STAYS") == nullptr) _exit(3);
   }
 
   std::optional<Segment> segment;
+  std::unique_ptr<ObjectList> objects;
   uint64_t handover = 0;
 
   static void say(const std::string& line) {
@@ -76,8 +79,8 @@ void run(const char* name) {
   KJ_REQUIRE(node != nullptr, "VGPU_NODE must name a run directory");
   Double served;
   auto control = Control::open({node, name, "session-double"});
-  auto objects = ObjectList::open(control->directory());
-  objects->commit();  // an empty list, as a program has that has made nothing yet
+  served.objects = ObjectList::open(control->directory());
+  served.objects->commit();  // an empty list, as a program has that has made nothing yet
   Double::say("opened " + control->session() + " " + control->directory());
   served.segment.emplace(control->segment());
   control->serve(served);

@@ -33,11 +33,14 @@ struct SuspendOptions {
   std::string name;            // of the snapshot in the store; empty: as the session is called here
   unsigned timeoutSeconds = 60;
   bool inBackground = false;   // to pinned memory first; the node writes it to the store afterwards
+  bool withProcess = false;    // the program's process too, which ends, or goes on with the snapshot made
   bool json = false;
 };
 int suspendSession(const NodeAddress& node, const SuspendOptions& options);
 // As suspendSession, but the program goes on. Not to memory.
 int snapshotSession(const NodeAddress& node, const SuspendOptions& options);
+// Either of them with the program's process.
+int saveWithProcess(const NodeAddress& node, const SuspendOptions& options, bool goesOn);
 struct MigrateOptions {
   std::string session;
   std::string target;               // the node, as --node takes it
@@ -57,9 +60,13 @@ struct EvacuateOptions {
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
-// From a directory, or from the store, if `snapshot` has no '/' and is no directory here.
-// `devices`: "0=1,1=0", GPUs of the node by those of the program; empty: in their order.
-int resumeSession(const NodeAddress& node, const std::string& snapshot, const std::string& devices, bool json);
+struct ResumeOptions {
+  std::string snapshot;  // a directory, or, if it has no '/' and is no directory here, a name in the store
+  std::string devices;   // "0=1,1=0", GPUs of the node by those of the program; empty: in their order
+  bool awaits = false;   // a program whose process is restored: until it has ended; returns its exit code
+  bool json = false;
+};
+int resumeSession(const NodeAddress& node, const ResumeOptions& options);
 
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);

@@ -23,6 +23,7 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
+    "  vgpuctl suspend app --process              its process too; `resume` restores both, after a reboot, or elsewhere\n"
     "  vgpuctl migrate app --to unix:/run/b/vgpud.sock\n"
     "                                             move it to another node while it runs\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
@@ -36,11 +37,12 @@ constexpr const char* examples =
     "Exit code: 0 done, 1 failed, 2 wrong usage; `run` returns the program's own (128 + n where signal n killed it).";
 
 struct Options {
-  std::string node, directory, target, name, devices;
+  std::string node, target, name;
   std::vector<std::string> snapshots;
   SuspendOptions suspend;
   MigrateOptions migrate;
   EvacuateOptions evacuate;
+  ResumeOptions resume;
   unsigned seconds = 5;
   bool json = false, workers = false, force = false;
   bool takesAny = false;  // the command may be given --node any
@@ -51,6 +53,11 @@ using Command = std::function<int(const NodeAddress&, const Options&)>;
 
 void addJson(CLI::App* command, Options& options) {
   command->add_flag("--json", options.json, "print JSON, for scripts");
+}
+
+CLI::Option* addProcess(CLI::App* command, Options& options) {
+  return command->add_flag("--process", options.suspend.withProcess,
+                           "the program's process too, with CRIU (docs/processes.md): its memory, threads and open files");
 }
 
 // Each command's options, beside what it does with them.
@@ -95,10 +102,11 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                       "memory (vgpud --pinned), as far as there is room, until the session is resumed; the rest goes to the\n"
                       "store. A directory of that name is ./memory");
   suspend->add_option("--name", options.suspend.name, "the snapshot's name in the store");
-  suspend->add_flag(
+  auto* background = suspend->add_flag(
       "--background", options.suspend.inBackground,
       "to pinned memory first, and then to your store, or the directory, while you go on: `vgpuctl snapshots ls`, or\n"
       "`inspect DIRECTORY`, says when it is on disk. If the node's vgpud is killed before that, the session is lost");
+  addProcess(suspend, options)->excludes(background);
   suspend->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before the program goes on")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -106,6 +114,8 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   suspend->callback([&options, &chosen] {
     if (!options.suspend.name.empty() && !options.suspend.directory.empty() && options.suspend.directory != inMemory)
       throw CLI::ValidationError("--name", "a snapshot in a directory has no other name");
+    if (options.suspend.withProcess && options.suspend.directory == inMemory)
+      throw CLI::ValidationError("--process", "a process is saved to your store or a directory");
     if (options.suspend.inBackground && options.suspend.directory == inMemory)
       throw CLI::ValidationError("--background", "it is to your store or a directory; --to memory stays in memory");
     chosen = [](const NodeAddress& node, const Options& o) { return suspendSession(node, o.suspend); };
@@ -116,6 +126,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   snapshot->add_option("session", options.suspend.session, "SESSION")->required();
   auto* to = snapshot->add_option("--to", options.suspend.directory, "a new directory for it (default: your store of snapshots)");
   snapshot->add_option("--name", options.suspend.name, "its name in the store")->excludes(to);
+  addProcess(snapshot, options);
   snapshot->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before it is given up")
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
@@ -153,15 +164,17 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
       ->check(CLI::Range(1u, 86400u));
   evacuate->add_flag("--json", options.evacuate.json, "print JSON, for scripts");
 
-  auto* resume =
-      on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
-         [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.directory, o.devices, o.json); });
-  resume->add_option("snapshot", options.directory, "the snapshot's directory, or its name in the store")->required();
+  auto* resume = on(app.add_subcommand("resume", "Give a suspended program a GPU of this node and let it go on"),
+                    [](const NodeAddress& node, const Options& o) { return resumeSession(node, o.resume); });
+  resume->add_option("snapshot", options.resume.snapshot, "the snapshot's directory, or its name in the store")->required();
   resume->add_option(
-      "--device-map", options.devices,
+      "--device-map", options.resume.devices,
       "which GPU of the node becomes which of the program's, as 0=1,1=0; several can be one (0=0,1=0). Those that\n"
       "are not named become the ones of their number");
-  addJson(resume, options);
+  resume->add_flag(
+      "--wait", options.resume.awaits,
+      "if the program's process is restored: until it has ended, and return its exit code (default: return when it goes on)");
+  resume->add_flag("--json", options.resume.json, "print JSON, for scripts");
 
   auto* keys = app.add_subcommand("keys", "Make and show the keys of tls: connections (init, issue, show)");
   keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too

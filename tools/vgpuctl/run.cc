@@ -1,11 +1,9 @@
 // vgpuctl run: a program with our libraries in it, and nothing else changed.
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
+#include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/program-check.h"
 #include "tools/vgpuctl/relay-process.h"
@@ -24,9 +23,6 @@
 
 namespace vgpu::ctl {
 namespace {
-
-// Passed on to the program if a process sent them; the terminal sends its signals to the whole group itself.
-constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 std::string prepended(const std::string& first, const char* variable) {
   const char* rest = std::getenv(variable);
@@ -71,22 +67,6 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
   return result;
 }
 
-// Waits for the program's end and returns how it ended, passing signals on meanwhile. They are blocked since before the
-// program was started, so none is missed.
-int awaitProgram(pid_t program, const sigset_t& watched) {
-  while (true) {
-    siginfo_t info;
-    int signal = sigwaitinfo(&watched, &info);
-    if (signal < 0) continue;
-    if (signal != SIGCHLD) {
-      if (info.si_code <= 0) kill(program, signal);
-      continue;
-    }
-    int status;
-    if (waitpid(program, &status, WNOHANG) == program) return status;
-  }
-}
-
 std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
   auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
   KJ_IF_MAYBE (exception, caught) {
@@ -116,15 +96,8 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   request.arguments = options.command;
   request.environment = programEnvironment(own ? own->address() : named, runDirectory, options);
   request.deathSignal = SIGKILL;
-  sigset_t watched;
-  sigemptyset(&watched);
-  sigaddset(&watched, SIGCHLD);
-  for (int signal : forwarded) sigaddset(&watched, signal);
-  sigprocmask(SIG_BLOCK, &watched, nullptr);
-  int status = awaitProgram(spawn(request), watched);
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  fmt::print(stderr, "vgpuctl: {} {}\n", options.command.front(), describeExit(status));
-  return 128 + WTERMSIG(status);
+  ParentSignals signals;
+  return signals.await(spawn(request), options.command.front());
 }
 
 }  // namespace vgpu::ctl

@@ -52,6 +52,11 @@ int exportSnapshot(const std::string& name, const std::string& file) {
   requireSoundStore(snapshotStore());
   ChunkStore store(snapshotStore());
   std::string directory = wholeSnapshot(store, name);
+  if (snapshot::readHeader(snapshot::SnapshotReader(directory)).process)
+    fail(fmt::format(
+        "snapshot {} has its program's process, which an archive cannot have: suspend it with --to DIRECTORY, which can be "
+        "copied as it is",
+        name));
   Progress progress("export", name);
   if (file == standard) {
     if (isatty(STDOUT_FILENO)) fail("standard output is a terminal; name a file, or send the output to a program");

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <kj/exception.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "tools/common/printable.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
+#include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
 
 namespace vgpu::ctl {
@@ -22,6 +24,14 @@ const Rows& rowsOf(const Manifest& manifest, const char* kind) {
   static const Rows none;
   auto table = manifest.state.find(kind);
   return table == manifest.state.end() ? none : table->second;
+}
+
+json processJson(const Manifest& manifest, const std::string& path) {
+  if (!manifest.process) return nullptr;
+  auto part = snapshot::readProcessPart(path, *manifest.process);
+  json mapped = json::array();
+  for (auto& file : part.mapped) mapped.push_back({{"path", file.path}, {"bytes", file.bytes}, {"identity", file.identity}});
+  return {{"criu", part.criu}, {"threads", part.threads}, {"imageBytes", manifest.process->imageBytes}, {"mapped", mapped}};
 }
 
 json toJson(const Manifest& manifest, const std::string& path) {
@@ -56,6 +66,7 @@ json toJson(const Manifest& manifest, const std::string& path) {
           {"deviceBytes", manifest.deviceBytes},
           {"storedBytes", storedBytes(manifest)},
           {"variables", variables},
+          {"process", processJson(manifest, path)},
           {"files", files}};
 }
 
@@ -80,10 +91,22 @@ void print(const Manifest& manifest, const std::string& path) {
   show("variables", std::to_string(rowsOf(manifest, "variables").size()));
   for (auto& ring : manifest.rings)
     show("ring", fmt::format("of device {}: at {}, {} not executed", ring.device, ring.barrier, humanBytes(ring.head - ring.barrier)));
+  if (manifest.process) {
+    auto part = snapshot::readProcessPart(path, *manifest.process);
+    show("process", fmt::format("{} with {} threads, {}, saved by CRIU {}", part.pid, part.threads.size(),
+                                humanBytes(manifest.process->imageBytes), printable(part.criu)));
+    for (auto& file : part.mapped) show("mapped", fmt::format("{} {}", humanBytes(file.bytes), printable(file.path)));
+  }
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 
 }  // namespace
+
+std::optional<snapshot::Header> headerOf(const std::string& directory) {
+  std::optional<snapshot::Header> header;
+  kj::runCatchingExceptions([&] { header = snapshot::readHeader(snapshot::SnapshotReader(directory)); });
+  return header;
+}
 
 const char* placeOf(const std::string& directory, const snapshot::Header& header) {
   if (header.pool.empty()) return "disk";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "vgpu/snapshot/manifest.h"
@@ -10,6 +11,9 @@ namespace vgpu::ctl {
 
 // A snapshot's name in its store.
 inline std::string nameOf(const std::string& directory) { return std::filesystem::path(directory).filename(); }
+
+// Nothing if it cannot be read.
+std::optional<snapshot::Header> headerOf(const std::string& directory);
 
 // Where the chunks of a snapshot are: on disk, in the memory of a daemon, which is there as long as the daemon holds the
 // directory's lock, or lost.

@@ -24,6 +24,7 @@
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/manifest.h"
+#include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
 #include "vgpu/snapshot/snapshot-target.h"
 #include "vgpu/snapshot/stored-chunks.h"
@@ -60,13 +61,6 @@ void makeUnique(std::vector<ChunkName>& names) {
   std::ranges::sort(names);
   auto repeated = std::ranges::unique(names);
   names.erase(repeated.begin(), repeated.end());
-}
-
-// Nothing if it cannot be read.
-std::optional<Header> headerOf(const std::string& directory) {
-  std::optional<Header> header;
-  kj::runCatchingExceptions([&] { header = readHeader(SnapshotReader(directory)); });
-  return header;
 }
 
 // Whether it was in the memory of a daemon that has ended.
@@ -214,6 +208,10 @@ int verifySnapshots(const std::vector<std::string>& names) {
   for (auto& directory : directories) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                    if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
+                   if (auto process = readHeader(SnapshotReader(directory)).process) {
+                     DoneLine progress("verify the process of " + nameOf(directory), process->imageBytes);
+                     verifyImages(directory, readProcessPart(directory, *process), [&](uint64_t bytes) { progress.add(bytes); });
+                   }
                    auto wanted = chunksOf(store, directory);
                    std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(all, chunk); });
                    auto chunks = locate(store, wanted);

@@ -8,6 +8,7 @@
 #include "tools/vgpud/client-stream.h"
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/migrate.h"
+#include "tools/vgpud/park.h"
 #include "tools/vgpud/resume.h"
 #include "tools/vgpud/snapshot.h"
 #include "tools/vgpud/suspend.h"
@@ -228,6 +229,11 @@ kj::Promise<void> NodeServer::migrate(MigrateContext context) {
         context.getResults().initSession().setDevice(reader(migrated.device));
         migrated.report.give(context.getResults().initReport());
       });
+}
+
+kj::Promise<void> NodeServer::park(ParkContext context) {
+  ++*calls;
+  return daemon::park(sessions, sessions.get(context.getParams().getSession()));
 }
 
 kj::Promise<void> NodeServer::receive(ReceiveContext context) {

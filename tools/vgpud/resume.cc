@@ -6,6 +6,7 @@
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
 #include "tools/vgpud/memory-snapshots.h"
+#include "tools/vgpud/park.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
@@ -41,6 +42,7 @@ class Resumption final : public kj::Refcounted {
     setKnownState(control::State::SUSPENDED);
     if (session.get() != nullptr) sessions.refuse(kj::mv(session), why);
     if (link.get() != nullptr) sessions.refuse(kj::mv(link), why);
+    if (unparked != nullptr) sessions.removeAfterProgram(unparked);
   }
   KJ_DISALLOW_COPY(Resumption);
 
@@ -56,6 +58,13 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this](snapshot::Identity&& read) {
           enter(kj::mv(read));
+          return unpark(sessions, identity.pid, identity.session);
+        })
+        .then([this](kj::Maybe<StateDirectory::Shared>&& made) {
+          KJ_IF_MAYBE (state, made) {
+            unparked = *state;
+            identity.reattach = (*state)->reattachSocket();
+          }
           return meetProgram();
         })
         .then([this] {
@@ -248,6 +257,7 @@ class Resumption final : public kj::Refcounted {
   const std::vector<uint32_t> devices;  // of this node, by device of the session
   kj::TimePoint start;
   snapshot::Identity identity;
+  StateDirectory::Shared unparked;  // of a program that was parked
   kj::Own<ProgramLink> link;      // until there is a session, which owns it
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it

@@ -42,6 +42,10 @@ void Session::handle(control::ToNode::Reader message) {
     case control::ToNode::MOVED:
       moved = true;
       return;
+    case control::ToNode::PARKED:
+      if (parking == nullptr) fail("the program says that it is parked, and nobody has asked it");
+      parked = true;
+      return;
     case control::ToNode::RENEW:
       KJ_IF_MAYBE (begin, renew) {
         if (!std::exchange(isRenewing, true)) (*begin)();
@@ -60,6 +64,13 @@ void Session::handle(control::ToNode::Reader message) {
       break;
     default:
       fail("the program sent a message that has no place here");
+  }
+  KJ_IF_MAYBE (answer, parking) {
+    if (!message.isRefused()) fail("the program closed its gate instead of being parked");
+    std::string reason = message.getRefused();
+    (*answer)->rejectIfThrows([&] { fail("the program cannot be parked: " + reason); });
+    parking = nullptr;
+    return;
   }
   if (answersToIgnore > 0) {
     --answersToIgnore;
@@ -146,6 +157,16 @@ kj::Promise<bool> Session::stay() {
   link->send([](control::ToSession::Builder message) { message.setStay(); });
   auto stays = answer.promise.then([](uint64_t) { return true; });
   return stays.exclusiveJoin(gone().then([] { return false; }, [](kj::Exception&&) { return false; }));
+}
+
+kj::Promise<void> Session::park() {
+  auto answer = kj::newPromiseAndFulfiller<void>();
+  parking = kj::mv(answer.fulfiller);
+  link->send([](control::ToSession::Builder message) { message.setPark(); });
+  auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this] {
+    fail("program " + std::to_string(pid) + " did not let go of this node in 30 s: is it stopped?");
+  });
+  return answer.promise.exclusiveJoin(kj::mv(late));
 }
 
 kj::Promise<uint64_t> Session::offer() {

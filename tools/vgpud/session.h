@@ -46,6 +46,10 @@ class Session {
   // No relay is to take the session any more.
   void forgetSuccessor() { successor = nullptr; }
 
+  // Asks a suspended program to let go of all that it has of this node. Rejects if it refuses; otherwise its end says that it
+  // has.
+  kj::Promise<void> park();
+
   // Offers a restored worker to a program that has replied to `reattach`; resolves to the number of the handover when the program
   // has accepted. Rejects if it does not in time.
   kj::Promise<uint64_t> offer();
@@ -85,6 +89,7 @@ class Session {
   bool isRenewing = false;                  // it has asked, and has no reply yet
   bool isMoving = false;                    // another daemon may take it
   bool moved = false;                       // another daemon owns the session now, and its state directory
+  bool parked = false;                      // no daemon does, and it has none
 
  private:
   void handle(control::ToNode::Reader message);
@@ -96,6 +101,7 @@ class Session {
   const char* asked = "";              // that which gateAnswer is for
   kj::Own<kj::AutoCloseFd> successor;  // of a program that shares memory with this host: tools/common/successor.h
   kj::Promise<void> telling = nullptr;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> parking;
   int answersToIgnore = 0;  // to a closeGate that we gave up on
 };
 

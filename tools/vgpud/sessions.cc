@@ -179,7 +179,9 @@ void Sessions::programLeft(Session& session, kj::Maybe<std::string> misbehaviour
     session.link->send([&](control::ToSession::Builder message) { message.setLost(reader(*reason)); });
   } else {
     spdlog::info("session {} ({}, pid {}) {}", session.id, session.name, session.pid,
-                 session.moved ? "was resumed by another daemon" : "ended");
+                 session.moved    ? "was resumed by another daemon"
+                 : session.parked ? "is parked: its process is being saved"
+                                  : "ended");
   }
   session.interrupt("the program of session " + session.id + " (pid " + std::to_string(session.pid) + ") has ended");
   if (session.moved) {
@@ -277,6 +279,10 @@ void Sessions::remove(StateDirectory::Shared state) {
   cleanups.add(removed.then([](std::string&& problem) {
     if (!problem.empty()) warnLimited("removal", 0, problem);
   }));
+}
+
+kj::Promise<void> Sessions::removalsEnded() {
+  return removals.run([] { return true; }).ignoreResult();
 }
 
 void Sessions::removeAfterProgram(StateDirectory::Shared state) {

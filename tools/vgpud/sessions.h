@@ -75,6 +75,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // The same once the directory's program has ended: for a directory that another daemon may be using.
   void removeAfterProgram(StateDirectory::Shared directory);
 
+  // Resolves when what was to be removed so far is.
+  kj::Promise<void> removalsEnded();
+
   // Runs what must still happen after an operation has ended; close() waits for it. A failure is logged.
   void spawn(kj::Promise<void> task) { cleanups.add(kj::mv(task)); }
 

@@ -72,6 +72,11 @@ inline constexpr FaultPoint faultPoints[] = {
     {"migrate.moving", "vgpud", "the program may meet the target, which has not been asked to take over"},
     {"migrate.arriving", "vgpud", "the target has been asked to take over"},
     {"migrate.moved", "vgpud", "the target has the session; its old worker is still there"},
+    {"process.letting-go", "program", "it has nothing of the node any more; the daemon has not been told"},
+    {"process.parked", "vgpuctl", "the program is parked, and there is no image of its process"},
+    {"process.saved", "vgpuctl", "there is an image of the process, which is stopped; the manifest does not name it"},
+    {"process.named", "vgpuctl", "the snapshot has the process, which has not been ended"},
+    {"process.restored", "vgpuctl", "the process is there again, parked; no daemon has been told"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

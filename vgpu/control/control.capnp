@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 12;
+const version :UInt32 = 13;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -29,6 +29,7 @@ struct ToNode {
     accepted @5 :UInt64;         # answer to `opened` after a reattach: the number of the handover (docs/ring.md), which the
                                  # worker claims as it begins. Until it has, the program can withdraw by hanging up
     apart @6 :Void;              # answer to `approach`: the program shares no host memory, and will share none
+    parked @7 :Void;             # answer to `park`, and the last message: it has nothing of the node's any more
   }
 }
 
@@ -66,6 +67,8 @@ struct ToSession {
     approach @12 :Approach;  # the session is to move to another host. For the relay beside a program, if there is one, which does not
                              # answer; else for the program: it shares no host memory from then on, and answers `apart`, or `refused`
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
+    park @13 :Void;          # after `suspended`: let go of the connection, the socket and the state directory, so that the process can
+                             # be saved, and wait in memory for another one (vgpu/control/parked-program.h). Answered by parked, or refused
   }
 }
 
@@ -107,6 +110,9 @@ interface Node {
   # Called by the node that a session comes from: prepares a worker for it, or rejects, saying why it cannot come here. Streams of
   # its memory come to DIR/streams.sock, each with the token first. `isElsewhere`: that node is on another host, and the relay
   # beside the program comes there too.
+  park @9 (session :Text) -> ();
+  # Of a suspended session: its program lets go of all that it has of this node, which forgets the session. `resume` finds a parked
+  # program by its pid.
 }
 
 interface Arrival {

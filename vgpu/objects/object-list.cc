@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <kj/debug.h>
 
+#include <optional>
+
 #include "vgpu/objects/record-format.h"
 #include "vgpu/objects/record-store.h"
 #include "vgpu/objects/record-table.h"
@@ -24,9 +26,9 @@ void readStore(RecordStore& store, const std::function<void(ObjectRecord&&)>& vi
 // and an object that was made and destroyed within one batch never reaches the store.
 class StoredList final : public ObjectList {
  public:
-  StoredList(const std::string& directory, uint64_t mostBytes)
-      : store(directory, RecordStore::Access::write, mostBytes) {
-    readStore(store, [&](ObjectRecord&& record) { table.insert(std::move(record)); });
+  StoredList(const std::string& directory, uint64_t mostBytes) : mostBytes(mostBytes) {
+    store.emplace(directory, RecordStore::Access::write, mostBytes);
+    readStore(*store, [&](ObjectRecord&& record) { table.insert(std::move(record)); });
     table.link();
   }
 
@@ -42,14 +44,24 @@ class StoredList final : public ObjectList {
     auto changes = kj::heapArrayBuilder<RecordStore::Change>(table.unsaved().size() + table.unsavedDrops().size());
     for (uint64_t key : table.unsavedDrops()) changes.add(RecordStore::Change{key, nullptr});
     for (uint64_t key : table.unsaved()) changes.add(RecordStore::Change{key, encodeRecord(*table.find(key))});
-    store.write(changes.asPtr());
+    store->write(changes.asPtr());
     table.markSaved();
+  }
+
+  void leave() override { store.reset(); }
+
+  void enter(const std::string& directory) override {
+    store.emplace(directory, RecordStore::Access::write, mostBytes);
+    KJ_ON_SCOPE_FAILURE(store.reset());
+    table.markUnsaved();
+    commit(0);
   }
 
   size_t size() const override { return table.all().size(); }
 
  private:
-  RecordStore store;
+  const uint64_t mostBytes;
+  std::optional<RecordStore> store;
   RecordTable table;
 };
 

@@ -82,6 +82,12 @@ class ObjectList {
   // and after a suspend another worker will execute them. Throws kj::Exception; the batch is kept for the next try then.
   virtual void commit(const RingCut& executed = UINT64_MAX) = 0;
 
+  // Closes the file, and opens another one in `directory`, where there is none yet, with the same records: they are all in
+  // memory. Of a list that is committed. Between the two nothing else may be called. enter() throws kj::Exception and the file
+  // stays closed then.
+  virtual void leave() = 0;
+  virtual void enter(const std::string& directory) = 0;
+
   virtual size_t size() const = 0;  // records, including kept ones and those of the open batch
 };
 

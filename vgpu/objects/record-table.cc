@@ -257,6 +257,12 @@ void RecordTable::markSaved() {
   dropped.clear();
 }
 
+void RecordTable::markUnsaved() {
+  saved.clear();
+  dropped.clear();
+  for (auto& [key, record] : records) written.insert(key);
+}
+
 std::vector<ObjectRecord> recordsAt(std::vector<ObjectRecord> records, const RingCut& cut) {
   std::set<uint64_t> madeSince;
   for (auto& record : records)

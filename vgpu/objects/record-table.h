@@ -45,6 +45,7 @@ class RecordTable {
   const std::set<uint64_t>& unsaved() const { return written; }
   const std::set<uint64_t>& unsavedDrops() const { return dropped; }
   void markSaved();
+  void markUnsaved();  // nothing is saved anywhere
 
  private:
   struct IdHash {

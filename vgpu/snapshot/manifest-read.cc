@@ -160,6 +160,13 @@ void readPacks(const Fields& fields, const Json& json, Header& manifest) {
   manifest.pool = fields.textIn(json, "pool");
 }
 
+void readProcess(const Fields& fields, const Json& json, Header& manifest) {
+  auto& process = fields.in(json, "process");
+  if (process.is_null()) return;
+  manifest.process = {{fields.numberIn(process, "bytes"), fields.textIn(process, "xxh3")},
+                      fields.numberIn(process, "imageBytes")};
+}
+
 // Of a format and version that we read.
 Header parseHeader(const Fields& fields, std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
@@ -186,6 +193,7 @@ Header parseHeader(const Fields& fields, std::string_view line) {
   header.deviceBytes = fields.numberIn(json, "deviceBytes");
   readFiles(fields, json, header);
   readPacks(fields, json, header);
+  readProcess(fields, json, header);
   return header;
 }
 

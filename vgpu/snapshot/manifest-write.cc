@@ -63,6 +63,7 @@ uint64_t storedBytes(const Header& header) {
   uint64_t bytes = 0;
   for (auto& [name, sum] : header.files) bytes += sum.bytes;
   for (uint64_t pack : header.packs) bytes += pack;
+  if (header.process) bytes += header.process->list.bytes + header.process->imageBytes;
   return bytes;
 }
 
@@ -93,6 +94,9 @@ std::string encodeManifest(const Manifest& manifest) {
   json["packs"] = manifest.packs;
   json["digestKey"] = manifest.digestKey.hex();
   json["pool"] = manifest.pool;
+  json["process"] = nullptr;
+  if (auto& process = manifest.process)
+    json["process"] = {{"bytes", process->list.bytes}, {"xxh3", process->list.checksum}, {"imageBytes", process->imageBytes}};
   Json tables;
   tables["blobs"] = Json::array();
   for (auto& blob : manifest.blobs) tables["blobs"].push_back({blob.blob, blob.bytes});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 16;
+constexpr uint64_t snapshotVersion = 17;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -39,6 +40,12 @@ struct SavedBlob {
   bool operator==(const SavedBlob&) const = default;
 };
 
+// Of a snapshot that has its program's process as well (process-part.h): the list of that, and the bytes of its image.
+struct ProcessSum {
+  FileSum list;
+  uint64_t imageBytes = 0;
+};
+
 // Where the arenas lie: part of every pointer the program holds.
 struct ArenaMap {
   uint64_t deviceBase = 0, deviceBytes = 0, hostBase = 0, hostBytes = 0, mappedBase = 0, mappedBytes = 0;
@@ -59,6 +66,7 @@ struct Header {
   std::vector<uint64_t> packs;           // bytes of each; none of a snapshot in a store
   DigestKey digestKey;                   // of the chunks
   std::string pool;                      // the pinned memory that has chunks which no file has; empty: there are none such
+  std::optional<ProcessSum> process;
 };
 
 // Of all its files but the manifest.

@@ -1,0 +1,207 @@
+#include "checkpoint/process/criu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "vgpu/base/fail.h"
+
+namespace vgpu::process {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned leastVersion = 4;
+constexpr const char* whatToDo = "`tools/setup` builds one into .deps/criu; or name one by VGPU_CRIU";
+
+bool canRun(const std::string& path) { return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path); }
+
+// Administrators' programs need not be in a user's PATH.
+std::optional<std::string> findInPath() {
+  const char* path = std::getenv("PATH");
+  std::string folders = fmt::format("{}:/usr/local/sbin:/usr/sbin:/sbin", path == nullptr ? "" : path);
+  for (size_t at = 0; at < folders.size();) {
+    size_t end = std::min(folders.find(':', at), folders.size());
+    std::string file = folders.substr(at, end - at) + "/criu";
+    if (file.front() == '/' && canRun(file)) return file;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+std::string findFile() {
+  if (const char* named = std::getenv("VGPU_CRIU"); named != nullptr && *named != '\0') {
+    if (!canRun(named))
+      fail(fmt::format("VGPU_CRIU names {}, which is no program: a process is saved and restored by CRIU 4 or newer", named));
+    return named;
+  }
+  if (canRun(VGPU_CRIU_HERE)) return VGPU_CRIU_HERE;
+  if (auto found = findInPath()) return *found;
+  fail(fmt::format("there is no CRIU, which saves and restores processes: {}", whatToDo));
+}
+
+struct Outcome {
+  bool succeeded = false;
+  std::string output;
+};
+
+// Where the programs that we run find our own standard streams.
+constexpr int ownStreams = 100;
+
+// A program's end and what it wrote. `ownGroup`: the terminal's signals do not reach it.
+Outcome execute(const std::vector<std::string>& words, bool ownGroup) {
+  int ends[2];
+  KJ_SYSCALL(pipe2(ends, O_CLOEXEC));
+  kj::AutoCloseFd input(ends[0]), output(ends[1]);
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child;
+  KJ_SYSCALL(child = fork());
+  if (child == 0) {
+    if (ownGroup) setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) dup2(stream, ownStreams + stream);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  output = nullptr;
+  Outcome outcome;
+  char piece[4096];
+  for (ssize_t count; (count = read(input, piece, sizeof piece)) != 0;) {
+    if (count > 0)
+      outcome.output.append(piece, static_cast<size_t>(count));
+    else if (errno != EINTR)
+      break;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  outcome.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return outcome;
+}
+
+// "Error (criu/sk-unix.c:874): unix: External socket is used." is what follows the second colon.
+std::string reasonIn(const std::string& line) {
+  size_t error = line.find("Error ("), end = error == line.npos ? line.npos : line.find("): ", error);
+  return end == line.npos ? "" : line.substr(end + 3);
+}
+
+// The first errors of a log: what comes behind them follows from them. A limit of its own that CRIU cannot raise is none.
+std::string reasonsIn(const std::string& log) {
+  constexpr unsigned most = 2;
+  std::string reasons;
+  unsigned count = 0;
+  for (size_t at = 0, end; at < log.size() && count < most; at = end + 1) {
+    end = std::min(log.find('\n', at), log.size());
+    std::string reason = reasonIn(log.substr(at, end - at));
+    if (reason.empty() || reason.find("RLIMIT_NOFILE") != reason.npos) continue;
+    reasons += (count++ == 0 ? "" : "; ") + reason;
+  }
+  return reasons.empty() ? "it does not say why" : reasons;
+}
+
+// Of CRIU's log; its statistics come here too.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    const char* base = std::getenv("TMPDIR");
+    path = fmt::format("{}/vgpu-criu-XXXXXX", base == nullptr || *base == '\0' ? "/tmp" : base);
+    if (mkdtemp(path.data()) == nullptr) fail(fmt::format("cannot make a folder {}: {}", path, strerror(errno)));
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+
+  std::string log() const {
+    std::ifstream file(path + "/log");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string path;
+};
+
+// Without root CRIU needs a capability, and leaves out what it cannot do then.
+std::vector<std::string> privilege() {
+  if (geteuid() == 0) return {};
+  return {"--unprivileged"};
+}
+
+// Our own standard streams, for pipes whose other end was another process's.
+std::vector<std::string> inherited(const std::vector<snapshot::ForeignPipe>& pipes) {
+  std::vector<std::string> words;
+  for (auto& pipe : pipes) {
+    words.emplace_back("--inherit-fd");
+    words.push_back(fmt::format("fd[{}]:{}", ownStreams + pipe.descriptor, pipe.name));
+  }
+  return words;
+}
+
+}  // namespace
+
+Criu Criu::find() {
+  std::string path = findFile(), said = execute({path, "--version"}, true).output;
+  unsigned major = 0;
+  size_t at = said.find("Version: ");
+  std::string version = at == said.npos ? "" : said.substr(at + 9, said.find_first_of("\n ", at + 9) - at - 9);
+  if (sscanf(version.c_str(), "%u", &major) != 1) fail(fmt::format("{} is no CRIU: it does not say its version", path));
+  if (major < leastVersion)
+    fail(fmt::format("{} is CRIU {}, and version {} or newer is needed: {}", path, version, leastVersion, whatToDo));
+  std::vector<std::string> check{path, "check"};
+  for (auto& word : privilege()) check.push_back(word);
+  Outcome outcome = execute(check, true);
+  if (!outcome.succeeded)
+    fail(fmt::format("{} cannot work here: {}. {}", path, reasonsIn(outcome.output),
+                     geteuid() == 0
+                         ? "Its kernel or container lacks what `criu check` names"
+                         : "Run vgpuctl as root, or as root: setcap cap_checkpoint_restore,cap_sys_ptrace+eip " + path));
+  return Criu(path, version);
+}
+
+void Criu::run(const std::string& doing, std::vector<std::string> arguments, bool ownGroup) const {
+  WorkFolder work;
+  std::vector<std::string> words{path};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  // Control groups are the machine's, and locks on the network are for connections, which are refused.
+  for (const char* word : {"--work-dir", work.path.c_str(), "--log-file", "log", "-v1", "--manage-cgroups=ignore",
+                           "--network-lock", "skip", "--file-locks"})
+    words.emplace_back(word);
+  for (auto& word : privilege()) words.push_back(word);
+  if (!execute(words, ownGroup).succeeded) fail(fmt::format("CRIU {} cannot {}: {}", versionText, doing, reasonsIn(work.log())));
+}
+
+void Criu::dump(pid_t pid, const std::string& folder, bool isShellJob) const {
+  constexpr const char* mostGhostBytes = "1G";  // of a file that is open and has no name any more
+  std::vector<std::string> words{"dump", "--tree",          std::to_string(pid), "--images-dir",
+                                 folder, "--leave-stopped", "--ghost-limit",     mostGhostBytes};
+  if (isShellJob) words.emplace_back("--shell-job");
+  run(fmt::format("save process {}", pid), std::move(words), true);
+}
+
+void Criu::restore(const std::string& folder, const snapshot::ProcessPart& part) const {
+  std::vector<std::string> words{"restore", "--images-dir", folder, "--restore-detached", "--restore-sibling"};
+  if (part.shellJob) words.emplace_back("--shell-job");
+  for (auto& word : inherited(part.pipes)) words.push_back(word);
+  run(fmt::format("restore process {}", part.pid), std::move(words), false);
+}
+
+}  // namespace vgpu::process

@@ -1,0 +1,38 @@
+// CRIU, which saves a process with all its memory, descriptors and threads, and restores it (https://criu.org). It is a program
+// of its own, found as VGPU_CRIU says, else where tools/setup has built one, else in PATH; version 4 or newer.
+//
+// It runs as a child of this process. Thread: any; one call at a time in a folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "vgpu/snapshot/process-part.h"
+
+namespace vgpu::process {
+
+class Criu {
+ public:
+  // Throws kj::Exception that says what to do if it is missing, too old, or cannot work on this machine (`criu check`).
+  static Criu find();
+
+  const std::string& version() const { return versionText; }
+
+  // Writes the image of a process into `folder`, and leaves the process stopped. Throws kj::Exception with CRIU's reason; the
+  // process goes on as before then. `isShellJob`: as ProcessPart::shellJob.
+  void dump(pid_t pid, const std::string& folder, bool isShellJob) const;
+
+  // Restores the process, with the same process ids, as a child of this process, whose terminal it gets if it had one. Throws
+  // kj::Exception with CRIU's reason; nothing is left of it then.
+  void restore(const std::string& folder, const snapshot::ProcessPart& part) const;
+
+ private:
+  Criu(std::string path, std::string version) : path(std::move(path)), versionText(std::move(version)) {}
+  void run(const std::string& doing, std::vector<std::string> arguments, bool ownGroup) const;
+
+  std::string path, versionText;
+};
+
+}  // namespace vgpu::process

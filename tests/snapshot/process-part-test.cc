@@ -1,0 +1,107 @@
+// A snapshot's part that is a process: its list, its image's checksums, and what it says of mapped files.
+#include "vgpu/snapshot/process-part.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "../files.h"
+
+using namespace vgpu;
+using namespace vgpu::snapshot;
+using namespace vgpu::test;
+
+namespace {
+
+template <typename Act>
+std::string refusal(Act act) {
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions(act)) return exception->getDescription().cStr();
+  return "";
+}
+
+struct Saved {
+  ScratchDirectory scratch;
+  const std::string& directory = scratch.path;
+  const std::string folder = processFolderOf(directory);
+  ProcessPart part;
+
+  Saved() {
+    std::filesystem::create_directory(folder);
+    writeFile(folder + "/pages-1.img", std::string(3 << 20, 'p'));
+    writeFile(folder + "/core-7.img", "core");
+    writeFile(folder + "/stats", "no image");
+    part = {"4.1.1", 7, {7, 8}, true, sumImages(folder), {{"/lib/a", 10, "build id 01"}, {"/data", 20, ""}}, {{1, "pipe:[5]"}}};
+  }
+  ProcessSum write(const std::string& text) const {
+    writeFile(folder + "/" + processList, text);
+    return {{text.size(), checksumOf(bytesOf(text))}, 0};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a process part is read as it was written") {
+  Saved saved;
+  CHECK(saved.part.images.size() == 2);
+  auto read = readProcessPart(saved.directory, saved.write(encodeProcessPart(saved.part)));
+  CHECK(read.criu == "4.1.1");
+  CHECK(read.pid == 7);
+  CHECK(read.threads == saved.part.threads);
+  CHECK(read.shellJob);
+  CHECK(read.images == saved.part.images);
+  CHECK(read.mapped == saved.part.mapped);
+  CHECK(read.pipes == saved.part.pipes);
+  uint64_t bytes = 0;
+  verifyImages(saved.directory, read, [&](uint64_t more) { bytes += more; });
+  CHECK(bytes == (3 << 20) + 4);
+}
+
+TEST_CASE("a list of a process that makes no sense is refused by its field") {
+  Saved saved;
+  std::string text = encodeProcessPart(saved.part);
+  auto refusedWith = [&](const std::string& from, const std::string& to, const char* check) {
+    std::string changed = text;
+    size_t at = changed.find(from);
+    REQUIRE(at != changed.npos);
+    changed.replace(at, from.size(), to);
+    auto sum = saved.write(changed);
+    CHECK(refusal([&] { readProcessPart(saved.directory, sum); }).find(check) != std::string::npos);
+  };
+  refusedWith("vgpu-process", "vgpu-session", "it describes no process");
+  refusedWith("\"version\": 1", "\"version\": 2", "format version 2, and this build reads version 1");
+  refusedWith("\"pid\": 7", "\"pid\": -7", "field pid");
+  refusedWith("\"threads\"", "\"strands\"", "field threads");
+  refusedWith("core-7.img", "../core.img", "images: ../core.img is no name of one");
+  refusedWith("build id 01\"", "build id 01\", \"path\": 3", "field path");
+}
+
+TEST_CASE("an image that was altered, cut off or removed is found and named") {
+  Saved saved;
+  auto damage = [&] { return refusal([&] { verifyImages(saved.directory, saved.part, [](uint64_t) {}); }); };
+  std::string pages = readFile(saved.folder + "/pages-1.img");
+  pages[2 << 20] = 'q';
+  writeFile(saved.folder + "/pages-1.img", pages);
+  CHECK(damage().find("file pages-1.img: checksum") != std::string::npos);
+  writeFile(saved.folder + "/pages-1.img", pages.substr(1));
+  CHECK(damage().find("file pages-1.img: length") != std::string::npos);
+  std::filesystem::remove(saved.folder + "/core-7.img");
+  CHECK(damage().find("file core-7.img: cannot be opened") != std::string::npos);
+}
+
+TEST_CASE("an ELF file is known by its build id, another by its content, and one that the process writes by its size") {
+  auto own = describeMapped("/proc/self/exe", false);
+  CHECK(own.identity.starts_with("build id "));
+  CHECK(own.identity.size() == 9 + 40);
+  ScratchDirectory scratch;
+  std::string path = scratch.path + "/data";
+  writeFile(path, "some data");
+  auto before = describeMapped(path, false);
+  CHECK(before.identity.starts_with("xxh3 "));
+  writeFile(path, "same size");
+  CHECK(describeMapped(path, false).bytes == before.bytes);
+  CHECK(describeMapped(path, false).identity != before.identity);
+  CHECK(describeMapped(path, true) == MappedFile{path, 9, ""});
+  writeFile(path,
+            "\x7f"
+            "ELF, but cut off");
+  CHECK(describeMapped(path, false).identity.starts_with("xxh3 "));
+}

@@ -1,0 +1,49 @@
+# A program is saved with its process to a directory, and to the store, while it goes on and when it ends: each time it is restored on the
+# other node with its memory, and what has the snapshot says so.
+export VGPU_STORE=$dir/store
+startNode a
+startNode b
+needCriu a
+startContents a held 8
+pid=$(field a held pid)
+memoryIsRight held
+
+# Ended, and restored in the background.
+succeeds ctl a suspend held --process --to "$dir/first"
+waitUntil ended "$pid"
+listsNot a held || fail "node a still lists the session"
+code=0
+wait "${runner[held]}" || code=$?
+[ "$code" = 137 ] || fail "vgpuctl run returned $code, not that its program was killed"
+[ -z "$(ls "$dir/a/sessions")" ] || fail "node a has the state directory of a program that has ended"
+ctl a inspect "$dir/first" | grep -q "^process    $pid with [0-9]* threads" || fail "the snapshot does not say that it has a process"
+ctl a inspect "$dir/first" | grep -q "^mapped .*/contents$" || fail "the snapshot does not say what the process has mapped"
+succeeds ctl b resume "$dir/first"
+[ "$(field b held pid)" = "$pid" ] || fail "the program has another process id"
+hasState b held running || fail "the session is $(field b held state)"
+memoryIsRight held
+tell held change changed
+
+# It goes on, and the snapshot is of no use as long as it does.
+succeeds ctl b snapshot held --process --name live
+hasState b held running || fail "the program does not go on after a snapshot: $(field b held state)"
+memoryIsRight held
+refused "is on this node already, running" ctl b resume live
+refused "process id $pid of the saved process is taken: process $pid (contents) has it" ctl a resume live
+stillWorks b held
+
+# From the store, with its parent waiting for it.
+succeeds ctl b suspend held --process --name stored
+succeeds ctl b snapshots verify stored
+refused "an archive cannot have" ctl b snapshots export stored "$dir/archive"
+ctl a resume --wait stored >"$dir/resume.log" 2>&1 &
+runner[held]=$!
+waitUntil hasState a held running
+memoryIsRight held
+endContents held
+succeeds ctl a snapshots rm stored
+succeeds ctl a snapshots rm live
+succeeds ctl a snapshots gc
+isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
+stopNode a
+stopNode b

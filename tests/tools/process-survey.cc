@@ -1,0 +1,115 @@
+// What keeps a process from being saved, and what a machine lacks to restore it. The process is the test itself, or a child of
+// it.
+#include "checkpoint/process/survey.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "../objects/frames.h"
+
+using namespace vgpu;
+using namespace vgpu::process;
+using vgpu::snapshot::ProcessPart;
+
+namespace {
+
+bool says(const std::vector<std::string>& obstacles, const std::string& text) {
+  return std::any_of(obstacles.begin(), obstacles.end(), [&](auto& one) { return one.find(text) != one.npos; });
+}
+
+template <typename Act>
+std::string refusal(Act act) {
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions(act)) return exception->getDescription().cStr();
+  return "";
+}
+
+// A child that waits for its end.
+struct Child {
+  pid_t pid = fork();
+  Child() {
+    if (pid == 0) {
+      pause();
+      _exit(0);
+    }
+  }
+  ~Child() {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a process with a child, or with half of a pipe, cannot be saved; a whole pipe is no obstacle") {
+  {
+    Child child;
+    CHECK(says(obstaclesOf(getpid()), "it has a child, process " + std::to_string(child.pid)));
+  }
+  CHECK_FALSE(says(obstaclesOf(getpid()), "it has a child"));
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  std::string reading = "its descriptor " + std::to_string(ends[0]) + " is an end of a pipe";
+  CHECK_FALSE(says(obstaclesOf(getpid()), reading));
+  close(ends[1]);
+  CHECK(says(obstaclesOf(getpid()), reading));
+  close(ends[0]);
+}
+
+TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are none") {
+  int counter = eventfd(0, 0), nothing = open("/dev/null", O_RDWR), memory = open("/dev/mem", O_RDONLY);
+  auto obstacles = obstaclesOf(getpid());
+  for (int fine : {counter, nothing}) CHECK_FALSE(says(obstacles, "its descriptor " + std::to_string(fine) + " is"));
+  if (memory >= 0) CHECK(says(obstacles, "its descriptor " + std::to_string(memory) + " is /dev/mem"));
+  for (int file : {counter, nothing, memory}) close(file);
+}
+
+TEST_CASE("a mapped file is described, and one that has been removed is an obstacle") {
+  test::ScratchDirectory scratch;
+  std::string path = scratch.path + "/mapped";
+  std::ofstream(path) << std::string(4096, 'm');
+  int file = open(path.c_str(), O_RDWR);
+  void* mapped = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, file, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  ProcessPart part = describe(getpid());
+  CHECK(part.pid == getpid());
+  CHECK(std::count(part.threads.begin(), part.threads.end(), getpid()) == 1);
+  CHECK(std::any_of(part.mapped.begin(), part.mapped.end(), [&](auto& one) { return one.path == path && one.bytes == 4096; }));
+  CHECK_FALSE(says(obstaclesOf(getpid()), path));
+  requireSameFiles(part);
+  std::ofstream(path) << std::string(4096, 'n');
+  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", and the file here is another one: 4096 bytes, xxh3") !=
+        std::string::npos);
+  unlink(path.c_str());
+  CHECK(says(obstaclesOf(getpid()), "removed or replaced since: " + path));
+  CHECK(refusal([&] { requireSameFiles(part); }).find(path + ", which is not on this machine") != std::string::npos);
+  munmap(mapped, 4096);
+  close(file);
+}
+
+TEST_CASE("an id that a process or a thread has is not free") {
+  ProcessPart part;
+  {
+    Child child;
+    part.pid = child.pid;
+    part.threads = {child.pid};
+    CHECK(refusal([&] {
+            requireFreeIds(part);
+          }).find("process id " + std::to_string(child.pid) + " of the saved process is taken") != std::string::npos);
+  }
+  requireFreeIds(part);
+}
+
+TEST_CASE("facts of a process are read whatever its name is") {
+  CHECK(factsOf(getpid()).parent == getppid());
+  CHECK(factsOf(getpid()).session == getsid(0));
+  CHECK(factsOf(-1).state == 0);
+}

@@ -1,0 +1,63 @@
+#include "tools/vgpuctl/await-program.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "checkpoint/process/survey.h"
+#include "tools/common/spawn.h"
+
+namespace vgpu::ctl {
+
+namespace {
+
+// Passed on to the program if a process sent them; the terminal sends its signals to the whole group itself.
+constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+int savedSignal() { return SIGRTMIN + 4; }
+
+// Of signals that have come, the one with the lowest number is given first.
+bool isPending(int signal) {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
+}
+
+}  // namespace
+
+ParentSignals::ParentSignals() {
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  sigaddset(&watched, savedSignal());
+  for (int signal : forwarded) sigaddset(&watched, signal);
+  sigprocmask(SIG_BLOCK, &watched, &before);
+}
+
+ParentSignals::~ParentSignals() { sigprocmask(SIG_SETMASK, &before, nullptr); }
+
+int ParentSignals::await(pid_t program, const std::string& name) const {
+  bool isSaved = false;
+  while (true) {
+    siginfo_t info;
+    int signal = sigwaitinfo(&watched, &info), status;
+    if (signal < 0) continue;
+    if (signal == savedSignal())
+      isSaved = true;
+    else if (signal != SIGCHLD && info.si_code <= 0)
+      kill(program, signal);
+    if (signal != SIGCHLD || waitpid(program, &status, WNOHANG) != program) continue;
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    isSaved |= isPending(savedSignal());
+    if (!isSaved) fmt::print(stderr, "vgpuctl: {} {}\n", name, describeExit(status));
+    return 128 + WTERMSIG(status);
+  }
+}
+
+void tellParentSaved(pid_t program) {
+  pid_t parent = process::factsOf(program).parent;
+  struct stat ours, theirs;
+  if (parent <= 1 || stat("/proc/self/exe", &ours) != 0 || stat(fmt::format("/proc/{}/exe", parent).c_str(), &theirs) != 0)
+    return;
+  if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) sigqueue(parent, savedSignal(), {});
+}
+
+}  // namespace vgpu::ctl

@@ -1,0 +1,66 @@
+#include "tools/vgpuctl/operation.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tools/common/snapshot-store.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/progress-line.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/store/chunk-store.h"
+
+namespace vgpu::ctl {
+namespace {
+
+using nlohmann::json;
+
+// Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
+std::string inStore(const std::string& session, const std::string& name) {
+  requireSoundStore(snapshotStore());
+  return unusedSnapshot(ChunkStore(snapshotStore()), name, session.substr(session.find(':') + 1));
+}
+
+}  // namespace
+
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+json reportJson(control::Report::Reader report) {
+  json phases = json::array();  // in their order
+  for (auto phase : report.getPhases()) phases.push_back({{"name", phase.getName().cStr()}, {"seconds", phase.getSeconds()}});
+  return {{"seconds", report.getSeconds()},
+          {"gateSeconds", report.getGateSeconds()},
+          {"deviceBytes", report.getDeviceBytes()},
+          {"storedBytes", report.getStoredBytes()},
+          {"objects", report.getObjects()},
+          {"pendingCalls", report.getPendingCalls()},
+          {"memoryBytes", report.getMemoryBytes()},
+          {"copiedBytes", report.getCopiedBytes()},
+          {"phases", phases}};
+}
+
+std::string targetOf(const SuspendOptions& options) {
+  bool isInStore = options.directory.empty() || options.directory == inMemory;
+  return isInStore ? inStore(options.session, options.name) : absolute(options.directory);
+}
+
+std::string sourceOf(const std::string& snapshot) {
+  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return absolute(snapshot);
+  std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
+  if (!std::filesystem::is_directory(stored))
+    fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}",
+                     snapshot, stored));
+  requireSoundStore(snapshotStore());
+  return stored;
+}
+
+std::string summary(control::Report::Reader report) {
+  uint64_t memoryBytes = report.getMemoryBytes();
+  std::string pinned = memoryBytes == 0 ? "" : fmt::format("{} in pinned memory, ", humanBytes(memoryBytes));
+  return fmt::format("{} of device memory, {}{} on disk, {} objects, {} waiting calls, {:.3f} s",
+                     humanBytes(report.getDeviceBytes()), pinned, humanBytes(report.getStoredBytes()), report.getObjects(),
+                     report.getPendingCalls(), report.getSeconds());
+}
+
+}  // namespace vgpu::ctl

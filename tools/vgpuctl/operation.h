@@ -1,0 +1,22 @@
+// What suspend, snapshot and resume share: where snapshots are, and what is said of an operation.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "vgpu/control/control.capnp.h"
+
+namespace vgpu::ctl {
+
+struct SuspendOptions;
+
+std::string absolute(const std::string& path);
+// Where a snapshot is to be made, and where one is. Both throw kj::Exception, also if the user's store is damaged.
+std::string targetOf(const SuspendOptions& options);
+std::string sourceOf(const std::string& snapshot);
+
+nlohmann::json reportJson(control::Report::Reader report);
+// "32.0 KiB of device memory, 26.2 KiB on disk, …"
+std::string summary(control::Report::Reader report);
+
+}  // namespace vgpu::ctl

@@ -1,0 +1,44 @@
+#include "tools/vgpud/park.h"
+
+#include <spdlog/spdlog.h>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/control/parked-program.h"
+
+namespace vgpu::daemon {
+namespace {
+
+// It writes its object list anew, which may be a gigabyte.
+constexpr std::chrono::seconds attachLimit{60};
+
+void requireParkable(Sessions& sessions, Session& session) {
+  session.requireIdle();
+  if (session.state != control::State::SUSPENDED)
+    fail("session " + session.id + " is not suspended: only the process of a suspended program can be saved");
+  if (sessions.inMemory.has(session.snapshot))
+    fail("the snapshot of session " + session.id + " is in memory: a process is saved with a snapshot on disk");
+}
+
+}  // namespace
+
+kj::Promise<void> park(Sessions& sessions, Session& session) {
+  requireParkable(sessions, session);
+  auto refused = session.park();
+  // The session is gone when the program has hung up; its directory is removed behind those of others.
+  auto left = session.gone().then([] {}, [](kj::Exception&&) {});
+  return left.exclusiveJoin(kj::mv(refused)).then([&sessions] { return sessions.removalsEnded(); });
+}
+
+kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session) {
+  return sessions.files.run(
+      [pid, session = std::move(session), folder = sessions.directory.sessions()]() -> kj::Maybe<StateDirectory::Shared> {
+        auto parked = ParkedProgram::find(pid, session);
+        if (!parked) return nullptr;
+        auto directory = StateDirectory::make(folder, session, pid);
+        KJ_ON_SCOPE_FAILURE(directory->remove());
+        parked->attach(directory->path(), attachLimit);
+        return directory;
+      });
+}
+
+}  // namespace vgpu::daemon

@@ -1,0 +1,22 @@
+// Parks the program of a suspended session: it lets go of all that it has of this node, so that its process can be saved, and the
+// node forgets it (vgpu/control/parked-program.h).
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+
+#include "tools/vgpud/sessions.h"
+
+namespace vgpu::daemon {
+
+// Resolves when the program has nothing of the node any more, and its state directory is removed. Rejects, and the session is
+// suspended as before, if the program refuses. Throws kj::Exception if the session is not suspended, or its snapshot is in
+// memory.
+kj::Promise<void> park(Sessions& sessions, Session& session);
+
+// Has the program, a parked process of this pid and session, go on in a new state directory of this node, suspended. Nothing if
+// it is not parked. Rejects, and it stays parked, if it cannot.
+kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session);
+
+}  // namespace vgpu::daemon
