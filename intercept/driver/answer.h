@@ -31,8 +31,10 @@ auto valueOr(Entry* entry, Read read, Value otherwise) {
 
 template <typename Out, typename Value>
 void answer(Out* out, const Value& value) {
-  if constexpr (std::is_same_v<Out, Value> || std::is_null_pointer_v<Value>) {
+  if constexpr (std::is_null_pointer_v<Value>) {
     *out = value;
+  } else if constexpr (std::is_same_v<Out, Value>) {
+    std::memcpy(out, &value, sizeof value);  // programs of CUDA 12 align a tensor map to half of what ours asks
   } else {
     *out = fromWire<Out>(toWire(valueOf(value)));
   }

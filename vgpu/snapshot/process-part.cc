@@ -21,7 +21,7 @@ namespace vgpu::snapshot {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 constexpr uint64_t mostListBytes = 16 * MiB;
 
 // What is not of the type wanted is refused with the name of the file.
