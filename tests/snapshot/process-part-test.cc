@@ -71,7 +71,7 @@ TEST_CASE("a list of a process that makes no sense is refused by its field") {
   refusedWith("\"pid\": 7", "\"pid\": -7", "field pid");
   refusedWith("\"threads\"", "\"strands\"", "field threads");
   refusedWith("core-7.img", "../core.img", "images: ../core.img is no name of one");
-  refusedWith("build id 01\"", "build id 01\", \"path\": 3", "field path");
+  refusedWith("\"path\": \"/lib/a\"", "\"path\": 3", "field path");
 }
 
 TEST_CASE("an image that was altered, cut off or removed is found and named") {

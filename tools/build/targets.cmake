@@ -15,8 +15,8 @@ if(VGPU_SANITIZE)
   target_compile_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
   target_link_options(vgpu_options INTERFACE -fsanitize=${VGPU_SANITIZE})
 else()
-  # Relative relocations need glibc 2.36, which the README asks for.
-  target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs)
+  # Relative relocations need glibc 2.36, which the README asks for. Parts of a file that are mapped apart begin a page each: one less.
+  target_link_options(vgpu_options INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections,-z,pack-relative-relocs,-z,noseparate-code)
 endif()
 
 # vgpu_precompiled(TARGET [HEADERS NAME] [OPTIONS TARGET]): compiles TARGET with the headers that most of its files include, parsed once

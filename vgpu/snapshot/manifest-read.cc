@@ -162,7 +162,7 @@ void readPacks(const Fields& fields, const Json& json, Header& manifest) {
 
 void readProcess(const Fields& fields, const Json& json, Header& manifest) {
   auto& process = fields.in(json, "process");
-  if (process.is_null()) return;
+  if (process.is_object() && process.empty()) return;
   manifest.process = {{fields.numberIn(process, "bytes"), fields.textIn(process, "xxh3")},
                       fields.numberIn(process, "imageBytes")};
 }

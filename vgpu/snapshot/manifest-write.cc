@@ -94,7 +94,7 @@ std::string encodeManifest(const Manifest& manifest) {
   json["packs"] = manifest.packs;
   json["digestKey"] = manifest.digestKey.hex();
   json["pool"] = manifest.pool;
-  json["process"] = nullptr;
+  json["process"] = Json::object();
   if (auto& process = manifest.process)
     json["process"] = {{"bytes", process->list.bytes}, {"xxh3", process->list.checksum}, {"imageBytes", process->imageBytes}};
   Json tables;

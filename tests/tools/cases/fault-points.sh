@@ -1,4 +1,5 @@
-# One run, with suspends to a directory, to the store, to memory and in the background, and a snapshot, of a program with memory comes to every fault point; a point kills, stops or lets go on.
+# One run, with suspends to a directory, to the store, to memory and in the background, a snapshot, and moves to another node, of a program
+# with memory comes to every fault point; a point kills, stops or lets go on.
 points() { "$tree/bin/vgpud" --list-fault-points; }
 [ "$(points | cut -f1 | sort | uniq -d)" = "" ] || fail "a name is there twice"
 points | awk -F '\t' 'NF != 3 || $2 !~ /^(program|vgpud|vgpu-worker|vgpuctl)$/ { exit 1 }' || fail "the list is no table"
@@ -27,6 +28,10 @@ if [ -x "$program" ]; then
   succeeds ctl a resume stored
   succeeds ctl a snapshot "$pid" --name live
   succeeds ctl a snapshots gc
+  startNode e
+  succeeds ctl a migrate "$pid" --to "$dir/e"
+  succeeds ctl e migrate "$pid" --to "$dir/a"
+  stopNode e
   unable=
   ctl a suspend "$pid" --process --name saved >"$dir/process.log" 2>&1 || unable=$(grep CRIU "$dir/process.log")
   if [ -n "$unable" ]; then
