@@ -124,10 +124,26 @@ TEST_CASE("the owner of a state directory is found while it lives") {
   folder.make("living");
   std::string dead = folder.make("dead", endedProcess())->path();
   fs::create_directory(folder.sessions + "/foreign");
-  auto found = StateDirectory::all(folder.sessions);
+  auto found = StateDirectory::all(folder.sessions, {});
   REQUIRE(found.size() == 2);
   for (auto& state : found) CHECK((state->livingOwner() == nullptr) == (state->path() == dead));
-  CHECK(StateDirectory::all(folder.path + "/nothing").empty());
+  CHECK(StateDirectory::all(folder.path + "/nothing", {}).empty());
+}
+
+TEST_CASE("what was begun before the daemon and has no owner yet is removed, if nothing is in it") {
+  Folder folder;
+  for (const char* name : {"empty", "half", "full"}) fs::create_directory(folder.sessions + "/" + name);
+  std::ofstream(folder.sessions + "/half/owner.new") << "1 ";
+  std::ofstream(folder.sessions + "/full/file") << "x";
+  CHECK(StateDirectory::all(folder.sessions, {}).empty());  // of before all of them
+  CHECK(fs::exists(folder.sessions + "/empty"));
+  timespec later;
+  clock_gettime(CLOCK_REALTIME, &later);
+  ++later.tv_sec;
+  CHECK(StateDirectory::all(folder.sessions, later).empty());
+  CHECK(!fs::exists(folder.sessions + "/empty"));
+  CHECK(!fs::exists(folder.sessions + "/half"));
+  CHECK(fs::exists(folder.sessions + "/full/file"));
 }
 
 TEST_CASE("a later process of the same pid is not the owner") {

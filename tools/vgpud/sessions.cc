@@ -298,7 +298,9 @@ void Sessions::removeAfterProgram(StateDirectory::Shared state) {
 
 // What earlier daemons left: their programs have ended, or are suspended, or run elsewhere, or have lost their GPU.
 void Sessions::watchFolder(const std::string& folder) {
-  auto found = removals.run([folder] { return StateDirectory::all(folder); });
+  timespec begun;
+  KJ_SYSCALL(clock_gettime(CLOCK_REALTIME_COARSE, &begun));
+  auto found = removals.run([folder, begun] { return StateDirectory::all(folder, begun); });
   cleanups.add(found.then([this](std::vector<StateDirectory::Shared>&& all) {
     for (auto& state : all) removeAfterProgram(state);
   }));

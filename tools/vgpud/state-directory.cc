@@ -148,12 +148,18 @@ kj::AutoCloseFd StateDirectory::meet(const std::string& socket, const std::strin
   return connectUnix(fmt::format("/proc/self/fd/{}/{}", directory.get(), name));
 }
 
-std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folder) {
+std::vector<StateDirectory::Shared> StateDirectory::all(const std::string& folder, const timespec& begun) {
   std::vector<Shared> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     kj::AutoCloseFd directory(open(entry->path().c_str(), folderFlags));
-    if (directory.get() < 0 || readOwner(directory) == nullptr) continue;
+    struct stat status;
+    if (directory.get() < 0 || fstat(directory, &status) < 0) continue;
+    if (readOwner(directory) == nullptr) {
+      const bool isOld = std::pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec) < std::pair(begun.tv_sec, begun.tv_nsec);
+      if (isOld && (unlinkat(directory, newOwnerFile, 0) == 0 || errno == ENOENT)) rmdir(entry->path().c_str());  // if it is empty
+      continue;
+    }
     found.push_back(std::make_shared<const StateDirectory>(kj::mv(directory), entry->path()));
   }
   return found;

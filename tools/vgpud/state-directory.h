@@ -12,6 +12,7 @@
 #include <kj/common.h>
 #include <kj/io.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <memory>
 #include <string>
@@ -38,8 +39,9 @@ class StateDirectory {
   // checked as by adopt(). Throws kj::Exception, of type DISCONNECTED if the program has ended.
   static kj::AutoCloseFd meet(const std::string& socket, const std::string& id);
 
-  // Those in `folder` that have an `owner`, whether or not it lives.
-  static std::vector<Shared> all(const std::string& folder);
+  // Those in `folder` that have an `owner`, whether or not it lives. Removes what a make() has left that did not come to its end
+  // before `begun`, when nobody else makes any.
+  static std::vector<Shared> all(const std::string& folder, const timespec& begun);
 
   StateDirectory(kj::AutoCloseFd directory, std::string path) : directory(kj::mv(directory)), where(std::move(path)) {}
   KJ_DISALLOW_COPY(StateDirectory);
