@@ -14,17 +14,16 @@ processesOfRun() {
 
 alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
-# Pipes that this script has inherited beside its standard streams, of make or of who started that: a program that has one cannot be saved
-# with its process.
-closeInheritedPipes() {
+# What this script has inherited beside its standard streams, of make or of who started that: a program that has half of a pipe, or a
+# file from outside of its mount namespace, cannot be saved with its process.
+closeInherited() {
   local file
-  for file in /proc/self/fd/*; do
-    case ${file##*/}:$(readlink "$file") in
-      [012]:*) ;;
-      *:pipe:*) eval "exec ${file##*/}>&-" ;;
-    esac
+  for file in /proc/self/fdinfo/*; do
+    local number=${file##*/} name value flags=02000000
+    while read -r name value; do [ "$name" != flags: ] || flags=$value; done 2>/dev/null <"$file"
+    ((number <= 2 || flags & 02000000)) || eval "exec $number>&-"  # O_CLOEXEC: the shell's own
   done
 }
-closeInheritedPipes
+closeInherited
 
 PATH=/usr/bin:$PATH  # where Debian's python3 is: one behind a version manager takes ten times as long to start

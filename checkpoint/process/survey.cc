@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "vgpu/base/fail.h"
@@ -41,6 +42,7 @@ struct Descriptor {
   int number;
   std::string target;  // "pipe:[123]", "/dev/null"
   int flags = 0;
+  int mount = 0;  // as mountinfo counts
 };
 
 std::vector<Descriptor> descriptorsOf(pid_t pid) {
@@ -53,7 +55,10 @@ std::vector<Descriptor> descriptorsOf(pid_t pid) {
     std::ifstream info(fmt::format("{}/fdinfo/{}", folderOf(pid), number));
     std::string word;
     while (info >> word)
-      if (word == "flags:") info >> std::oct >> one.flags;
+      if (word == "flags:")
+        info >> std::oct >> one.flags >> std::dec;
+      else if (word == "mnt_id:")
+        info >> one.mount;
     all.push_back(std::move(one));
   }
   return all;
@@ -113,6 +118,14 @@ bool isConnection(pid_t pid, const std::string& target) {
   return false;
 }
 
+// The mounts that the process sees. A file that it got from outside of its mount namespace is of none of them.
+std::set<int> mountsOf(pid_t pid) {
+  std::set<int> mounts;
+  std::ifstream file(folderOf(pid) + "/mountinfo");
+  for (std::string line; std::getline(file, line);) mounts.insert(std::stoi(line));
+  return mounts;
+}
+
 struct Area {
   std::string path;
   bool isShared = false;
@@ -138,6 +151,11 @@ std::vector<Area> filesMappedBy(pid_t pid) {
 // Memory that /proc shows as a file without a name.
 bool isMemory(const std::string& path) { return path.starts_with("/memfd:") || path == "/dev/zero (deleted)"; }
 bool isRemoved(const std::string& path) { return path.ends_with(" (deleted)"); }
+
+// With a place in a mounted file system, by which CRIU finds it again; a terminal it finds otherwise.
+bool isFile(const std::string& target) {
+  return target.starts_with('/') && !isMemory(target) && !target.starts_with("/dev/pts/") && target != "/dev/tty";
+}
 
 std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, factsOf(pid).name); }
 
@@ -170,13 +188,19 @@ std::vector<std::string> obstaclesOf(pid_t pid) {
     for (pid_t child; children >> child;)
       found.push_back(fmt::format("it has a child, {}: only one process can be saved", named(child)));
   }
+  if (factsOf(pid).session == 0)
+    found.push_back(
+        "the leader of its session (setsid) is outside of its pid namespace: start it with `vgpuctl run`, or setsid(1)");
   std::ifstream status(folderOf(pid) + "/status");
   std::string word;
   for (pid_t tracer = 0; status >> word;)
     if (word == "TracerPid:" && status >> tracer && tracer != 0)
       found.push_back(fmt::format("it is traced by {}", named(tracer)));
   auto descriptors = descriptorsOf(pid);
+  const auto mounts = mountsOf(pid);
   for (auto& one : descriptors) {
+    if (isFile(one.target) && !mounts.contains(one.mount))
+      found.push_back(fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
     if (!isSaved(one.target)) found.push_back(fmt::format("its descriptor {} is {}", one.number, one.target));
     if (one.target.starts_with("socket:") && isConnection(pid, one.target))
       found.push_back(fmt::format("its descriptor {} is a TCP connection", one.number));

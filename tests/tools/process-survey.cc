@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -32,11 +33,12 @@ std::string refusal(Act act) {
   return "";
 }
 
-// A child that waits for its end.
+// A child that waits for its end, after it has begun with `first`.
 struct Child {
   pid_t pid = fork();
-  Child() {
+  explicit Child(void (*first)() = [] {}) {
     if (pid == 0) {
+      first();
       pause();
       _exit(0);
     }
@@ -70,6 +72,20 @@ TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others
   for (int fine : {counter, nothing}) CHECK_FALSE(says(obstacles, "its descriptor " + std::to_string(fine) + " is"));
   if (memory >= 0) CHECK(says(obstacles, "its descriptor " + std::to_string(memory) + " is /dev/mem"));
   for (int file : {counter, nothing, memory}) close(file);
+}
+
+TEST_CASE("a file that was opened outside of the process's mount namespace is an obstacle") {
+  int file = open("/dev/null", O_RDONLY);
+  Child inside([] {
+    if (unshare(CLONE_NEWNS) != 0) _exit(0);
+  });
+  const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is of another mount namespace";
+  CHECK_FALSE(says(obstaclesOf(getpid()), expected));
+  auto isIn = [&] { return says(obstaclesOf(inside.pid), expected); };
+  auto hasEnded = [&] { return factsOf(inside.pid).state == 'Z'; };
+  while (!hasEnded() && !isIn()) usleep(1000);
+  if (hasEnded()) MESSAGE("no mount namespace can be made here");
+  close(file);
 }
 
 TEST_CASE("a mapped file is described, and one that has been removed is an obstacle") {

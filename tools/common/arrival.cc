@@ -5,9 +5,9 @@
 
 namespace vgpu {
 
-void announce(int socket, Bringing what, std::span<const unsigned char> token) {
+void announce(int socket, Bringing what, std::string_view token) {
   std::string words(1, static_cast<char>(what));
-  words.append(token.begin(), token.end());
+  words.append(token);
   ssize_t put;
   KJ_SYSCALL(put = send(socket, words.data(), words.size(), MSG_NOSIGNAL));
   KJ_REQUIRE(static_cast<size_t>(put) == words.size(), "the node takes no connection of a session on its way");

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 
 namespace vgpu {
 
@@ -23,7 +23,7 @@ struct Announcement {
 };
 
 // Throws kj::Exception if it cannot be written.
-void announce(int socket, Bringing what, std::span<const unsigned char> token);
+void announce(int socket, Bringing what, std::string_view token);
 // Does not wait: a sender writes it at once. Nothing if it has not come.
 std::optional<Announcement> readAnnouncement(int socket);
 

@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
+#include <utility>
 
 #include "tools/common/installation.h"
-#include "tools/common/spawn.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu {
@@ -26,18 +25,23 @@ size_t readSome(int fd, char* to, size_t bytes) {
 
 }  // namespace
 
+SpawnRequest relayRequest(std::vector<std::string> arguments) {
+  SpawnRequest request;
+  request.executable = libraryFile("vgpu-relay");
+  request.arguments = std::move(arguments);
+  request.arguments.insert(request.arguments.begin(), "vgpu-relay");
+  request.ownGroup = true;
+  return request;
+}
+
 NodeRelay::NodeRelay(const Endpoint& node, For what) {
   int ends[2];
   KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   connection = kj::AutoCloseFd(ends[0]);
   kj::AutoCloseFd theirs(ends[1]);
-  SpawnRequest request;
-  request.executable = libraryFile("vgpu-relay");
-  request.arguments = {"vgpu-relay", "tool", "--node", node.text()};
-  if (what == For::stream) request.arguments.emplace_back("--stream");
-  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
+  SpawnRequest request = relayRequest({"tool", "--node", node.text()});
   request.inherits = {{theirs.get(), relayDescriptor}};
-  request.ownGroup = true;
+  if (what == For::stream) request.arguments.emplace_back("--stream");
   process = spawn(request);  // it ends when our end of the socket pair is closed, so at the latest with this process
   theirs = nullptr;
   char status = 0;

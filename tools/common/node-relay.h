@@ -7,6 +7,10 @@
 #include <kj/io.h>
 #include <sys/types.h>
 
+#include <string>
+#include <vector>
+
+#include "tools/common/spawn.h"
 #include "vgpu/control/endpoint.h"
 
 namespace vgpu {
@@ -14,6 +18,9 @@ namespace vgpu {
 constexpr char nodeReached = '+', nodeNotReached = '-';
 // Where every vgpu-relay expects the connection that it is given.
 constexpr int relayDescriptor = 3;
+
+// To start it with these arguments.
+SpawnRequest relayRequest(std::vector<std::string> arguments);
 
 class NodeRelay {
  public:

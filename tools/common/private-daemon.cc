@@ -21,12 +21,6 @@
 namespace vgpu {
 namespace {
 
-std::vector<std::string> ownEnvironment() {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
-  return result;
-}
-
 // Our program may have been suspended and resumed by another daemon, which removes its state directory when it ends.
 constexpr auto removalLimit = std::chrono::seconds(2);
 
@@ -67,7 +61,6 @@ PrivateDaemon::PrivateDaemon(const std::vector<std::string>& options) {
     request.executable = binaryFile("vgpud");
     request.arguments = {"vgpud", "--private", "--log-level", "warn", "--run-dir", node.directory};
     request.arguments.insert(request.arguments.end(), options.begin(), options.end());
-    request.environment = ownEnvironment();
     request.inherits = {{theirs.get(), STDOUT_FILENO}};
     request.deathSignal = SIGTERM;
     request.ownGroup = true;

@@ -55,6 +55,7 @@ bool placeDescriptors(const std::vector<std::pair<int, int>>& inherits) {
 // In the child: only async-signal-safe calls. Returns if a call failed, with errno set.
 void become(const SpawnRequest& request, char* const* arguments, char* const* environment, pid_t parent) {
   if (request.ownGroup && setpgid(0, 0) < 0) return;
+  if (request.ownSession && setsid() < 0) return;
   if (request.deathSignal != 0) {
     if (prctl(PR_SET_PDEATHSIG, request.deathSignal) < 0) return;
     if (getppid() != parent) raise(SIGKILL);
@@ -67,6 +68,12 @@ void become(const SpawnRequest& request, char* const* arguments, char* const* en
 }
 
 }  // namespace
+
+std::vector<std::string> ownEnvironment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
+  return all;
+}
 
 void rememberIgnoredSignals() {
   sigemptyset(&ignoredAtStart);

@@ -10,13 +10,17 @@
 
 namespace vgpu {
 
+// This process's.
+std::vector<std::string> ownEnvironment();
+
 struct SpawnRequest {
   std::string executable;                     // a path, or a name to be found in PATH
   std::vector<std::string> arguments;         // argv, the name included
-  std::vector<std::string> environment;       // NAME=VALUE
+  std::vector<std::string> environment = ownEnvironment();  // NAME=VALUE
   std::vector<std::pair<int, int>> inherits;  // descriptor here -> descriptor there; others keep their close-on-exec flag
   int deathSignal = 0;                        // sent to the child when the calling thread ends
   bool ownGroup = false;                      // a process group of its own: the terminal's signals do not reach it
+  bool ownSession = false;                    // leads a session (setsid), without a controlling terminal
   bool fixedAddresses = false;                // without address-space randomization
 };
 

@@ -3,7 +3,7 @@
 //   vgpu-relay program   started by `vgpuctl run`: listens as a vgpud does, and makes a process for each connection
 //   vgpu-relay tool      started by vgpuctl and vgpud, which speak with the node through its descriptor 3
 //   vgpu-relay node      started by vgpud for each connection from elsewhere, which is its descriptor 3
-//   vgpu-relay successor started by a `vgpu-relay program` whose session moves to another host
+//   vgpu-relay successor started by a `vgpu-relay program`, or a vgpud, whose session moves to another host
 //   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -182,10 +182,12 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
   }
   auto& [stream, greeting] = guest;
   switch (greeting.what) {
-    case GreetingFor::control: {
+    case GreetingFor::control:
+    case GreetingFor::stream: {
       acceptGreeting(*stream, 0, limit);
       leaveParent();
-      PlainStream daemon(connectUnix(directory + "/vgpud.sock"));
+      const char* socket = greeting.what == GreetingFor::control ? "vgpud.sock" : streamsSocketName;
+      PlainStream daemon(connectUnix(directory + "/" + socket));
       splice(*stream, daemon);
       return 0;
     }
@@ -199,18 +201,11 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       leaveParent();
       NodeSide(std::move(stream), directory, greeting.token).run();
       return 0;
-    case GreetingFor::stream: {
-      acceptGreeting(*stream, 0, limit);
-      leaveParent();
-      PlainStream daemon(connectUnix(directory + "/" + streamsSocketName));
-      splice(*stream, daemon);
-      return 0;
-    }
     case GreetingFor::arrival: {
       acceptGreeting(*stream, 0, limit);
       leaveParent();  // first: the daemon watches the process that connects with it
       kj::AutoCloseFd daemon = connectUnix(directory + "/" + streamsSocketName);
-      announce(daemon, Bringing::program, greeting.token);
+      announce(daemon, Bringing::program, std::string(greeting.token.begin(), greeting.token.end()));
       NodeSide(std::move(stream), directory, greeting.token, ControlChannel(kj::mv(daemon))).run();
       return 0;
     }

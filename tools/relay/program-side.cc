@@ -147,7 +147,7 @@ void ProgramSide::startSuccessor(control::Approach::Reader approach) {
   auto caught = kj::runCatchingExceptions([&] {
     auto shown = approach.getToken();
     if (shown.size() != token.size()) fail("the node gave a token of another size");
-    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, {shown.begin(), shown.size()});
+    successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, std::string(shown.begin(), shown.end()));
   });
   KJ_IF_MAYBE (exception, caught) {  // nobody comes to the other node, which says so
     std::fprintf(stderr, "vgpu-relay: this session cannot move: %s\n", reasonOf(*exception).c_str());

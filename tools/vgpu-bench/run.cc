@@ -68,7 +68,6 @@ pid_t start(const std::vector<std::string>& command, int output) {
   SpawnRequest request;
   request.executable = command.front();
   request.arguments = command;
-  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   request.inherits = {{output, STDOUT_FILENO}};
   request.deathSignal = SIGKILL;
   return spawn(request);

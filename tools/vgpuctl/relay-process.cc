@@ -23,7 +23,6 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   SpawnRequest request;
   request.executable = libraryFile("vgpu-relay");
   request.arguments = {"vgpu-relay", "program", "--node", node.text(), "--run-dir", directory};
-  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   request.inherits = {{theirs.get(), STDOUT_FILENO}};
   request.deathSignal = SIGTERM;
   request.ownGroup = true;

@@ -96,6 +96,7 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   request.arguments = options.command;
   request.environment = programEnvironment(own ? own->address() : named, runDirectory, options);
   request.deathSignal = SIGKILL;
+  request.ownSession = getsid(0) == 0;  // ours is of another pid namespace: CRIU could not name it (docs/processes.md)
   ParentSignals signals;
   return signals.await(spawn(request), options.command.front());
 }

@@ -111,7 +111,6 @@ void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& 
   SpawnRequest request;
   request.executable = binaryFile("vgpuctl");
   request.arguments = {"vgpuctl", "--node", directory.controlSocket(), "evacuate"};
-  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   request.deathSignal = SIGTERM;
   request.ownGroup = true;
   pid_t tool = spawn(request);

@@ -39,7 +39,7 @@ Reached reachElsewhere(const Endpoint& endpoint, NodeRelay::For what) {
 
 Reached connectStream(const std::optional<Endpoint>& elsewhere, const std::string& path, const std::string& token) {
   Reached reached = elsewhere ? reachElsewhere(*elsewhere, NodeRelay::For::stream) : Reached{nullptr, connectUnix(path)};
-  announce(reached.socket, Bringing::memory, std::span(reinterpret_cast<const unsigned char*>(token.data()), token.size()));
+  announce(reached.socket, Bringing::memory, token);
   return reached;
 }
 

@@ -5,11 +5,8 @@
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
-#include "tools/common/installation.h"
 #include "tools/common/node-relay.h"
-#include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/greeting-queue.h"
 #include "vgpu/base/fail.h"
@@ -17,20 +14,10 @@
 namespace vgpu::daemon {
 namespace {
 
-SpawnRequest relayRequest(std::vector<std::string> arguments) {
-  SpawnRequest request;
-  request.executable = libraryFile("vgpu-relay");
-  request.arguments = std::move(arguments);
-  request.arguments.insert(request.arguments.begin(), "vgpu-relay");
-  for (char** entry = environ; *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
-  request.ownGroup = true;
-  return request;
-}
-
 pid_t startRelay(int connection, const std::string& listener, const std::string& runDirectory, bool isQuiet) {
   SpawnRequest request = relayRequest({"node", "--listener", listener, "--run-dir", runDirectory});
-  if (isQuiet) request.arguments.emplace_back("--quiet");
   request.inherits = {{connection, relayDescriptor}};
+  if (isQuiet) request.arguments.emplace_back("--quiet");
   return spawn(request);
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <span>
 #include <utility>
 
 #include "tools/common/successor.h"
@@ -132,8 +131,7 @@ kj::Promise<void> Session::approach(std::string address, std::string token) {
     ++answersToIgnore;
   }));
   return answered.then([this, address = std::move(address), token = std::move(token)](uint64_t) {
-    std::span shown(reinterpret_cast<const uint8_t*>(token.data()), token.size());
-    successor = kj::heap<kj::AutoCloseFd>(startSuccessorRelay(address, directory->path(), shown));
+    successor = kj::heap<kj::AutoCloseFd>(startSuccessorRelay(address, directory->path(), token));
   });
 }
 
