@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "checkpoint/process/survey.h"
 #include "tools/common/spawn.h"
@@ -11,15 +12,18 @@ namespace vgpu::ctl {
 
 namespace {
 
-// Passed on to the program if a process sent them; the terminal sends its signals to the whole group itself.
+// Passed on to the program if a process sent them; the terminal sends its signals itself, if the program is of our group.
 constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 int savedSignal() { return SIGRTMIN + 4; }
 
-// Of signals that have come, the one with the lowest number is given first.
-bool isPending(int signal) {
-  sigset_t pending;
-  return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
+// Whether this blocked signal has come; it is gone then. sigwaitinfo() gives the lowest of several first.
+bool take(int signal) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  const timespec now{};
+  return sigtimedwait(&only, nullptr, &now) == signal;
 }
 
 }  // namespace
@@ -42,11 +46,11 @@ int ParentSignals::await(pid_t program, const std::string& name) const {
     if (signal < 0) continue;
     if (signal == savedSignal())
       isSaved = true;
-    else if (signal != SIGCHLD && info.si_code <= 0)
+    else if (signal != SIGCHLD && (info.si_code <= 0 || getpgid(program) != getpgrp()))
       kill(program, signal);
     if (signal != SIGCHLD || waitpid(program, &status, WNOHANG) != program) continue;
     if (WIFEXITED(status)) return WEXITSTATUS(status);
-    isSaved |= isPending(savedSignal());
+    isSaved |= take(savedSignal());
     if (!isSaved) fmt::print(stderr, "vgpuctl: {} {}\n", name, describeExit(status));
     return 128 + WTERMSIG(status);
   }
