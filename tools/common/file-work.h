@@ -8,6 +8,7 @@
 #include <kj/function.h>
 
 #include <memory>
+#include <type_traits>
 
 #include "tools/common/cross-thread.h"
 
@@ -22,15 +23,24 @@ class FileWork {
   FileWork(const FileWork&) = delete;
   FileWork& operator=(const FileWork&) = delete;
 
-  // Runs `work`, which returns a value that another thread may make. The promise belongs to the caller's event loop; dropping it
-  // does not stop the work. Rejects if `work` throws, or if no thread can be started.
+  // Runs `work`, which returns nothing, or a value that another thread may make. The promise belongs to the caller's event loop;
+  // dropping it does not stop the work. Rejects if `work` throws, or if no thread can be started.
   template <typename Work>
   auto run(Work work) -> kj::Promise<decltype(work())> {
-    return kj::evalNow([&] {
-      auto [job, result] = crossThread(kj::mv(work));
-      add(kj::mv(job));
-      return kj::mv(result);
-    });
+    if constexpr (std::is_void_v<decltype(work())>) {
+      struct Done {};
+      auto done = [work = kj::mv(work)]() mutable {
+        work();
+        return Done{};
+      };
+      return run(kj::mv(done)).ignoreResult();
+    } else {
+      return kj::evalNow([&] {
+        auto [job, result] = crossThread(kj::mv(work));
+        add(kj::mv(job));
+        return kj::mv(result);
+      });
+    }
   }
 
  private:

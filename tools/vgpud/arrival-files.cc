@@ -19,8 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t pieceBytes = 256 * 1024;  // well below what a message may have
 
-struct Done {};  // the result of work that has none
-
 // As the files of snapshots have; none leads out of the folder.
 bool isPlainName(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' &&
@@ -50,7 +48,8 @@ Piece nextPiece(int file, uint64_t offset) {
   auto bytes = kj::heapArray<kj::byte>(pieceBytes);
   ssize_t got;
   KJ_SYSCALL(got = pread(file, bytes.begin(), bytes.size(), data));
-  return {static_cast<uint64_t>(data), kj::heapArray(bytes.slice(0, static_cast<size_t>(got)))};
+  auto filled = bytes.slice(0, static_cast<size_t>(got));
+  return {static_cast<uint64_t>(data), filled.attach(kj::mv(bytes))};
 }
 
 // Sends one file, piece by piece.
@@ -101,30 +100,27 @@ kj::Promise<void> ArrivalFiles::open(std::string in, std::string name) {
 }
 
 kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array<kj::byte> bytes) {
-  auto written = files.run([arena = arena, path = path(), file = std::move(file), offset, bytes = kj::mv(bytes)] {
+  return files.run([arena = arena, path = path(), file = std::move(file), offset, bytes = kj::mv(bytes)] {
     if (file.empty()) {
       writeAll(*arena, bytes, offset);
-      return Done{};
+      return;
     }
     if (!isPlainName(file)) fail("a snapshot has no file \"" + file + "\"");
     int fd;
     KJ_SYSCALL(fd = ::open((path + "/" + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), file.c_str());
     writeAll(kj::AutoCloseFd(fd), bytes, offset);
-    return Done{};
   });
-  return written.ignoreResult();
 }
 
 kj::Promise<void> ArrivalFiles::fillArena(int to) {
-  auto filled = files.run([arena = arena, to = duplicate(to)] {
+  return files.run([arena = arena, to = duplicate(to)] {
     for (uint64_t offset = 0;;) {
       auto piece = nextPiece(*arena, offset);
-      if (piece.bytes.size() == 0) return Done{};
+      if (piece.bytes.size() == 0) return;
       writeAll(to, piece.bytes, piece.offset);
       offset = piece.offset + piece.bytes.size();
     }
   });
-  return filled.ignoreResult();
 }
 
 kj::Promise<StateDirectory::Shared> ArrivalFiles::discard() {

@@ -8,8 +8,6 @@
 namespace vgpu::daemon {
 namespace {
 
-struct Done {};  // the result of work that has none
-
 void requireDirectory(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
@@ -22,20 +20,17 @@ kj::Promise<kj::AutoCloseFd> TargetFolder::open(std::string path) {
   auto work = files.run([target = target, path = std::move(path)] {
     requireDirectory(path);
     target->emplace(path);
-    return Done{};
   });
-  opened = work.ignoreResult().fork();
+  opened = work.fork();
   return opened.addBranch().then([this] { return duplicate((*target)->fd()); });
 }
 
 kj::Promise<void> TargetFolder::end(bool keeps) {
   return opened.addBranch().catch_([](kj::Exception&&) {}).then([this, keeps] {
-    auto work = files.run([target = target, keeps] {
+    return files.run([target = target, keeps] {
       if (*target && keeps) (*target)->keep();
       target->reset();
-      return Done{};
     });
-    return work.ignoreResult();
   });
 }
 
