@@ -40,16 +40,19 @@ damaged
 "$tree/tests/tools/reseal" "$dir/bad/manifest.json" /process/bytes '"many"' || fail "cannot forge a manifest"
 refused "manifest.json: field bytes" resumes bad
 
-# Its process id.
+# Its process id. Other processes must not get those of its threads then.
 takePid() { python3 - "$1" <<'P'
 import os, sys, time
 wanted = int(sys.argv[1])
-open("/proc/sys/kernel/ns_last_pid", "w").write(str(wanted - 1))
+last = "/proc/sys/kernel/ns_last_pid"
+before = open(last).read()
+open(last, "w").write(str(wanted - 1))
 child = os.fork()
 if child == 0:
     os.closerange(0, 3)  # the caller reads standard output to its end
     time.sleep(1000)
     os._exit(0)
+open(last, "w").write(before)
 print(child, flush=True)
 P
 }
