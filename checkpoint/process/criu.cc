@@ -189,16 +189,16 @@ void Criu::run(const std::string& doing, std::vector<std::string> arguments, boo
   if (!execute(words, ownGroup).succeeded) fail(fmt::format("CRIU {} cannot {}: {}", versionText, doing, reasonsIn(work.log())));
 }
 
-void Criu::dump(pid_t pid, const std::string& folder, bool isShellJob) const {
+void Criu::dump(pid_t root, const std::string& folder, bool isShellJob) const {
   constexpr const char* mostGhostBytes = "1G";  // of a file that is open and has no name any more
-  std::vector<std::string> words{"dump", "--tree",          std::to_string(pid), "--images-dir",
-                                 folder, "--leave-stopped", "--ghost-limit",     mostGhostBytes};
+  std::vector<std::string> words{"dump", "--tree",          std::to_string(root), "--images-dir",
+                                 folder, "--leave-stopped", "--ghost-limit",      mostGhostBytes};
   if (isShellJob) words.emplace_back("--shell-job");
-  run(fmt::format("save process {}", pid), std::move(words), true);
+  run(fmt::format("save process {}", root), std::move(words), true);
 }
 
 void Criu::restore(const std::string& folder, const snapshot::ProcessPart& part) const {
-  std::vector<std::string> words{"restore", "--images-dir", folder, "--restore-detached", "--restore-sibling"};
+  std::vector<std::string> words{"restore", "--images-dir", folder, "--restore-detached", "--restore-sibling", "--leave-stopped"};
   if (part.shellJob) words.emplace_back("--shell-job");
   for (auto& word : inherited(part.pipes)) words.push_back(word);
   run(fmt::format("restore process {}", part.pid), std::move(words), false);

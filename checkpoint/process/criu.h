@@ -20,12 +20,12 @@ class Criu {
 
   const std::string& version() const { return versionText; }
 
-  // Writes the image of a process into `folder`, and leaves the process stopped. Throws kj::Exception with CRIU's reason; the
-  // process goes on as before then. `isShellJob`: as ProcessPart::shellJob.
-  void dump(pid_t pid, const std::string& folder, bool isShellJob) const;
+  // Writes the image of a tree of processes into `folder`, and leaves them stopped. Throws kj::Exception with CRIU's reason; they
+  // go on as before then. `isShellJob`: as ProcessPart::shellJob.
+  void dump(pid_t root, const std::string& folder, bool isShellJob) const;
 
-  // Restores the process, with the same process ids, as a child of this process, whose terminal it gets if it had one. Throws
-  // kj::Exception with CRIU's reason; nothing is left of it then.
+  // Restores the processes, with the same process ids, the root as a child of this process, whose terminal it gets if it had one,
+  // and leaves them stopped. Throws kj::Exception with CRIU's reason; nothing is left of them then.
   void restore(const std::string& folder, const snapshot::ProcessPart& part) const;
 
  private:

@@ -28,17 +28,20 @@ namespace fs = std::filesystem;
 
 std::string folderOf(pid_t pid) { return fmt::format("/proc/{}", pid); }
 
-std::vector<int> numbersIn(const std::string& folder) {
+// Of a folder of a process; none if the process has ended.
+std::vector<int> numbersIn(pid_t pid, const char* name) {
   std::vector<int> numbers;
   std::error_code error;
+  std::string folder = folderOf(pid) + "/" + name;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     numbers.push_back(std::stoi(entry->path().filename()));
-  if (error) fail(fmt::format("cannot look into {}: {}", folder, error.message()));
+  if (error && !hasEnded(pid)) fail(fmt::format("cannot look into {}: {}", folder, error.message()));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
 struct Descriptor {
+  pid_t pid;
   int number;
   std::string target;  // "pipe:[123]", "/dev/null"
   int flags = 0;
@@ -47,11 +50,11 @@ struct Descriptor {
 
 std::vector<Descriptor> descriptorsOf(pid_t pid) {
   std::vector<Descriptor> all;
-  for (int number : numbersIn(folderOf(pid) + "/fd")) {
+  for (int number : numbersIn(pid, "fd")) {
     std::error_code error;
     auto target = fs::read_symlink(fmt::format("{}/fd/{}", folderOf(pid), number), error);
     if (error) continue;  // closed meanwhile
-    Descriptor one{number, target.string()};
+    Descriptor one{pid, number, target.string()};
     std::ifstream info(fmt::format("{}/fdinfo/{}", folderOf(pid), number));
     std::string word;
     while (info >> word)
@@ -64,18 +67,36 @@ std::vector<Descriptor> descriptorsOf(pid_t pid) {
   return all;
 }
 
-// Pipes of which the process has one end only, by its descriptors.
-std::vector<ForeignPipe> foreignPipesOf(const std::vector<Descriptor>& descriptors) {
+// Of a tree's processes.
+std::vector<Descriptor> descriptorsOf(const std::vector<pid_t>& tree) {
+  std::vector<Descriptor> all;
+  for (pid_t pid : tree)
+    for (auto& one : descriptorsOf(pid)) all.push_back(std::move(one));
+  return all;
+}
+
+// Those that are a pipe of which the tree has one end only.
+std::vector<Descriptor> foreignPipesIn(const std::vector<Descriptor>& descriptors) {
   std::map<std::string, unsigned> ends;  // bit 0: it reads, bit 1: it writes
   auto endOf = [](const Descriptor& one) {
     return (one.flags & O_ACCMODE) == O_RDONLY ? 1u : (one.flags & O_ACCMODE) == O_WRONLY ? 2u : 3u;
   };
   for (auto& one : descriptors)
     if (one.target.starts_with("pipe:")) ends[one.target] |= endOf(one);
-  std::vector<ForeignPipe> foreign;
+  std::vector<Descriptor> foreign;
   for (auto& one : descriptors)
-    if (one.target.starts_with("pipe:") && ends[one.target] != 3) foreign.push_back({one.number, one.target});
+    if (one.target.starts_with("pipe:") && ends[one.target] != 3) foreign.push_back(one);
   return foreign;
+}
+
+// Of those, the ones that become the restorer's: standard streams of any process, each once, whatever other descriptors lead
+// there.
+std::vector<ForeignPipe> standardPipesOf(const std::vector<Descriptor>& foreign) {
+  std::vector<ForeignPipe> pipes;
+  for (auto& one : foreign)
+    if (one.number <= STDERR_FILENO && std::ranges::find(pipes, one.target, &ForeignPipe::name) == pipes.end())
+      pipes.push_back({one.number, one.target});
+  return pipes;
 }
 
 // What CRIU saves of the kinds of descriptors that /proc names so.
@@ -157,7 +178,14 @@ bool isFile(const std::string& target) {
   return target.starts_with('/') && !isMemory(target) && !target.starts_with("/dev/pts/") && target != "/dev/tty";
 }
 
-std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, factsOf(pid).name); }
+// 0: nobody traces it.
+pid_t tracerOf(pid_t pid) {
+  std::ifstream status(folderOf(pid) + "/status");
+  std::string word;
+  for (pid_t tracer = 0; status >> word;)
+    if (word == "TracerPid:" && status >> tracer) return tracer;
+  return 0;
+}
 
 // A process that has ended, and whose parent has too, is there until init looks after it.
 void awaitBurial(pid_t pid) {
@@ -168,65 +196,67 @@ void awaitBurial(pid_t pid) {
 
 }  // namespace
 
-ProcessFacts factsOf(pid_t pid) {
-  std::ifstream file(folderOf(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  size_t open = text.find('('), close = text.rfind(')');  // the name may hold anything
-  ProcessFacts facts;
-  if (open == text.npos || close == text.npos) return facts;
-  facts.name = text.substr(open + 1, close - open - 1);
-  pid_t group;
-  std::istringstream(text.substr(close + 1)) >> facts.state >> facts.parent >> group >> facts.session;
-  return facts;
-}
-
-std::vector<std::string> obstaclesOf(pid_t pid) {
+std::vector<std::string> obstaclesOf(pid_t root) {
+  const auto tree = treeOf(root);
   std::vector<std::string> found;
-  for (int thread : numbersIn(folderOf(pid) + "/task")) {
-    std::ifstream children(fmt::format("{}/task/{}/children", folderOf(pid), thread));
-    for (pid_t child; children >> child;)
-      found.push_back(fmt::format("it has a child, {}: only one process can be saved", named(child)));
+  auto add = [&](pid_t pid, const std::string& text) {
+    found.push_back(tree.size() == 1 ? text : fmt::format("{}: {}", named(pid), text));
+  };
+  const auto all = descriptorsOf(tree), foreign = foreignPipesIn(all);
+  const auto fine = standardPipesOf(foreign);
+  std::map<pid_t, std::set<int>> mounts;
+  for (pid_t pid : tree) mounts[pid] = mountsOf(pid);
+  for (pid_t pid : tree) {
+    if (pid == getpid()) add(pid, "it is this vgpuctl, which must be called from outside of the program");
+    if (hasOwnIds(pid)) add(pid, "its process ids are of a namespace of its own, as a clone's");
+    if (!hasOwnIds(pid) && factsOf(pid).session == 0 && !hasEnded(pid))
+      add(pid, "the leader of its session (setsid) is outside of its pid namespace: start it with `vgpuctl run`, or setsid(1)");
+    if (pid_t tracer = tracerOf(pid)) add(pid, "it is traced by " + named(tracer));
+    for (auto& area : filesMappedBy(pid))
+      if (isRemoved(area.path) && !isMemory(area.path))
+        add(pid, "it has mapped a file that has been removed or replaced since: " + area.path);
   }
-  if (factsOf(pid).session == 0)
-    found.push_back(
-        "the leader of its session (setsid) is outside of its pid namespace: start it with `vgpuctl run`, or setsid(1)");
-  std::ifstream status(folderOf(pid) + "/status");
-  std::string word;
-  for (pid_t tracer = 0; status >> word;)
-    if (word == "TracerPid:" && status >> tracer && tracer != 0)
-      found.push_back(fmt::format("it is traced by {}", named(tracer)));
-  auto descriptors = descriptorsOf(pid);
-  const auto mounts = mountsOf(pid);
-  for (auto& one : descriptors) {
-    if (isFile(one.target) && !mounts.contains(one.mount))
-      found.push_back(fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
-    if (!isSaved(one.target)) found.push_back(fmt::format("its descriptor {} is {}", one.number, one.target));
-    if (one.target.starts_with("socket:") && isConnection(pid, one.target))
-      found.push_back(fmt::format("its descriptor {} is a TCP connection", one.number));
+  for (auto& one : all) {
+    if (auto& seen = mounts.at(one.pid); isFile(one.target) && !seen.empty() && !seen.contains(one.mount))
+      add(one.pid, fmt::format("its descriptor {}, {}, is of another mount namespace", one.number, one.target));
+    if (!isSaved(one.target)) add(one.pid, fmt::format("its descriptor {} is {}", one.number, one.target));
+    if (one.target.starts_with("socket:") && isConnection(one.pid, one.target))
+      add(one.pid, fmt::format("its descriptor {} is a TCP connection", one.number));
   }
-  for (auto& pipe : foreignPipesOf(descriptors))
-    if (pipe.descriptor > STDERR_FILENO)
-      found.push_back(fmt::format("its descriptor {} is an end of a pipe whose other end is another process's", pipe.descriptor));
-  for (auto& area : filesMappedBy(pid))
-    if (isRemoved(area.path) && !isMemory(area.path))
-      found.push_back(fmt::format("it has mapped a file that has been removed or replaced since: {}", area.path));
+  for (auto& one : foreign)
+    if (std::ranges::find(fine, one.target, &ForeignPipe::name) == fine.end())
+      add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end is another process's", one.number));
   return found;
 }
 
-ProcessPart describe(pid_t pid) {
+ProcessPart describe(pid_t root) {
+  const auto tree = treeOf(root);
   ProcessPart part;
-  part.pid = pid;
-  part.threads = numbersIn(folderOf(pid) + "/task");
-  part.shellJob = isShellJob(pid);
-  for (auto& area : filesMappedBy(pid))
-    if (!isMemory(area.path)) part.mapped.push_back(snapshot::describeMapped(area.path, area.isShared));
-  for (auto& pipe : foreignPipesOf(descriptorsOf(pid)))
-    if (pipe.descriptor <= STDERR_FILENO) part.pipes.push_back(pipe);
+  part.pid = root;
+  part.shellJob = isShellJob(root);
+  std::map<std::string, bool> files;  // shared, if it is so in any
+  for (pid_t pid : tree) {
+    if (!hasEnded(pid)) part.processes.push_back({pid, factsOf(pid).name});
+    for (int thread : numbersIn(pid, "task")) part.threads.push_back(thread);
+    for (auto& area : filesMappedBy(pid))
+      if (!isMemory(area.path)) files[area.path] |= area.isShared;
+  }
+  for (auto& [path, isShared] : files) part.mapped.push_back(snapshot::describeMapped(path, isShared));
+  part.pipes = standardPipesOf(foreignPipesIn(descriptorsOf(tree)));
   return part;
 }
 
-bool isShellJob(pid_t pid) { return factsOf(pid).session != pid; }
+std::vector<int> stoppedIn(pid_t root) {
+  std::vector<int> stopped;
+  for (pid_t pid : treeOf(root))
+    if (factsOf(pid).state == 'T') stopped.push_back(pid);
+  return stopped;
+}
+
+bool isShellJob(pid_t root) {
+  auto tree = treeOf(root);
+  return std::ranges::find(tree, factsOf(root).session) == tree.end();
+}
 
 void requireSameFiles(const ProcessPart& part) {
   for (auto& wanted : part.mapped) {

@@ -1,4 +1,5 @@
-// What /proc says of a process: whether it can be saved, and what a machine must have on which it is restored.
+// What /proc says of a tree of processes (process-tree.h): whether it can be saved, and what a machine must have on which it is
+// restored.
 #pragma once
 
 #include <sys/types.h>
@@ -6,31 +7,27 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/process/process-tree.h"
 #include "vgpu/snapshot/process-part.h"
 
 namespace vgpu::process {
 
-// What keeps the process from being saved with CRIU, each as a sentence; CRIU itself may know more. Of a process that runs.
-// Throws kj::Exception if we may not look into it.
-std::vector<std::string> obstaclesOf(pid_t pid);
+// What keeps the tree from being saved with CRIU, each as a sentence; CRIU itself may know more. Of processes that run. Throws
+// kj::Exception if we may not look into one.
+std::vector<std::string> obstaclesOf(pid_t root);
 
-// All but `criu` and `images`, of a process that stands still. Reads files that it has mapped.
-snapshot::ProcessPart describe(pid_t pid);
+// All but `criu`, `images`, `stopped` and `sessions`, of a tree that stands still. Reads files that the processes have mapped.
+snapshot::ProcessPart describe(pid_t root);
 
-// Whether another process leads its session: a shell, of a terminal or not.
-bool isShellJob(pid_t pid);
+// Those of the tree that are stopped by a signal.
+std::vector<int> stoppedIn(pid_t root);
 
-// Throws kj::Exception, naming what differs, unless this machine has all files that the process has mapped, as they were; and
-// unless its ids are free.
+// Whether the session of the tree's root is led by a process that is not in the tree: a shell, of a terminal or not.
+bool isShellJob(pid_t root);
+
+// Throws kj::Exception, naming what differs, unless this machine has all files that the processes have mapped, as they were;
+// and unless their ids are free.
 void requireSameFiles(const snapshot::ProcessPart& part);
 void requireFreeIds(const snapshot::ProcessPart& part);
-
-// Of /proc/PID/stat; empty and 0 if there is no such process.
-struct ProcessFacts {
-  std::string name;
-  char state = 0;
-  pid_t parent = 0, session = 0;
-};
-ProcessFacts factsOf(pid_t pid);
 
 }  // namespace vgpu::process

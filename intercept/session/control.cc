@@ -95,7 +95,7 @@ class ProgramControl final : public Control {
   void askRenewal();
   void park();
   void lookForCall();
-  void attach(const std::string& directory);
+  void attach(const ParkingPlace::Call& call);
   void leaveNode();
   void serveListener();
   void meet(kj::AutoCloseFd peer);
@@ -275,10 +275,10 @@ void ProgramControl::park() {
 
 void ProgramControl::lookForCall() {
   auto caught = kj::runCatchingExceptions([&] {
-    auto directory = place->called();
-    if (!directory) return;
+    auto call = place->called();
+    if (!call) return;
     if (offer) fail("it is being resumed by another vgpud");
-    attach(*directory);
+    attach(*call);
   });
   KJ_IF_MAYBE (exception, caught) {
     place->failed(exception->getDescription().cStr());
@@ -293,11 +293,11 @@ void ProgramControl::leaveNode() {
 }
 
 // As it was when it had been suspended, in another directory. It may have been called to one before, where nobody had it go on.
-void ProgramControl::attach(const std::string& directory) {
+void ProgramControl::attach(const ParkingPlace::Call& call) {
   leaveNode();
   KJ_ON_SCOPE_FAILURE(leaveNode());
-  opened.enter(directory);
-  served->enterFiles(directory);
+  opened.enter(call.directory, call.session);
+  served->enterFiles(call.directory);
   listener = opened.listen();
   phase = Phase::suspended;
   place->attached();

@@ -73,9 +73,10 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
   stateFolder = openFolder(stateDirectory);
 }
 
-void OpenedSession::enter(const std::string& directory) {
+void OpenedSession::enter(const std::string& directory, const std::string& session) {
   stateFolder = openFolder(directory);
   stateDirectory = directory;
+  sessionId = session;
 }
 
 void OpenedSession::introduce(ControlChannel& channel) const {

@@ -2,7 +2,7 @@
 // its workers. It sends these to a daemon to identify itself.
 //
 // Owns the descriptors. It stays in the program over a suspend, and does not change once it is open, but for the state directory
-// of a program that was parked (vgpu/control/parked-program.h).
+// of a program that was parked (vgpu/control/parked-program.h), and the id of one that is a copy.
 #pragma once
 
 #include <kj/io.h>
@@ -24,9 +24,9 @@ class OpenedSession {
   ControlChannel open(int wake);
   // The socket in the state directory on which a daemon reaches the program while it is suspended; only its user can connect.
   kj::AutoCloseFd listen() const;
-  // Closes the state directory; opens another one. Throws kj::Exception.
+  // Closes the state directory; opens another one, and takes that id. Throws kj::Exception.
   void leave() { stateFolder = nullptr; }
-  void enter(const std::string& directory);
+  void enter(const std::string& directory, const std::string& session);
   // Sends a daemon the session's identity, and, if the session is open, all that its next worker needs.
   void introduce(ControlChannel& channel) const;
 

@@ -29,7 +29,16 @@ struct Saved {
     writeFile(folder + "/pages-1.img", std::string(3 << 20, 'p'));
     writeFile(folder + "/core-7.img", "core");
     writeFile(folder + "/stats", "no image");
-    part = {"4.1.1", 7, {7, 8}, true, sumImages(folder), {{"/lib/a", 10, "build id 01"}, {"/data", 20, ""}}, {{1, "pipe:[5]"}}};
+    part = {.criu = "4.1.1",
+            .pid = 7,
+            .processes = {{7, "bash"}, {8, "app"}},
+            .threads = {7, 8, 9},
+            .stopped = {8},
+            .shellJob = true,
+            .images = sumImages(folder),
+            .mapped = {{"/lib/a", 10, "build id 01"}, {"/data", 20, ""}},
+            .pipes = {{1, "pipe:[5]"}},
+            .sessions = {{"abc1", 8, {30, "f0"}}}};
   }
   ProcessSum write(const std::string& text) const {
     writeFile(folder + "/" + processList, text);
@@ -45,7 +54,10 @@ TEST_CASE("a process part is read as it was written") {
   auto read = readProcessPart(saved.directory, saved.write(encodeProcessPart(saved.part)));
   CHECK(read.criu == "4.1.1");
   CHECK(read.pid == 7);
+  CHECK(read.processes == saved.part.processes);
   CHECK(read.threads == saved.part.threads);
+  CHECK(read.stopped == saved.part.stopped);
+  CHECK(read.sessions == saved.part.sessions);
   CHECK(read.shellJob);
   CHECK(read.images == saved.part.images);
   CHECK(read.mapped == saved.part.mapped);
@@ -67,11 +79,95 @@ TEST_CASE("a list of a process that makes no sense is refused by its field") {
     CHECK(refusal([&] { readProcessPart(saved.directory, sum); }).find(check) != std::string::npos);
   };
   refusedWith("vgpu-process", "vgpu-session", "it describes no process");
-  refusedWith("\"version\": 1", "\"version\": 2", "format version 2, and this build reads version 1");
+  refusedWith("\"version\": 2", "\"version\": 1", "format version 1, and this build reads version 2");
   refusedWith("\"pid\": 7", "\"pid\": -7", "field pid");
   refusedWith("\"threads\"", "\"strands\"", "field threads");
+  refusedWith("\"processes\": [", "\"processes\": [{\"pid\": 8, \"name\": \"\"}, ", "processes: the first is not process pid");
+  refusedWith("\"stopped\": [", "\"stopped\": [\"a\", ", "field stopped");
+  refusedWith("abc1", "../abc1", "sessions: ../abc1 is no name of one");
   refusedWith("core-7.img", "../core.img", "images: ../core.img is no name of one");
   refusedWith("\"path\": \"/lib/a\"", "\"path\": 3", "field path");
+}
+
+// Golden: whoever changes this changes the format, its version and docs/processes.md.
+TEST_CASE("the list of a process is written as version 2 has it") {
+  Saved saved;
+  saved.part.images = {{"core-7.img", {4, "ab"}}};
+  CHECK(encodeProcessPart(saved.part) == R"({
+ "criu": "4.1.1",
+ "format": "vgpu-process",
+ "images": {
+  "core-7.img": {
+   "bytes": 4,
+   "xxh3": "ab"
+  }
+ },
+ "mapped": [
+  {
+   "bytes": 10,
+   "identity": "build id 01",
+   "path": "/lib/a"
+  },
+  {
+   "bytes": 20,
+   "identity": "",
+   "path": "/data"
+  }
+ ],
+ "pid": 7,
+ "pipes": [
+  {
+   "descriptor": 1,
+   "name": "pipe:[5]"
+  }
+ ],
+ "processes": [
+  {
+   "name": "bash",
+   "pid": 7
+  },
+  {
+   "name": "app",
+   "pid": 8
+  }
+ ],
+ "sessions": [
+  {
+   "bytes": 30,
+   "pid": 8,
+   "session": "abc1",
+   "xxh3": "f0"
+  }
+ ],
+ "shellJob": true,
+ "stopped": [
+  8
+ ],
+ "threads": [
+  7,
+  8,
+  9
+ ],
+ "version": 2
+}
+)");
+}
+
+TEST_CASE("the snapshots of other sessions are found by their names, and one that is not the one saved is refused") {
+  Saved saved;
+  std::string folder = sessionFolderOf(saved.directory, "abc1");
+  CHECK(sessionsIn(saved.directory).empty());
+  std::filesystem::create_directories(folder);
+  CHECK(sessionsIn(saved.directory).empty());  // it is not whole
+  writeFile(folder + "/" + manifestFile, "one");
+  std::filesystem::create_directories(sessionFolderOf(saved.directory, "No-Session"));
+  writeFile(sessionFolderOf(saved.directory, "No-Session") + "/" + manifestFile, "one");
+  CHECK(sessionsIn(saved.directory) == std::vector<std::string>{"abc1"});
+  saved.part.sessions = {describeSession(saved.directory, "abc1", 8)};
+  verifySessions(saved.directory, saved.part);
+  writeFile(folder + "/" + manifestFile, "two");
+  CHECK(refusal([&] { verifySessions(saved.directory, saved.part); }).find("abc1: file manifest.json: checksum") !=
+        std::string::npos);
 }
 
 TEST_CASE("an image that was altered, cut off or removed is found and named") {

@@ -338,6 +338,8 @@ TEST_CASE("a snapshot's directory is in a store only below its folder for them")
   ChunkStore(path).key();
   CHECK(ChunkStore::around(path + "/snapshots/a") == path);
   CHECK(ChunkStore::around(path + "/snapshots/a/") == path);
+  CHECK(ChunkStore::around(path + "/snapshots/a/sessions/b") == path);
+  CHECK_FALSE(ChunkStore::around(path + "/snapshots/a/sessions"));
   CHECK_FALSE(ChunkStore::around(path + "/packs/a"));
   CHECK_FALSE(ChunkStore::around(scratch.path + "/snapshots/a"));
 }

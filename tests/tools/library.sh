@@ -183,6 +183,21 @@ startFar() {
   commands[$2]=$file
   waitUntil says "$2" ready
 }
+# startScript NODE NAME SCRIPT [ARGUMENT...]: a bash script that runs contents, as startContents. It gets the program, the named pipe with
+# the commands, the file for its output, and the arguments.
+startScript() {
+  local node=$1 name=$2 script=$3 program=$tree/tests/programs/contents file
+  [ -x "$program" ] || skip "no program contents"
+  rm -f "$dir/$name.in"
+  mkfifo "$dir/$name.in"
+  : >"$dir/$name.log"
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/$node/vgpud.sock" run --name "$name" -- /bin/bash "$script" \
+    "$program" "$dir/$name.in" "$dir/$name.log" "${@:4}" <"/dev/null" >"$dir/$name-script.log" 2>&1 &
+  runner[$name]=$!
+  exec {file}<>"$dir/$name.in"
+  commands[$name]=$file
+  waitUntil says "$name" ready
+}
 # farMoves ADDRESS NAME: such a program of node a is suspended, resumed on node b, and back the same way, by the address.
 farMoves() {
   hasState a "$2" running || fail "the session is $(field a "$2" state)"

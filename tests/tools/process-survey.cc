@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "../objects/frames.h"
@@ -51,19 +52,59 @@ struct Child {
 
 }  // namespace
 
-TEST_CASE("a process with a child, or with half of a pipe, cannot be saved; a whole pipe is no obstacle") {
-  {
-    Child child;
-    CHECK(says(obstaclesOf(getpid()), "it has a child, process " + std::to_string(child.pid)));
-  }
-  CHECK_FALSE(says(obstaclesOf(getpid()), "it has a child"));
+TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a standard stream") {
+  CHECK(obstaclesOf(getpid()).front().find("it is this vgpuctl") == 0);
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   std::string reading = "its descriptor " + std::to_string(ends[0]) + " is an end of a pipe";
+  const std::string name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(ends[0]));
+  auto becomesRestorers = [&] {
+    auto pipes = describe(getpid()).pipes;
+    return std::ranges::count(pipes, vgpu::snapshot::ForeignPipe{STDIN_FILENO, name}) == 1;
+  };
   CHECK_FALSE(says(obstaclesOf(getpid()), reading));
-  close(ends[1]);
+  {
+    Child child;  // has both ends, as this process
+    close(ends[1]);
+    CHECK_FALSE(says(obstaclesOf(getpid()), reading));
+    CHECK_FALSE(becomesRestorers());
+    // Of a tree of several processes it is said which.
+    CHECK(says(obstaclesOf(getpid()), named(getpid()) + ": it is this vgpuctl"));
+  }
   CHECK(says(obstaclesOf(getpid()), reading));
+  int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
+  CHECK_FALSE(says(obstaclesOf(getpid()), reading));
+  CHECK(becomesRestorers());
+  dup2(before, STDIN_FILENO);
+  close(before);
   close(ends[0]);
+}
+
+TEST_CASE("a tree is a process with its descendants, and its root is what a vgpuctl has started") {
+  Child one, two;
+  CHECK(treeOf(getpid()) == std::vector<pid_t>{getpid(), one.pid, two.pid});
+  CHECK(treeOf(one.pid) == std::vector<pid_t>{one.pid});
+  // The children run the executable that this process runs, which takes itself for a vgpuctl.
+  CHECK(runsThisProgram(one.pid));
+  CHECK(rootOf(one.pid) == one.pid);
+  CHECK_FALSE(runsThisProgram(-1));
+  Child other([] { execl("/bin/sleep", "sleep", "1000", nullptr); });
+  while (runsThisProgram(other.pid)) usleep(1000);
+  CHECK(treeOf(getpid()).size() == 4);
+  ProcessPart part = describe(getpid());
+  CHECK(part.processes.size() == 4);
+  CHECK(part.processes[0].pid == getpid());
+  kill(two.pid, SIGSTOP);
+  siginfo_t stopped;
+  REQUIRE(waitid(P_PID, static_cast<id_t>(two.pid), &stopped, WSTOPPED) == 0);
+  CHECK(stoppedIn(getpid()) == std::vector<int>{two.pid});
+  kill(one.pid, SIGKILL);
+  siginfo_t ended;
+  REQUIRE(waitid(P_PID, static_cast<id_t>(one.pid), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(hasEnded(one.pid));
+  CHECK(describe(getpid()).processes.size() == 3);  // its id is still in use
+  CHECK(std::ranges::count(describe(getpid()).threads, one.pid) == 1);
 }
 
 TEST_CASE("a descriptor of a kind that CRIU does not save is an obstacle, others are none") {
@@ -80,7 +121,7 @@ TEST_CASE("a file that was opened outside of the process's mount namespace is an
     if (unshare(CLONE_NEWNS) != 0) _exit(0);
   });
   const std::string expected = "its descriptor " + std::to_string(file) + ", /dev/null, is of another mount namespace";
-  CHECK_FALSE(says(obstaclesOf(getpid()), expected));
+  CHECK_FALSE(says(obstaclesOf(getpid()), named(getpid()) + ": " + expected));
   auto isIn = [&] { return says(obstaclesOf(inside.pid), expected); };
   auto hasEnded = [&] { return factsOf(inside.pid).state == 'Z'; };
   while (!hasEnded() && !isIn()) usleep(1000);

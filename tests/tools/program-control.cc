@@ -318,16 +318,16 @@ TEST_CASE("a parked program has nothing of its node, and goes on in the director
 
   test::ScratchDirectory other("/tmp");
   program.session.refuses = true;
-  CHECK_THROWS(parked->attach(other.path, std::chrono::seconds(10)));
+  CHECK_THROWS(parked->attach(other.path, "s1", std::chrono::seconds(10)));
   program.session.refuses = false;
-  CHECK_THROWS(parked->attach(other.path + "/nowhere", std::chrono::seconds(10)));
-  parked->attach(other.path, std::chrono::seconds(10));
+  CHECK_THROWS(parked->attach(other.path + "/nowhere", "s1", std::chrono::seconds(10)));
+  parked->attach(other.path, "s1", std::chrono::seconds(10));
   {
     test::ScratchDirectory away("/tmp");  // of a daemon that has ended before it could resume the program
-    ParkedProgram::find(getpid(), "s1")->attach(away.path, std::chrono::seconds(10));
+    ParkedProgram::find(getpid(), "s1")->attach(away.path, "s1", std::chrono::seconds(10));
   }
   unlink((other.path + "/" + reattachSocketName).c_str());
-  parked->attach(other.path, std::chrono::seconds(10));
+  parked->attach(other.path, "s1", std::chrono::seconds(10));
   Daemon next(connectUnix(other.path + "/" + reattachSocketName));
   next.say([](control::ToSession::Builder message) { message.setReattach("s1"); });
   CHECK(next.hear(3).isOpen());

@@ -1,11 +1,11 @@
 #include "tools/vgpuctl/await-program.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checkpoint/process/survey.h"
+#include "checkpoint/process/process-tree.h"
 #include "tools/common/spawn.h"
 
 namespace vgpu::ctl {
@@ -44,13 +44,17 @@ int ParentSignals::await(pid_t program, const std::string& name) const {
     siginfo_t info;
     int signal = sigwaitinfo(&watched, &info), status;
     if (signal < 0) continue;
-    if (signal == savedSignal())
+    if (signal == savedSignal()) {
       isSaved = true;
-    else if (signal != SIGCHLD && (info.si_code <= 0 || getpgid(program) != getpgrp()))
+      prctl(PR_SET_CHILD_SUBREAPER, 1);  // its descendants end before it: their ids are free when they have been waited for
+    } else if (signal != SIGCHLD && (info.si_code <= 0 || getpgid(program) != getpgrp())) {
       kill(program, signal);
+    }
     if (signal != SIGCHLD || waitpid(program, &status, WNOHANG) != program) continue;
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     isSaved |= take(savedSignal());
+    while (isSaved && waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
     if (!isSaved) fmt::print(stderr, "vgpuctl: {} {}\n", name, describeExit(status));
     return 128 + WTERMSIG(status);
   }
@@ -58,10 +62,7 @@ int ParentSignals::await(pid_t program, const std::string& name) const {
 
 void tellParentSaved(pid_t program) {
   pid_t parent = process::factsOf(program).parent;
-  struct stat ours, theirs;
-  if (parent <= 1 || stat("/proc/self/exe", &ours) != 0 || stat(fmt::format("/proc/{}/exe", parent).c_str(), &theirs) != 0)
-    return;
-  if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) sigqueue(parent, savedSignal(), {});
+  if (parent > 0 && process::runsThisProgram(parent)) sigqueue(parent, savedSignal(), {});
 }
 
 }  // namespace vgpu::ctl

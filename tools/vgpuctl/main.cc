@@ -23,7 +23,7 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
-    "  vgpuctl suspend app --process              its process too; `resume` restores both, after a reboot, or elsewhere\n"
+    "  vgpuctl suspend app --process              its processes too; `resume` restores all, after a reboot, or elsewhere\n"
     "  vgpuctl migrate app --to unix:/run/b/vgpud.sock\n"
     "                                             move it to another node while it runs\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
@@ -56,8 +56,10 @@ void addJson(CLI::App* command, Options& options) {
 }
 
 CLI::Option* addProcess(CLI::App* command, Options& options) {
-  return command->add_flag("--process", options.suspend.withProcess,
-                           "the program's process too, with CRIU (docs/processes.md): its memory, threads and open files");
+  return command->add_flag(
+      "--process", options.suspend.withProcess,
+      "the program's processes too, with CRIU (docs/processes.md): their memory, threads and open files. All that\n"
+      "`vgpuctl run` has started, and every session in it");
 }
 
 // Each command's options, beside what it does with them.

@@ -1,11 +1,12 @@
-// resume: a session gets a GPU of a node, and its program goes on. If the snapshot has the program's process, that is restored
-// first.
+// resume: a session gets a GPU of a node, and its program goes on. If the snapshot has the program's tree of processes, that is
+// restored first; its sessions go on together.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -21,7 +22,9 @@
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/operation.h"
+#include "tools/vgpuctl/program-tree.h"
 #include "tools/vgpuctl/progress-line.h"
+#include "tools/vgpuctl/restore-guard.h"
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
@@ -44,32 +47,46 @@ struct Resume {
   std::vector<uint32_t> devices;
 };
 
-// The program waits for it.
-void resumeInNode(const Resume& resume) {
+void print(control::SessionInfo::Reader session, const std::string& how) {
+  fmt::print("{} ({}, pid {}) runs again on {}{}\n", session.getId().cStr(), printable(session.getName().cStr()),
+             session.getPid(), session.getDevice().cStr(), how);
+}
+
+// The programs wait for it: of the snapshot, and of the other sessions of its tree.
+void resumeInNode(const Resume& resume, const std::vector<std::string>& others) {
   NodeClient client(resume.address);
   auto request = client.node().resumeRequest();
   request.setDirectory(reader(resume.directory));
   request.setDevices(kj::arrayPtr(resume.devices.data(), resume.devices.size()));
   request.setProgress(kj::heap<ProgressLine>("resume"));
+  auto list = request.initOthers(static_cast<unsigned>(others.size()));
+  for (unsigned i = 0; i < others.size(); ++i) list.set(i, reader(snapshot::sessionFolderOf(resume.directory, others[i])));
   auto sent = request.send();
   faultPoint("resume.asked");
   auto answer = client.wait(kj::mv(sent));
-  auto session = answer.getSession();
   if (resume.options.json) {
-    json result = reportJson(answer.getReport());
-    result["session"] = sessionJson(session);
+    json result = reportJson(answer.getReport()), more = json::array();
+    for (auto other : answer.getOthers()) more.push_back(sessionJson(other));
+    result["session"] = sessionJson(answer.getSession());
+    result["others"] = more;
     printJson(result);
   } else {
-    fmt::print("{} ({}, pid {}) runs again on {}: {}\n", session.getId().cStr(), printable(session.getName().cStr()),
-               session.getPid(), session.getDevice().cStr(), summary(answer.getReport()));
+    print(answer.getSession(), ": " + summary(answer.getReport()));
+    for (auto other : answer.getOthers()) print(other, "");
   }
 }
 
-void requireNotThere(const NodeAddress& address, const std::string& session) {
+std::vector<std::string> othersOf(const ProcessPart& part) {
+  std::vector<std::string> others;
+  for (auto& one : part.sessions) others.push_back(one.session);
+  return others;
+}
+
+void requireNotThere(const NodeAddress& address, const std::vector<std::string>& sessions) {
   NodeClient client(address);
   auto answer = client.wait(client.node().listRequest().send());
   for (auto one : answer.getSessions())
-    if (session == one.getId().cStr())
+    if (std::string session = one.getId(); std::ranges::find(sessions, session) != sessions.end())
       fail(fmt::format("session {} of this snapshot is on this node already, {}: its program is process {}", session,
                        stateName(one.getState()), one.getPid()));
 }
@@ -82,26 +99,42 @@ ProcessPart requireRestorable(const Resume& resume, const Header& header) {
     DoneLine progress("verify the process", header.process->imageBytes);
     snapshot::verifyImages(resume.directory, part, [&](uint64_t bytes) { progress.add(bytes); });
   }
+  snapshot::verifySessions(resume.directory, part);
   process::requireSameFiles(part);
-  requireNotThere(resume.address, header.identity.session);
+  auto sessions = othersOf(part);
+  sessions.push_back(header.identity.session);
+  requireNotThere(resume.address, sessions);
   process::requireFreeIds(part);
   return part;
 }
 
 // This process becomes the program's parent, and returns the program's exit code. `goesOn` is called when the program does.
-int restoreAndAwait(const Resume& resume, const process::Criu& criu, const ProcessPart& part, const std::string& program,
+int restoreAndAwait(const Resume& resume, const process::Criu& criu, const ProcessPart& part,
                     const std::function<void()>& goesOn) {
   ParentSignals signals;
   criu.restore(snapshot::processFolderOf(resume.directory), part);
+  std::optional<RestoreGuard> guard(processesOf(part));
   faultPoint("process.restored");
-  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { resumeInNode(resume); })) {
-    kill(part.pid, SIGKILL);
+  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { resumeInNode(resume, othersOf(part)); })) {
+    endProcesses(processesOf(part));
     while (waitpid(part.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     kj::throwFatalException(kj::mv(*failure));
   }
+  continueProcesses(processesOf(part), part.stopped);
+  guard.reset();
   goesOn();
-  return signals.await(part.pid, program);
+  return signals.await(part.pid, part.processes.front().name);
+}
+
+// The processes of a snapshot that were not ended, because whoever saved them was killed: they go on as they are. None if one of
+// them has ended since.
+std::vector<pid_t> waitingFor(const std::string& directory, const Header& header) {
+  if (!ParkedProgram::find(header.identity.pid, header.identity.session)) return {};
+  if (!header.process) return process::treeOf(process::rootOf(header.identity.pid));
+  auto processes = processesOf(snapshot::readProcessPart(directory, *header.process));
+  if (std::ranges::any_of(processes, process::hasEnded)) return {};
+  return processes;
 }
 
 void closeStandardStreams() {
@@ -146,17 +179,16 @@ int resumeSession(const NodeAddress& address, const ResumeOptions& options) {
   auto map = parseDeviceMap(options.devices);
   Resume resume{address, options, sourceOf(options.snapshot), {map.begin(), map.end()}};
   auto header = headerOf(resume.directory);  // if there is none, the daemon says why
-  // A process that was not ended, because whoever saved it was killed, goes on as it is.
-  if (!header || !header->process || ParkedProgram::find(header->identity.pid, header->identity.session)) {
+  auto waiting = header ? waitingFor(resume.directory, *header) : std::vector<pid_t>();
+  if (!header || !header->process || !waiting.empty()) {
     if (options.awaits) fail("--wait is for a snapshot with the program's process: this program's parent is another process");
-    resumeInNode(resume);
+    resumeInNode(resume, snapshot::sessionsIn(resume.directory));
+    continueProcesses(waiting, {});
     return 0;
   }
   auto criu = process::Criu::find();
   ProcessPart part = requireRestorable(resume, *header);
-  auto restore = [&](const std::function<void()>& goesOn) {
-    return restoreAndAwait(resume, criu, part, header->identity.name, goesOn);
-  };
+  auto restore = [&](const std::function<void()>& goesOn) { return restoreAndAwait(resume, criu, part, goesOn); };
   return options.awaits ? restore([] {}) : inBackground(restore);
 }
 

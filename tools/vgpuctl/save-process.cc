@@ -1,6 +1,7 @@
-// suspend --process and snapshot --process: the session is suspended, its program lets go of the node, CRIU saves the process,
-// and the snapshot's manifest names that. What happens to the process depends on nothing but that last step: before it, any error
-// has the program go on from the snapshot, which is removed then; after it the process is ended, or goes on.
+// suspend --process and snapshot --process: all sessions of the tree of processes are suspended, their programs let go of the
+// node, CRIU saves the processes, and the snapshot's manifest names that. What happens to the processes depends on nothing but
+// that last step: before it, any error has all of them go on from the snapshot, which is removed then; after it they are ended,
+// or go on.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -10,17 +11,18 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "checkpoint/process/criu.h"
 #include "checkpoint/process/survey.h"
 #include "tools/common/node-client.h"
 #include "tools/common/printable.h"
 #include "tools/common/reason.h"
-#include "tools/common/session-lookup.h"
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/interruption.h"
 #include "tools/vgpuctl/operation.h"
+#include "tools/vgpuctl/program-tree.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
@@ -34,42 +36,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using snapshot::ProcessPart;
+using Suspended = capnp::Response<control::Node::SuspendResults>;
 
-// The session that is meant, by its id from here on.
-struct Found {
-  std::string id, program;
-  pid_t pid = 0;
-};
-
-Found find(NodeClient& client, const std::string& session) {
-  auto answer = client.wait(client.node().listRequest().send());
-  std::vector<SessionKey> keys;
-  for (auto one : answer.getSessions()) keys.push_back({one.getId(), one.getName(), one.getPid()});
-  auto found = answer.getSessions()[static_cast<unsigned>(lookUpSession(keys, session))];
-  return {found.getId(), found.getProgram(), found.getPid()};
-}
-
-// Before anything is asked of the program.
-void requireSavable(const Found& program) {
-  std::error_code error;
-  std::string executable = fs::read_symlink(fmt::format("/proc/{}/exe", program.pid), error);
-  if (error || executable != program.program)
-    fail(fmt::format(
-        "the process of {} cannot be saved here: process {} is {}, not {}. If the program is on another host, only its GPU can "
-        "be suspended",
-        program.id, program.pid, error ? error.message() : executable, program.program));
-  auto obstacles = process::obstaclesOf(program.pid);
-  if (obstacles.empty()) return;
-  std::string all;
-  for (auto& one : obstacles) all += (all.empty() ? "" : "; ") + one;
-  fail(fmt::format("process {} ({}) cannot be saved: {}. It goes on", program.pid, program.program, all));
-}
-
-kj::Promise<void> resumed(NodeClient& client, const std::string& directory) {
-  auto request = client.node().resumeRequest();
-  request.setDirectory(reader(directory));
-  request.setProgress(kj::heap<ProgressLine>("resume"));
-  return request.send().ignoreResult();
+void makeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", path, strerror(errno)));
 }
 
 // The folder of a snapshot that is not to be: all that is in it, and itself if it was made for this.
@@ -83,21 +53,94 @@ void removeAll(const std::string& directory, bool wasThere) {
   for (auto& entry : fs::directory_iterator(directory, ignored)) fs::remove_all(entry.path(), ignored);
 }
 
-void park(NodeClient& client, const Found& program) {
-  auto request = client.node().parkRequest();
-  request.setSession(reader("id:" + program.id));
-  client.wait(request.send().ignoreResult());
-  if (!ParkedProgram::find(program.pid, program.id)) fail(fmt::format("process {} has ended", program.pid));
-  faultPoint("process.parked");
+class TreeSave {
+ public:
+  TreeSave(NodeClient& client, ProgramTree tree, const SuspendOptions& options)
+      : client(client),
+        tree(std::move(tree)),
+        directory(this->tree.sessions.front().directory),
+        timeoutSeconds(options.timeoutSeconds),
+        wasThere(fs::exists(directory)),
+        stopped(process::stoppedIn(this->tree.root)),
+        done(this->tree.sessions.size()) {}
+
+  // Suspends the first session. Nothing has happened if that throws.
+  void begin() {
+    done.front() = client.wait(suspend(tree.sessions.front()));
+    faultPoint("process.begun");
+  }
+  // Suspends the others, parks all of them, and saves the processes. Throws kj::Exception; then undo().
+  ProcessPart save(const process::Criu& criu, const Interruption& interruption);
+  // All programs go on. Returns what keeps one from that; empty if nothing does.
+  std::string goOn();
+  // They go on from a snapshot that they have no use for any more. Throws kj::Exception, whose reason is `error`.
+  [[noreturn]] void undo(const kj::Exception& error);
+  // The snapshot has them.
+  void end(const ProcessPart& part) const;
+
+  auto report(size_t session) const { return done[session]->getReport(); }
+  const ProgramTree& saved() const { return tree; }
+
+ private:
+  kj::Promise<Suspended> suspend(const TreeSession& session);
+  void suspendOthers();
+  void park(const TreeSession& session);
+
+  NodeClient& client;
+  const ProgramTree tree;
+  const std::string directory;
+  const unsigned timeoutSeconds;
+  const bool wasThere;
+  const std::vector<int> stopped;              // by a signal, before anything was done
+  std::vector<std::optional<Suspended>> done;  // by session
+  std::vector<pid_t> held;                     // stopped by CRIU
+};
+
+kj::Promise<Suspended> TreeSave::suspend(const TreeSession& session) {
+  auto request = client.node().suspendRequest();
+  request.setSession(reader("id:" + session.id));
+  request.setDirectory(reader(session.directory));
+  request.setProgress(kj::heap<ProgressLine>("suspend"));
+  request.setTimeoutSeconds(timeoutSeconds);
+  return request.send();
 }
 
-ProcessPart save(const process::Criu& criu, pid_t pid, const std::string& directory, const Interruption& interruption) {
-  std::string folder = snapshot::processFolderOf(directory);
-  if (mkdir(folder.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", folder, strerror(errno)));
-  criu.dump(pid, folder, process::isShellJob(pid));
+// At the same time. If one fails, this throws when the others have ended, in whichever way.
+void TreeSave::suspendOthers() {
+  if (tree.sessions.size() > 1) makeFolder(directory + "/" + snapshot::sessionsFolder);
+  std::vector<kj::Promise<Suspended>> asked;
+  for (size_t i = 1; i < tree.sessions.size(); ++i) asked.push_back(suspend(tree.sessions[i]));
+  kj::Maybe<kj::Exception> failure;
+  for (size_t i = 1; i < tree.sessions.size(); ++i)
+    KJ_IF_MAYBE (error, kj::runCatchingExceptions([&] { done[i] = client.wait(kj::mv(asked[i - 1])); })) {
+      if (failure == nullptr) failure = kj::mv(*error);
+    }
+  KJ_IF_MAYBE (error, failure) kj::throwFatalException(kj::mv(*error));
+  faultPoint("process.suspended");
+}
+
+void TreeSave::park(const TreeSession& session) {
+  auto request = client.node().parkRequest();
+  request.setSession(reader("id:" + session.id));
+  client.wait(request.send().ignoreResult());
+  if (!ParkedProgram::find(session.pid, session.id)) fail(fmt::format("process {} has ended", session.pid));
+}
+
+ProcessPart TreeSave::save(const process::Criu& criu, const Interruption& interruption) {
+  suspendOthers();
+  for (auto& session : tree.sessions) park(session);
+  faultPoint("process.parked");
   interruption.check();
-  ProcessPart part = process::describe(pid);
+  std::string folder = snapshot::processFolderOf(directory);
+  makeFolder(folder);
+  criu.dump(tree.root, folder, process::isShellJob(tree.root));
+  held = process::treeOf(tree.root);
+  interruption.check();
+  ProcessPart part = process::describe(tree.root);
   part.criu = criu.version();
+  part.stopped = stopped;
+  for (size_t i = 1; i < tree.sessions.size(); ++i)
+    part.sessions.push_back(snapshot::describeSession(directory, tree.sessions[i].id, tree.sessions[i].pid));
   part.images = snapshot::sumImages(folder);
   faultPoint("process.saved");
   interruption.check();
@@ -105,31 +148,73 @@ ProcessPart save(const process::Criu& criu, pid_t pid, const std::string& direct
   return part;
 }
 
-bool hasEnded(pid_t pid) {
-  char state = process::factsOf(pid).state;
-  return state == 0 || state == 'Z';
-}
-
-// The program goes on from the snapshot that it has no use for any more.
-[[noreturn]] void undo(NodeClient& client, const Found& program, const std::string& directory, bool wasThere, const kj::Exception& error) {
-  std::string why = reasonOf(error);
-  auto failure = kj::runCatchingExceptions([&] { client.wait(resumed(client, directory)); });
-  if (failure != nullptr && !hasEnded(program.pid)) {
-    std::string cause = reasonOf(KJ_ASSERT_NONNULL(failure));
-    fail(fmt::format("{}. The program is suspended in {}, and cannot go on by itself: {}. `vgpuctl resume {}` has it go on", why, directory,
-                     cause, directory));
+std::string TreeSave::goOn() {
+  std::string problem;
+  for (size_t i = 0; i < done.size(); ++i) {
+    if (!done[i]) continue;  // it has never stopped
+    auto& session = tree.sessions[i];
+    auto request = client.node().resumeRequest();
+    request.setDirectory(reader(session.directory));
+    request.setProgress(kj::heap<ProgressLine>("resume"));
+    auto failure = kj::runCatchingExceptions([&] { client.wait(request.send().ignoreResult()); });
+    KJ_IF_MAYBE (error, failure) {
+      if (!process::hasEnded(session.pid)) problem += (problem.empty() ? "" : "; ") + reasonOf(*error);
+    }
   }
-  removeAll(directory, wasThere);
-  fail(fmt::format("{}. Nothing of the snapshot is left, and the program {}", why, failure == nullptr ? "goes on" : "has ended"));
+  continueProcesses(held, stopped);
+  return problem;
 }
 
-void end(pid_t pid) {
-  constexpr unsigned mostMilliseconds = 10000;
-  tellParentSaved(pid);
-  kill(pid, SIGKILL);
-  for (unsigned i = 0; i < mostMilliseconds; ++i, usleep(1000))
-    if (hasEnded(pid)) return;
-  fail(fmt::format("process {} is saved, and has not ended 10 s after it was killed", pid));
+void TreeSave::undo(const kj::Exception& error) {
+  std::string why = reasonOf(error);
+  if (std::string problem = goOn(); !problem.empty())
+    fail(fmt::format("{}. The program is suspended in {}, and cannot go on by itself: {}. `vgpuctl resume {}` has it go on", why,
+                     directory, problem, directory));
+  removeAll(directory, wasThere);
+  bool lives = !process::hasEnded(tree.sessions.front().pid);
+  fail(fmt::format("{}. Nothing of the snapshot is left, and the program {}", why, lives ? "goes on" : "has ended"));
+}
+
+void TreeSave::end(const ProcessPart& part) const {
+  tellParentSaved(tree.root);
+  endProcesses(processesOf(part));
+}
+
+uint64_t imageBytesOf(const ProcessPart& part) {
+  uint64_t bytes = 0;
+  for (auto& [name, sum] : part.images) bytes += sum.bytes;
+  return bytes;
+}
+
+nlohmann::json resultJson(const TreeSave& save, const ProcessPart& part) {
+  auto& sessions = save.saved().sessions;
+  nlohmann::json all = nlohmann::json::array();
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    all.push_back(reportJson(save.report(i)));
+    all.back().update({{"session", sessions[i].id}, {"pid", sessions[i].pid}, {"directory", sessions[i].directory}});
+  }
+  nlohmann::json result = all.front(), processes = nlohmann::json::array();
+  for (auto& process : part.processes) processes.push_back({{"pid", process.pid}, {"name", process.name}});
+  result["sessions"] = all;
+  result["process"] = {{"pid", part.pid},
+                       {"processes", processes},
+                       {"threads", part.threads.size()},
+                       {"imageBytes", imageBytesOf(part)},
+                       {"mappedFiles", part.mapped.size()}};
+  return result;
+}
+
+void print(const TreeSave& save, const ProcessPart& part, const std::string& session, bool goesOn) {
+  auto& sessions = save.saved().sessions;
+  size_t count = part.processes.size();
+  std::string what = count == 1 ? fmt::format("process {}", part.pid) : fmt::format("{} processes", count);
+  const char* fate = goesOn ? count == 1 ? "which goes on" : "which go on" : count == 1 ? "has ended" : "have ended";
+  fmt::print("{} {} {}: {}; {} with {} threads, {}, {}\n", printable(session), goesOn ? "has a snapshot in" : "is suspended to",
+             sessions.front().directory, summary(save.report(0)), what, part.threads.size(), humanBytes(imageBytesOf(part)),
+             fate);
+  for (size_t i = 1; i < sessions.size(); ++i)
+    fmt::print("  with {} ({}, pid {}): {}\n", sessions[i].id, printable(sessions[i].name), sessions[i].pid,
+               summary(save.report(i)));
 }
 
 }  // namespace
@@ -138,45 +223,25 @@ int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, b
   if (address.remote) fail("a process is saved on its own machine: name the node by its unix socket");
   auto criu = process::Criu::find();
   const std::string target = targetOf(options);
-  const bool wasThere = fs::exists(target);
   NodeClient client(address);
-  Found program = find(client, options.session);
-  requireSavable(program);
+  ProgramTree tree = findTree(client, options.session, target);
+  requireSavable(tree);
 
-  auto request = client.node().suspendRequest();
-  request.setSession(reader("id:" + program.id));
-  request.setDirectory(reader(target));
-  request.setProgress(kj::heap<ProgressLine>("suspend"));
-  request.setTimeoutSeconds(options.timeoutSeconds);
-  auto answer = client.wait(request.send());
-
+  TreeSave save(client, std::move(tree), options);
+  save.begin();
   Interruption interruption;
   ProcessPart part;
-  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] {
-                 park(client, program);
-                 interruption.check();
-                 part = save(criu, program.pid, target, interruption);
-               }))
-    undo(client, program, target, wasThere, *failure);
+  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { part = save.save(criu, interruption); })) save.undo(*failure);
   faultPoint("process.named");
-  if (goesOn)
-    client.wait(resumed(client, target));
+  if (!goesOn)
+    save.end(part);
+  else if (std::string problem = save.goOn(); !problem.empty())
+    fail(fmt::format("there is a snapshot in {0}, and the program cannot go on by itself: {1}. `vgpuctl resume {0}` has it go on",
+                     target, problem));
+  if (options.json)
+    printJson(resultJson(save, part));
   else
-    end(program.pid);
-
-  uint64_t imageBytes = 0;
-  for (auto& [name, sum] : part.images) imageBytes += sum.bytes;
-  if (options.json) {
-    nlohmann::json result = reportJson(answer.getReport());
-    result["directory"] = target;
-    result["process"] = {
-        {"pid", part.pid}, {"threads", part.threads.size()}, {"imageBytes", imageBytes}, {"mappedFiles", part.mapped.size()}};
-    printJson(result);
-  } else {
-    fmt::print("{} {} {}: {}; process {} with {} threads, {}{}\n", printable(options.session),
-               goesOn ? "has a snapshot in" : "is suspended to", target, summary(answer.getReport()), part.pid,
-               part.threads.size(), humanBytes(imageBytes), goesOn ? ", which goes on" : ", has ended");
-  }
+    print(save, part, options.session, goesOn);
   return 0;
 }
 

@@ -31,7 +31,13 @@ json processJson(const Manifest& manifest, const std::string& path) {
   auto part = snapshot::readProcessPart(path, *manifest.process);
   json mapped = json::array();
   for (auto& file : part.mapped) mapped.push_back({{"path", file.path}, {"bytes", file.bytes}, {"identity", file.identity}});
-  return {{"criu", part.criu}, {"threads", part.threads}, {"imageBytes", manifest.process->imageBytes}, {"mapped", mapped}};
+  json processes = json::array(), sessions = json::array();
+  for (auto& process : part.processes) processes.push_back({{"pid", process.pid}, {"name", process.name}});
+  for (auto& one : part.sessions)
+    sessions.push_back({{"session", one.session}, {"pid", one.pid}, {"directory", snapshot::sessionFolderOf(path, one.session)}});
+  return {{"criu", part.criu},    {"pid", part.pid},         {"processes", processes},
+          {"sessions", sessions}, {"threads", part.threads}, {"imageBytes", manifest.process->imageBytes},
+          {"mapped", mapped}};
 }
 
 json toJson(const Manifest& manifest, const std::string& path) {
@@ -93,14 +99,24 @@ void print(const Manifest& manifest, const std::string& path) {
     show("ring", fmt::format("of device {}: at {}, {} not executed", ring.device, ring.barrier, humanBytes(ring.head - ring.barrier)));
   if (manifest.process) {
     auto part = snapshot::readProcessPart(path, *manifest.process);
-    show("process", fmt::format("{} with {} threads, {}, saved by CRIU {}", part.pid, part.threads.size(),
-                                humanBytes(manifest.process->imageBytes), printable(part.criu)));
+    size_t more = part.processes.size() - 1;
+    show("process", fmt::format("{} ({}){} with {} threads, {}, saved by CRIU {}", part.pid,
+                                printable(part.processes.front().name), more == 0 ? "" : fmt::format(" and {} more", more),
+                                part.threads.size(), humanBytes(manifest.process->imageBytes), printable(part.criu)));
+    for (auto& one : part.sessions)
+      show("and", fmt::format("session {} of process {}: sessions/{}", printable(one.session), one.pid, printable(one.session)));
     for (auto& file : part.mapped) show("mapped", fmt::format("{} {}", humanBytes(file.bytes), printable(file.path)));
   }
   for (const auto& [name, sum] : manifest.files) show("file", fmt::format("{:<13} {}", name, humanBytes(sum.bytes)));
 }
 
 }  // namespace
+
+std::string nameOf(const std::string& directory) {
+  std::filesystem::path path(directory);
+  bool isInside = path.parent_path().filename() == snapshot::sessionsFolder;
+  return (isInside ? path.parent_path().parent_path() : path).filename();
+}
 
 std::optional<snapshot::Header> headerOf(const std::string& directory) {
   std::optional<snapshot::Header> header;

@@ -1,7 +1,6 @@
 // The manifest of a snapshot, printed.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -9,8 +8,8 @@
 
 namespace vgpu::ctl {
 
-// A snapshot's name in its store.
-inline std::string nameOf(const std::string& directory) { return std::filesystem::path(directory).filename(); }
+// A snapshot's name in its store; of one of another session in it, that of the snapshot around it.
+std::string nameOf(const std::string& directory);
 
 // Nothing if it cannot be read.
 std::optional<snapshot::Header> headerOf(const std::string& directory);

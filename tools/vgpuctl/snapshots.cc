@@ -47,6 +47,16 @@ std::vector<std::string> wholeSnapshots(const ChunkStore& store) {
   return directories;
 }
 
+// With those of other sessions that are in them: they need chunks too.
+std::vector<std::string> withSessions(const std::vector<std::string>& directories) {
+  std::vector<std::string> all;
+  for (auto& directory : directories) {
+    all.push_back(directory);
+    for (auto& session : sessionsIn(directory)) all.push_back(sessionFolderOf(directory, session));
+  }
+  return all;
+}
+
 // The names of its chunks but those of zeros and those that are in a daemon's memory only. Throws kj::Exception if they cannot be
 // read.
 std::vector<ChunkName> chunksOf(const ChunkStore& store, const std::string& directory) {
@@ -113,7 +123,7 @@ uint64_t positionOf(const Header& header) {
 
 // Whether the store has no later snapshot of the same session, which its program would be resumed from.
 bool isLatest(const ChunkStore& store, const Header& header) {
-  return std::ranges::none_of(wholeSnapshots(store), [&](auto& directory) {
+  return std::ranges::none_of(withSessions(wholeSnapshots(store)), [&](auto& directory) {
     auto other = headerOf(directory);
     return other && other->identity.session == header.identity.session && positionOf(*other) > positionOf(header);
   });
@@ -205,12 +215,14 @@ int verifySnapshots(const std::vector<std::string>& names) {
   if (names.empty()) directories = wholeSnapshots(store);
   std::vector<ChunkName> all;  // that were found to be as they were written
   int code = 0;
-  for (auto& directory : directories) {
+  for (auto& directory : withSessions(directories)) {
     KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                    if (isLost(directory)) fail("it was in the memory of a vgpud that has ended");
                    if (auto process = readHeader(SnapshotReader(directory)).process) {
                      DoneLine progress("verify the process of " + nameOf(directory), process->imageBytes);
-                     verifyImages(directory, readProcessPart(directory, *process), [&](uint64_t bytes) { progress.add(bytes); });
+                     ProcessPart part = readProcessPart(directory, *process);
+                     verifySessions(directory, part);
+                     verifyImages(directory, part, [&](uint64_t bytes) { progress.add(bytes); });
                    }
                    auto wanted = chunksOf(store, directory);
                    std::erase_if(wanted, [&](auto& chunk) { return std::ranges::binary_search(all, chunk); });
@@ -234,7 +246,7 @@ int collectSnapshots(bool asJson) {
   removeUnfinished(store);
   auto collected = store.collect([&] {
     std::vector<ChunkName> used;
-    for (auto& directory : wholeSnapshots(store)) {
+    for (auto& directory : withSessions(wholeSnapshots(store))) {
       KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] {
                      auto names = chunksOf(store, directory);
                      used.insert(used.end(), names.begin(), names.end());

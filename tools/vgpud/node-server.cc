@@ -9,7 +9,7 @@
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/migrate.h"
 #include "tools/vgpud/park.h"
-#include "tools/vgpud/resume.h"
+#include "tools/vgpud/resume-together.h"
 #include "tools/vgpud/snapshot.h"
 #include "tools/vgpud/suspend.h"
 #include "vgpu/base/fail.h"
@@ -145,13 +145,22 @@ kj::Promise<void> NodeServer::resume(ResumeContext context) {
   auto params = context.getParams();
   std::vector<uint32_t> devices;
   for (uint32_t device : params.getDevices()) devices.push_back(device);
-  return daemon::resume(sessions, params.getDirectory(), params.getProgress(), std::move(devices))
-      .then([this, context](Resumed&& resumed) mutable {
+  std::vector<TreeMember> members{{params.getDirectory()}};
+  for (auto directory : params.getOthers()) members.push_back({directory});
+  auto copies = params.getCopies();
+  if (copies.size() != 0 && copies.size() != members.size())
+    fail("a resume of " + std::to_string(members.size()) + " sessions names " + std::to_string(copies.size()) + " copies");
+  for (unsigned i = 0; i < copies.size(); ++i) members[i].copy = copies[i];
+  return resumeTogether(sessions, std::move(members), params.getProgress(), std::move(devices))
+      .then([this, context](kj::Array<Resumed>&& resumed) mutable {
         auto results = context.getResults();
-        KJ_IF_MAYBE (session, sessions.find(resumed.session)) {
-          session->describe(results.initSession());
-        }
-        resumed.report.give(results.initReport());
+        auto describe = [&](size_t i, control::SessionInfo::Builder info) {
+          KJ_IF_MAYBE (session, sessions.find(resumed[i].session)) session->describe(info);
+        };
+        describe(0, results.initSession());
+        auto others = results.initOthers(static_cast<unsigned>(resumed.size() - 1));
+        for (unsigned i = 0; i < others.size(); ++i) describe(i + 1, others[i]);
+        resumed[0].report.give(results.initReport());
       });
 }
 

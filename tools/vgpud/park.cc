@@ -29,16 +29,16 @@ kj::Promise<void> park(Sessions& sessions, Session& session) {
   return left.exclusiveJoin(kj::mv(refused)).then([&sessions] { return sessions.removalsEnded(); });
 }
 
-kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session) {
-  return sessions.files.run(
-      [pid, session = std::move(session), folder = sessions.directory.sessions()]() -> kj::Maybe<StateDirectory::Shared> {
-        auto parked = ParkedProgram::find(pid, session);
-        if (!parked) return nullptr;
-        auto directory = StateDirectory::make(folder, session, pid);
-        KJ_ON_SCOPE_FAILURE(directory->remove());
-        parked->attach(directory->path(), attachLimit);
-        return directory;
-      });
+kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session, std::string becomes) {
+  return sessions.files.run([pid, session = std::move(session), becomes = std::move(becomes),
+                             folder = sessions.directory.sessions()]() -> kj::Maybe<StateDirectory::Shared> {
+    auto parked = ParkedProgram::find(pid, session);
+    if (!parked) return nullptr;
+    auto directory = StateDirectory::make(folder, becomes, pid);
+    KJ_ON_SCOPE_FAILURE(directory->remove());
+    parked->attach(directory->path(), becomes, attachLimit);
+    return directory;
+  });
 }
 
 }  // namespace vgpu::daemon

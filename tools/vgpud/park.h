@@ -15,8 +15,8 @@ namespace vgpu::daemon {
 // memory.
 kj::Promise<void> park(Sessions& sessions, Session& session);
 
-// Has the program, a parked process of this pid and session, go on in a new state directory of this node, suspended. Nothing if
-// it is not parked. Rejects, and it stays parked, if it cannot.
-kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session);
+// Has the program, a parked process of this pid and session, go on in a new state directory of this node, suspended, as session
+// `becomes`. Nothing if it is not parked. Rejects, and it stays parked, if it cannot.
+kj::Promise<kj::Maybe<StateDirectory::Shared>> unpark(Sessions& sessions, pid_t pid, std::string session, std::string becomes);
 
 }  // namespace vgpu::daemon

@@ -22,7 +22,7 @@ constexpr auto reportInterval = 5 * kj::SECONDS;
 class Resumption final : public kj::Refcounted {
  public:
   Resumption(Sessions& sessions, std::string path, control::Progress::Client caller, std::vector<uint32_t> devices,
-             Arrived arrived)
+             Arrived arrived, InTree tree)
       : sessions(sessions),
         directory(std::move(path)),
         progress(kj::mv(caller)),
@@ -30,7 +30,8 @@ class Resumption final : public kj::Refcounted {
         start(now()),
         link(kj::mv(arrived.program)),
         worker(kj::mv(arrived.worker)),
-        fillArena(kj::mv(arrived.fillArena)) {
+        fillArena(kj::mv(arrived.fillArena)),
+        tree(kj::mv(tree)) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
   }
 
@@ -57,13 +58,20 @@ class Resumption final : public kj::Refcounted {
           return header.identity;
         })
         .then([this](snapshot::Identity&& read) {
+          const std::string saved = read.session;
+          if (tree.copy != 0) {
+            read.session = newSessionId();
+            read.pid = tree.copy;
+          }
           enter(kj::mv(read));
-          return unpark(sessions, identity.pid, identity.session);
+          return unpark(sessions, identity.pid, saved, identity.session);
         })
         .then([this](kj::Maybe<StateDirectory::Shared>&& made) {
           KJ_IF_MAYBE (state, made) {
             unparked = *state;
             identity.reattach = (*state)->reattachSocket();
+          } else if (tree.copy != 0) {
+            fail("process " + std::to_string(tree.copy) + " is no copy of the snapshot's program, or has ended");
           }
           return meetProgram();
         })
@@ -78,6 +86,7 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this](Adopted&& adopted) { return restoreFor(kj::mv(adopted)); })
         .then([this] { return offer(); })
+        .then([this](uint64_t handover) { return allArrived().then([handover] { return handover; }); })
         .then([this](uint64_t handover) {
           faultPoint("resume.accepted");
           // Daemon and program have both committed: the caller's end cancels nothing any more.
@@ -228,6 +237,11 @@ class Resumption final : public kj::Refcounted {
     return sessions.whileProgramLives(*session, kj::mv(answer));
   }
 
+  kj::Promise<void> allArrived() {
+    if (tree.barrier.get() == nullptr) return kj::READY_NOW;
+    return sessions.whileProgramLives(*session, tree.barrier->arrive());
+  }
+
   // The worker claims the session. If it cannot, because the program has withdrawn, the program is suspended as before.
   kj::Promise<void> commit(uint64_t handover) {
     auto request = worker->remote().proceedRequest();
@@ -262,6 +276,7 @@ class Resumption final : public kj::Refcounted {
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena;
+  InTree tree;
   PinnedHold hold;                // of the chunks that are in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;
@@ -272,9 +287,9 @@ class Resumption final : public kj::Refcounted {
 }  // namespace
 
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices, Arrived arrived) {
-  auto resumption =
-      kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices), kj::mv(arrived));
+                            std::vector<uint32_t> devices, Arrived arrived, InTree tree) {
+  auto resumption = kj::refcounted<Resumption>(sessions, std::move(directory), kj::mv(progress), std::move(devices),
+                                               kj::mv(arrived), kj::mv(tree));
   auto work = resumption->run().catch_([&resumption = *resumption](kj::Exception&& exception) -> kj::Promise<Resumed> {
     resumption.failed(exception);
     return kj::mv(exception);

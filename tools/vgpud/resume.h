@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/commit-barrier.h"
 #include "tools/vgpud/sessions.h"
 #include "tools/vgpud/suspend.h"
 
@@ -28,9 +29,15 @@ struct Arrived {
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
 };
 
+// A session of a tree of processes (resume-together.h).
+struct InTree {
+  pid_t copy = 0;                       // the program is a parked copy of the snapshot's, and gets a session of its own
+  kj::Own<CommitBarrier> barrier = {};  // where it waits before it goes on; nothing: it does not
+};
+
 // Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or
 // later. Dropping the promise ends the work. Without `arrived`: in a worker that has the session, or a fresh one.
 kj::Promise<Resumed> resume(Sessions& sessions, std::string directory, control::Progress::Client progress,
-                            std::vector<uint32_t> devices = {}, Arrived arrived = {});
+                            std::vector<uint32_t> devices = {}, Arrived arrived = {}, InTree tree = {});
 
 }  // namespace vgpu::daemon

@@ -72,11 +72,13 @@ inline constexpr FaultPoint faultPoints[] = {
     {"migrate.moving", "vgpud", "the program may meet the target, which has not been asked to take over"},
     {"migrate.arriving", "vgpud", "the target has been asked to take over"},
     {"migrate.moved", "vgpud", "the target has the session; its old worker is still there"},
+    {"process.begun", "vgpuctl", "the first session of a tree is suspended; the others have not been asked"},
+    {"process.suspended", "vgpuctl", "all sessions of the tree are suspended; no program has been asked to let go of the node"},
     {"process.letting-go", "program", "it has nothing of the node any more; the daemon has not been told"},
-    {"process.parked", "vgpuctl", "the program is parked, and there is no image of its process"},
-    {"process.saved", "vgpuctl", "there is an image of the process, which is stopped; the manifest does not name it"},
-    {"process.named", "vgpuctl", "the snapshot has the process, which has not been ended"},
-    {"process.restored", "vgpuctl", "the process is there again, parked; no daemon has been told"},
+    {"process.parked", "vgpuctl", "the programs are parked, and there is no image of their processes"},
+    {"process.saved", "vgpuctl", "there is an image of the processes, which are stopped; the manifest does not name it"},
+    {"process.named", "vgpuctl", "the snapshot has the processes, which have not been ended"},
+    {"process.restored", "vgpuctl", "the processes are there again, stopped; no daemon has been told"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

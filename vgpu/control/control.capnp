@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 13;
+const version :UInt32 = 14;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -95,8 +95,11 @@ interface Node {
   suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory)
     -> (report :Report);
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
-  resume @3 (directory :Text, progress :Progress, devices :List(UInt32)) -> (session :SessionInfo, report :Report);
-  # `devices`: those of this node, by device of the session. Empty: each the one of its number.
+  resume @3 (directory :Text, progress :Progress, devices :List(UInt32), others :List(Text), copies :List(Int32))
+    -> (session :SessionInfo, report :Report, others :List(SessionInfo));
+  # `devices`: those of this node, by device of the session. Empty: each the one of its number. `others`: directories of sessions
+  # that go on together with this one, or none does. `copies`: of each, this one first, a parked process that is a copy of the
+  # snapshot's program, and gets a session of its own. Empty: the programs themselves.
   workers @4 () -> (workers :List(WorkerInfo));
   snapshot @5 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32) -> (report :Report);
   # The program goes on, also while the snapshot is being written.

@@ -67,9 +67,9 @@ ParkingPlace::ParkingPlace(const std::string& session) : file(MemoryFile::create
   setText(file, sessionAt, sessionBytes, session);
 }
 
-std::optional<std::string> ParkingPlace::called() const {
+std::optional<ParkingPlace::Call> ParkingPlace::called() const {
   if (stateOf(file) != State::called) return std::nullopt;
-  return textOf(file, textAt, textBytes);
+  return Call{textOf(file, textAt, textBytes), textOf(file, sessionAt, sessionBytes)};
 }
 
 void ParkingPlace::attached() const { setState(file, State::attached); }
@@ -93,9 +93,10 @@ std::optional<ParkedProgram> ParkedProgram::find(pid_t pid, const std::string& s
   return std::nullopt;
 }
 
-void ParkedProgram::attach(const std::string& directory, std::chrono::seconds limit) const {
+void ParkedProgram::attach(const std::string& directory, const std::string& session, std::chrono::seconds limit) const {
   if (directory.size() >= textBytes) fail("the path of the state directory is too long for a parked program: " + directory);
   setText(file, textAt, textBytes, directory);
+  setText(file, sessionAt, sessionBytes, session);
   setState(file, State::called);
   if (isStopped(pid)) kill(pid, SIGCONT);
   for (auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end; usleep(2000)) {

@@ -3,7 +3,7 @@
 // file of its own in memory, called `vgpu-parked`, which whoever may debug the process finds in /proc/PID/fd:
 //
 //    0   state (4)      below
-//    8   session (24)   its id, filled up with zeros
+//    8   session (24)   its id, filled up with zeros; called: the one that it has from now on, another one if it is a copy
 //   32   text (4064)    called: the state directory that a daemon has made for it; failed: why it cannot use that
 //
 //   waits ── daemon ──▶ called ── program ──▶ attached: it is suspended in that directory and listens there
@@ -29,8 +29,11 @@ namespace vgpu {
 class ParkingPlace {
  public:
   explicit ParkingPlace(const std::string& session);
-  // The state directory, once a daemon has called.
-  std::optional<std::string> called() const;
+  // Once a daemon has called.
+  struct Call {
+    std::string directory, session;
+  };
+  std::optional<Call> called() const;
   void attached() const;
   void failed(const std::string& why) const;
 
@@ -45,9 +48,9 @@ class ParkedProgram {
   // into it.
   static std::optional<ParkedProgram> find(pid_t pid, const std::string& session);
 
-  // Has the program go on in that state directory, whose owner it must be; continues a process that is stopped. Returns when it
-  // listens there. Throws kj::Exception with its reason, or that it does not answer.
-  void attach(const std::string& directory, std::chrono::seconds limit) const;
+  // Has the program go on in that state directory, whose owner it must be, as that session; continues a process that is stopped.
+  // Returns when it listens there. Throws kj::Exception with its reason, or that it does not answer.
+  void attach(const std::string& directory, const std::string& session, std::chrono::seconds limit) const;
 
  private:
   ParkedProgram(pid_t pid, MemoryFile file) : pid(pid), file(std::move(file)) {}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -61,6 +62,12 @@ class List {
  private:
   const SnapshotReader& folder;
 };
+
+// As a daemon draws one: a folder's plain name.
+bool isSessionName(const std::string& name) {
+  return !name.empty() &&
+         std::ranges::all_of(name, [](unsigned char letter) { return std::islower(letter) || std::isdigit(letter); });
+}
 
 // A file's plain name: of an image that CRIU finds in its own folder.
 bool isImageName(const std::string& name) {
@@ -137,9 +144,40 @@ std::string buildIdOf(int file) {
 
 std::string processFolderOf(const std::string& directory) { return directory + "/" + processFolder; }
 
+std::string sessionFolderOf(const std::string& directory, const std::string& session) {
+  return fmt::format("{}/{}/{}", directory, sessionsFolder, session);
+}
+
+std::vector<std::string> sessionsIn(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory + "/" + sessionsFolder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::string name = entry->path().filename(); isSessionName(name) && exists(entry->path() / manifestFile))
+      names.push_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+SavedSession describeSession(const std::string& directory, const std::string& session, int pid) {
+  std::string path = sessionFolderOf(directory, session) + "/" + manifestFile;
+  return {session, pid, sumOf(openFile(path), path)};
+}
+
+void verifySessions(const std::string& directory, const ProcessPart& part) {
+  for (auto& one : part.sessions)
+    SnapshotReader(sessionFolderOf(directory, one.session)).readWhole(manifestFile, one.manifest, maxManifestBytes);
+}
+
 std::string encodeProcessPart(const ProcessPart& part) {
-  Json json{{"format", "vgpu-process"}, {"version", processPartVersion}, {"criu", part.criu},
-            {"pid", part.pid},          {"threads", part.threads},       {"shellJob", part.shellJob}};
+  Json json{{"format", "vgpu-process"}, {"version", processPartVersion}, {"criu", part.criu},        {"pid", part.pid},
+            {"threads", part.threads},  {"stopped", part.stopped},       {"shellJob", part.shellJob}};
+  json["processes"] = Json::array();
+  for (auto& process : part.processes) json["processes"].push_back({{"pid", process.pid}, {"name", process.name}});
+  json["sessions"] = Json::array();
+  for (auto& one : part.sessions)
+    json["sessions"].push_back(
+        {{"session", one.session}, {"pid", one.pid}, {"bytes", one.manifest.bytes}, {"xxh3", one.manifest.checksum}});
   json["images"] = Json::object();
   for (auto& [name, sum] : part.images) json["images"][name] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
   json["mapped"] = Json::array();
@@ -156,7 +194,11 @@ ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum)
   ProcessPart part;
   part.criu = list.text(list.json, "criu");
   part.pid = list.id(list.in(list.json, "pid"), "pid");
+  for (auto& process : list.in(list.json, "processes"))
+    part.processes.push_back({list.id(list.in(process, "pid"), "pid"), list.text(process, "name")});
+  list.require(!part.processes.empty() && part.processes.front().pid == part.pid, "processes: the first is not process pid");
   for (auto& thread : list.in(list.json, "threads")) part.threads.push_back(list.id(thread, "threads"));
+  for (auto& process : list.in(list.json, "stopped")) part.stopped.push_back(list.id(process, "stopped"));
   part.shellJob = list.in(list.json, "shellJob") == true;
   for (auto& [name, image] : list.in(list.json, "images").items()) {
     list.require(isImageName(name), "images: " + name + " is no name of one");
@@ -166,6 +208,11 @@ ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum)
     part.mapped.push_back({list.text(file, "path"), list.number(file, "bytes"), list.text(file, "identity")});
   for (auto& pipe : list.in(list.json, "pipes"))
     part.pipes.push_back({list.id(list.in(pipe, "descriptor"), "descriptor"), list.text(pipe, "name")});
+  for (auto& one : list.in(list.json, "sessions")) {
+    std::string name = list.text(one, "session");
+    list.require(isSessionName(name), "sessions: " + name + " is no name of one");
+    part.sessions.push_back({name, list.id(list.in(one, "pid"), "pid"), {list.number(one, "bytes"), list.text(one, "xxh3")}});
+  }
   return part;
 }
 

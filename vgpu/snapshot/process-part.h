@@ -1,11 +1,13 @@
-// A snapshot's part that is its program's process: the folder `process` beside the other files, with CRIU's image and
-// `process.json`, which lists that image and what a machine must have on which the process is to be restored. The manifest names
-// the list.
+// A snapshot's part that is its program's process, and the tree of processes below it: the folder `process` beside the other
+// files, with CRIU's image and `process.json`, which lists that image and what a machine must have on which the processes are to
+// be restored. The manifest names the list. Other sessions of the tree have snapshots of their own, in the folder `sessions`.
 //
 //   process/            0700
 //     *.img             CRIU's
-//     process.json      format, version, criu (its version), pid, threads[], shellJob, images{name: bytes, xxh3},
-//                       mapped[path, bytes, identity], pipes[descriptor, name]
+//     process.json      format, version, criu (its version), pid (of the root), processes[pid, name], threads[], stopped[],
+//                       shellJob, images{name: bytes, xxh3}, mapped[path, bytes, identity], pipes[descriptor, name],
+//                       sessions[session, pid, bytes, xxh3]
+//   sessions/ID/        a snapshot as the one around it, without a process
 #pragma once
 
 #include <functional>
@@ -17,7 +19,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t processPartVersion = 1;
+constexpr uint64_t processPartVersion = 2;
 
 // A file that the process has mapped, and that must be the same where it is restored.
 struct MappedFile {
@@ -34,18 +36,40 @@ struct ForeignPipe {
   bool operator==(const ForeignPipe&) const = default;
 };
 
+struct SavedProcess {
+  int pid = 0;
+  std::string name;
+  bool operator==(const SavedProcess&) const = default;
+};
+
+// A session of the tree beside the one whose snapshot this is, and its snapshot's manifest.
+struct SavedSession {
+  std::string session;
+  int pid = 0;
+  FileSum manifest;
+  bool operator==(const SavedSession&) const = default;
+};
+
 struct ProcessPart {
   std::string criu;
-  int pid = 0;
-  std::vector<int> threads;  // their ids, the process's among them
-  bool shellJob = false;     // its terminal session is led by another process
+  int pid = 0;                          // of the root
+  std::vector<SavedProcess> processes;  // the root first; not those that had ended
+  std::vector<int> threads;             // ids of all processes and threads
+  std::vector<int> stopped;             // those processes that were stopped by a signal already
+  bool shellJob = false;                // its terminal session is led by a process that is not saved
   std::map<std::string, FileSum> images;
   std::vector<MappedFile> mapped;
   std::vector<ForeignPipe> pipes;
+  std::vector<SavedSession> sessions;
 };
 
 // Of the snapshot's directory.
 std::string processFolderOf(const std::string& directory);
+// The snapshot of another session of its tree, and the names of those that are there and whole, whether or not there is a list.
+std::string sessionFolderOf(const std::string& directory, const std::string& session);
+std::vector<std::string> sessionsIn(const std::string& directory);
+// What the list says of such a snapshot. Throws kj::Exception if it cannot be read.
+SavedSession describeSession(const std::string& directory, const std::string& session, int pid);
 
 std::string encodeProcessPart(const ProcessPart& part);
 // Throws kj::Exception that names the file and the check.
@@ -53,6 +77,8 @@ ProcessPart readProcessPart(const std::string& directory, const ProcessSum& sum)
 
 // The sums of all files of the folder that end in `.img`, each written to disk.
 std::map<std::string, FileSum> sumImages(const std::string& folder);
+// Throws kj::Exception that names the file and the check unless the other sessions' manifests are those that the list names.
+void verifySessions(const std::string& directory, const ProcessPart& part);
 // Reads all images and compares them with their sums; `progress` is told of bytes. Throws kj::Exception that names file and
 // check.
 void verifyImages(const std::string& directory, const ProcessPart& part, const std::function<void(uint64_t)>& progress);

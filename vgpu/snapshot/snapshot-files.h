@@ -17,6 +17,7 @@ constexpr const char* pendingCallsFile = "pending-calls";
 constexpr const char* outputFile = "output";
 constexpr const char* processFolder = "process";     // of a program's process (process-part.h)
 constexpr const char* processList = "process.json";  // in it
+constexpr const char* sessionsFolder = "sessions";   // of other sessions of the same tree of processes
 constexpr const char* dataFiles[] = {objectsFile, chunksFile, pendingCallsFile, outputFile};
 
 // One file is written by one thread at a time, at 2 to 7 GB/s; a pack for each thread that writes reaches the memory's own speed.

@@ -66,8 +66,11 @@ ChunkStore::ChunkStore(const std::string& path) : folder(path) {
 std::optional<std::string> ChunkStore::around(const std::string& snapshotDirectory) {
   fs::path path = fs::path(snapshotDirectory).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  if (path.parent_path().filename() != "snapshots") return std::nullopt;
-  std::string store = path.parent_path().parent_path();
+  fs::path folder = path.parent_path();
+  if (fs::path above = folder.parent_path().parent_path(); folder.filename() != "snapshots" && above.filename() == "snapshots")
+    folder = above;
+  if (folder.filename() != "snapshots") return std::nullopt;
+  std::string store = folder.parent_path();
   auto isThere = [](const std::string& name) { return ::access(name.c_str(), F_OK) == 0; };
   if (!isThere(formatPath(store)) && !isThere(store + "/index")) return std::nullopt;  // one that lost its format is refused when it is opened
   return store;

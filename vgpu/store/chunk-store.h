@@ -1,4 +1,5 @@
-// The store of a user's snapshots: chunks known by their digests, each kept once, whichever snapshot has it (docs/snapshot.md, Store).
+// The store of a user's snapshots: chunks known by their digests, each kept once, whichever snapshot has it (docs/snapshot.md,
+// Store).
 //
 //   FOLDER     0700
 //     format            "vgpustor" · version (4) · the key of the digests (16)
@@ -6,15 +7,15 @@
 //     index/            where each chunk is (chunk-index.h)
 //     packs/NUMBER      bytes of chunks, one behind the other; each written by one save, and never again;
 //                       16 hexadecimal digits, drawn at random
-//     snapshots/NAME/   a snapshot's directory, without packs
+//     snapshots/NAME/   a snapshot's directory, without packs; below it, FOLDER/NAME/, those of other sessions of one program
 //
-// A chunk is in the store if the index says so, which it does in one transaction for all of a save, after the save's packs have been
-// synced; a snapshot is, if its manifest has its name, after that. Whoever is killed at any instant leaves at most packs, rows and an
-// unfinished directory, which the next collection removes.
+// A chunk is in the store if the index says so, which it does in one transaction for all of a save, after the save's packs have
+// been synced; a snapshot is, if its manifest has its name, after that. Whoever is killed at any instant leaves at most packs,
+// rows and an unfinished directory, which the next collection removes.
 //
-// A save leases the packs that it writes, and those of the chunks that it finds here and therefore does not write, until its snapshot has
-// its name; a restore leases those that it reads. A collection removes nothing of a leased pack, and reads which chunks the snapshots
-// need after it has locked the others: so it finds the names of all that was saved with the help of those.
+// A save leases the packs that it writes, and those of the chunks that it finds here and therefore does not write, until its
+// snapshot has its name; a restore leases those that it reads. A collection removes nothing of a leased pack, and reads which
+// chunks the snapshots need after it has locked the others: so it finds the names of all that was saved with the help of those.
 //
 // One thread at a time, and at most one of a folder in a process; any number of processes.
 #pragma once

@@ -16,7 +16,7 @@ code=0
 wait "${runner[held]}" || code=$?
 [ "$code" = 137 ] || fail "vgpuctl run returned $code, not that its program was killed"
 [ -z "$(ls "$dir/a/sessions")" ] || fail "node a has the state directory of a program that has ended"
-ctl a inspect "$dir/first" | grep -q "^process    $pid with [0-9]* threads" || fail "the snapshot does not say that it has a process"
+ctl a inspect "$dir/first" | grep -q "^process    $pid (contents) with [0-9]* threads" || fail "the snapshot does not say that it has a process"
 ctl a inspect "$dir/first" | grep -q "^mapped .*/contents$" || fail "the snapshot does not say what the process has mapped"
 succeeds ctl b resume "$dir/first"
 [ "$(field b held pid)" = "$pid" ] || fail "the program has another process id"

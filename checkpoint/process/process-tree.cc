@@ -1,0 +1,76 @@
+#include "checkpoint/process/process-tree.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace vgpu::process {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool isSameFile(const std::string& a, const std::string& b) {
+  struct stat first, second;
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+std::vector<pid_t> childrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (fs::directory_iterator thread(fmt::format("/proc/{}/task", pid), error), end; !error && thread != end;
+       thread.increment(error)) {
+    std::ifstream list(thread->path() / "children");
+    for (pid_t child; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+}  // namespace
+
+ProcessFacts factsOf(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  size_t open = text.find('('), close = text.rfind(')');  // the name may hold anything
+  ProcessFacts facts;
+  if (open == text.npos || close == text.npos) return facts;
+  facts.name = text.substr(open + 1, close - open - 1);
+  pid_t group;
+  std::istringstream(text.substr(close + 1)) >> facts.state >> facts.parent >> group >> facts.session;
+  return facts;
+}
+
+bool hasEnded(pid_t pid) {
+  char state = factsOf(pid).state;
+  return state == 0 || state == 'Z';
+}
+
+std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, factsOf(pid).name); }
+
+bool runsThisProgram(pid_t pid) { return isSameFile("/proc/self/exe", fmt::format("/proc/{}/exe", pid)); }
+
+pid_t rootOf(pid_t pid) {
+  for (pid_t at = pid, parent; (parent = factsOf(at).parent) > 0; at = parent)
+    if (runsThisProgram(parent)) return at;
+  return pid;
+}
+
+std::vector<pid_t> treeOf(pid_t root) {
+  std::vector<pid_t> all{root};
+  for (size_t next = 0; next < all.size(); ++next)
+    for (pid_t child : childrenOf(all[next])) all.push_back(child);
+  return all;
+}
+
+bool hasOwnIds(pid_t pid) {
+  std::error_code error;
+  auto theirs = fs::read_symlink(fmt::format("/proc/{}/ns/pid", pid), error);
+  return !error && theirs != fs::read_symlink("/proc/self/ns/pid", error) && !error;
+}
+
+}  // namespace vgpu::process

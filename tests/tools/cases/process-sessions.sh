@@ -1,0 +1,132 @@
+# Two processes of one program have sessions: they are suspended, saved, restored and resumed together, or nothing of it happens.
+export VGPU_STORE=$dir/store
+startNode a
+startNode b
+needCriu a
+
+# startPair: contents twice below one script, called one and two, of 4 and 2 MiB; the script's output is in pair.log.
+cat >"$dir/pair" <<'S'
+#!/bin/bash
+VGPU_SESSION_NAME=two "$1" --serve random 2 <"$4" >>"$5" &
+VGPU_SESSION_NAME=one "$1" --serve random 4 <"$2" >>"$3"
+echo "one returned $?"
+wait %1
+echo "two returned $?"
+S
+startPair() {
+  local file
+  rm -f "$dir/two.in"
+  mkfifo "$dir/two.in"
+  : >"$dir/two.log"
+  startScript "$1" one "$dir/pair" "$dir/two.in" "$dir/two.log"
+  exec {file}<>"$dir/two.in"
+  commands[two]=$file
+  waitUntil says two ready
+  one=$(pidOf one) two=$(pidOf two)
+}
+# bothAre STATE NODE
+bothAre() { hasState "$2" one "$1" && hasState "$2" two "$1"; }
+bothWork() {
+  bothAre running "$1" || fail "one is $(field "$1" one state), and two $(field "$1" two state)"
+  memoryIsRight one
+  memoryIsRight two
+}
+endPair() {
+  echo quit >&"${commands[one]}"
+  echo quit >&"${commands[two]}"
+  waitUntil says one-script '^two returned 0'
+  says one-script '^one returned 0' || fail "one did not end as it should"
+  closeCommands one
+  closeCommands two
+}
+listsNeither() { listsNot "$1" one && listsNot "$1" two; }
+
+startPair a
+bothWork a
+tell two change changed  # to what one does not have
+# The second one refuses: its process is stopped.
+kill -STOP "$two"
+refused "did not close its gate in 1 s.* Nothing of the snapshot is left, and the program goes on" \
+  ctl a suspend one --process --timeout 1 --to "$dir/refused"
+kill -CONT "$two"
+isGone "$dir/refused" || fail "something of a snapshot is left"
+bothWork a
+# It is suspended by itself already.
+succeeds ctl a suspend two --to "$dir/alone"
+refused "session [a-z0-9]* (pid $two) is suspended, and is saved with its process when it runs" \
+  ctl a suspend one --process --to "$dir/refused"
+succeeds ctl a resume "$dir/alone"
+bothWork a
+
+# Both are saved, whichever of them is named, and `inspect` says so.
+succeeds ctl a suspend two --process --to "$dir/both"
+listsNeither a || fail "node a still lists a session"
+waitUntil ended "$one"
+waitUntil ended "$two"
+id=$(ctl a inspect "$dir/both" --json | python3 -c '
+import json, sys
+print(*[s["session"] for s in json.load(sys.stdin)["process"]["sessions"]])')
+[ -d "$dir/both/sessions/$id" ] || fail "the snapshot has no folder of session $id"
+ctl a inspect "$dir/both" | grep -q "^and  *session $id of process $one" || fail "inspect does not show the other session"
+
+# A part of the other session's is damaged: nothing runs, and the snapshot is as it was.
+cp -r "$dir/both" "$dir/bad"
+printf 'damage' | dd of="$dir/bad/sessions/$id/pack-00" bs=1 seek=100 conv=notrunc 2>"$dir/dd.log"
+refused "file pack-00: chunk" ctl b resume "$dir/bad"
+waitUntil ended "$one"
+waitUntil ended "$two"
+listsNeither b || fail "node b lists a session"
+[ -z "$(ls "$dir/b/sessions")" ] || fail "a resume that was refused has left a state directory"
+rm -rf "$dir/bad"
+cp -r "$dir/both" "$dir/bad"
+printf ' ' >>"$dir/bad/sessions/$id/manifest.json"
+refused "sessions/$id: file manifest.json: length" ctl b resume "$dir/bad"
+rm -rf "$dir/bad/sessions"
+refused "$dir/bad/sessions/$id" ctl b resume "$dir/bad"
+
+succeeds ctl b resume "$dir/both"
+[ "$(field b one pid) $(field b two pid)" = "$one $two" ] || fail "the programs have other process ids"
+bothWork b
+tell one change changed
+succeeds ctl b snapshot one --process --name live
+bothWork b
+
+# To the store, which finds damage in either of them, and forgets both.
+succeeds ctl b suspend one --process --name stored
+succeeds ctl b snapshots verify stored
+cp -r "$VGPU_STORE" "$dir/whole"
+chunks=$(echo "$VGPU_STORE"/snapshots/stored/sessions/*/chunks)
+printf 'damage' | dd of="$chunks" bs=1 seek=20 conv=notrunc 2>"$dir/dd.log"
+refused "snapshot stored cannot be resumed: .*file chunks: checksum" ctl b snapshots verify stored
+refused "nothing is removed from the store: .*file chunks: checksum" ctl b snapshots gc
+rm -r "$VGPU_STORE"
+mv "$dir/whole" "$VGPU_STORE"
+# What two alone has, of which one's suspend knew nothing, is needed too.
+succeeds ctl b snapshots rm live
+succeeds ctl b snapshots gc
+succeeds ctl b snapshots verify stored
+succeeds ctl a resume stored
+bothWork a
+
+# vgpuctl is killed on the way: one command has all of them go on.
+for point in process.begun process.suspended process.parked process.saved process.named; do
+  VGPU_FAULT_POINT=$point ctl a suspend one --process --to "$dir/$point" >"$dir/killed.log" 2>&1 && fail "not killed at $point"
+  waitUntil hasState a two "$([ "$point" = process.begun ] && echo running || { [ "$point" = process.suspended ] && echo suspended; })"
+  succeeds ctl a resume "$dir/$point"
+  bothWork a
+  rm -rf "${dir:?}/$point"
+done
+
+# Restored, and nobody has told a daemon: nothing is left of them, and they can be restored again.
+succeeds ctl a suspend one --process --to "$dir/restored"
+VGPU_FAULT_POINT=process.restored ctl b resume "$dir/restored" >"$dir/killed.log" 2>&1 && fail "resume was not killed"
+waitUntil ended "$one"
+waitUntil ended "$two"
+succeeds ctl b resume "$dir/restored"
+bothWork b
+endPair
+succeeds ctl a snapshots rm stored
+succeeds ctl a snapshots gc
+isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
+stopNode a
+stopNode b
