@@ -78,15 +78,14 @@ class Direction {
 
  private:
   bool take() {
-    std::vector<char> packet(mostPacket);
-    ssize_t bytes = read(from, packet.data(), packet.size());
+    ssize_t bytes = read(from, taken.data(), taken.size());
     if (bytes <= 0) return false;
     const auto now = Clock::now();
     if (isCut || freeAt - now > mostQueued) return true;  // dropped
-    packet.resize(static_cast<size_t>(bytes));
     freeAt = std::max(freeAt, now) + nanoseconds(static_cast<int64_t>(nanosecondsPerByte * static_cast<double>(bytes)));
     const bool isLate = reorders && ++count % 7 == 0;
-    underWay.emplace(freeAt + delay + (isLate ? lateBy : milliseconds(0)), std::move(packet));
+    underWay.emplace(freeAt + delay + (isLate ? lateBy : milliseconds(0)),
+                     std::vector<char>(taken.begin(), taken.begin() + bytes));
     return true;
   }
 
@@ -101,6 +100,7 @@ class Direction {
   const microseconds delay;
   Clock::time_point freeAt{};  // when what was taken has left
   std::multimap<Clock::time_point, std::vector<char>> underWay;
+  std::vector<char> taken = std::vector<char>(mostPacket);
   unsigned count = 0;
 };
 

@@ -153,6 +153,16 @@ class HostBuffer {
   bool pinned;
 };
 
+// What does not shrink: a link may compress.
+void fillAtRandom(void* data, size_t bytes) {
+  uint64_t state = 88172645463325252u;  // xorshift64
+  for (uint64_t *at = static_cast<uint64_t*>(data), *end = at + bytes / sizeof *at; at != end; *at++ = state) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+  }
+}
+
 // A picture with margins: rows that lie apart on both sides, in `host` and `device`, which have room for them.
 void measureRows(const Bench& bench, const HostBuffer& host, char* device) {
   const size_t width = 256, pitch = 320, height = bench.size(4096, 64);
@@ -173,6 +183,7 @@ void measureCopies(const Bench& bench, bool pinned) {
   const Size sizes[] = {{4, 500}, {4 * KiB, 500}, {64 * KiB, 500}, {MiB, 200}, {16 * MiB, 30}, {256 * MiB, 8}};
   const size_t most = bench.size(256 * MiB, MiB);
   const HostBuffer host(most, pinned);
+  fillAtRandom(host, most);
   DeviceArray<char> device(most);
   for (auto [bytes, rounds] : sizes) {
     if (bytes > most) break;

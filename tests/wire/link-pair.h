@@ -51,8 +51,10 @@ struct LinkPair {
 
   template <typename Take>
   static void arrive(vgpu::Link& to, std::vector<std::byte>& way, Take&& take) {
+    while (auto message = to.next()) take(*message);  // bytes beside it may have come
     while (!way.empty()) {
       auto space = to.space();
+      if (space.empty()) return;
       size_t some = std::min(space.size(), way.size());
       std::copy_n(way.begin(), some, space.begin());
       to.received(some);

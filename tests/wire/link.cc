@@ -100,11 +100,112 @@ TEST_CASE("what no link sends is refused") {
     link.received(words.size() * 4);
     link.next();
   };
-  CHECK_THROWS(receive({0xffffffff, 7, 0, 0}));  // its size
-  CHECK_THROWS(receive({0, 7, 1, 0}));           // it has received what was never sent
-  CHECK_NOTHROW(receive({0, 7, 0, 0}));
+  CHECK_THROWS(receive({0xffffffff, 7, 0, 0, 0, 0}));  // its size
+  CHECK_THROWS(receive({0, 7, 0, 0, 1, 0}));           // it has received what was never sent
+  CHECK_NOTHROW(receive({0, 7, 0, 0, 0, 0}));
   Link link;
   CHECK_THROWS(link.restart(1));
+}
+
+namespace {
+
+// What goes beside the messages of `from`, in pieces that overtake each other.
+struct WayBeside {
+  vgpu::Link &from, &to;
+  std::mt19937& random;
+  std::vector<Beside> onTheWay;
+
+  void move() {
+    if (auto next = from.nextBeside()) {
+      const uint32_t first = random() % next->bytes;
+      onTheWay.push_back({next->message, next->slab, next->bytes - first});
+      if (first != 0) onTheWay.push_back({next->message, next->slab, first});
+    }
+    if (onTheWay.empty() || random() % 2 == 0) return;
+    std::swap(onTheWay[random() % onTheWay.size()], onTheWay.back());
+    to.arrivedBeside(onTheWay.back().message, onTheWay.back().bytes);
+    onTheWay.pop_back();
+  }
+};
+
+void sendNumberWith(Link& link, uint64_t number, uint32_t beside) {
+  auto room = link.begin(7, sizeof number);
+  std::memcpy(room.data(), &number, sizeof number);
+  link.putBeside(static_cast<uint32_t>(number % slabCount), beside);
+  link.finish(room.size());
+}
+
+}  // namespace
+
+TEST_CASE("a message is taken when the bytes beside it have come, in order, over connections that are cut anywhere") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    LinkPair pair;
+    Expected atA, atB;
+    WayBeside toA{pair.b, pair.a, random, {}}, toB{pair.a, pair.b, random, {}};
+    uint64_t sentByA = 0, sentByB = 0;
+    auto sendSome = [&](Link& link, uint64_t& sent) {
+      if (sent == 300 || link.isFull()) return;
+      if (random() % 2 == 0)
+        sendNumberWith(link, sent++, 1 + static_cast<uint32_t>(random() % slabBytes));
+      else
+        sendNumber(link, sent++, random() % 3000);
+    };
+    while (atA.next < 300 || atB.next < 300) {
+      sendSome(pair.a, sentByA);
+      sendSome(pair.b, sentByB);
+      pair.move(random() % 3000, random() % 3000);
+      toA.move();
+      toB.move();
+      pair.deliver(atA, atB);
+      if (random() % 64 == 0) {
+        pair.cut();
+        toA.onTheWay.clear();
+        toB.onTheWay.clear();
+      }
+    }
+    CHECK_FALSE(pair.a.isWaitingBeside());
+    CHECK_FALSE(pair.b.isWaitingBeside());
+  }
+}
+
+TEST_CASE("bytes go beside a message if they are many and have a way") {
+  Link link;
+  CHECK_FALSE(link.takesBeside(slabBytes));
+  link.setWayBeside(true);
+  CHECK(link.takesBeside(slabBytes));
+  CHECK_FALSE(link.takesBeside(100));
+  CHECK_FALSE(link.nextBeside());
+  for (uint64_t number = 0; !link.isFull(); ++number) {
+    REQUIRE(number <= 1000);
+    sendNumberWith(link, number, slabBytes);
+  }
+  CHECK_FALSE(link.isAcknowledged());
+}
+
+TEST_CASE("what cannot be beside a message is refused") {
+  Link link;
+  CHECK_THROWS(link.arrivedBeside(0, 1));  // a message that was taken
+  CHECK_THROWS(link.arrivedBeside(1, slabBytes + 1));
+  link.arrivedBeside(2, slabBytes);
+  CHECK_THROWS(link.arrivedBeside(2, 1));
+  auto flood = [&] {
+    for (uint64_t message = 10; message < 100000; ++message) link.arrivedBeside(message, 1);
+  };
+  CHECK_THROWS(flood());
+
+  auto receive = [](uint32_t beside, uint32_t come) {
+    LinkPair pair;
+    Expected atA, atB;
+    sendNumberWith(pair.a, 0, beside);
+    pair.b.arrivedBeside(1, come);
+    pair.settle(atA, atB);
+    return atB.next;
+  };
+  CHECK(receive(2000, 2000) == 1);
+  CHECK(receive(2000, 1000) == 0);
+  CHECK_THROWS(receive(2000, 2001));
+  CHECK_THROWS(receive(slabBytes + 1, 1));
 }
 
 TEST_CASE("a sender that is not acknowledged becomes full") {

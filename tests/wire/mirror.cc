@@ -192,6 +192,45 @@ TEST_CASE("what a copy brings is there when its slot is done: in a slab, or behi
   CHECK(std::memcmp(both.program.reply(70), both.worker.reply(70), 3000) == 0);
 }
 
+TEST_CASE("what a copy brings and takes goes beside the messages, if there is a way") {
+  Mirrored both;
+  both.pair.a.setWayBeside(true);
+  both.pair.b.setWayBeside(true);
+  both.program.slabState(9).busy.store(77);
+  both.post<api::Cuda::Copy3dParams>(api::Method::copy3d, 0, [](auto& frame) {
+    frame.setTo(deviceArena(0));
+    frame.setFrom(api::Place::slab(9).number());
+    frame.setWidth(slabBytes);
+  });
+  const uint64_t back = both.post<api::Cuda::Copy3dParams>(api::Method::copy3dBack, 400, [&](auto& frame) {
+    frame.setTo(api::Place::slab(4).number());
+    frame.setFrom(deviceArena(0));
+    frame.setWidth(slabBytes / 2);
+  });
+  both.settle();
+  CHECK_FALSE(both.reader.next());
+  auto there = both.pair.a.nextBeside();
+  REQUIRE(there);
+  CHECK(there->slab == 9);
+  CHECK(there->bytes == slabBytes);
+  CHECK_FALSE(both.pair.a.nextBeside());
+  both.pair.b.arrivedBeside(there->message, there->bytes);
+  both.settle();
+  REQUIRE(both.reader.next());
+  CHECK(both.worker.slabState(9).busy.load() != 0);
+
+  both.worker.slot(400).done.store(back);
+  both.settle();
+  CHECK(both.program.slot(400).done.load() == 0);
+  auto here = both.pair.b.nextBeside();
+  REQUIRE(here);
+  CHECK(here->slab == 4);
+  CHECK(here->bytes == slabBytes / 2);
+  both.pair.a.arrivedBeside(here->message, here->bytes);
+  both.settle();
+  CHECK(both.program.slot(400).done.load() == back);
+}
+
 TEST_CASE("completion words that frames have named are reported, and what the program answers goes back") {
   Mirrored both;
   uint64_t recorded =

@@ -184,7 +184,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
   switch (greeting.what) {
     case GreetingFor::control:
     case GreetingFor::stream: {
-      acceptGreeting(*stream, 0, limit);
+      acceptGreeting(*stream, {}, limit);
       leaveParent();
       const char* socket = greeting.what == GreetingFor::control ? "vgpud.sock" : streamsSocketName;
       PlainStream daemon(connectUnix(directory + "/" + socket));
@@ -197,16 +197,27 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
         refuseGreeting(*stream, "it has no such session any more", limit);
         return 0;
       }
-      acceptGreeting(*stream, 0, limit);
+      acceptGreeting(*stream, {}, limit);
       leaveParent();
       NodeSide(std::move(stream), directory, greeting.token).run();
       return 0;
     case GreetingFor::arrival: {
-      acceptGreeting(*stream, 0, limit);
+      acceptGreeting(*stream, {}, limit);
       leaveParent();  // first: the daemon watches the process that connects with it
       kj::AutoCloseFd daemon = connectUnix(directory + "/" + streamsSocketName);
       announce(daemon, Bringing::program, std::string(greeting.token.begin(), greeting.token.end()));
       NodeSide(std::move(stream), directory, greeting.token, ControlChannel(kj::mv(daemon))).run();
+      return 0;
+    }
+    case GreetingFor::lane: {
+      auto lane = NodeSide::offerLane(directory, greeting);
+      if (lane == nullptr) {
+        refuseGreeting(*stream, "the session has another connection by now, or none", limit);
+        return 0;
+      }
+      acceptGreeting(*stream, {}, limit);
+      leaveParent();
+      lane->run([&] { return std::move(stream); });
       return 0;
     }
     default:

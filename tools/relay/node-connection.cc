@@ -24,7 +24,7 @@ ReachedNode reachNode(const Endpoint& node, const Greeting& greeting) {
       reached.stream = connectTls(kj::mv(connection), std::move(own), node, deadline);
     else
       reached.stream = std::make_unique<PlainStream>(kj::mv(connection));
-    reached.received = greet(*reached.stream, greeting, node.text(), deadline);
+    reached.answer = greet(*reached.stream, greeting, node.text(), deadline);
   });
   KJ_IF_MAYBE (exception, caught) {
     const auto type = exception->getType();

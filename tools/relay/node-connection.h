@@ -14,7 +14,7 @@ namespace vgpu::relay {
 
 struct ReachedNode {
   std::unique_ptr<ByteStream> stream;
-  uint64_t received = 0;  // messages of ours that the node has
+  GreetingAnswer answer;
 };
 // Connects with a node and greets it. Blocking, for at most 10 s after it is connected. Throws kj::Exception: DISCONNECTED if
 // another attempt may succeed, FAILED with what the node has refused.

@@ -22,8 +22,11 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds messageLimit{10}, openLimit{60};
+constexpr size_t mostLanes = 16;
 // Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
 constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds
+
+constexpr const char* lanesSuffix = "-lanes";
 
 std::string socketOf(const std::string& runDirectory, const SessionToken& token) {
   return runDirectory + "/relays/" + textOf(token);
@@ -47,6 +50,8 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
     fail("there is no folder for relays in " + runDirectory);
   acceptor = listenUnix(socketPath);
   watch(acceptor);
+  laneAcceptor = listenUnix(socketPath + lanesSuffix);
+  watch(laneAcceptor);
   use(std::move(connection));
 }
 
@@ -65,7 +70,10 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
   isArriving = true;
 }
 
-NodeSide::~NodeSide() { unlink(socketPath.c_str()); }
+NodeSide::~NodeSide() {
+  unlink(socketPath.c_str());
+  unlink((socketPath + lanesSuffix).c_str());
+}
 
 // The greeting goes along as it came; the relay that has the session answers it.
 bool NodeSide::passOn(int connection, const std::string& runDirectory, const Greeting& greeting) {
@@ -78,6 +86,44 @@ bool NodeSide::passOn(int connection, const std::string& runDirectory, const Gre
   message.initRoot<control::ToNode>().setAccepted(greeting.received);
   channel.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
   return true;
+}
+
+// The relay gets the lane's other end, and answers with the session's memory.
+std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const Greeting& greeting) {
+  std::unique_ptr<Lane> lane;
+  auto ignored = kj::runCatchingExceptions([&] {
+    ControlChannel relay(connectUnix(socketOf(runDirectory, greeting.token) + lanesSuffix));
+    int ends[2];
+    KJ_SYSCALL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
+    const int passed[] = {theirs};
+    capnp::MallocMessageBuilder message;
+    message.initRoot<control::ToNode>().setAccepted(greeting.received);
+    relay.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
+    auto answer = relay.receive(1, Clock::now() + messageLimit);
+    if (!answer || answer->descriptors.size() != 1) return;
+    lane = std::make_unique<Lane>(kj::mv(ours), adoptMemory(answer->descriptors[0]));
+  });
+  return lane;
+}
+
+// From a process that has greeted its other end and shown whether it may use the node.
+void NodeSide::takeLane() {
+  int fd = accept4(laneAcceptor, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return;
+  kj::AutoCloseFd from(fd);
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (!isTrusted(peerOf(from))) return;
+    ControlChannel channel(kj::mv(from));
+    auto offer = channel.receive(1, Clock::now() + messageLimit);
+    if (!offer || offer->descriptors.size() != 1 || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
+    if (offer->reader->getRoot<control::ToNode>().getAccepted() != connections) return;  // it is beside an earlier one
+    const int memory[] = {segmentFile.fd()};
+    capnp::MallocMessageBuilder message;
+    message.initRoot<control::ToSession>().initOpened();
+    channel.send(message, kj::arrayPtr(memory, 1), Clock::now() + messageLimit);
+    lanes.add(kj::mv(offer->descriptors[0]));
+  });
 }
 
 void NodeSide::take(const LinkMessage& message) {
@@ -221,6 +267,7 @@ void NodeSide::passClosed(uint32_t number) {
 
 void NodeSide::serveWatched(int fd) {
   if (fd == acceptor.get()) return takeConnection();
+  if (fd == laneAcceptor.get()) return takeLane();
   takeDaemon();
 }
 
@@ -245,7 +292,7 @@ std::unique_ptr<ByteStream> NodeSide::reconnect() {
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
   link.restart(receivedByPeer);
-  acceptGreeting(*connection, link.receivedMessages(), Clock::now() + messageLimit);
+  acceptGreeting(*connection, {link.receivedMessages(), ++connections}, Clock::now() + messageLimit);
   return connection;
 }
 

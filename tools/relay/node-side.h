@@ -26,6 +26,8 @@ class NodeSide final : public RelayLoop {
 
   // Gives a connection of a session that exists to the relay that has it. False if there is none.
   static bool passOn(int connection, const std::string& runDirectory, const Greeting& greeting);
+  // Offers the relay that has the session a lane, for a further connection. Nothing if it wants none.
+  static std::unique_ptr<Lane> offerLane(const std::string& runDirectory, const Greeting& greeting);
 
  private:
   void take(const LinkMessage& message) override;
@@ -41,6 +43,7 @@ class NodeSide final : public RelayLoop {
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
   void takeObjects(std::span<const std::byte> bytes);
   void takeConnection();
+  void takeLane();
   void takeDaemon();
   void note(control::ToSession::Reader message);
   void passClosed(uint32_t channel);
@@ -51,6 +54,8 @@ class NodeSide final : public RelayLoop {
   kj::AutoCloseFd acceptor;     // of connections that take this one's place,
   kj::AutoCloseFd replacement;  // and the next one, greeted,
   uint64_t receivedByPeer = 0;  // of whose other end
+  uint32_t connections = 0;     // that have taken another one's place
+  kj::AutoCloseFd laneAcceptor;  // of processes that have a further connection
   kj::AutoCloseFd reattach;     // of daemons, once there is a session
   kj::AutoCloseFd stateFolder;
   std::string stateDirectory;

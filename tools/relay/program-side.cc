@@ -29,6 +29,7 @@ using std::chrono::seconds;
 
 constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
+constexpr seconds lanesRetry{1};
 
 template <typename Fill>
 void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
@@ -244,10 +245,27 @@ void ProgramSide::serveWatched(int fd) {
 
 bool ProgramSide::produce() {
   if (mirror == nullptr || isMoving || isSucceeded) return false;
+  tendLanes();
   bool any = mirror->send();
   if (!gateClosed || !mirror->isDrained()) return any;
   passGateClosed();
   return true;
+}
+
+// Begins further connections when the session has moved much, and again after its connection was made again: then there must be
+// at least one, because bytes that are to go beside messages have no other way.
+void ProgramSide::tendLanes() {
+  if (laneWish.count == 0 || (!hasHadLanes && link.bulkBytes() < laneWish.from) || !owns()) return;
+  if (lanes.hasReady()) {
+    hasHadLanes = true;
+    return;
+  }
+  const auto now = Clock::now();
+  if (hasHadLanes && now - lanesReadyAt >= reconnectLimit())
+    return giveUp("no further connection can be made: " + lanes.whyNotReady());
+  if (lanes.count() != 0 || now - lanesTriedAt < lanesRetry) return;
+  lanesTriedAt = now;
+  for (unsigned i = 0; i < laneWish.count; ++i) startLane(lanes.add(), segmentFile, node, {GreetingFor::lane, token, connection});
 }
 
 // All frames have gone. The object list is complete (the program has committed it), and goes as it is now.
@@ -277,7 +295,10 @@ void ProgramSide::sendObjects() {
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
   if (!owns()) fail("the session stays where it is");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});
-  link.restart(reached.received);
+  link.restart(reached.answer.received);
+  connection = reached.answer.connection;
+  lanesTriedAt = {};
+  lanesReadyAt = Clock::now();
   return std::move(reached.stream);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tools/relay/bell-thread.h"
+#include "tools/relay/lane-thread.h"
 #include "tools/relay/relay-loop.h"
 #include "vgpu/control/control.capnp.h"
 #include "vgpu/control/endpoint.h"
@@ -57,6 +58,7 @@ class ProgramSide final : public RelayLoop {
   void takeReattach(uint32_t channel, std::span<const std::byte> bytes);
   void passClosed(uint32_t channel);
   void passGateClosed();
+  void tendLanes();
   void watchProgram(pid_t pid);
   void meetProgram(uint32_t channel, std::span<const std::byte> bytes);
   void adopt(ControlMessage& opened);
@@ -78,6 +80,10 @@ class ProgramSide final : public RelayLoop {
   std::optional<Segment> segment;
   std::unique_ptr<ProgramMirror> mirror;
   std::unique_ptr<BellThread> bells;
+  const LaneWish laneWish = relay::laneWish();
+  uint32_t connection = 0;  // the number of the one that there is
+  Clock::time_point lanesTriedAt{}, lanesReadyAt{};
+  bool hasHadLanes = false;
   // A reply that the program has given: it goes when all frames before it have gone.
   struct GateClosed {
     uint32_t channel;

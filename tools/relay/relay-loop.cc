@@ -19,6 +19,8 @@ constexpr milliseconds retryAfter{250};
 constexpr seconds farewell{2};
 // While there is always something to do, the channels are looked at so often.
 constexpr unsigned turnsPerLook = 64;
+// Each lane is a system call.
+constexpr unsigned turnsPerHearing = 16;
 
 }  // namespace
 
@@ -42,32 +44,46 @@ bool RelayLoop::isDone() const { return endsBy && (link.isAcknowledged() || isCu
 void RelayLoop::run() {
   Backoff backoff(spinTime);
   for (unsigned turn = 0; !isDone(); ++turn) {
-    bool worked = false;
+    bool worked = (turn % turnsPerHearing == 0 || lanes.isAwaited()) && hearLanes();
     if (!isCut()) worked |= readSome();
     if (!isCut()) worked |= produce();
     if (!isCut()) {
       link.acknowledge(endsBy.has_value() && link.owesAcknowledgement());
       worked |= writeSome();
+      worked |= lanes.give();
     }
     if (worked) {
       backoff = Backoff(spinTime);
       if (turn % turnsPerLook != 0) continue;
-    } else if (backoff.spin()) {
+    } else if ((Backoff::isLong() || !link.isWaitingBeside()) && backoff.spin()) {  // what comes beside wakes it
       continue;
     }
     sleep(backoff);
   }
 }
 
-bool RelayLoop::readSome() {
+bool RelayLoop::hearLanes() {
+  const bool any = lanes.hear();
+  if (!isCut() && !lanes.whyEnded().empty()) cut("a further connection of the session: " + lanes.whyEnded());
+  return any;
+}
+
+bool RelayLoop::takeMessages() {
   bool any = false;
+  for (; auto message = link.next(); any = true) take(*message);
+  return any;
+}
+
+bool RelayLoop::readSome() {
+  bool any = takeMessages();  // for which bytes beside them have come
   while (!isCut()) {
     auto space = link.space();
+    if (space.empty()) return any;
     size_t got = stream->read(space);
     if (got > 0) {
       heard = Clock::now();
       link.received(got);
-      while (auto message = link.next()) take(*message);
+      takeMessages();
       any = true;
     }
     if (got == space.size()) continue;
@@ -96,6 +112,7 @@ bool RelayLoop::writeSome() {
 void RelayLoop::cut(const std::string& why) {
   whyCut = why;  // may be the stream's own
   stream = nullptr;
+  lanes.end();
   cutSince = Clock::now();
   triedAt = {};
 }
@@ -103,11 +120,14 @@ void RelayLoop::cut(const std::string& why) {
 void RelayLoop::keepAlive() {
   auto now = Clock::now();
   if (!isCut()) {
-    if (now - heard >= silentAfter) return cut("the other side says nothing");
+    if (now - std::max(heard, lanes.lastArrival()) >= silentAfter) return cut("the other side says nothing");
+    if (!link.isWaitingBeside()) waitedFrom = now;
+    if (now - std::max(waitedFrom, lanes.lastArrival()) >= silentAfter) return cut("the further connections bring nothing");
     if (now - said >= sayAfter) link.acknowledge(true);
     return;
   }
   if (now - *cutSince >= reconnectLimit()) return giveUp(whyCut);
+  if (lanes.count() != 0) return;  // what they still write into the segment comes before
   if (now - triedAt < retryAfter) return;
   triedAt = now;
   auto caught = kj::runCatchingExceptions([&] {
@@ -127,7 +147,8 @@ void RelayLoop::sleep(Backoff& backoff) {
     numbers.push_back(number);
   }
   for (int fd : watched) polled.push_back({fd, POLLIN, 0});
-  if (!isCut()) polled.push_back({stream->fd(), stream->eventsOf(true, !link.unsent().empty()), 0});
+  if (!isCut()) polled.push_back({stream->fd(), stream->eventsOf(!link.space().empty(), !link.unsent().empty()), 0});
+  lanes.addTo(polled);
   uint64_t nanoseconds = mostSleep(backoff);
   if (isCut()) nanoseconds = std::min<uint64_t>(nanoseconds, 50'000'000);
   // What is being written now may come without a wake-up.
@@ -135,6 +156,7 @@ void RelayLoop::sleep(Backoff& backoff) {
   timespec limit{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
   int ready = ppoll(polled.data(), polled.size(), &limit, nullptr);
   awake();
+  hearLanes();
   if (ready > 0) tend(polled, numbers);
   keepAlive();
 }

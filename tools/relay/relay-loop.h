@@ -1,8 +1,9 @@
 // What both relays of a session do: carry a link over a connection, keep the mirror and the control channels going, and sleep
 // while there is nothing to do. One thread.
 //
-// When the connection breaks, or the peer has said nothing for a while, the link stays: reconnect() brings another connection,
-// until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it waits for the GPU, and its rings fill.
+// When the connection breaks, or a further one (lanes.h) does, or the peer has said nothing for a while, the link stays:
+// reconnect() brings another connection, until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it
+// waits for the GPU, and its rings fill.
 #pragma once
 
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/relay/lanes.h"
 #include "vgpu/control/byte-stream.h"
 #include "vgpu/control/channel.h"
 #include "vgpu/wire/futex.h"
@@ -64,12 +66,15 @@ class RelayLoop {
   void unwatch(int fd) { std::erase(watched, fd); }
 
   Link link;
+  Lanes lanes{link};
   std::map<uint32_t, ControlChannel> channels;
 
  private:
+  bool takeMessages();
   bool readSome();
   bool writeSome();
   void cut(const std::string& why);
+  bool hearLanes();
   void sleep(Backoff& backoff);
   void tend(const std::vector<pollfd>& polled, const std::vector<uint32_t>& numbers);
   void keepAlive();
@@ -79,6 +84,7 @@ class RelayLoop {
   std::vector<int> watched;
   Clock::time_point heard = Clock::now(), said = heard;
   Clock::time_point triedAt{};
+  Clock::time_point waitedFrom = heard;  // for bytes beside a message
   std::optional<Clock::time_point> cutSince, endsBy;
   std::string whyCut;
 };

@@ -30,7 +30,7 @@ struct Answered {
   char magic[8];
   uint32_t version, status;
   uint64_t received;
-  uint32_t reasonBytes, reserved;
+  uint32_t reasonBytes, connection;
 };
 static_assert(sizeof(Answered) == 32);
 
@@ -71,9 +71,9 @@ bool isTls(const void* bytes) {
   return (at[0] == 21 || at[0] == 22) && at[1] == 3;
 }
 
-void answer(ByteStream& stream, Status status, uint64_t received, std::string reason, GreetingDeadline deadline) {
+void answer(ByteStream& stream, Status status, const GreetingAnswer& said, std::string reason, GreetingDeadline deadline) {
   reason.resize(std::min<size_t>(reason.size(), mostReasonBytes));
-  Answered answered{{}, greetingVersion, status, received, static_cast<uint32_t>(reason.size()), 0};
+  Answered answered{{}, greetingVersion, status, said.received, static_cast<uint32_t>(reason.size()), said.connection};
   std::copy(std::begin(magic), std::end(magic), answered.magic);
   writeAll(stream, bytesOf(answered), deadline);
   writeAll(stream, std::as_bytes(std::span(reason)), deadline);
@@ -105,7 +105,7 @@ void awaitReady(int fd, short events, GreetingDeadline deadline) {
   }
 }
 
-uint64_t greet(ByteStream& stream, const Greeting& greeting, const std::string& node, GreetingDeadline deadline) {
+GreetingAnswer greet(ByteStream& stream, const Greeting& greeting, const std::string& node, GreetingDeadline deadline) {
   Asked asked{{}, greetingVersion, static_cast<uint32_t>(greeting.what), {}, greeting.received, {}};
   std::copy(std::begin(magic), std::end(magic), asked.magic);
   std::copy(greeting.token.begin(), greeting.token.end(), asked.token);
@@ -124,7 +124,7 @@ uint64_t greet(ByteStream& stream, const Greeting& greeting, const std::string& 
   std::string reason(answered.reasonBytes, '\0');
   readAll(stream, std::as_writable_bytes(std::span(reason)), deadline);
   if (answered.status != accepted) fail("the vgpud on " + node + " refused: " + reason);
-  return answered.received;
+  return {answered.received, answered.connection};
 }
 
 Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
@@ -133,7 +133,7 @@ Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
   if (isTls(&asked)) fail("it speaks TLS on a port that does not: it must say tcp:, or this vgpud --listen tls:");
   if (std::memcmp(asked.magic, magic, sizeof magic) != 0) fail("it is no vgpu");
   if (asked.version != greetingVersion) {
-    answer(stream, refused, 0, "", deadline);  // the version in the answer says it all
+    answer(stream, refused, {}, "", deadline);  // the version in the answer says it all
     fail("it speaks version " + std::to_string(asked.version) + " of the link, this vgpud version " +
          std::to_string(greetingVersion));
   }
@@ -142,12 +142,12 @@ Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
   return greeting;
 }
 
-void acceptGreeting(ByteStream& stream, uint64_t received, GreetingDeadline deadline) {
-  answer(stream, accepted, received, "", deadline);
+void acceptGreeting(ByteStream& stream, const GreetingAnswer& said, GreetingDeadline deadline) {
+  answer(stream, accepted, said, "", deadline);
 }
 
 void refuseGreeting(ByteStream& stream, const std::string& reason, GreetingDeadline deadline) {
-  answer(stream, refused, 0, reason, deadline);
+  answer(stream, refused, {}, reason, deadline);
 }
 
 }  // namespace vgpu

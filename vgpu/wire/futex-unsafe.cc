@@ -40,6 +40,8 @@ void futexWake(std::atomic<uint32_t>& word, int count) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, count, nullptr, nullptr, 0);
 }
 
+bool Backoff::isLong() { return !hasFewCores(); }
+
 bool Backoff::spin() {
   __builtin_ia32_pause();
   if (hasFewCores()) return ++rounds <= fewRounds;

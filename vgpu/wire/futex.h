@@ -19,6 +19,8 @@ class Backoff {
   // `spinNanoseconds`: how long to spin if there are more than two cores.
   explicit Backoff(uint64_t spinNanoseconds = 20'000'000) : limit(spinNanoseconds) {}
 
+  // Whether there are cores to spin on.
+  static bool isLong();
   // True while there is spinning left; each call is one pause.
   bool spin();
   // How long the next sleep should be: a fraction of the time already waited, between 20 µs and 1 ms, so that the end of the wait

@@ -12,9 +12,10 @@ namespace {
 struct Head {
   uint32_t bytes;
   uint16_t type, reserved;
+  uint32_t beside, reservedToo;
   uint64_t received;
 };
-static_assert(sizeof(Head) == 16);
+static_assert(sizeof(Head) == 24);
 
 constexpr size_t chunkBytes = 256 * KiB;
 constexpr size_t incomingBytes = 2 * MiB;
@@ -35,7 +36,7 @@ std::span<std::byte> Link::begin(uint16_t type, size_t most) {
     chunks.push_back({std::unique_ptr<std::byte[]>(new std::byte[size]), size, 0, written});
   }
   Chunk& chunk = chunks.back();
-  Head head{0, type, 0, receivedCount};
+  Head head{0, type, 0, 0, 0, receivedCount};
   std::memcpy(&chunk.bytes[chunk.used], &head, sizeof head);
   begun = most;
   begunType = type;
@@ -51,8 +52,29 @@ void Link::finish(size_t bytes) {
   written += sizeof(Head) + bytes;
   ends.push_back(written);
   if (begunType != acknowledgement) needed = forgotten + ends.size();
+  if (bytes >= leastBeside) bulk += bytes;
   acknowledged = receivedCount;
   unacknowledgedBytes = 0;
+}
+
+void Link::putBeside(uint32_t slab, uint32_t bytes) {
+  Chunk& chunk = chunks.back();
+  std::memcpy(&chunk.bytes[chunk.used + offsetof(Head, beside)], &bytes, sizeof bytes);
+  beside.push_back({forgotten + ends.size() + 1, slab, bytes});
+  bulk += bytes;
+}
+
+std::optional<Beside> Link::nextBeside() {
+  if (!hasMoreBeside()) return std::nullopt;
+  return beside[besideGiven++];
+}
+
+void Link::arrivedBeside(uint64_t message, uint32_t bytes) {
+  KJ_REQUIRE(message > receivedCount, "bytes beside a message that has been taken", message, receivedCount);
+  uint32_t& all = arriving[message];
+  KJ_REQUIRE(arriving.size() <= mostArriving, "bytes beside too many messages");
+  KJ_REQUIRE(bytes <= slabBytes - all, "more bytes beside a message than a slab has", message);
+  all += bytes;
 }
 
 void Link::send(uint16_t type, std::span<const std::byte> payload) {
@@ -84,11 +106,22 @@ std::span<std::byte> Link::space() {
 }
 
 std::optional<LinkMessage> Link::next() {
+  waitsBeside = false;
   while (filled - parsed >= sizeof(Head)) {
     Head head;
     std::memcpy(&head, &incoming[parsed], sizeof head);
     KJ_REQUIRE(head.bytes <= mostLinkPayload, "a message of impossible size", head.bytes);
     if (filled - parsed < sizeof head + head.bytes) return std::nullopt;
+    if (head.beside != 0) {
+      auto found = arriving.find(receivedCount + 1);
+      const uint32_t come = found == arriving.end() ? 0 : found->second;
+      KJ_REQUIRE(come <= head.beside && head.beside <= slabBytes, "another number of bytes beside a message", come, head.beside);
+      waitsBeside = come < head.beside;
+      if (waitsBeside) return std::nullopt;
+      arriving.erase(found);
+      bulk += head.beside;
+      unacknowledgedBytes += head.beside;
+    }
     forget(head.received);
     LinkMessage message{head.type, {&incoming[parsed + sizeof head], head.bytes}};
     parsed += sizeof head + head.bytes;
@@ -98,6 +131,7 @@ std::optional<LinkMessage> Link::next() {
       continue;
     }
     unacknowledgedBytes += head.bytes;
+    if (head.bytes >= leastBeside) bulk += head.bytes;
     return message;
   }
   return std::nullopt;
@@ -110,14 +144,19 @@ void Link::forget(uint64_t receivedByPeer) {
     ends.pop_front();
     ++forgotten;
   }
+  for (; !beside.empty() && beside.front().message <= forgotten; beside.pop_front())
+    besideGiven -= std::min<size_t>(besideGiven, 1);
   while (chunks.size() > 1 && chunks.front().at + chunks.front().used <= std::min(firstKept, sentTo)) chunks.pop_front();
 }
 
 void Link::restart(uint64_t receivedByPeer) {
   KJ_REQUIRE(receivedByPeer >= forgotten, "the peer lacks what it has acknowledged", receivedByPeer, forgotten);
   parsed = filled = 0;
+  arriving.clear();
+  waitsBeside = false;
   forget(receivedByPeer);
   sentTo = firstKept;
+  besideGiven = 0;
 }
 
 }  // namespace vgpu

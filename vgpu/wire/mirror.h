@@ -109,6 +109,15 @@ void send(Link& link, MirrorMessage type, const T& head, std::span<const std::by
   link.finish(room.size());
 }
 
+// Sends what a slab holds: behind the structure, or beside the message.
+inline void sendSlab(Link& link, MirrorMessage type, const SlabBytes& head, std::span<const std::byte> bytes) {
+  if (!link.takesBeside(bytes.size())) return send(link, type, head, bytes);
+  auto room = link.begin(static_cast<uint16_t>(type), sizeof head);
+  std::memcpy(room.data(), &head, sizeof head);
+  link.putBeside(head.slab, static_cast<uint32_t>(bytes.size()));
+  link.finish(room.size());
+}
+
 [[noreturn]] void refuse(const char* what, uint64_t value);
 
 template <typename T>

@@ -102,7 +102,7 @@ void ProgramMirror::sendSlabsOf(std::span<const std::byte> frame) {
   api::visitSlabs(method, messageOf(frame, words), [&](uint64_t slab, uint64_t bytes) {
     if (slab >= slabCount || bytes == 0 || bytes > slabBytes) return;  // the worker will refuse it
     const SlabBytes head{static_cast<uint32_t>(slab), segment.slabState(slab).busy.load(std::memory_order_relaxed)};
-    mirror::send(link, MirrorMessage::slabLent, head, {segment.slab(slab), bytes});
+    mirror::sendSlab(link, MirrorMessage::slabLent, head, {segment.slab(slab), bytes});
   });
 }
 

@@ -253,8 +253,8 @@ bool WorkerMirror::sendSlots(const Seen& seen) {
 void WorkerMirror::reportSlot(uint16_t index, const Awaited& frame) {
   const Slot& slot = segment.slot(index);
   if (frame.filledSlab)
-    mirror::send(link, MirrorMessage::slabFilled, SlabBytes{*frame.filledSlab, 0},
-                 {segment.slab(*frame.filledSlab), frame.filledBytes});
+    mirror::sendSlab(link, MirrorMessage::slabFilled, SlabBytes{*frame.filledSlab, 0},
+                     {segment.slab(*frame.filledSlab), frame.filledBytes});
   SlotDone done{frame.sequence, slot.result, 0, index, frame.isCall};
   uint64_t bytes = frame.fillsReply ? frame.filledBytes : 0;
   if (frame.isCall && index < replyCount) {

@@ -1,9 +1,9 @@
 # Two hosts and a network of 1 Gbit/s with 1 ms of delay between them: a program of host a works on host b's node, while the link is cut,
-# and while packets overtake each other; it moves to its own host's node, and back.
+# and while packets overtake each other; it moves to its own host's node, and back. Beside it one copies much, over several connections.
 # shellcheck source=../../network/two-hosts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../network/two-hosts.sh"
-program=$tree/tests/programs/steady
-[ -x "$program" ] || fail "there is no $program"
+program=$tree/tests/programs/steady copying=$tree/tests/programs/bulk-copies
+for one in "$program" "$copying"; do [ -x "$one" ] || fail "there is no $one"; done
 why=$(canMakeHosts) || skip "$why"
 makeHosts "$tree/tests/network/delayed-link" 1000 500 || fail "there are no two hosts"
 trap 'removeHosts; cleanUp' EXIT
@@ -24,7 +24,10 @@ fromA() { LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} onHost a timeout "$limit" "$tree/
 
 fromA b run --name moving -- "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
 runner=$!
+VGPU_LINK_CONNECTIONS=3 fromA b run --name copying -- "$copying" "$dir/copied" >"$dir/copying.log" 2>&1 &
+copier=$!
 waitUntil lists b moving
+waitUntil says copying copied
 cutLink
 sleep 1
 hasState b moving running || fail "the session is $(field b moving state) while the link is cut"
@@ -49,6 +52,9 @@ joinLink
 waitUntil ended "$migrating"
 hasState a moving running || hasState b moving running || fail "the program runs nowhere after the link was cut"
 
+touch "$dir/copied"
+waitUntil ended "$copier"
+wait "$copier" || fail "the program that copies returned $?"
 touch "$dir/end"
 waitUntil ended "$runner"
 wait "$runner" || fail "the program returned $?"

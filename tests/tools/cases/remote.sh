@@ -26,8 +26,8 @@ def say(data):
 assert say(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100) == b""
 assert say(b"\0" * 10) == b""
 answer = say(b"VGPULINK" + struct.pack("<II", 99, 2) + b"\0" * 48)
-assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (1, 1) and len(answer) == 32, answer
-answer = say(b"VGPULINK" + struct.pack("<II", 1, 9) + b"\0" * 48)
+assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (2, 1) and len(answer) == 32, answer
+answer = say(b"VGPULINK" + struct.pack("<II", 2, 9) + b"\0" * 48)
 assert b"asks for what there is not" in answer, answer
 PY
 waitUntil noRelays
