@@ -1,7 +1,8 @@
-// Copies of many sizes in and out, in two threads with a stream each, with a kernel between them; every byte is compared. Half of what is
-// copied shrinks if it is compressed, half does not.
+// Copies of many sizes in and out, in two threads with a stream each, with a kernel between them; every byte is compared. Half of
+// what is copied shrinks if it is compressed, half does not.
 //
-//   bulk-copies [FILE]    prints "copied N" after each round of thread 0, and ends after the round in which FILE exists; without it after two
+//   bulk-copies [FILE]    prints "copied N" after each round of thread 0, and ends after the round in which FILE exists, or after
+//                         two
 #include <thread>
 
 #include "program.h"

@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "tools/relay/peer-check.h"
+#include "tools/relay/tls-buffers.h"
 
 namespace vgpu::relay {
 namespace {
@@ -24,8 +27,8 @@ using Connection = Owned<SSL, SSL_free>;
 
 // A stranger's certificates are read before they are checked; one of ours takes less than 1 KiB.
 constexpr long mostCertificateBytes = 16 << 10;
-// Several records (16 KiB) are read at once.
-constexpr size_t readAheadBytes = 256 << 10;
+// So much is encrypted before it is sent: several records (16 KiB).
+constexpr size_t mostEncrypted = 256 << 10;
 // AES of 128 bits first, which is faster and as safe as the certificates.
 constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 // How long a peer that is turned away has for reading why. Closing before it has written all would reset the connection.
@@ -44,8 +47,6 @@ Context contextOf(const keys::Identity& own) {
   require(isSet, "use the keys");
   SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);  // each connection shows its certificates
   SSL_CTX_set_max_cert_list(made, mostCertificateBytes);
-  SSL_CTX_set_read_ahead(made, 1);
-  SSL_CTX_set_default_read_buffer_len(made, readAheadBytes);
   SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return context;
 }
@@ -54,12 +55,15 @@ class TlsStream final : public ByteStream {
  public:
   TlsStream(kj::AutoCloseFd connected, keys::Identity identity, std::string host)
       : socket(kj::mv(connected)),
+        buffers(socket),
         own(std::move(identity)),
         context(contextOf(own)),
         connection(SSL_new(context.get())),
         check(own, std::move(host)) {
     KJ_SYSCALL(fcntl(socket, F_SETFL, O_NONBLOCK));
-    require(connection != nullptr && SSL_set_fd(connection.get(), socket) == 1, "begin a connection");
+    require(connection != nullptr, "begin a connection");
+    BIO* bio = buffers.makeBio();
+    SSL_set_bio(connection.get(), bio, bio);
     check.watch(connection.get());
   }
 
@@ -69,13 +73,15 @@ class TlsStream final : public ByteStream {
   void shakeHands(GreetingDeadline deadline) {
     while (true) {
       ERR_clear_error();
-      int result = SSL_do_handshake(connection.get());
+      const int result = SSL_do_handshake(connection.get());
+      const bool waits = result != 1 && SSL_get_error(connection.get(), result) == SSL_ERROR_WANT_READ;
+      std::string why = result == 1 || waits ? "" : check.problemOf(connection.get(), result);
+      while (!buffers.flush() && errno == EAGAIN) awaitReady(socket, POLLOUT, deadline);  // the alert too, if it has failed
       if (result == 1) return;
-      if (short events = eventsFor(result)) {
-        awaitReady(socket, events, deadline);
+      if (waits) {
+        awaitReady(socket, POLLIN, deadline);
         continue;
       }
-      std::string why = check.problemOf(connection.get(), result);
       takeLeave();
       kj::throwFatalException(
           kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(why.data(), why.size())));
@@ -86,49 +92,43 @@ class TlsStream final : public ByteStream {
     size_t all = 0;
     while (all < room.size() && !hasEnded()) {
       size_t got = 0;
+      if (SSL_has_pending(connection.get()) == 0 && !buffers.hasInput() && errno == EAGAIN) break;
       ERR_clear_error();
-      int result = SSL_read_ex(connection.get(), room.data() + all, room.size() - all, &got);
+      const int result = SSL_read_ex(connection.get(), room.data() + all, room.size() - all, &got);
       all += got;
-      if (result != 1 && waits(result, readEvents)) break;
+      if (result != 1 && !waits(result)) break;
     }
     return all;
   }
 
+  // What has been encrypted and not been sent counts as not taken: it is given again, and is not encrypted again.
   size_t write(std::span<const std::byte> bytes) override {
     size_t all = 0;
-    while (all < bytes.size() && !hasEnded()) {
-      size_t put = 0;
+    while (!hasEnded()) {
+      if (!buffers.flush()) {
+        if (errno != EAGAIN) end = std::strerror(errno);
+        return all;
+      }
+      all += encrypted;
+      encrypted = 0;
+      if (all >= bytes.size()) return all;
       ERR_clear_error();
-      int result = SSL_write_ex(connection.get(), bytes.data() + all, bytes.size() - all, &put);
-      all += put;
-      if (result != 1 && waits(result, writeEvents)) break;
+      const int result =
+          SSL_write_ex(connection.get(), bytes.data() + all, std::min(bytes.size() - all, mostEncrypted), &encrypted);
+      if (result != 1) end = check.problemOf(connection.get(), result);
     }
     return all;
   }
 
   int fd() const override { return socket; }
   short eventsOf(bool reading, bool writing) const override {
-    return static_cast<short>((reading ? readEvents : 0) | (writing ? writeEvents : 0));
+    return static_cast<short>((reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
   }
 
  private:
-  // What a call that returned `result` waits for; 0 if it has failed.
-  short eventsFor(int result) const {
-    switch (SSL_get_error(connection.get(), result)) {
-      case SSL_ERROR_WANT_READ:
-        return POLLIN;
-      case SSL_ERROR_WANT_WRITE:
-        return POLLOUT;
-      default:
-        return 0;
-    }
-  }
-
-  bool waits(int result, short& events) {
-    if (short needed = eventsFor(result)) {
-      events = needed;
-      return true;
-    }
+  // Whether a call that returned `result` needs more input; else it has failed.
+  bool waits(int result) {
+    if (SSL_get_error(connection.get(), result) == SSL_ERROR_WANT_READ) return true;
     end = check.problemOf(connection.get(), result);
     return false;
   }
@@ -146,11 +146,12 @@ class TlsStream final : public ByteStream {
   }
 
   kj::AutoCloseFd socket;
+  TlsBuffers buffers;  // outlives the connection
   const keys::Identity own;
   Context context;
   Connection connection;
   PeerCheck check;
-  short readEvents = POLLIN, writeEvents = POLLOUT;
+  size_t encrypted = 0;  // bytes of the next write()
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-# A program whose data goes over three further connections: while all of them break again and again, and while one of them does; while the
-# node cannot be reached; and without any. VGPU_TRANSPORT: tcp or tls.
+# A program whose data goes over three further connections: while all of them break again and again, and while one of them does;
+# while the node cannot be reached; and without any. VGPU_TRANSPORT: tcp or tls.
 hasPort() { grep -qs '^[0-9]' "$dir/broken.port"; }
 program=$tree/tests/programs/bulk-copies
 [ -x "$program" ] || skip "no program bulk-copies"
@@ -15,7 +15,8 @@ broken=$transport:127.0.0.1:$(cat "$dir/broken.port")
 
 # startCopies NAME: ends when $dir/NAME.end exists.
 startCopies() {
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$broken" run --name "$1" -- "$program" "$dir/$1.end" >"$dir/$1.log" 2>&1 &
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$broken" run --name "$1" -- "$program" "$dir/$1.end" \
+    >"$dir/$1.log" 2>&1 &
   runner[$1]=$!
   waitUntil says "$1" copied
 }

@@ -53,6 +53,20 @@ address=${addresses[0]} plain=${addresses[2]}
 succeeds at "$address" ps
 succeeds at "tls://${address#tls:}" ps
 
+# expire KEYS FOLDER: the same keys with a certificate of our CA that was valid for a day of 2020, as $dir/FOLDER/identity.pem.
+expire() {
+  install -d -m 700 "$dir/$2"
+  (
+    cd "$dir/$2" && umask 077 && : >index.txt
+    printf '%s\n' '[ca]' 'default_ca = one' '[one]' 'database = index.txt' 'new_certs_dir = .' 'rand_serial = yes' \
+      'default_md = sha256' 'policy = any' 'copy_extensions = copyall' '[any]' 'UID = supplied' 'CN = supplied' >ca.conf
+    openssl x509 -x509toreq -copy_extensions copyall -in "$1" -signkey "$1" -out csr.pem &&
+      openssl ca -batch -notext -preserveDN -config ca.conf -cert "$folder/ca.pem" -keyfile "$folder/ca.pem" -in csr.pem \
+        -startdate 200101000000Z -enddate 200102000000Z -out certificate.pem &&
+      { openssl pkey -in "$1" && cat certificate.pem && openssl x509 -in "$folder/ca.pem"; } >identity.pem
+  ) >"$dir/expire.log" 2>&1
+}
+
 # Strangers, by what they show.
 install -d -m 700 "$dir/bob" "$dir/gpu-1"
 succeeds keys issue laptop --user bob --to "$dir/bob/identity.pem"
@@ -60,6 +74,11 @@ install -m 600 "$dir/gpu-1.pem" "$dir/gpu-1/identity.pem"
 succeeds with other keys init
 turnedAway bob "is of another user than ours (laptop of bob)" "is of another user than our certificate"
 turnedAway other "is not of our CA" "does not know the CA of our certificate"
+if command -v openssl >"$dir/openssl.log"; then
+  expire "$dir/gpu-1.pem" expired || fail "no expired certificate was made"
+  turnedAway expired "it says that our certificate (gpu-1 of .*) has expired: .vgpuctl keys issue. makes another" \
+    "its certificate (gpu-1 of .*) has expired on 2020-01-02"
+fi
 refused "is for .*, not for 127.0.0.2: name the node by" at "${addresses[1]}" ps
 turnedAway bob "may take tls: only" "does not speak TLS" "tcp:${address#tls:}"
 refused "may not speak TLS (tcp:)" at "tls:${plain#tcp:}" ps
