@@ -49,7 +49,7 @@ void Lane::carry(ByteStream& connection) {
   while (!connection.hasEnded() && !isOver) {
     bool isMoving = send(connection);
     isMoving |= receive(connection);
-    if (!isMoving && backoff.spin()) continue;
+    if (!isMoving && Backoff::isLong() && backoff.spin()) continue;
     if (!isMoving && !connection.hasEnded() && !isOver) await(connection);
     backoff = Backoff(spinTime);
   }

@@ -55,7 +55,7 @@ void RelayLoop::run() {
     if (worked) {
       backoff = Backoff(spinTime);
       if (turn % turnsPerLook != 0) continue;
-    } else if ((Backoff::isLong() || !link.isWaitingBeside()) && backoff.spin()) {  // what comes beside wakes it
+    } else if (Backoff::isLong() && backoff.spin()) {  // with few cores even its system calls are the worker's time
       continue;
     }
     sleep(backoff);
