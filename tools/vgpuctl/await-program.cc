@@ -26,6 +26,14 @@ bool take(int signal) {
   return sigtimedwait(&only, nullptr, &now) == signal;
 }
 
+// Whether the program has ended. The first process of a pid namespace is the parent of all that have none any more, too.
+bool hasEnded(pid_t program, int& status) {
+  const pid_t asked = getpid() == 1 ? -1 : program;
+  for (pid_t ended; (ended = waitpid(asked, &status, WNOHANG)) > 0;)
+    if (ended == program) return true;
+  return false;
+}
+
 }  // namespace
 
 ParentSignals::ParentSignals() {
@@ -50,7 +58,7 @@ int ParentSignals::await(pid_t program, const std::string& name) const {
     } else if (signal != SIGCHLD && (info.si_code <= 0 || getpgid(program) != getpgrp())) {
       kill(program, signal);
     }
-    if (signal != SIGCHLD || waitpid(program, &status, WNOHANG) != program) continue;
+    if (signal != SIGCHLD || !hasEnded(program, status)) continue;
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     isSaved |= take(savedSignal());
     while (isSaved && waitpid(-1, nullptr, WNOHANG) > 0) {

@@ -67,6 +67,12 @@ struct ResumeOptions {
   bool json = false;
 };
 int resumeSession(const NodeAddress& node, const ResumeOptions& options);
+struct CloneOptions {
+  std::string snapshot, devices;  // as of ResumeOptions
+  unsigned count = 1;
+};
+// Starts copies of a snapshot with its processes. Returns 1 if one cannot be started; the others run.
+int cloneSnapshot(const NodeAddress& node, const CloneOptions& options);
 
 // Of the user's store. Throws kj::Exception if its index is damaged: by another process, before one that people rely on reads it.
 void requireSoundStore(const std::string& folder);

@@ -24,6 +24,7 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
     "  vgpuctl suspend app --process              its processes too; `resume` restores all, after a reboot, or elsewhere\n"
+    "  vgpuctl clone app --count 3                start three copies of a program that was saved so\n"
     "  vgpuctl migrate app --to unix:/run/b/vgpud.sock\n"
     "                                             move it to another node while it runs\n"
     "  vgpuctl --node unix:/run/b/vgpud.sock resume /var/tmp/app-1\n"
@@ -43,6 +44,7 @@ struct Options {
   MigrateOptions migrate;
   EvacuateOptions evacuate;
   ResumeOptions resume;
+  CloneOptions clone;
   unsigned seconds = 5;
   bool json = false, workers = false, force = false;
   bool takesAny = false;  // the command may be given --node any
@@ -177,6 +179,13 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
       "--wait", options.resume.awaits,
       "if the program's process is restored: until it has ended, and return its exit code (default: return when it goes on)");
   resume->add_flag("--json", options.resume.json, "print JSON, for scripts");
+
+  auto* clone =
+      on(app.add_subcommand("clone", "Start copies of a program that was saved with its processes, each with a GPU of this node"),
+         [](const NodeAddress& node, const Options& o) { return cloneSnapshot(node, o.clone); });
+  clone->add_option("snapshot", options.clone.snapshot, "the snapshot's directory, or its name in the store")->required();
+  clone->add_option("--count", options.clone.count, "how many")->capture_default_str()->check(CLI::Range(1u, 64u));
+  clone->add_option("--device-map", options.clone.devices, "of each copy, as for `resume`");
 
   auto* keys = app.add_subcommand("keys", "Make and show the keys of tls: connections (init, issue, show)");
   keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too

@@ -79,6 +79,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"process.saved", "vgpuctl", "there is an image of the processes, which are stopped; the manifest does not name it"},
     {"process.named", "vgpuctl", "the snapshot has the processes, which have not been ended"},
     {"process.restored", "vgpuctl", "the processes are there again, stopped; no daemon has been told"},
+    {"process.cloned", "vgpuctl", "the processes of a copy are there, stopped; no daemon has been told"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

@@ -39,6 +39,10 @@ if [ -x "$program" ]; then
   else
     wait "$runner"
     says process 'has ended' || fail "the process was not saved: $(cat "$dir/process.log")"
+    succeeds ctl a clone saved
+    copy=$(field a queue-tail pid)
+    kill -KILL "$(awk '/^PPid:/ { print $2 }' "/proc/$copy/status")"
+    waitUntil ended "$copy"
     ctl a resume --wait saved >"$dir/resumed.log" 2>&1 &
     runner=$!
     waitUntil hasState a "$pid" running

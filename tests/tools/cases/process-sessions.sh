@@ -124,6 +124,17 @@ waitUntil ended "$one"
 waitUntil ended "$two"
 succeeds ctl b resume "$dir/restored"
 bothWork b
+
+# A copy has both; it ends with the parent of its root.
+succeeds ctl a clone "$dir/restored"
+grep -q "(two, pid [0-9]*) is a copy" "$dir/succeeds.log" || fail "it does not say that both are copied: $(cat "$dir/succeeds.log")"
+bothAre running a || fail "one is $(field a one state), and two $(field a two state)"
+copies="$(field a one pid) $(field a two pid)"
+script=$(awk '/^PPid:/ { print $2 }' "/proc/${copies% *}/status")
+kill -KILL "$(awk '/^PPid:/ { print $2 }' "/proc/$script/status")"
+for copy in $copies; do waitUntil ended "$copy"; done
+waitUntil listsNeither a
+bothWork b
 endPair
 succeeds ctl a snapshots rm stored
 succeeds ctl a snapshots gc

@@ -1,0 +1,105 @@
+# Copies of a saved program run beside it and beside each other: each has memory and a session of its own, the process ids that it had, and
+# what it has of the node ends with it.
+export VGPU_STORE=$dir/store
+startNode a
+startNode b
+needCriu a
+
+# Of all copies, which share the named pipe with the commands and the file of the output.
+file=$dir/held.in
+mkfifo "$file"
+: >"$dir/held.log"
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name held -- \
+  "$tree/tests/programs/contents" --serve random 4 <"$file" >>"$dir/held.log" 2>&1 &
+runner[held]=$!
+exec {input}>"$file"
+commands[held]=$input
+waitUntil says held ready
+original=$(field a held pid)
+succeeds ctl a snapshot held --process --name model
+memoryIsRight held
+
+# sessionsOn NODE: "id pid" of each, a line each.
+sessionsOn() { ctl "$1" ps --json | python3 -c '
+import json, sys
+for s in json.load(sys.stdin): print(s["session"], s["pid"])'; }
+pidsOn() { sessionsOn "$1" | cut -d ' ' -f 2; }
+# only PID: all other copies are stopped.
+only() {
+  local pid
+  for pid in $(pidsOn a) $(pidsOn b); do kill "-$([ "$pid" = "$1" ] && echo CONT || echo STOP)" "$pid"; done
+}
+idsInside() { awk '/^NSpid:/ { print $NF }' "/proc/$1/status"; }
+
+# Where they can be none.
+refused "there is no snapshot nothing" ctl a clone nothing
+succeeds ctl a snapshot held --name gpu
+refused "has no process that could be copied: make one with .vgpuctl snapshot SESSION --process" ctl a clone gpu
+succeeds ctl a snapshots rm --force gpu
+expectUsage() { "$@" >"$dir/usage.log" 2>&1; [ $? = 2 ] || fail "is no wrong usage: $*"; }
+expectUsage ctl a clone model --count 0
+expectUsage ctl a clone
+VGPU_CRIU=$dir/none refused "VGPU_CRIU names" ctl a clone model
+
+# The program itself goes on, three copies beside it on its node, and one on another.
+unshare --pid true 2>"$dir/unshare.log" || skip "$(cat "$dir/unshare.log")"
+succeeds ctl a clone model --count 3
+[ "$(grep -c 'held, pid [0-9]*) is a copy, and runs on emulated 0' "$dir/succeeds.log")" = 3 ] || fail "it does not say which: $(cat "$dir/succeeds.log")"
+succeeds ctl b clone model
+[ "$(sessionsOn a | wc -l) $(sessionsOn b | wc -l)" = "4 1" ] || fail "not all are listed"
+[ "$( (sessionsOn a; sessionsOn b) | cut -d ' ' -f 1 | sort -u | wc -l)" = 5 ] || fail "two have one session id"
+for pid in $(pidsOn a) $(pidsOn b); do
+  [ "$(idsInside "$pid")" = "$original" ] || fail "process $pid is process $(idsInside "$pid") for itself, not $original"
+  only "$pid"
+  memoryIsRight held
+  tell held change changed
+  memoryIsRight held
+done
+for pid in $(pidsOn a) $(pidsOn b); do
+  only "$pid"
+  memoryIsRight held
+done
+
+# A copy is suspended and resumed as any session, and on another node, but not saved with its process.
+copy=$(pidsOn a | grep -v "^$original$" | head -n 1)
+only "$copy"
+refused "its process ids are of a namespace of its own, as a clone's" ctl a suspend "pid:$copy" --process --to "$dir/process"
+succeeds ctl a suspend "pid:$copy" --to "$dir/copy"
+succeeds ctl b resume "$dir/copy"
+memoryIsRight held
+
+# It ends as the program would, and nothing of it is left.
+parent=$(awk '/^PPid:/ { print $2 }' "/proc/$copy/status")
+echo quit >&"${commands[held]}"
+waitUntil ended "$copy"
+waitUntil ended "$parent"
+areLeft() { [ "$(sessionsOn a | wc -l) $(sessionsOn b | wc -l)" = "$*" ]; }
+waitUntil areLeft 3 1
+# Killed from outside: so are all of its namespace.
+copy=$(pidsOn b)
+kill -CONT "$copy"
+parent=$(awk '/^PPid:/ { print $2 }' "/proc/$copy/status")
+kill -KILL "$parent"
+waitUntil ended "$copy"
+waitUntil isEmpty "$dir/b/sessions"
+
+# vgpuctl is killed before the node knows of the copy; and a copy that gets no GPU memory ends, without the others.
+VGPU_FAULT_POINT=process.cloned ctl a clone model >"$dir/killed.log" 2>&1 && fail "clone was not killed"
+noStray() { [ "$(processesOfRun contents | wc -l)" = "$(sessionsOn a | wc -l)" ]; }
+waitUntil noStray
+cp -r "$VGPU_STORE/snapshots/model" "$dir/model"
+refused "its chunks are in a store of snapshots, and it is in none" ctl a clone "$dir/model" --count 2
+waitUntil noStray
+[ "$(sessionsOn a | wc -l)" = 3 ] || fail "another copy has ended too"
+[ "$(ls "$dir/a/sessions" | wc -l)" = 3 ] || fail "copies that were refused have left state directories"
+
+for pid in $(pidsOn a); do
+  only "$pid"
+  memoryIsRight held
+  [ "$pid" = "$original" ] || echo quit >&"${commands[held]}"
+  [ "$pid" = "$original" ] || waitUntil ended "$pid"
+done
+kill -CONT "$original"
+endContents held
+stopNode a
+stopNode b
