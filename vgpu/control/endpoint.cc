@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <linux/vm_sockets.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <linux/vm_sockets.h>  // needs sys/socket.h
 
 #include <cerrno>
 #include <charconv>
