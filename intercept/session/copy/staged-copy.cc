@@ -22,6 +22,14 @@ constexpr uint64_t shortTile = 512 * KiB;
 
 bool isLong(const BoxSize& size) { return size.bytes() >= longBytes && CopyThreadPool::size() != 0; }
 
+// What threads share of a tile of a short copy.
+constexpr uint64_t leastShared = 256 * KiB, leastPart = 64 * KiB;
+
+Tiling partsOf(const BoxSize& tile) {
+  uint64_t bytes = tile.bytes(), each = roundUp(bytes / (CopyThreadPool::size() + 1), hostPageBytes);
+  return {tile, 1, std::clamp(each, leastPart, bytes)};
+}
+
 // A running copy; its functions know which end is the source.
 struct Staged {
   CopyEnd gpu, pageable;
@@ -29,13 +37,23 @@ struct Staged {
   uint64_t stream;
   bool shared;  // threads move tiles of their own
 
-  // By this thread alone, or with the thread pool.
-  void move(Thread& thread, std::byte* destination, const std::byte* source, uint64_t bytes) const {
-    if (shared) {
-      std::memcpy(destination, source, bytes);
-    } else {
-      thread.session.copyThreads->copy(thread, destination, source, bytes);
-    }
+  // Calls `move(memory, packed, bytes)` for all bytes of a tile, whose packed ones begin at `slab`: on this thread alone, or on
+  // those of the thread pool too.
+  template <typename Move>
+  void moveTile(Thread& thread, const Tile& tile, std::byte* slab, Move move) const {
+    const CopyEnd memory = pageable.at(tile);
+    auto& [width, height, depth] = tile.size;
+    auto movePart = [&](const Tile& part) {
+      std::byte* packed = slab + (part.slice * height + part.row) * width + part.x;
+      forRuns(memory.at(part), part.size,
+              [&](std::byte* run, uint64_t offset, uint64_t bytes) { move(run, packed + offset, bytes); });
+    };
+    if (shared || tile.size.bytes() < leastShared || CopyThreadPool::size() == 0) return movePart({0, 0, 0, tile.size});
+    const Tiling parts = partsOf(tile.size);
+    thread.session.copyThreads->share(thread, parts.count(), [&](Thread&, uint64_t index) {
+      movePart(parts[index]);
+      return CUDA_SUCCESS;
+    });
   }
 };
 
@@ -43,9 +61,8 @@ CUresult sendTile(Thread& thread, const Staged& copy, const Tile& tile) {
   Session& session = thread.session;
   auto slab = session.slabs.take(thread.firstSlab(), session.lost);
   if (!slab) return session.lossResult();
-  forRuns(copy.pageable.at(tile), tile.size, [&](const std::byte* memory, uint64_t offset, uint64_t bytes) {
-    copy.move(thread, session.segment.slab(*slab) + offset, memory, bytes);
-  });
+  copy.moveTile(thread, tile, session.segment.slab(*slab),
+                [](const std::byte* memory, std::byte* packed, uint64_t bytes) { std::memcpy(packed, memory, bytes); });
   return withCopy(thread, copy.gpu.at(tile), CopyEnd::slab(*slab), tile.size, copy.stream, nullptr, [&](auto& frame) {
     session.slabs.lend(*slab, frame.device(), frame.sequence());
     return frame.post();
@@ -91,9 +108,8 @@ CUresult fetchTiles(Thread& thread, const Staged& copy, uint64_t first, uint64_t
     const Requested& next = tiles[taken++ % tilesInFlight];
     CUresult arrived = waiter.await(device, next.sequence);
     if (arrived == CUDA_SUCCESS && result == CUDA_SUCCESS) {
-      forRuns(copy.pageable.at(next.tile), next.tile.size, [&](std::byte* memory, uint64_t offset, uint64_t bytes) {
-        copy.move(thread, memory, session.segment.slab(next.slab) + offset, bytes);
-      });
+      copy.moveTile(thread, next.tile, session.segment.slab(next.slab),
+                    [](std::byte* memory, const std::byte* packed, uint64_t bytes) { std::memcpy(memory, packed, bytes); });
     } else if (result == CUDA_SUCCESS) {
       result = arrived;
       // The worker may have refused a tile while the GPU still writes those before it: until it has, their slabs and the slot

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 
 #include "intercept/session/failure.h"
 #include "intercept/session/background-thread.h"
@@ -109,20 +108,6 @@ void CopyThreadPool::awaitHelpers() {
       helping.wait(left, std::memory_order_acquire);
     }
   }
-}
-
-void CopyThreadPool::copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes) {
-  constexpr uint64_t leastPiece = 64 * KiB, leastShared = 256 * KiB;
-  uint64_t piece = std::max(leastPiece, roundUp(bytes / (size() + 1), hostPageBytes));
-  if (bytes < leastShared || piece >= bytes) {
-    std::memcpy(destination, source, bytes);
-    return;
-  }
-  share(caller, (bytes + piece - 1) / piece, [&](Thread&, uint64_t index) {
-    uint64_t done = index * piece;
-    std::memcpy(destination + done, source + done, std::min(piece, bytes - done));
-    return CUDA_SUCCESS;
-  });
 }
 
 }  // namespace vgpu::client

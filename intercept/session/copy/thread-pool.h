@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -31,9 +30,6 @@ class CopyThreadPool {
   // Calls `work` for every piece below `count`, on the calling thread and the thread pool, all with the caller's current
   // context. Returns when all have returned; the first failure, after which no new piece is begun.
   CUresult share(Thread& caller, uint64_t count, const Work& work);
-
-  // memcpy by all of them.
-  void copy(Thread& caller, std::byte* destination, const std::byte* source, uint64_t bytes);
 
  private:
   struct Task {
