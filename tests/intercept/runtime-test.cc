@@ -1,4 +1,5 @@
 // The rules of the CUDA runtime that hold whatever device is behind it.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -115,6 +116,10 @@ TEST_CASE("a kernel that its module lacks is no device function") {
 }
 
 TEST_CASE("without a driver every call says so and a line names the library that was looked for") {
+  if (dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) {
+    MESSAGE("this machine has a driver");
+    return;
+  }
   // A copy of the library in a folder without a libcuda.so.1: it looks beside itself first.
   auto alone = std::filesystem::temp_directory_path() / ("vgpu-runtime-" + std::to_string(getpid()));
   std::filesystem::create_directory(alone);

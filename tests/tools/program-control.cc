@@ -55,7 +55,7 @@ class Recorded final : public SessionControl {
     return events;
   }
 
-  bool refuses = false;
+  std::atomic<bool> refuses{false};
   std::function<void()> onAccept = [] {};
   std::atomic<bool> claimed{false};  // by the worker
   uint64_t handover = 0;

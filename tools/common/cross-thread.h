@@ -1,4 +1,4 @@
-// Work for another thread, and the promise of its result for the event loop that asked for it.
+// Work for another thread, and the promise of its result for the event loop that asked for it; and the other way round.
 #pragma once
 
 #include <kj/async.h>
@@ -40,6 +40,21 @@ auto crossThread(Work work) -> CrossThread<decltype(work())> {
             std::lock_guard lock(handed->mutex);
             return Result(kj::mv(*handed->value));
           })};
+}
+
+// What `work` returns, or the promise that it returns becomes, on the loop of `executor`, while the calling thread, another one,
+// waits. As Executor::executeSync(), under a lock of ours for the same reason; by its name `tests/tsan-suppressions.txt` knows
+// what KJ itself reads of the result.
+template <typename Work>
+[[gnu::noinline]] auto callOn(const kj::Executor& executor, Work work) {
+  std::mutex handing;
+  auto handOver = [&handing] { std::lock_guard lock(handing); };
+  handOver();
+  KJ_DEFER(handOver());
+  return executor.executeSync([&] {
+    handOver();
+    return kj::Promise<void>(kj::READY_NOW).then([&] { return work(); }).attach(kj::defer(handOver));
+  });
 }
 
 }  // namespace vgpu

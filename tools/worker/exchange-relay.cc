@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tools/common/cross-thread.h"
 #include "tools/common/descriptor.h"
 
 namespace vgpu::stub {
@@ -46,11 +47,11 @@ ExchangeRelay::ExchangeRelay(control::Exchange::Client exchange)
     : client(kj::heap(kj::mv(exchange))), loop(kj::getCurrentThreadExecutor().addRef()) {}
 
 ExchangeRelay::~ExchangeRelay() noexcept {
-  loop->executeSync([this] { client = nullptr; });
+  callOn(*loop, [this] { client = nullptr; });
 }
 
 bool ExchangeRelay::publish(const SharedName& name, const SharedObject& object, std::vector<kj::AutoCloseFd> parts) {
-  return loop->executeSync([&]() -> kj::Promise<bool> {
+  return callOn(*loop, [&]() -> kj::Promise<bool> {
     auto request = client->publishRequest();
     request.setName(dataOf(name));
     write(request.initObject(), object);
@@ -69,7 +70,7 @@ bool ExchangeRelay::publish(const SharedName& name, const SharedObject& object, 
 }
 
 void ExchangeRelay::withdraw(const SharedName& name) {
-  loop->executeSync([&] {
+  callOn(*loop, [&] {
     auto request = client->withdrawRequest();
     request.setName(dataOf(name));
     return request.send().ignoreResult();
@@ -77,7 +78,7 @@ void ExchangeRelay::withdraw(const SharedName& name) {
 }
 
 std::optional<SharedObject> ExchangeRelay::find(const SharedName& name) {
-  return loop->executeSync([&] {
+  return callOn(*loop, [&] {
     auto request = client->findRequest();
     request.setName(dataOf(name));
     return request.send().then([](capnp::Response<control::Exchange::FindResults>&& results) {
@@ -95,7 +96,7 @@ std::optional<std::vector<kj::AutoCloseFd>> ExchangeRelay::open(const SharedName
     return request.send().then(
         [](capnp::Response<control::Exchange::PartResults>&& results) { return receiveDescriptor(results.getPart()); });
   };
-  auto isOpen = loop->executeSync([&]() -> kj::Promise<bool> {
+  auto isOpen = callOn(*loop, [&]() -> kj::Promise<bool> {
     auto request = client->openRequest();
     request.setName(dataOf(name));
     return request.send().then([&](capnp::Response<control::Exchange::OpenResults>&& results) -> kj::Promise<bool> {
@@ -112,7 +113,7 @@ std::optional<std::vector<kj::AutoCloseFd>> ExchangeRelay::open(const SharedName
 }
 
 void ExchangeRelay::close(const SharedName& name) {
-  loop->executeSync([&] {
+  callOn(*loop, [&] {
     auto request = client->closeRequest();
     request.setName(dataOf(name));
     return request.send().ignoreResult();

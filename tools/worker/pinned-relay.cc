@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tools/common/cross-thread.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
@@ -25,7 +26,7 @@ control::PinnedRoom::Client& PinnedRelay::open() {
 }
 
 std::vector<PinnedPlace> PinnedRelay::place(const DigestKey& key, std::span<const ChunkName> names, bool makesRoom) {
-  return loop->executeSync([&] {
+  return callOn(*loop, [&] {
     auto request = open().placeRequest();
     request.setKey(dataOf(key));
     request.setNames(dataOf(names));
@@ -40,7 +41,7 @@ std::vector<PinnedPlace> PinnedRelay::place(const DigestKey& key, std::span<cons
 }
 
 void PinnedRelay::name(const DigestKey& key, std::span<const ChunkName> names, std::span<const uint64_t> offsets) {
-  loop->executeSync([&] {
+  callOn(*loop, [&] {
     auto request = open().nameRequest();
     request.setKey(dataOf(key));
     request.setNames(dataOf(names));

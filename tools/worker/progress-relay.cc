@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "tools/common/cross-thread.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::stub {
@@ -32,7 +33,7 @@ ProgressRelay::ProgressRelay(control::Progress::Client client)
 
 void ProgressRelay::report(const char* phase, uint64_t doneBytes, uint64_t totalBytes) {
   if (cancelled) fail("ended at the caller's wish");
-  loop->executeSync([&] {
+  callOn(*loop, [&] {
     if (!cancelled) receiver->send(phase, doneBytes, totalBytes);
   });
 }

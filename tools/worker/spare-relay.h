@@ -4,6 +4,7 @@
 
 #include <kj/async.h>
 
+#include "tools/common/cross-thread.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu::stub {
@@ -17,7 +18,7 @@ class SpareRelay {
   bool free() {
     bool freed = false;
     auto failure = kj::runCatchingExceptions([&] {
-      freed = loop->executeSync([&] {
+      freed = callOn(*loop, [&] {
         return client.freeRequest().send().then(
             [](capnp::Response<control::SpareMemory::FreeResults>&& results) { return results.getFreed(); });
       });

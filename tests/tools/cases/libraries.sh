@@ -13,7 +13,7 @@ create="import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
 print(library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())), library.cublasCreate_v2(ctypes.byref(ctypes.c_void_p())))"
 # The recording library answers 0, the face on a node without the library 1.
-LD_LIBRARY_PATH=$doubles python3 -c "$create" libcublas.so.13 | grep -qx '0 0' || fail "the recording library does not work"
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} LD_LIBRARY_PATH=$doubles python3 -c "$create" libcublas.so.13 | grep -qx '0 0' || fail "the recording library does not work"
 
 # Without a genuine library the status says so, and one line.
 startNode a
