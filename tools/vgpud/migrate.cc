@@ -235,24 +235,28 @@ class Migration final : public kj::Refcounted {
     result.report.gateSeconds = secondsSince(heldAt);
     result.report.seconds = secondsSince(start);
     spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
-    sessions.spawn(folder->discard().attach(kj::mv(folder)));
-    sessions.remove(kj::mv(state));
+    removeFolder();
     source = nullptr;
     return held->stop().then([this] { return kj::mv(result); });
   }
 
+  void removeFolder() {
+    sessions.spawn(folder->discard().attach(kj::mv(folder)));
+    sessions.remove(kj::mv(state));
+  }
+
   // The target has failed, or cannot be asked any more: the program knows whether it has the session.
   kj::Promise<Migrated> comeBack(kj::Exception&& exception) {
-    KJ_IF_MAYBE (known, sessions.find(id)) {
-      return known->stay().then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
-        KJ_IF_MAYBE (known, sessions.find(id)) {
-          if (isHere) return stay(*known, kj::mv(exception));
-          if (known->moved) return finish();
-        }
-        return kj::mv(exception);
-      });
-    }
-    return kj::mv(exception);
+    kj::Promise<bool> answered = false;
+    KJ_IF_MAYBE (known, sessions.find(id)) answered = known->stay().catch_([](kj::Exception&&) { return false; });
+    return answered.then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
+      KJ_IF_MAYBE (known, sessions.find(id)) {
+        if (isHere) return stay(*known, kj::mv(exception));
+        if (known->moved) return finish();
+      }
+      removeFolder();  // the session has ended meanwhile
+      return kj::mv(exception);
+    });
   }
 
   kj::Promise<Migrated> stay(Session& here, kj::Exception&& exception) {

@@ -9,7 +9,7 @@ startNode a
 startNode b
 LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" run --name moving -- \
   "$program" "$dir/end" >"$dir/moving.log" 2>&1 &
-runner=$!
+mover=$!
 waitUntil lists a moving
 
 refused "no vgpud" ctl a migrate moving --to "$dir/nowhere"
@@ -52,5 +52,21 @@ for client in $(processesOfRun vgpuctl); do tr '\0' ' ' <"/proc/$client/cmdline"
 waitUntil ended "$cancelled"
 
 touch "$dir/end"
-waitUntil ended "$runner"
-wait "$runner" || fail "the program that moved returned $?"
+waitUntil ended "$mover"
+wait "$mover" || fail "the program that moved returned $?"
+
+# The program is killed while it is on its way: nothing of it stays at either node.
+export VGPU_FAULT_LOG=$dir/faults
+VGPU_FAULT_POINT=migrate.arriving:stop startNode standing
+startContents "$from" short 1
+ctl "$from" migrate short --to "$dir/standing" >"$dir/short-migrate.log" 2>&1 &
+migrating=$!
+waitUntil grep -qs '^migrate.arriving .* stop$' "$dir/faults"
+kill -KILL "$(pidOf short)"
+waitUntil ended "${runner[short]}"
+kill -CONT "${daemon[standing]}"
+waitUntil ended "$migrating"
+wait "$migrating" && fail "a program that was killed has moved"
+waitUntil nothingLeft "$from"
+waitUntil nothingLeft standing
+stopNode standing
