@@ -240,9 +240,10 @@ class Migration final : public kj::Refcounted {
     return held->stop().then([this] { return kj::mv(result); });
   }
 
+  // Without the snapshot in it first: two that remove the same files get into each other's way.
   void removeFolder() {
-    sessions.spawn(folder->discard().attach(kj::mv(folder)));
-    sessions.remove(kj::mv(state));
+    auto discarded = folder->discard().attach(kj::mv(folder));
+    sessions.spawn(discarded.then([&sessions = sessions, state = kj::mv(state)]() mutable { sessions.remove(kj::mv(state)); }));
   }
 
   // The target has failed, or cannot be asked any more: the program knows whether it has the session.
