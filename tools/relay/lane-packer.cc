@@ -58,7 +58,7 @@ void LanePacker::noteSent(size_t bytes, Clock::duration time) {
   average(sendSeconds, secondsOf(time) / static_cast<double>(bytes));
 }
 
-std::span<std::byte> LanePacker::received() {
+std::span<std::byte> LanePacker::packedRoom() {
   if (incoming.empty()) incoming.resize(mostBytes);
   return incoming;
 }

@@ -23,14 +23,13 @@ class LanePacker {
   void noteSent(size_t bytes, Clock::duration time);
 
   // Room for bytes that unpack() is given; mostBytes.
-  std::span<std::byte> packedRoom() { return received(); }
+  std::span<std::byte> packedRoom();
   // False if they are no LZ4 block of exactly so many bytes.
   static bool unpack(std::span<const std::byte> packed, std::span<std::byte> piece);
 
  private:
   size_t compress(std::span<const std::byte> from);
   double sampledShare(std::span<const std::byte> piece);
-  std::span<std::byte> received();
 
   std::vector<std::byte> state, copy, packed, incoming;  // made when they are needed
   double sendSeconds = 0, packSeconds;                   // a byte

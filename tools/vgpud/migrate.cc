@@ -235,15 +235,17 @@ class Migration final : public kj::Refcounted {
     result.report.gateSeconds = secondsSince(heldAt);
     result.report.seconds = secondsSince(start);
     spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
-    removeFolder();
+    removeFolderAfter(kj::READY_NOW);
     source = nullptr;
     return held->stop().then([this] { return kj::mv(result); });
   }
 
-  // Without the snapshot in it first: two that remove the same files get into each other's way.
-  void removeFolder() {
-    auto discarded = folder->discard().attach(kj::mv(folder));
-    sessions.spawn(discarded.then([&sessions = sessions, state = kj::mv(state)]() mutable { sessions.remove(kj::mv(state)); }));
+  // First the snapshot in it: two that remove the same files get into each other's way.
+  void removeFolderAfter(kj::Promise<void> writerEnded) {
+    auto cleared = TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder));
+    sessions.spawn(cleared.then([&sessions = sessions, state = kj::mv(state)]() mutable {
+      if (state != nullptr) sessions.remove(kj::mv(state));
+    }));
   }
 
   // The target has failed, or cannot be asked any more: the program knows whether it has the session.
@@ -255,7 +257,7 @@ class Migration final : public kj::Refcounted {
         if (isHere) return stay(*known, kj::mv(exception));
         if (known->moved) return finish();
       }
-      removeFolder();  // the session has ended meanwhile
+      removeFolderAfter(kj::READY_NOW);  // the session has ended meanwhile
       return kj::mv(exception);
     });
   }
@@ -283,10 +285,7 @@ class Migration final : public kj::Refcounted {
       }
     }
     isMoving = true;  // there is nothing more to undo
-    auto cleared = TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder));
-    sessions.spawn(cleared.then([&sessions = sessions, state = kj::mv(state)]() mutable {
-      if (state != nullptr) sessions.remove(kj::mv(state));
-    }));
+    removeFolderAfter(kj::mv(writerEnded));
   }
 
   Sessions& sessions;
