@@ -1,0 +1,69 @@
+# Virtual machines under software emulation, for cases of tests/tools: to be sourced after library.sh. There is no disk: the file
+# system is made by make-image. A guest executes what `inGuest` sends over its serial console, whose output is in NAME.log.
+# shellcheck shell=bash
+limit=${VGPU_TIME_LIMIT:-90}  # an emulated processor is ten to twenty times slower
+guests=$(dirname "${BASH_SOURCE[0]}")
+kernel=$guests/../../.deps/guest-kernel/vmlinuz
+declare -A machine=() console=()
+
+# makeImage PROGRAM...: the guests' file system, $dir/image, with these test programs.
+makeImage() {
+  [ -z "${VGPU_PROGRAM_PRELOAD:-}" ] || skip "a guest has no sanitizer's runtime"
+  command -v qemu-system-x86_64 >/dev/null || skip "there is no qemu-system-x86_64 (Debian: qemu-system-x86)"
+  [ -e "$kernel" ] || skip "there is no kernel for guests: tools/setup fetches one"
+  "$guests/make-image" "$tree" "$dir/image" "${@/#/$tree/tests/programs/}" >"$dir/image.log" 2>&1 || fail "no image for guests"
+}
+
+# startMachine NAME KERNEL-ARGUMENTS QEMU-OPTION...: a QEMU process; NAME.qmp is for what is tested, NAME.monitor for the test itself.
+# ${inNamespace[@]}, if it is set, comes before the command.
+startMachine() {
+  local name=$1 words=$2 file
+  shift 2
+  rm -f "$dir/$name.in" "$dir/$name.out" "$dir/$name.log"
+  mkfifo "$dir/$name.in" "$dir/$name.out"
+  cat "$dir/$name.out" >"$dir/$name.log" &
+  "${inNamespace[@]}" qemu-system-x86_64 -name "$name" -accel tcg,thread=multi -cpu max -m 192 -no-user-config -nodefaults \
+    -display none -no-reboot -kernel "$kernel" -initrd "$dir/image" \
+    -append "console=ttyS0 quiet panic=-1 random.trust_cpu=on mitigations=off $words" \
+    -chardev "pipe,id=console,path=$dir/$name" -serial chardev:console \
+    -qmp "unix:$dir/$name.qmp,server=on,wait=off" -qmp "unix:$dir/$name.monitor,server=on,wait=off" "$@" \
+    >"$dir/$name-qemu.log" 2>&1 &
+  machine[$name]=$!
+  exec {file}>"$dir/$name.in"
+  console[$name]=$file
+  waitUntil answersOrEnded "$name"
+  ! ended "${machine[$name]}" || fail "QEMU of $name has ended"
+}
+answersOrEnded() { [ -S "$dir/$1.monitor" ] || ended "${machine[$1]}"; }
+
+# startGuest NAME ADDRESS GATEWAY NODE QEMU-OPTION...: one that boots, and whose programs reach the node by the address NODE.
+startGuest() {
+  startMachine "$1" "vgpu.address=$2 vgpu.gateway=$3 vgpu.node=$4 vgpu.limit=${VGPU_LINK_LIMIT:-60}" "${@:5}"
+  waitUntil says "$1" "guest: ready"
+}
+# One of which user networking is all that it has: the host's loopback is 10.0.2.2.
+startUserGuest() {
+  startGuest "$1" 10.0.2.15/24 10.0.2.2 "$2" -netdev user,id=net -device virtio-net-pci,netdev=net "${@:3}"
+}
+
+# inGuest NAME COMMAND: a line of shell, which is not waited for.
+inGuest() { echo "$2" >&"${console[$1]}"; }
+# guestReturns NAME COMMAND: the same, which must return 0.
+guestReturns() {
+  local already
+  already=$(grep -c '^guest: [0-9]' "$dir/$1.log")
+  inGuest "$1" "$2"
+  waitUntil guestReplied "$1" "$already"
+  [ "$(sed -n 's/^guest: \([0-9]*\).*/\1/p' "$dir/$1.log" | tail -n 1)" = 0 ] || fail "in the guest $1, this failed: $2"
+}
+guestReplied() { [ "$(grep -c '^guest: [0-9]' "$dir/$1.log")" -gt "$2" ]; }
+
+# qmp NAME COMMAND [ARGUMENTS]: one command to QEMU, with ARGUMENTS as JSON; prints what it returns.
+qmp() { python3 "$guests/qmp" "$dir/$1.monitor" "${@:2}"; }
+# machineIs NAME STATUS: running, postmigrate, ...
+machineIs() { [ "$(qmp "$1" query-status | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
+migrationIs() { [ "$(qmp "$1" query-migrate | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
+endMachine() {
+  qmp "$1" quit >/dev/null
+  waitUntil ended "${machine[$1]}"
+}
