@@ -22,9 +22,10 @@ void HostFunctions::add(uint32_t completion, unsigned device, uint64_t sequence,
 namespace {
 
 // Where the worker is elsewhere, it is the relay that sees what the program has answered (docs/remote.md).
-void ringBell(RingHeader& ring) {
+void ringBell(const Segment& segment, unsigned device) {
+  RingHeader& ring = segment.ring(device);
   ring.doorbell.fetch_add(1);
-  futexWake(ring.doorbell, 1);
+  wakeSleepers(segment.waking(), ring.doorbell, 1);
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ void HostFunctions::serve() {
     for (auto& one : due) {
       one.function();
       segment.completionWord(one.completion).answered.store(one.sequence, std::memory_order_release);
-      ringBell(segment.ring(one.device));
+      ringBell(segment, one.device);
       giveBack(one);
     }
     if (!due.empty())

@@ -13,6 +13,7 @@
 #include "intercept/session/control-messages.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/unix-socket.h"
+#include "vgpu/wire/segment.h"
 
 namespace vgpu::client {
 namespace {
@@ -66,7 +67,7 @@ void OpenedSession::readAnswer(ControlMessage& answer) {
   if (message.isRefused()) fail("vgpud refused the session: " + text(message.getRefused()));
   if (!message.isOpened()) fail("vgpud on " + request.node + " answered with something else than a session");
   if (answer.descriptors.empty()) fail("vgpud on " + request.node + " opened a session without its memory");
-  segmentFile = adopt(answer.descriptors[0]);
+  segmentFile = adoptSegment(answer.descriptors[0].release());
   if (answer.descriptors.size() > 1) hostArenaFile = adopt(answer.descriptors[1]);  // else host memory is not shared
   sessionId = text(message.getOpened().getSession());
   stateDirectory = text(message.getOpened().getDirectory());

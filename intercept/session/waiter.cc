@@ -36,7 +36,7 @@ CUresult Waiter::await(unsigned device, uint64_t sequence, For whom) {
     if (backoff.spin()) continue;
     uint32_t seen = mine.wakeups.load();
     mine.sleeping.store(1);
-    if (mine.done.load() < sequence) futexWait(mine.wakeups, seen, backoff.sleepNanoseconds());
+    if (mine.done.load() < sequence) sleepOn(session.segment.waking(), mine.wakeups, seen, backoff.sleepNanoseconds());
     mine.sleeping.store(0);
   }
   return static_cast<CUresult>(mine.result);

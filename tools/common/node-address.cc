@@ -31,7 +31,7 @@ NodeAddress resolveNode(const std::string& option) {
   if (path.empty() || otherScheme) {
     fail("\"" + text +
          "\" names no node: give unix:DIR/vgpud.sock, where DIR is the --run-dir of a vgpud, or where one listens: " +
-         endpointForms);
+         endpointForms + "; in a virtual machine ivshmem:, the memory that it shares with its host");
   }
   std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
   if (absolute.filename() == "vgpud.sock") absolute = absolute.parent_path();

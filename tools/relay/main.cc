@@ -3,6 +3,9 @@
 //   vgpu-relay program   started by `vgpuctl run`: listens as a vgpud does, and makes a process for each connection
 //   vgpu-relay tool      started by vgpuctl and vgpud, which speak with the node through its descriptor 3
 //   vgpu-relay node      started by vgpud for each connection from elsewhere, which is its descriptor 3
+//   vgpu-relay guest     started by vgpud for each virtual machine, whose memory is its descriptor 3: makes a process for each of
+//   its
+//                        sessions
 //   vgpu-relay successor started by a `vgpu-relay program`, or a vgpud, whose session moves to another host
 //   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
 #include <fcntl.h>
@@ -25,6 +28,8 @@
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/keys/commands.h"
+#include "tools/relay/guest-device.h"
+#include "tools/relay/guest-watcher.h"
 #include "tools/relay/node-connection.h"
 #include "tools/relay/node-side.h"
 #include "tools/relay/program-side.h"
@@ -36,6 +41,7 @@ namespace vgpu::relay {
 namespace {
 
 constexpr std::chrono::seconds greetingLimit{10};
+constexpr int lookMilliseconds = 1000;  // for slots of processes that have ended
 
 // In a process of its own, so that what becomes of one connection is nothing to the others.
 void inChild(const std::function<void()>& work) {
@@ -71,11 +77,16 @@ int runProgramSide(const Endpoint& node, const std::string& directory) {
   signal(SIGCHLD, SIG_IGN);  // children are reaped by the system
   KJ_SYSCALL(mkdir((directory + "/sessions").c_str(), 0700));
   kj::AutoCloseFd programs = listenUnix(directory + "/session.sock"), tools = listenUnix(directory + "/vgpud.sock");
-  std::printf("vgpu-relay: ready\n");
+  std::shared_ptr<GuestFile> guest;
+  if (node.transport == Transport::ivshmem) guest = openGuestDevice(node);
+  std::printf("vgpu-relay: ready %s\n", guest ? describeHost(*guest).c_str() : "");
   std::fflush(stdout);
   while (true) {
+    if (guest) releaseAbandoned(*guest);
     pollfd polled[] = {{programs, POLLIN, 0}, {tools, POLLIN, 0}};
-    if (poll(polled, 2, -1) < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+    const int ready = poll(polled, 2, guest ? lookMilliseconds : -1);
+    if (ready < 0 && errno != EINTR) KJ_FAIL_SYSCALL("poll", errno);
+    if (ready <= 0) continue;
     for (auto& one : polled) {
       int fd = one.revents != 0 ? accept4(one.fd, nullptr, nullptr, SOCK_CLOEXEC) : -1;
       if (fd < 0) continue;
@@ -228,6 +239,7 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
 
 int run(int argc, char** argv) {
   std::string node, listener, directory;
+  GuestWatcher::About about;
   bool isQuiet = false, isStream = false;
   std::function<int()> chosen;
   CLI::App app{"One end of what connects a program with a node elsewhere. Started by vgpuctl and vgpud.", "vgpu-relay"};
@@ -246,6 +258,17 @@ int run(int argc, char** argv) {
   successor->add_option("--node", node, endpointForms)->required();
   successor->add_option("--state-dir", directory, "where the program waits")->required();
   successor->callback([&] { chosen = [&] { return runSuccessor(endpointOf(node), directory); }; });
+  auto* machine = app.add_subcommand("guest", "Serve the programs of a virtual machine, whose memory descriptor 3 is");
+  machine->add_option("--name", about.name, "the machine's, for messages")->required();
+  machine->add_option("--gpus", about.gpus, "that its programs see")->required();
+  machine->add_flag("--ptx", about.runsPtx, "they run PTX");
+  machine->add_option("--run-dir", directory, "of the vgpud that serves it")->required();
+  machine->callback([&] {
+    chosen = [&]() -> int {
+      GuestWatcher(takeGiven(), about, directory).run();
+      return 0;
+    };
+  });
   auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
   side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
   side->add_option("--run-dir", directory, "of that vgpud")->required();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 #include "tools/common/reason.h"
@@ -70,9 +71,19 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
   isArriving = true;
 }
 
+NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket)
+    : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)) {
+  segmentFile = guest->segment();
+  unlink(socketPath.c_str());  // of one that was killed: the slot is ours alone
+  acceptor = listenUnix(socketPath);
+  watch(acceptor);
+  use(std::make_unique<GuestStream>(*guest, GuestFile::Side::host));
+}
+
 NodeSide::~NodeSide() {
+  if (guest) guest->words().ended.store(guest->claim, std::memory_order_release);
   unlink(socketPath.c_str());
-  unlink((socketPath + lanesSuffix).c_str());
+  if (!guest) unlink((socketPath + lanesSuffix).c_str());
 }
 
 // The greeting goes along as it came; the relay that has the session answers it.
@@ -151,14 +162,15 @@ void NodeSide::take(const LinkMessage& message) {
 
 // As the client library opens a session. The program's pid is of its own host.
 void NodeSide::takeOpen(std::span<const std::byte> bytes) {
-  if (mirror != nullptr || !channels.empty()) fail("the program's side opened the session twice");
+  if (isOpened() || !channels.empty()) fail("the program's side opened the session twice");
   ReceivedControl request(bytes);
   if (!request.get<control::ToNode>().isOpen()) fail("the program's side did not begin with `open`");
   std::string why;
   std::optional<ControlMessage> answer;
   auto caught = kj::runCatchingExceptions([&] {
     auto [found, isNew] = channels.emplace(0u, ControlChannel(connectUnix(runDirectory + "/session.sock")));
-    passOpen(request.get<control::ToNode>().getOpen(), found->second, nullptr);
+    const int memory[] = {segmentFile.fd()};
+    passOpen(request.get<control::ToNode>().getOpen(), found->second, kj::arrayPtr(memory, guest ? 1 : 0));
     answer = found->second.receive(2, Clock::now() + openLimit);
     if (!answer) fail("the node's vgpud ended before it answered");
     if (answer->reader->getRoot<control::ToSession>().isOpened()) adopt(*answer);
@@ -166,9 +178,9 @@ void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   KJ_IF_MAYBE (exception, caught) {
     why = reasonOf(*exception);
   }
-  if (answer && mirror == nullptr && answer->reader->getRoot<control::ToSession>().isRefused())
+  if (answer && !isOpened() && answer->reader->getRoot<control::ToSession>().isRefused())
     why = answer->reader->getRoot<control::ToSession>().getRefused().cStr();
-  if (mirror != nullptr) return;
+  if (isOpened()) return;
   capnp::MallocMessageBuilder refusal;
   refusal.initRoot<control::ToSession>().setRefused(reader(why));
   auto words = capnp::messageToFlatArray(refusal);
@@ -179,12 +191,13 @@ void NodeSide::takeOpen(std::span<const std::byte> bytes) {
 void NodeSide::adopt(ControlMessage& answer) {
   if (answer.descriptors.size() != 2) fail("the node's vgpud opened a session without its memory");
   auto opened = answer.reader->getRoot<control::ToSession>();
-  segmentFile = adoptMemory(answer.descriptors[0]);
+  if (!guest) segmentFile = adoptMemory(answer.descriptors[0]);
   hostArenaFile = adoptMemory(answer.descriptors[1]);
-  segment.emplace(segmentFile);
   enterFolder(opened.getOpened());
   auto words = flatten<control::ToSession>(opened);
   link.send(static_cast<uint16_t>(RelayMessage::opened), bytesOf(words));
+  if (guest) return;
+  segment.emplace(segmentFile);
   mirror = std::make_unique<WorkerMirror>(*segment, link);
 }
 
@@ -203,7 +216,7 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   auto said = message.get<control::ToNode>();
   const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
   if (said.isGateClosed()) isHeld = true;
-  if (said.isAccepted()) {
+  if (said.isAccepted() && segment) {  // else the program has written it itself
     accepted = said.getAccepted();
     segment->header().handover.store(accepted);
   }
@@ -266,7 +279,7 @@ void NodeSide::passClosed(uint32_t number) {
 }
 
 void NodeSide::serveWatched(int fd) {
-  if (fd == acceptor.get()) return takeConnection();
+  if (fd == acceptor.get()) return guest ? attach() : takeConnection();
   if (fd == laneAcceptor.get()) return takeLane();
   takeDaemon();
 }
@@ -287,7 +300,31 @@ void NodeSide::takeConnection() {
   if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
 }
 
+// The machine was saved, and goes on: the mailbox may be what it was then.
+void NodeSide::attach() {
+  kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (from.get() < 0 || !isTrusted(peerOf(from))) return;
+    begun = GuestStream::beginAnew(*guest);
+    begun->sayReceived(link.receivedMessages());
+    isAttaching = true;
+    replaceConnection("its mailbox is begun anew");
+    const char done = 1;
+    KJ_SYSCALL(write(from, &done, 1));
+  });
+}
+
+// When the machine has said what it has received.
+std::unique_ptr<ByteStream> NodeSide::followGuest() {
+  auto received = begun->hearReceived();
+  if (!received) return nullptr;
+  link.restart(*received);
+  isAttaching = false;
+  return std::move(begun);
+}
+
 std::unique_ptr<ByteStream> NodeSide::reconnect() {
+  if (guest) return followGuest();
   if (isArriving) fail("the session does not arrive");  // it has another node yet
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
@@ -312,9 +349,17 @@ void NodeSide::takeDaemon() {
   });
 }
 
-void NodeSide::giveUp(const std::string&) {
+void NodeSide::giveUp(const std::string& why) {
+  if (guest && !channels.empty()) std::fprintf(stderr, "vgpu-relay: a virtual machine's session ends: %s\n", why.c_str());
   channels.clear();
   finish();
+}
+
+// Of a machine that is stopped, or has ended: from here that looks alike. While the gate is closed the program may sleep for
+// days.
+seconds NodeSide::mostSilence() const {
+  if (!guest) return RelayLoop::mostSilence();
+  return isHeld ? std::chrono::hours(24 * 365) : std::max(reconnectLimit(), RelayLoop::mostSilence());
 }
 
 uint64_t NodeSide::mostSleep(Backoff& backoff) {

@@ -1,6 +1,9 @@
 // The relay beside a vgpud: to the daemon, and to every daemon of its host that resumes the session, it is the program. It has
 // the memory that the worker shares, and passes on what the worker and the daemon do there and say.
 //
+// If the program is in a virtual machine of this host, the worker shares its memory with that machine: then there is no mirror,
+// and what passes here are control messages and the object list.
+//
 // One process a session, one thread. It lives as long as the program; its process is the session's owner on this host.
 #pragma once
 
@@ -8,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/relay/guest-stream.h"
 #include "tools/relay/relay-loop.h"
 #include "vgpu/control/control.capnp.h"
 #include "vgpu/control/greeting.h"
@@ -22,6 +26,9 @@ class NodeSide final : public RelayLoop {
   NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token);
   // The same of a session that arrives from another host: `program` is known to the daemon as its program.
   NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token, ControlChannel program);
+  // The same of a program in a virtual machine, which has `place` of its memory. Ends that place's session when it is destroyed.
+  // Whoever connects with the socket `attachSocket` has it begin the mailbox anew, and gets a byte when it has.
+  NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket);
   ~NodeSide() override;
 
   // Gives a connection of a session that exists to the relay that has it. False if there is none.
@@ -35,14 +42,19 @@ class NodeSide final : public RelayLoop {
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
   std::unique_ptr<ByteStream> reconnect() override;
+  bool canReconnect() const override { return !guest || isAttaching; }
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override { return true; }
   uint64_t mostSleep(Backoff& backoff) override;
+  std::chrono::seconds mostSilence() const override;
 
+  bool isOpened() const { return stateFolder.get() >= 0; }
   void takeOpen(std::span<const std::byte> bytes);
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
   void takeObjects(std::span<const std::byte> bytes);
   void takeConnection();
+  void attach();
+  std::unique_ptr<ByteStream> followGuest();
   void takeLane();
   void takeDaemon();
   void note(control::ToSession::Reader message);
@@ -51,6 +63,9 @@ class NodeSide final : public RelayLoop {
   void enterFolder(control::Opened::Reader opened);
 
   const std::string runDirectory, socketPath;
+  std::optional<GuestPlace> guest;     // if the program is in a virtual machine
+  std::unique_ptr<GuestStream> begun;  // its mailbox that was begun anew, until the machine follows
+  bool isAttaching = false;
   kj::AutoCloseFd acceptor;     // of connections that take this one's place,
   kj::AutoCloseFd replacement;  // and the next one, greeted,
   uint64_t receivedByPeer = 0;  // of whose other end

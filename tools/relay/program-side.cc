@@ -13,6 +13,7 @@
 
 #include "tools/common/reason.h"
 #include "tools/common/successor.h"
+#include "tools/relay/guest-device.h"
 #include "tools/relay/node-connection.h"
 #include "tools/relay/relay-messages.h"
 #include "vgpu/base/fail.h"
@@ -53,6 +54,7 @@ ProgramSide::ProgramSide(const Endpoint& node, const SessionToken& token, std::s
 
 ProgramSide::~ProgramSide() {
   std::error_code ignored;
+  if (guest) releaseSlot(*guest);
   if (!stateDirectory.empty() && owns()) std::filesystem::remove_all(stateDirectory, ignored);
 }
 
@@ -66,7 +68,7 @@ bool ProgramSide::open() {
   ControlChannel& channel = channels.at(0);
   auto first = channel.receive(0, Clock::now() + messageLimit);
   if (!first || !first->reader->getRoot<control::ToNode>().isOpen()) return false;
-  auto caught = kj::runCatchingExceptions([&] { use(reachNode(node, {GreetingFor::session, token, 0}).stream); });
+  auto caught = kj::runCatchingExceptions([&] { use(reachHost()); });
   KJ_IF_MAYBE (exception, caught) {
     std::string why = reasonOf(*exception);
     say(channel, [&](control::ToSession::Builder message) { message.setRefused(reader(why)); });
@@ -75,6 +77,12 @@ bool ProgramSide::open() {
   auto words = flatten<control::ToNode>(first->reader->getRoot<control::ToNode>());
   link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(words));
   return true;
+}
+
+std::unique_ptr<ByteStream> ProgramSide::reachHost() {
+  if (node.transport != Transport::ivshmem) return reachNode(node, {GreetingFor::session, token, 0}).stream;
+  guest = claimSlot(openGuestDevice(node));
+  return std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
 }
 
 void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0}).stream); }
@@ -103,18 +111,20 @@ void ProgramSide::take(const LinkMessage& message) {
 
 // What a worker makes for a session that it serves itself.
 void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
-  if (mirror != nullptr) fail("the node opened the session twice");
+  if (segment) fail("the node opened the session twice");
   ReceivedControl received(bytes);
   auto said = received.get<control::ToSession>();
   if (!said.isOpened()) fail("the node answered with something else than a session");
   std::string id = said.getOpened().getSession().cStr();
   if (id.empty() || id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string::npos)
     fail("the node gave the session an impossible name");
-  segmentFile = Segment::create();
+  segmentFile = guest ? guest->segment() : Segment::create();
   segment.emplace(segmentFile);
-  mirror = std::make_unique<ProgramMirror>(*segment, link);
-  bells = std::make_unique<BellThread>(mirror->bells());
-  watch(bells->fd());
+  if (!guest) {
+    mirror = std::make_unique<ProgramMirror>(*segment, link);
+    bells = std::make_unique<BellThread>(mirror->bells());
+    watch(bells->fd());
+  }
   stateDirectory = directory + "/sessions/" + id;
   KJ_SYSCALL(mkdir(stateDirectory.c_str(), 0700), stateDirectory.c_str());
   const int memory[] = {segmentFile.fd()};  // and no host arena, as host memory is not shared
@@ -146,6 +156,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
 // As a child of this process, which may end before it.
 void ProgramSide::startSuccessor(control::Approach::Reader approach) {
   auto caught = kj::runCatchingExceptions([&] {
+    if (guest) fail("it is in a virtual machine, and moves with that");
     auto shown = approach.getToken();
     if (shown.size() != token.size()) fail("the node gave a token of another size");
     successor = startSuccessorRelay(approach.getNode().cStr(), stateDirectory, std::string(shown.begin(), shown.end()));
@@ -194,7 +205,7 @@ void ProgramSide::passClosed(uint32_t channel) {
 // The other end has ended: a vgpud, or the other relay's connection with it.
 void ProgramSide::close(uint32_t channel) {
   channels.erase(channel);
-  if (mirror == nullptr || !owns()) end();
+  if (!segment || !owns()) end();
 }
 
 // The program's answer to `reattach` in the successor: what it passes is the memory that the predecessor has made.
@@ -222,7 +233,7 @@ void ProgramSide::serveChannel(uint32_t number) {
   if (caught != nullptr || !received) return passClosed(number);
   auto message = received->reader->getRoot<control::ToNode>();
   auto words = flatten<control::ToNode>(message);
-  if (message.isOpen() && mirror == nullptr) adopt(*received);
+  if (message.isOpen() && !segment) adopt(*received);
   if (message.isAccepted() && !owns() && !claim(message.getAccepted())) return passClosed(number);
   if (message.isMoved() && isMoving) {
     send(link, RelayMessage::control, OnChannel{number}, bytesOf(words));
@@ -244,10 +255,13 @@ void ProgramSide::serveWatched(int fd) {
 }
 
 bool ProgramSide::produce() {
-  if (mirror == nullptr || isMoving || isSucceeded) return false;
-  tendLanes();
-  bool any = mirror->send();
-  if (!gateClosed || !mirror->isDrained()) return any;
+  if (!segment || isMoving || isSucceeded) return false;
+  bool any = false;
+  if (mirror != nullptr) {
+    tendLanes();
+    any = mirror->send();
+  }
+  if (!gateClosed || (mirror != nullptr && !mirror->isDrained())) return any;
   passGateClosed();
   return true;
 }
@@ -292,7 +306,20 @@ void ProgramSide::sendObjects() {
   }
 }
 
+std::unique_ptr<ByteStream> ProgramSide::followHost() {
+  if (begun == nullptr || begun->isOutdated()) {
+    begun = std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
+    begun->sayReceived(link.receivedMessages());
+  }
+  auto received = begun->hearReceived();
+  if (!received) return nullptr;
+  guest->begun = begun->number();
+  link.restart(*received);
+  return std::move(begun);
+}
+
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
+  if (guest) return followHost();
   if (!owns()) fail("the session stays where it is");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});
   link.restart(reached.answer.received);
@@ -310,7 +337,7 @@ void ProgramSide::giveUp(const std::string& why) {
 void ProgramSide::lose(const std::string& why) {
   for (auto& [number, channel] : channels) {
     auto lost = [&](control::ToSession::Builder message) {
-      mirror == nullptr ? message.setRefused(reader(why)) : message.setLost(reader(why));
+      !segment ? message.setRefused(reader(why)) : message.setLost(reader(why));
     };
     auto ignored = kj::runCatchingExceptions([&] { say(channel, lost); });
   }
@@ -335,5 +362,9 @@ void ProgramSide::awake() {
 }
 
 uint64_t ProgramSide::mostSleep(Backoff&) { return idleSleep; }
+
+seconds ProgramSide::mostSilence() const {
+  return guest ? std::max(reconnectLimit(), RelayLoop::mostSilence()) : RelayLoop::mostSilence();
+}
 
 }  // namespace vgpu::relay

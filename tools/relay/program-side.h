@@ -1,6 +1,9 @@
 // The relay beside a program: to the program it is the node. It makes the memory that a worker would make, and a state directory,
 // and passes on what the program writes there and says, and what the other relay (node-side.h) brings.
 //
+// In a virtual machine the program shares its segment with the host's worker, a piece of the device's memory: then nothing is
+// mirrored, and what passes here are control messages and the object list.
+//
 // One process a session, one thread and one for the bells. Its memory lives as long as the program, over suspends.
 //
 // If the session moves to another host, a second such process is started, the successor (vgpu-relay successor), which connects
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "tools/relay/bell-thread.h"
+#include "tools/relay/guest-stream.h"
 #include "tools/relay/lane-thread.h"
 #include "tools/relay/relay-loop.h"
 #include "vgpu/control/control.capnp.h"
@@ -48,11 +52,16 @@ class ProgramSide final : public RelayLoop {
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
   std::unique_ptr<ByteStream> reconnect() override;
+  bool canReconnect() const override { return !guest || isOutdated(); }
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override;
   void awake() override;
   uint64_t mostSleep(Backoff& backoff) override;
+  std::chrono::seconds mostSilence() const override;
 
+  std::unique_ptr<ByteStream> reachHost();
+  std::unique_ptr<ByteStream> followHost();
+  bool isOutdated() const { return guest->words().begun.load(std::memory_order_acquire) != guest->begun || begun != nullptr; }
   void takeOpened(std::span<const std::byte> bytes);
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
   void takeReattach(uint32_t channel, std::span<const std::byte> bytes);
@@ -76,6 +85,8 @@ class ProgramSide final : public RelayLoop {
   const SessionToken token = newSessionToken();
   kj::AutoCloseFd program;  // a pidfd; none if its process cannot be seen
   std::string stateDirectory;
+  std::optional<GuestPlace> guest;     // if this is a virtual machine
+  std::unique_ptr<GuestStream> begun;  // its mailbox that the host has begun anew, until that has said what it has received
   MemoryFile segmentFile;
   std::optional<Segment> segment;
   std::unique_ptr<ProgramMirror> mirror;

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint64_t spinTime = 200'000;           // nanoseconds
-constexpr seconds sayAfter{5}, silentAfter{15};  // without a message
+constexpr seconds sayAfter{5};                   // without a message
 constexpr milliseconds retryAfter{250};
 constexpr seconds farewell{2};
 // While there is always something to do, the channels are looked at so often.
@@ -120,13 +120,14 @@ void RelayLoop::cut(const std::string& why) {
 void RelayLoop::keepAlive() {
   auto now = Clock::now();
   if (!isCut()) {
-    if (now - std::max(heard, lanes.lastArrival()) >= silentAfter) return cut("the other side says nothing");
+    const auto silent = std::chrono::floor<seconds>(now - std::max(heard, lanes.lastArrival()));
+    if (silent >= mostSilence()) return cut("the other side says nothing");
     if (!link.isWaitingBeside()) waitedFrom = now;
-    if (now - std::max(waitedFrom, lanes.lastArrival()) >= silentAfter) return cut("the further connections bring nothing");
+    if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections bring nothing");
     if (now - said >= sayAfter) link.acknowledge(true);
     return;
   }
-  if (now - *cutSince >= reconnectLimit()) return giveUp(whyCut);
+  if (!canReconnect() || now - *cutSince >= reconnectLimit()) return giveUp(whyCut);
   if (lanes.count() != 0) return;  // what they still write into the segment comes before
   if (now - triedAt < retryAfter) return;
   triedAt = now;
@@ -150,6 +151,7 @@ void RelayLoop::sleep(Backoff& backoff) {
   if (!isCut()) polled.push_back({stream->fd(), stream->eventsOf(!link.space().empty(), !link.unsent().empty()), 0});
   lanes.addTo(polled);
   uint64_t nanoseconds = mostSleep(backoff);
+  if (!isCut()) nanoseconds = std::min(nanoseconds, stream->mostSleep());
   if (isCut()) nanoseconds = std::min<uint64_t>(nanoseconds, 50'000'000);
   // What is being written now may come without a wake-up.
   if (!isCut() && !prepareToSleep()) nanoseconds = std::min(nanoseconds, backoff.sleepNanoseconds());

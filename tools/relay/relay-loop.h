@@ -3,7 +3,8 @@
 //
 // When the connection breaks, or a further one (lanes.h) does, or the peer has said nothing for a while, the link stays:
 // reconnect() brings another connection, until a limit. Meanwhile nothing of the mirror is sent, so the program waits where it
-// waits for the GPU, and its rings fill.
+// waits for the GPU, and its rings fill. One in the memory of a virtual machine (guest-stream.h) loses nothing, and is not made
+// again.
 #pragma once
 
 #include <poll.h>
@@ -47,12 +48,16 @@ class RelayLoop {
   virtual void serveWatched(int fd) = 0;
   // While the connection is cut: a new one, if there is one by now, greeted and restarted.
   virtual std::unique_ptr<ByteStream> reconnect() = 0;
-  // The connection has been cut for too long.
+  // Whether there can be another connection.
+  virtual bool canReconnect() const { return true; }
+  // The connection has been cut for too long, or for good.
   virtual void giveUp(const std::string& why) = 0;
   // True if there is nothing to do until a descriptor is ready or that time has passed.
   virtual bool prepareToSleep() = 0;
   virtual void awake() {}
   virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
+  // When a connection that brings nothing counts as broken.
+  virtual std::chrono::seconds mostSilence() const { return std::chrono::seconds(15); }
 
   void use(std::unique_ptr<ByteStream> connection);
   bool isCut() const { return stream == nullptr; }

@@ -58,6 +58,8 @@ struct EvacuateOptions {
 };
 // Moves all sessions that run on the node, the most idle first. Returns 1 if one stays.
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
+// A virtual machine that was saved goes on: its sessions' processes go on talking with it (docs/virtual-machines.md).
+int attachGuest(const NodeAddress& node, const std::string& guest);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
 struct ResumeOptions {

@@ -187,6 +187,9 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   clone->add_option("--count", options.clone.count, "how many")->capture_default_str()->check(CLI::Range(1u, 64u));
   clone->add_option("--device-map", options.clone.devices, "of each copy, as for `resume`");
 
+  auto* attach = on(app.add_subcommand("attach", "A virtual machine goes on whose memory was saved: its sessions follow it"),
+                    [](const NodeAddress& node, const Options& o) { return attachGuest(node, o.name); });
+  attach->add_option("guest", options.name, "its name, as vgpud --guest has it")->required();
   auto* keys = app.add_subcommand("keys", "Make and show the keys of tls: connections (init, issue, show)");
   keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too
   on(keys, [keys](const NodeAddress&, const Options&) { return manageKeys(keys->remaining()); });

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <sstream>
 
 #include "tools/common/installation.h"
 #include "tools/common/private-daemon.h"
@@ -28,14 +29,26 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   request.ownGroup = true;
   process = spawn(request);
   theirs = nullptr;
-  char first;
-  ssize_t got;
-  do got = read(ours, &first, 1);
-  while (got < 0 && errno == EINTR);
-  if (got == 1) return;
+  if (readLine(ours)) return;
   waitpid(process, nullptr, 0);
   removePrivateDirectory(directory);
   fail("the relay to " + node.text() + " could not be started; what it said is above");
+}
+
+// "vgpu-relay: ready", and in a virtual machine what its host has.
+bool RelayProcess::readLine(int output) {
+  std::string line;
+  char next = 0;
+  while (next != '\n') {
+    const ssize_t got = read(output, &next, 1);
+    if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    if (got == 1) line += next;
+  }
+  std::istringstream words(line);
+  std::string word, ready;
+  words >> word >> ready >> gpuCount >> word;
+  isPtx = word == "ptx";
+  return true;
 }
 
 RelayProcess::~RelayProcess() {

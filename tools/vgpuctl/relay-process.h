@@ -20,10 +20,18 @@ class RelayProcess {
   RelayProcess& operator=(const RelayProcess&) = delete;
 
   const std::string& runDirectory() const { return directory; }
+  // Of a node that only the relay can ask, because this is a virtual machine of its: how many GPUs it has, and whether they run
+  // PTX.
+  size_t gpus() const { return gpuCount; }
+  bool runsPtx() const { return isPtx; }
 
  private:
+  bool readLine(int output);
+
   std::string directory;
   pid_t process = 0;
+  size_t gpuCount = 0;
+  bool isPtx = false;
 };
 
 }  // namespace vgpu::ctl

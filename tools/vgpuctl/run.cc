@@ -38,11 +38,25 @@ std::string facesIn(const std::string& folder) {
   return all;
 }
 
-// The environment in which the dynamic linker puts our libraries before any other CUDA library.
-std::vector<std::string> programEnvironment(const NodeAddress& node, const std::string& runDirectory, const RunOptions& options) {
+// What the program's environment says of its node.
+struct NodeFacts {
+  size_t gpus;
+  bool runsPtx;
+};
+
+bool isHostOfMachine(const NodeAddress& node) { return node.remote && node.remote->transport == Transport::ivshmem; }
+
+NodeFacts factsOf(const NodeAddress& node, const std::optional<RelayProcess>& relay) {
+  if (isHostOfMachine(node)) return {relay->gpus(), relay->runsPtx()};
   const NodeClient client(node);
-  if (client.devices().size() < options.gpus)
-    fail(fmt::format("{} has {} GPUs, and the program needs {}: name another node, or any", node.name(), client.devices().size(),
+  return {client.devices().size(), client.runsPtx()};
+}
+
+// The environment in which the dynamic linker puts our libraries before any other CUDA library.
+std::vector<std::string> programEnvironment(const NodeAddress& node, const NodeFacts& facts, const std::string& runDirectory,
+                                            const RunOptions& options) {
+  if (facts.gpus < options.gpus)
+    fail(fmt::format("{} has {} GPUs, and the program needs {}: name another node, or any", node.name(), facts.gpus,
                      options.gpus));
   std::string runtime = libraryFile("libcudart.so.13"), driver = libraryFile("libcuda.so.1");
   std::string folder = std::filesystem::path(driver).parent_path();
@@ -55,7 +69,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
       "VGPU_NODE=unix:" + runDirectory + "/vgpud.sock",
       "VGPU_SESSION_NAME=" + options.name,
   };
-  if (client.runsPtx()) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
+  if (facts.runsPtx) added.emplace_back("VGPU_RUNS_PTX=1");  // intercept/patch/compiler.h
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable(*entry, std::string_view(*entry).find('=') + 1);
@@ -68,6 +82,7 @@ std::vector<std::string> programEnvironment(const NodeAddress& node, const std::
 }
 
 std::unique_ptr<PrivateDaemon> daemonFor(const NodeAddress& node) {
+  if (isHostOfMachine(node)) return nullptr;  // the relay sees whether it is there
   auto caught = kj::runCatchingExceptions([&] { NodeClient probe(node); });
   KJ_IF_MAYBE (exception, caught) {
     if (node.named) kj::throwFatalException(kj::mv(*exception));
@@ -94,7 +109,8 @@ int runProgram(const NodeAddress& named, const RunOptions& options) {
   SpawnRequest request;
   request.executable = executable;
   request.arguments = options.command;
-  request.environment = programEnvironment(own ? own->address() : named, runDirectory, options);
+  const NodeAddress& node = own ? own->address() : named;
+  request.environment = programEnvironment(node, factsOf(node, relay), runDirectory, options);
   request.deathSignal = SIGKILL;
   request.ownSession = getsid(0) == 0;  // ours is of another pid namespace: CRIU could not name it (docs/processes.md)
   ParentSignals signals;

@@ -16,6 +16,7 @@
 #include "tools/common/reason.h"
 #include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
+#include "tools/vgpud/guests.h"
 #include "tools/vgpud/image-cache.h"
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/node-server.h"
@@ -124,7 +125,7 @@ void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& 
 }
 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
-                PinnedPool& pinned, const DaemonOptions& options, std::vector<RemoteListener>& listeners) {
+                PinnedPool& pinned, const DaemonOptions& options, std::vector<RemoteListener>& listeners, Guests& guests) {
   Sessions sessions(io, processes, pool, directory, pinned, options.keepsSuspended);
   LogFailures handler;
   kj::TaskSet tasks(handler);
@@ -134,9 +135,12 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   tasks.add(acceptAll(io, directory.streamSocket(),
                       [&](kj::AutoCloseFd socket) { tasks.add(sessions.arrivals.admit(kj::mv(socket))); }));
   for (auto& listener : listeners) tasks.add(listener.serve(io, processes, directory.path()));
+  tasks.add(guests.serve(pool.devices().size(), pool.workerKind().label == "emulated", io.provider->getTimer(), processes,
+                         directory.path()));
   announce(directory, pool, listeners);
   stop.wait(io.waitScope);
   if (options.evacuateSeconds != 0 && sessions.all().size() != 0) evacuate(io, processes, directory, options.evacuateSeconds);
+  guests.close();
   sessions.close().wait(io.waitScope);
 }
 
@@ -158,9 +162,10 @@ int serve(const DaemonOptions& options) {
   auto stop = stopSignal(io.unixEventPort).fork();
   Processes processes(io.unixEventPort);
   std::vector<RemoteListener> listeners = listenersOf(options);
+  Guests guests(options.guests);
   PinnedPool pinned(options.pinnedBytes);
   auto started = startPool(io, processes, options, pinned, stop);
-  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options, listeners);
+  KJ_IF_MAYBE (pool, started) serveUntil(stop.addBranch(), io, processes, **pool, directory, pinned, options, listeners, guests);
   return 0;
 }
 
@@ -220,6 +225,10 @@ int run(int argc, char** argv) {
                  "vsock:any:PORT (port 0: any that is free); may be given several times");
   app.add_flag("--allow-plain", options.allowsPlain,
                "let --listen take addresses that others reach, though tcp: and vsock: neither encrypt nor ask who connects");
+  app.add_option(
+      "--guest", options.guests,
+      "also serve the programs of a virtual machine: NAME=FILE or NAME=FILE,SIZE. FILE is the memory of its ivshmem device,\n"
+      "made if it is not there (SIZE: a power of two, default 2GiB); may be given several times");
   app.add_option("--evacuate", options.evacuateSeconds,
                  "when it is told to end, sessions move to the nodes that `vgpuctl nodes` lists, for so many seconds; what has\n"
                  "not left by then ends as it does otherwise (0)")

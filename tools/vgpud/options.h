@@ -10,11 +10,20 @@
 
 namespace vgpu::daemon {
 
+// A virtual machine that is served: --guest NAME=FILE[,SIZE].
+struct GuestOption {
+  std::string name, file;
+  uint64_t bytes = 0;  // 0: as the file has
+};
+// Throws kj::Exception if `text` is none.
+GuestOption parseGuest(const std::string& text);
+
 struct DaemonOptions {
   std::string runDirectory;
   std::string device = "auto";
   std::string logLevel = "info";
   std::string imageCache;  // a folder, or "none"; empty: the user's own
+  std::vector<std::string> guests;  // as parseGuest() takes them
   std::string libraries;  // a folder; empty: where the dynamic linker looks
   uint64_t imageCacheBytes = 4ull << 30;
   unsigned warm = 1;             // workers that wait ready

@@ -34,7 +34,11 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
                      open.getVersion(), control::VERSION));
   }
   ProgramOpen request{text(open.getName()), text(open.getProgram()), text(open.getSession()), open.getPid(), open.getRelayed()};
-  bool answersReattach = !request.session.empty();
+  const bool answersReattach = !request.session.empty(), isOfGuest = request.relayed && descriptors.size() == 1;
+  if (!answersReattach && isOfGuest) {
+    request.segment = kj::mv(descriptors[0]);
+    return request;
+  }
   if (descriptors.size() != (answersReattach ? 3 : 0)) {
     fail(fmt::format("a program that {} must send {} along, and sent {} descriptors",
                      answersReattach ? "goes on" : "opens a session",

@@ -22,7 +22,8 @@ struct ProgramOpen {
   std::string name, program, session;
   pid_t pid = 0;                              // as the program sees itself: another number in another pid namespace
   bool relayed = false;                       // by a relay: it shares no memory with the worker
-  kj::AutoCloseFd segment, hostArena, state;  // in the reply to `reattach`; the last is not checked yet
+  kj::AutoCloseFd segment;                    // of a virtual machine's program always,
+  kj::AutoCloseFd hostArena, state;           // and these in the reply to `reattach`; the last is not checked yet
 };
 
 class ProgramLink {

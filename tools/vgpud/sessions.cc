@@ -25,9 +25,12 @@ constexpr auto farewellLimit = 1 * kj::SECONDS;
 constexpr unsigned mostFileThreads = 64;
 
 // The worker's part of opening a session: it begins to consume, and gives its memory for the program.
-kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session, Exchange& exchange) {
+// `segment`: the one that it is to use, if the program has one.
+kj::Promise<kj::Own<WorkerProcess>> attachProgram(kj::Own<WorkerProcess> worker, Session& session, Exchange& exchange,
+                                                  kj::AutoCloseFd segment) {
   auto request = worker->remote().attachRequest();
   request.setExchange(exchange.serve(session));
+  if (segment.get() >= 0) request.setSegment(kj::heap<PassedDescriptor>(kj::mv(segment)));
   auto memory = request.send().then([](capnp::Response<control::Worker::AttachResults>&& given) {
     auto both = kj::heapArrayBuilder<kj::Promise<kj::AutoCloseFd>>(2);
     both.add(receiveDescriptor(given.getSegment()));
@@ -97,8 +100,10 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
   if (closing) fail("this vgpud is ending");
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
-  auto ready = taken.then(
-      [this, &opened = **session](kj::Own<WorkerProcess>&& worker) { return attachProgram(kj::mv(worker), opened, exchange); });
+  auto ready =
+      taken.then([this, &opened = **session, segment = kj::mv(request.segment)](kj::Own<WorkerProcess>&& worker) mutable {
+        return attachProgram(kj::mv(worker), opened, exchange, kj::mv(segment));
+      });
   auto opened = whileProgramLives(**session, kj::mv(ready))
                     .then([this, &session = *session](kj::Own<WorkerProcess>&& worker) {
                       session->link->send(

@@ -46,14 +46,22 @@ kj::Promise<ProgramMemory> receiveMemory(Params params) {
   });
 }
 
+// What a caller has given, if it has.
+kj::Promise<kj::AutoCloseFd> receiveSegment(control::Worker::AttachParams::Reader params) {
+  if (params.hasSegment()) return receiveDescriptor(params.getSegment());
+  return kj::AutoCloseFd();
+}
+
 // stub::Worker checks the sizes of what a session shares; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
   return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max());
 }
 
+// Or of one file the same piece.
 bool isSameFile(int a, int b) {
   struct stat first, second;
-  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
+         lseek(a, 0, SEEK_CUR) == lseek(b, 0, SEEK_CUR);
 }
 
 kj::Promise<kj::Array<kj::AutoCloseFd>> receiveDescriptors(capnp::List<control::Descriptor>::Reader list) {
@@ -178,11 +186,16 @@ stub::Worker& WorkerServer::running() {
 }
 
 kj::Promise<void> WorkerServer::attach(AttachContext context) {
-  return thread
-      .run([this, exchange = std::make_shared<ExchangeRelay>(context.getParams().getExchange())] {
-        running().shareBy(exchange);
-        running().proceed();
-        return running().sharedFiles();
+  auto exchange = std::make_shared<ExchangeRelay>(context.getParams().getExchange());
+  return receiveSegment(context.getParams())
+      .then([this, exchange](kj::AutoCloseFd&& segment) {
+        return thread.run([this, exchange, segment = kj::mv(segment)]() mutable {
+          running().shareBy(exchange);
+          if (segment.get() >= 0)
+            running().attach(adoptSegment(segment.release()), MemoryFile::create("vgpu-host-arena", hostArenaBytes));
+          running().proceed();
+          return running().sharedFiles();
+        });
       })
       .then([context](stub::SharedFiles files) mutable {
         auto results = context.getResults();
@@ -262,7 +275,7 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
     return thread.run([this, relay, room, exchange, directory, devices, memory = kj::mv(memory)]() mutable {
       useDevices(directory, devices);
       running().shareBy(exchange);
-      running().attach(adopt(memory.segment), adopt(memory.hostArena));
+      running().attach(adoptSegment(memory.segment.release()), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
       auto resident = ahead ? &ahead->finish() : nullptr;

@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include "vgpu/base/sizes.h"
+
 namespace vgpu {
 
 namespace {
@@ -36,12 +38,27 @@ MemoryFile MemoryFile::adopt(int fd, uint64_t leastBytes, uint64_t mostBytes) {
   return file;
 }
 
+MemoryFile MemoryFile::adoptPiece(int fd, uint64_t bytes) {
+  MemoryFile file(fd, bytes);
+  struct stat status;
+  KJ_SYSCALL(fstat(fd, &status));
+  KJ_REQUIRE(S_ISREG(status.st_mode) && status.st_nlink > 0, "shared memory must be a sealed memfd, or a piece of a named file");
+  off_t position;
+  KJ_SYSCALL(position = lseek(fd, 0, SEEK_CUR));
+  file.start = static_cast<uint64_t>(position);
+  const auto end = static_cast<uint64_t>(status.st_size);
+  KJ_REQUIRE(position > 0 && file.start % hostPageBytes == 0 && file.start <= end && bytes <= end - file.start,
+             "a piece of a file that the file does not have", file.start, bytes, end);
+  return file;
+}
+
 MemoryFile::MemoryFile(MemoryFile&& other) noexcept
-    : descriptor(std::exchange(other.descriptor, -1)), size(std::exchange(other.size, 0)) {}
+    : descriptor(std::exchange(other.descriptor, -1)), size(std::exchange(other.size, 0)), start(std::exchange(other.start, 0)) {}
 
 MemoryFile& MemoryFile::operator=(MemoryFile&& other) noexcept {
   std::swap(descriptor, other.descriptor);
   std::swap(size, other.size);
+  std::swap(start, other.start);
   return *this;
 }
 
@@ -51,7 +68,7 @@ MemoryFile::~MemoryFile() {
 
 Mapping::Mapping(const MemoryFile& file, void* address) : size(file.bytes()) {
   int flags = MAP_SHARED | MAP_NORESERVE | (address == nullptr ? 0 : MAP_FIXED_NOREPLACE);
-  void* mapped = mmap(address, size, PROT_READ | PROT_WRITE, flags, file.fd(), 0);
+  void* mapped = mmap(address, size, PROT_READ | PROT_WRITE, flags, file.fd(), static_cast<off_t>(file.offset()));
   if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, address, size);
   start = static_cast<std::byte*>(mapped);
   madvise(start, size, MADV_DONTDUMP);

@@ -1,5 +1,6 @@
 // A piece of memory that two processes share: a memfd of fixed size, sealed against resizing, so that neither side can
-// make the other fault by truncating it.
+// make the other fault by truncating it. Or a piece of a file with a name, which a virtual machine has as its device
+// (vgpu/wire/guest-file.h): that guest cannot resize it.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,9 @@ class MemoryFile {
   // Takes ownership of `fd`, which came from an untrusted process. Throws kj::Exception unless it is a memfd of a size
   // between `leastBytes` and `mostBytes`, sealed against growing and shrinking.
   static MemoryFile adopt(int fd, uint64_t leastBytes, uint64_t mostBytes);
+  // Takes ownership of `fd`, a file with a name: the piece of `bytes` that begins at the descriptor's position, so that whoever
+  // is passed the descriptor has the same piece. Throws kj::Exception if the file has no such piece, or it begins in a page.
+  static MemoryFile adoptPiece(int fd, uint64_t bytes);
 
   MemoryFile(MemoryFile&&) noexcept;
   MemoryFile& operator=(MemoryFile&&) noexcept;
@@ -23,11 +27,14 @@ class MemoryFile {
 
   int fd() const { return descriptor; }
   uint64_t bytes() const { return size; }
+  // Where it begins in the file; not 0 for a piece.
+  uint64_t offset() const { return start; }
+  bool isPiece() const { return start != 0; }
 
  private:
   MemoryFile(int fd, uint64_t bytes) : descriptor(fd), size(bytes) {}
   int descriptor = -1;
-  uint64_t size = 0;
+  uint64_t size = 0, start = 0;
 };
 
 // A mapping of a memory file, unmapped with its owner.

@@ -1,9 +1,11 @@
-// The bytes of a connection: as they are (PlainStream), or encrypted (tools/relay/tls-stream.h). Nothing here blocks. One thread.
+// The bytes of a connection: as they are (PlainStream), encrypted (tools/relay/tls-stream.h), or in memory that is shared with a
+// virtual machine (tools/relay/guest-stream.h). Nothing here blocks. One thread.
 #pragma once
 
 #include <kj/io.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -19,9 +21,12 @@ class ByteStream {
   // What was not taken must be given again, as it was.
   virtual size_t write(std::span<const std::byte> bytes) = 0;
 
-  virtual int fd() const = 0;
+  virtual int fd() const = 0;  // -1: none, for which poll() does not wait
   // What poll() must wait for before a read, or a write, can move something.
   virtual short eventsOf(bool reading, bool writing) const = 0;
+
+  // Nanoseconds after which it must be looked at, whatever poll() says.
+  virtual uint64_t mostSleep() const { return UINT64_MAX; }
 
   bool hasEnded() const { return !end.empty(); }
   const std::string& whyEnded() const { return end; }

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 14;
+const version :UInt32 = 15;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -36,6 +36,8 @@ struct ToNode {
 struct Open {
   # When it answers `reattach`, with three descriptors beside it: the segment (ring, slots, staging) and the host arena, which it
   # was given before, and the session's state directory, which the daemon checks and never looks up by a name of the program's.
+  # A segment that is a piece of a file begins at its descriptor's position. The relay of a virtual machine's program opens with one
+  # descriptor: the segment that the worker is to use, a piece of that machine's memory (docs/virtual-machines.md).
   version @0 :UInt32;
   pid @1 :Int32;
   name @2 :Text;           # what `vgpuctl run --name` gave, or the program's file name
@@ -277,8 +279,8 @@ interface MigrationSource {
 interface Worker {
   hello @0 (spare :SpareMemory) -> (devices :List(Device), driverVersion :Int32);
   # `spare`: what the worker asks when a GPU has no memory left.
-  attach @1 (exchange :Exchange) -> (segment :Descriptor, hostArena :Descriptor);
-  # Begins a new session on the memory that was made ready with the worker, and to consume.
+  attach @1 (exchange :Exchange, segment :Descriptor) -> (segment :Descriptor, hostArena :Descriptor);
+  # Begins a new session on the memory that was made ready with the worker, or on `segment` and a new host arena, and to consume.
   quiesce @2 (timeoutSeconds :UInt32, progress :Progress) -> (position :UInt64);
   # Stops between frames and waits for the GPU. Rejects, naming the kernel that runs, where that takes longer, and at once
   # where the caller gives up; the worker consumes nothing then until `proceed`.

@@ -29,8 +29,10 @@ struct Scheme {
   Transport transport;
   uint64_t mostPort;
 };
-constexpr Scheme schemes[] = {
-    {"tls:", Transport::tls, 65535}, {"tcp:", Transport::tcp, 65535}, {"vsock:", Transport::vsock, 0xffff'fffe}};
+constexpr Scheme schemes[] = {{"tls:", Transport::tls, 65535},
+                              {"tcp:", Transport::tcp, 65535},
+                              {"vsock:", Transport::vsock, 0xffff'fffe},
+                              {"ivshmem:", Transport::ivshmem, 0}};
 constexpr std::string_view anyCid = "any";
 constexpr int backlog = 128;
 constexpr int connectMilliseconds = 5000;
@@ -137,6 +139,7 @@ Endpoint endpointOf(Address& address, Transport transport) {
 }  // namespace
 
 std::string Endpoint::text() const {
+  if (transport == Transport::ivshmem) return "ivshmem:" + host;
   bool isV6 = host.find(':') != std::string::npos;
   std::string text;
   for (const Scheme& scheme : schemes)
@@ -150,6 +153,7 @@ std::optional<Endpoint> parseEndpoint(const std::string& text) {
     if (text.starts_with(one.text)) scheme = &one;
   if (scheme == nullptr) return std::nullopt;
   std::string rest = text.substr(scheme->text.size());
+  if (scheme->transport == Transport::ivshmem) return Endpoint{scheme->transport, rest, {}};
   if (rest.starts_with("//")) rest.erase(0, 2);
   size_t colon = rest.rfind(':');
   Endpoint endpoint{scheme->transport, {}, {}};
@@ -164,6 +168,8 @@ std::optional<Endpoint> parseEndpoint(const std::string& text) {
 }
 
 kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
+  if (endpoint.transport == Transport::ivshmem)
+    fail(endpoint.text() + " is memory that this machine shares with its host: programs run through it, and nothing else");
   int error = 0;
   for (Address& address : resolve(endpoint, false)) {
     kj::AutoCloseFd fd = socketFor(address);
@@ -179,6 +185,8 @@ kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
 }
 
 kj::AutoCloseFd listenOn(const Endpoint& endpoint, bool plainAllowed) {
+  if (endpoint.transport == Transport::ivshmem)
+    fail("nobody listens on ivshmem: a virtual machine's memory is named with --guest");
   Address address = resolve(endpoint, true).front();
   std::string danger = plainAllowed ? "" : dangerOf(endpoint, address);
   if (!danger.empty()) fail(danger);

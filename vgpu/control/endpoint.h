@@ -3,6 +3,8 @@
 //   tls:HOST:PORT     encrypted, and both sides show certificates (tools/keys/)
 //   tcp:HOST:PORT     neither
 //   vsock:CID:PORT    neither; between a virtual machine and its host. CID of a listener: a number, or any
+//   ivshmem:DEVICE    no connection: memory that a virtual machine shares with its host (docs/virtual-machines.md). DEVICE: its
+//                     PCI address, as 0000:00:05.0, or the path of that memory; empty if there is one such device
 //
 // An IPv6 address is in brackets; port 0, of a listener only: any that is free. tls://HOST:PORT is another spelling of
 // tls:HOST:PORT, and so for the others.
@@ -15,11 +17,11 @@
 
 namespace vgpu {
 
-enum class Transport { tls, tcp, vsock };
+enum class Transport { tls, tcp, vsock, ivshmem };
 
 struct Endpoint {
   Transport transport = Transport::tcp;
-  std::string host, port;
+  std::string host, port;  // of ivshmem: the device, and nothing
 
   std::string text() const;
 };

@@ -27,6 +27,7 @@ bool hasFewCores() {
 
 constexpr uint32_t fewRounds = 50;        // of pauses, if there are at most two cores
 constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
+constexpr uint64_t mostPollNanoseconds = 4'000'000;
 constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
 
 }  // namespace
@@ -38,6 +39,16 @@ void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseco
 
 void futexWake(std::atomic<uint32_t>& word, int count) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, count, nullptr, nullptr, 0);
+}
+
+void sleepOn(Waking waking, std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds) {
+  if (waking == Waking::futex) return futexWait(word, expected, nanoseconds);
+  const uint64_t started = now();
+  for (uint64_t slept = 0; slept < nanoseconds && word.load(std::memory_order_acquire) == expected; slept = now() - started) {
+    const uint64_t next = std::min(std::clamp<uint64_t>(slept / 16, 20'000, mostPollNanoseconds), nanoseconds - slept);
+    timespec pause{static_cast<time_t>(next / 1'000'000'000), static_cast<long>(next % 1'000'000'000)};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 bool Backoff::isLong() { return !hasFewCores(); }

@@ -11,6 +11,20 @@ void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseco
 // Wakes `count` sleepers.
 void futexWake(std::atomic<uint32_t>& word, int count);
 
+// How a thread that sleeps on a word of shared memory learns that the other side has changed it. Both sides change the word
+// first, so whoever polls sees what another one is woken for.
+enum class Waking : uint8_t {
+  futex,
+  // It looks again and again: the memory is a virtual machine's device, on which a futex fails (EFAULT), and which the other side
+  // has in another kernel.
+  polling,
+};
+// The same in either way. A thread that polls is late by a sixteenth of the time that it has slept, 4 ms at most.
+void sleepOn(Waking waking, std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds);
+inline void wakeSleepers(Waking waking, std::atomic<uint32_t>& word, int count) {
+  if (waking == Waking::futex) futexWake(word, count);
+}
+
 // The state of one wait: it spins first, as CUDA does while it waits, then sleeps for increasing times. A sleeping thread wakes
 // some 50 µs late, so the spin is long: most waits take less. Once the wait has lasted longer than a launch, each spin yields the
 // core. With two cores or fewer the other side needs this core, so the spin is short.

@@ -22,7 +22,7 @@ bool RingWriter::awaitRoom(uint64_t end, const std::atomic<bool>& abandoned) con
     if (backoff.spin()) continue;
     uint32_t seen = header.ringFull.load();
     header.writersWaiting.fetch_add(1);
-    if (end - header.tail.load() > ringBytes) futexWait(header.ringFull, seen, 1'000'000);
+    if (end - header.tail.load() > ringBytes) sleepOn(waking, header.ringFull, seen, 1'000'000);
     header.writersWaiting.fetch_sub(1);
   }
   knownTail.store(tail, std::memory_order_release);
@@ -39,7 +39,7 @@ void RingWriter::publish(const Reservation& frame, api::Method method, uint16_t 
   // Whoever takes the mark down wakes it; the others need not, however long it takes to get up.
   if (header.consumerSleeping.load(std::memory_order_acquire) && header.consumerSleeping.exchange(0)) {
     header.doorbell.fetch_add(1);
-    futexWake(header.doorbell, 1);
+    wakeSleepers(waking, header.doorbell, 1);
   }
   // The consumer's core wrote the zeros that later frames will find. Fetched now, they are here when the call after the
   // next fills them: one call ahead is not enough for all lines of a frame to come.
@@ -102,7 +102,7 @@ void RingReader::release(uint64_t end) {
   header.tail.store(tail);  // seq_cst: must not sink below the load of writersWaiting
   if (header.writersWaiting.load() != 0) {
     header.ringFull.fetch_add(1);
-    futexWake(header.ringFull, INT_MAX);
+    wakeSleepers(segment.waking(), header.ringFull, INT_MAX);
   }
 }
 
@@ -110,15 +110,15 @@ void RingReader::sleep(uint32_t bell, uint64_t nanoseconds) {
   header.consumerSleeping.store(1, std::memory_order_relaxed);
   bool writersAreAtWork = header.head.fetch_add(0, std::memory_order_acq_rel) != tail;
   if (headerAt(at(tail)).sequence.load(std::memory_order_acquire) == 0)
-    futexWait(header.doorbell, bell, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
+    sleepOn(segment.waking(), header.doorbell, bell, writersAreAtWork ? std::min<uint64_t>(nanoseconds, 1'000'000) : nanoseconds);
   header.consumerSleeping.store(0);
 }
 
-void RingReader::awaitBell(uint32_t bell, uint64_t nanoseconds) { futexWait(header.doorbell, bell, nanoseconds); }
+void RingReader::awaitBell(uint32_t bell, uint64_t nanoseconds) { sleepOn(segment.waking(), header.doorbell, bell, nanoseconds); }
 
 void RingReader::wake() {
   header.doorbell.fetch_add(1);
-  futexWake(header.doorbell, INT_MAX);
+  wakeSleepers(segment.waking(), header.doorbell, INT_MAX);
 }
 
 }  // namespace vgpu

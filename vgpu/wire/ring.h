@@ -44,7 +44,10 @@ constexpr uint64_t maxMessageWords = (maxFrameBytes - sizeof(FrameHeader)) / 8;
 class RingWriter {
  public:
   explicit RingWriter(const Segment& segment, unsigned device = 0)
-      : header(segment.ring(device)), ring(segment.ringAt(device, 0)), device(static_cast<uint8_t>(device)) {}
+      : header(segment.ring(device)),
+        ring(segment.ringAt(device, 0)),
+        device(static_cast<uint8_t>(device)),
+        waking(segment.waking()) {}
 
   // Reserves the next frameBytes(words) bytes. Waits while the ring is full; returns nothing once `abandoned` is true. words <=
   // maxMessageWords. Any thread.
@@ -70,6 +73,7 @@ class RingWriter {
   RingHeader& header;
   std::byte* const ring;
   const uint8_t device;
+  const Waking waking;
   // The latest value of `tail` that any writer has loaded. The consumer writes `tail` with every frame, so loading that is a
   // cache miss; this copy suffices until the ring seems full. Its release and acquire pass the zeros, which the loading writer
   // has seen, on to the other writers.

@@ -1,6 +1,10 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
 
 #include "vgpu/wire/segment.h"
 
@@ -19,18 +23,28 @@ std::byte* mapAt(void* address, uint64_t bytes, int flags, int fd, uint64_t offs
 
 }  // namespace
 
+MemoryFile adoptSegment(int fd) {
+  const bool isMemfd = fcntl(fd, F_GET_SEALS) >= 0 && lseek(fd, 0, SEEK_CUR) == 0;
+  if (isMemfd) return MemoryFile::adopt(fd, 1, std::numeric_limits<int64_t>::max());
+  return MemoryFile::adoptPiece(fd, SegmentLayout::bytes);
+}
+
 MemoryFile Segment::create() {
   MemoryFile file = MemoryFile::create("vgpu-segment", SegmentLayout::bytes);
+  prepare(file);
+  return file;
+}
+
+void Segment::prepare(const MemoryFile& file) {
   Mapping mapping(file);
   auto* header = reinterpret_cast<SegmentHeader*>(mapping.data());
   header->magic = segmentMagic;
   header->version = segmentVersion;
-  return file;
 }
 
-Segment::Segment(const MemoryFile& file) {
+Segment::Segment(const MemoryFile& file) : way(file.isPiece() ? Waking::polling : Waking::futex) {
   KJ_REQUIRE(file.bytes() == SegmentLayout::bytes, "a segment of another size", file.bytes(), SegmentLayout::bytes);
-  start = mapAt(nullptr, SegmentLayout::bytes, MAP_SHARED, file.fd(), 0);
+  start = mapAt(nullptr, SegmentLayout::bytes, MAP_SHARED, file.fd(), file.offset());
   KJ_ON_SCOPE_FAILURE(munmap(start, SegmentLayout::bytes));
   madvise(start, SegmentLayout::bytes, MADV_DONTDUMP);
   KJ_REQUIRE(header().magic == segmentMagic, "this shared memory is no segment");
@@ -38,7 +52,8 @@ Segment::Segment(const MemoryFile& file) {
   mirrored = mapAt(nullptr, mirroredBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   KJ_ON_SCOPE_FAILURE(munmap(mirrored, mirroredBytes));
   for (unsigned copy = 0; copy < 2 * maxDevices; ++copy)
-    mapAt(mirrored + copy * ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(), SegmentLayout::rings + copy / 2 * ringBytes);
+    mapAt(mirrored + copy * ringBytes, ringBytes, MAP_SHARED | MAP_FIXED, file.fd(),
+          file.offset() + SegmentLayout::rings + copy / 2 * ringBytes);
   populateRing(0);
 }
 

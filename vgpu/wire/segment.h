@@ -2,8 +2,9 @@
 //
 //   header | slots | replies | completion words | slab states | staging slabs | a ring for each device
 //
-// A worker makes it (a sealed memfd) and the program keeps it over a suspend; each further worker maps it. The program can change
-// it at any time, so the worker keeps its own copy of what it relies on, and copies before it checks.
+// A worker makes it (a sealed memfd) and the program keeps it over a suspend; each further worker maps it. That of a program in a
+// virtual machine is a piece of that machine's memory (guest-file.h). The program can change it at any time, so the worker keeps
+// its own copy of what it relies on, and copies before it checks.
 //
 // Writers: `head` any program thread; a slot the thread that waits there and, when its frame is complete, the worker or the
 // GPU; `tail`, `isOpen`, `fault`, `storesImages`, `outputWaits` the worker only. No locks live in shared memory.
@@ -15,6 +16,7 @@
 
 #include "vgpu/base/memory-file.h"
 #include "vgpu/wire/arena.h"
+#include "vgpu/wire/futex.h"
 
 namespace vgpu {
 
@@ -110,10 +112,16 @@ struct SegmentLayout {
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::slots);
 
+// Takes ownership of `fd`, which came from an untrusted process: a sealed memfd, or the piece at the descriptor's position
+// (MemoryFile::adoptPiece). Throws kj::Exception.
+MemoryFile adoptSegment(int fd);
+
 // A mapped segment. Each ring is also mapped twice in a row elsewhere, so that a frame never wraps.
 class Segment {
  public:
   static MemoryFile create();  // an empty one: headers set, ring zero
+  // Makes memory that is zero an empty one.
+  static void prepare(const MemoryFile& file);
   // Maps `file`; checks magic and version. Throws kj::Exception.
   explicit Segment(const MemoryFile& file);
   ~Segment();
@@ -131,8 +139,11 @@ class Segment {
   // Has the system make the pages of a ring now: else every thirtieth launch of the first 30,000 would pay for one.
   void populateRing(unsigned device) const;
   std::byte* base() const { return start; }
+  // How the two sides wake each other: a piece of a virtual machine's memory is polled.
+  Waking waking() const { return way; }
 
  private:
+  const Waking way;
   std::byte* start = nullptr;
   std::byte* mirrored = nullptr;
 };

@@ -1,0 +1,62 @@
+# A machine is saved, its memory with it, while the host goes on with its side of the mailbox; then the machine goes on from there.
+guests=$(dirname "$0")/..
+mkdir "$dir/one"
+memory=$dir/one/memory
+"$guests/in-guest" "$dir/one" true || skip "no namespaces can be made here"
+[ -x "$tree/tests/programs/contents" ] || skip "no program contents"
+startNode a --guest "one=$memory,256MiB"
+startNode b
+mkfifo "$dir/kept.in"
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$guests/in-guest" "$dir/one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run --name kept -- \
+  "$tree/tests/programs/contents" --serve random 16 <"$dir/kept.in" >"$dir/kept.log" 2>&1 &
+runner[kept]=$!
+exec {file}>"$dir/kept.in"
+commands[kept]=$file
+waitUntil says kept ready
+memoryIsRight kept
+refused 'serves no guest "two"' ctl a attach two
+
+# Every process of the machine stops and goes on, as its processors do.
+inMachine() {
+  local pid
+  for pid in $(processesOfRun); do
+    [ "$(readlink "/proc/$pid/ns/pid")" = "$(readlink /proc/self/ns/pid)" ] || echo "$pid"
+  done
+}
+# What a file has at a moment; and a file is as it was then, for those too who have mapped it.
+save() { cp --sparse=always "$1" "$2"; }
+bringBack() {
+  python3 - "$1" "$2" <<'PY'
+import sys
+piece = 1 << 16
+with open(sys.argv[1], "rb") as saved, open(sys.argv[2], "r+b", buffering=0) as memory:
+    at = 0
+    while was := saved.read(piece):
+        memory.seek(at)
+        if memory.read(piece) != was:
+            memory.seek(at)
+            memory.write(was)
+        at += len(was)
+PY
+}
+saysLater() { ! cmp -s "$dir/saved" "$memory"; }
+
+for round in 1 2; do
+  succeeds ctl a suspend kept --to "$dir/snapshot$round"
+  kill -STOP $(inMachine)
+  save "$memory" "$dir/saved"
+  waitUntil saysLater  # the host says something every few seconds
+  bringBack "$dir/saved" "$memory"
+  succeeds ctl a attach one
+  kill -CONT $(inMachine)
+  if [ "$round" = 1 ]; then succeeds ctl a resume "$dir/snapshot1"; else succeeds ctl b resume "$dir/snapshot2"; fi
+  memoryIsRight kept
+done
+
+# One that runs can be told so too.
+succeeds ctl a attach one
+memoryIsRight kept
+endContents kept
+stopNode a
+stopNode b
+waitUntil noRelays

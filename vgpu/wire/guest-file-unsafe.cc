@@ -1,0 +1,142 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/wire/guest-file.h"
+
+namespace vgpu {
+namespace {
+
+constexpr uint64_t defaultBytes = 2 * GiB;
+// Behind the end of any file: a byte a slot.
+constexpr off_t lockAt[] = {off_t{1} << 40, off_t{1} << 41};
+
+struct flock lockOf(GuestFile::Side side, uint64_t slot) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = lockAt[static_cast<int>(side)] + static_cast<off_t>(slot);
+  lock.l_len = 1;
+  return lock;
+}
+
+uint64_t sizeOf(int fd) {
+  struct stat status;
+  KJ_SYSCALL(fstat(fd, &status));
+  return static_cast<uint64_t>(status.st_size);
+}
+
+std::byte* mapTable(int fd) {
+  void* mapped = mmap(nullptr, GuestLayout::firstSlot, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, "the memory of a virtual machine");
+  return static_cast<std::byte*>(mapped);
+}
+
+// What is wrong with a header for a file of `bytes`; empty if nothing.
+std::string problemOf(const GuestHeader& header, uint64_t bytes) {
+  if (header.magic != guestMagic) return "it has no header of a vgpud: is `vgpud --guest` told to serve it?";
+  if (header.version != guestVersion || header.segmentVersion != segmentVersion)
+    return "it is of version " + std::to_string(header.version) + "." + std::to_string(header.segmentVersion) +
+           ", this vgpu of " + std::to_string(guestVersion) + "." + std::to_string(segmentVersion) +
+           ": use the same vgpu in the machine and on its host";
+  if (header.fileBytes != bytes || header.slotBytes != GuestLayout::slotBytes || header.slots != GuestLayout::slots(bytes))
+    return "its header is of a memory of another size";
+  return "";
+}
+
+void requireSize(const std::string& path, uint64_t bytes) {
+  if (std::has_single_bit(bytes) && bytes >= GuestLayout::leastBytes) return;
+  fail("the memory of a virtual machine must have 256 MiB or more, and a power of two, as its device takes; " + path +
+       " has, or is to have, " + std::to_string(bytes) + " bytes");
+}
+
+}  // namespace
+
+kj::AutoCloseFd GuestFile::make(const std::string& path, uint64_t bytes) {
+  kj::AutoCloseFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) fail("the memory of a virtual machine cannot be opened: " + path + ": " + std::strerror(errno));
+  struct stat status;
+  KJ_SYSCALL(fstat(file, &status));
+  if (!S_ISREG(status.st_mode) || status.st_uid != getuid()) fail(path + " is no file of this user");
+  uint64_t found = sizeOf(file);
+  if (bytes != 0 && found != 0 && found != bytes)
+    fail(path + " has " + std::to_string(found) + " bytes, not the " + std::to_string(bytes) + " that --guest gives it");
+  if (found == 0) {
+    found = bytes == 0 ? defaultBytes : bytes;
+    requireSize(path, found);
+    if (ftruncate(file, static_cast<off_t>(found)) < 0) fail(path + " cannot be made so large: " + std::strerror(errno));
+  }
+  requireSize(path, found);
+  const GuestFile table(reopen(file), Side::host);
+  if (table.header().magic == 0) return file;
+  std::string problem = problemOf(table.header(), found);
+  if (!problem.empty()) fail(path + " cannot be served: " + problem + ". Remove the file while its machine does not run");
+  return file;
+}
+
+kj::AutoCloseFd GuestFile::reopen(int fd) {
+  int again;
+  KJ_SYSCALL(again = open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
+  return kj::AutoCloseFd(again);
+}
+
+GuestFile::GuestFile(kj::AutoCloseFd opened, Side side) : file(kj::mv(opened)), side(side), bytes(sizeOf(file)) {
+  if (bytes < GuestLayout::leastBytes)
+    fail("the memory that this machine shares with its host has only " + std::to_string(bytes) + " bytes");
+  start = mapTable(file);
+  KJ_ON_SCOPE_FAILURE(munmap(start, GuestLayout::firstSlot));
+  if (side == Side::guest) {
+    std::string problem = problemOf(header(), bytes);
+    if (!problem.empty()) fail("the memory that this machine shares with its host cannot be used: " + problem);
+  }
+  count = GuestLayout::slots(bytes);
+}
+
+GuestFile::~GuestFile() { munmap(start, GuestLayout::firstSlot); }
+
+void GuestFile::writeHeader(uint32_t gpus, bool runsPtx) const {
+  GuestHeader& own = header();
+  own.version = guestVersion;
+  own.segmentVersion = segmentVersion;
+  own.fileBytes = bytes;
+  own.slotBytes = GuestLayout::slotBytes;
+  own.slots = static_cast<uint32_t>(count);
+  own.gpus.store(gpus);
+  own.runsPtx.store(runsPtx ? 1 : 0);
+  std::atomic_ref(own.magic).store(guestMagic, std::memory_order_release);
+}
+
+GuestHeader& GuestFile::header() const { return *reinterpret_cast<GuestHeader*>(start); }
+GuestSlot& GuestFile::slot(uint64_t index) const { return reinterpret_cast<GuestSlot*>(start + GuestLayout::table)[index]; }
+
+std::optional<kj::AutoCloseFd> GuestFile::lock(uint64_t slot) const {
+  kj::AutoCloseFd own = reopen(file);
+  struct flock wish = lockOf(side, slot);
+  if (fcntl(own, F_OFD_SETLK, &wish) < 0) {
+    if (errno == EAGAIN || errno == EACCES) return std::nullopt;
+    KJ_FAIL_SYSCALL("fcntl(F_OFD_SETLK)", errno);
+  }
+  KJ_SYSCALL(lseek(own, static_cast<off_t>(GuestLayout::slotAt(slot) + GuestLayout::mailboxBytes), SEEK_SET));
+  return own;
+}
+
+bool GuestFile::isLocked(uint64_t slot) const {
+  struct flock found = lockOf(side, slot);
+  KJ_SYSCALL(fcntl(file, F_OFD_GETLK, &found));
+  return found.l_type != F_UNLCK;
+}
+
+void GuestFile::clear(uint64_t slot) const {
+  const auto at = static_cast<off_t>(GuestLayout::slotAt(slot));
+  constexpr auto bytes = static_cast<off_t>(GuestLayout::slotBytes);
+  KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes), "the file system has no holes in files");
+}
+
+}  // namespace vgpu
