@@ -59,8 +59,8 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
   double rate = 0;  // bytes a second
   for (unsigned round = 0; round < mostRounds; ++round) {
     auto pieces = live.digested(chunks.sink->digester);
-    // A GPU that is never idle is digested in the end only; the first round needs no digests.
-    if (!pieces && round == 0) pieces = live.all();
+    // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
+    if (!pieces && report.rounds == 0) pieces = live.all();
     // After the pieces: so it has the lease of each that is still there when it is copied.
     if (!pieces || !live.visit([&](stub::SessionState& on) { leases = leasesOf(on); })) break;
     auto changed = changedOf(std::move(*pieces));

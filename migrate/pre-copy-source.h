@@ -1,8 +1,8 @@
 // The source of a migration: sends a session's device memory ahead while its program runs, and under a quiesce what has changed
 // since. Everything else goes into the files of a snapshot, which says of the chunks sent ahead no more than their digests.
 //
-// Owns the streams to the target. Of the thread that controls the worker; the steps in this order, each once. Ended at any time,
-// it leaves nothing but files of the snapshot's directory, which are their owner's to remove.
+// Owns the streams to the target. Of the thread that controls the worker. Rounds come before the capture, which is done
+// once. Ended at any time, it leaves nothing but files of the snapshot's directory, which are their owner's to remove.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class PreCopySource {
   ~PreCopySource();
 
   // While the program runs: rounds, until what changes meanwhile can be sent in a quarter of `downtime` seconds, or does not get
-  // less.
+  // less. Again after a while, they send what has changed since.
   void runRounds(double downtime, const Progress& progress);
   // While it is quiesced. When this returns, the target has all of the memory and the directory all else.
   checkpoint::Report capture(const std::string& objects, const snapshot::Identity& identity, const Progress& progress);

@@ -89,24 +89,42 @@ class Migration final : public kj::Refcounted {
 
   // Until the session is complete at the target.
   kj::Promise<void> prepare() {
+    return begin().then([this] { return advance(); }).then([this] { return hold(); });
+  }
+
+  // Until the target has said that it takes the session.
+  kj::Promise<void> begin() {
     return sessions.files.run([elsewhere = elsewhere, target = options.target] { return connectNode(elsewhere, target); })
         .then([this](Reached&& reached) {
           if (!isTrusted(peerOf(reached.socket))) fail("the vgpud in " + options.target + " belongs to another user");
           peer = kj::heap<TargetNode>(sessions.io, kj::mv(reached));
           return greet();
         })
-        .then([this] { return announce(); })
+        .then([this] { return announce(); });
+  }
+
+  // While the program runs, the first time also to connect with the target: sends what the target does not have.
+  kj::Promise<void> advance() {
+    KJ_IF_MAYBE (begun, source) {
+      auto request = begun->advanceRequest();
+      request.setDowntimeSeconds(options.downtimeSeconds);
+      request.setProgress(progress);
+      return worker.orExit(request.send().ignoreResult());
+    }
+    return meet()
         .then([this] { return openFolder(); })
         .then([this] {
           faultPoint("migrate.prepared");
           return sendAhead();
         })
-        .then([this] {
-          faultPoint("migrate.sent-ahead");
-          isHeld = true;
-          heldAt = now();
-          return session->closeGate(options.timeoutSeconds);
-        })
+        .then([] { faultPoint("migrate.sent-ahead"); });
+  }
+
+  // Holds the program, and sends the rest.
+  kj::Promise<void> hold() {
+    isHeld = true;
+    heldAt = now();
+    return session->closeGate(options.timeoutSeconds)
         .then([this](uint64_t) { return capture(); })
         .then([this]() -> kj::Promise<void> {
           if (!elsewhere) return kj::READY_NOW;
@@ -167,18 +185,22 @@ class Migration final : public kj::Refcounted {
       list[i].setName(reader(devices[i].name));
       list[i].setMemoryBytes(devices[i].memoryBytes);
     }
-    return request.send()
-        .then([this](capnp::Response<control::Node::ReceiveResults>&& results) {
-          arrival = results.getArrival();
-          auto bytes = results.getToken();
-          std::string token(bytes.asChars().begin(), bytes.size());
-          auto approached = elsewhere ? session->approach(elsewhere->text(), token) : kj::Promise<void>(kj::READY_NOW);
-          return approached.then([this, token = std::move(token)] {
-            return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token] {
-              std::vector<Reached> all;
-              for (size_t i = 0; i < migrationStreams; ++i) all.push_back(connectStream(elsewhere, path, token));
-              return all;
-            });
+    return request.send().then([this](capnp::Response<control::Node::ReceiveResults>&& results) {
+      arrival = results.getArrival();
+      auto bytes = results.getToken();
+      token.assign(bytes.asChars().begin(), bytes.size());
+    });
+  }
+
+  // The streams, and the relay beside the program, come to the target.
+  kj::Promise<void> meet() {
+    auto approached = elsewhere ? session->approach(elsewhere->text(), token) : kj::Promise<void>(kj::READY_NOW);
+    return approached
+        .then([this] {
+          return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token = token] {
+            std::vector<Reached> all;
+            for (size_t i = 0; i < migrationStreams; ++i) all.push_back(connectStream(elsewhere, path, token));
+            return all;
           });
         })
         .then([this](std::vector<Reached>&& all) {
@@ -299,7 +321,7 @@ class Migration final : public kj::Refcounted {
   kj::Own<TargetNode> peer;
   kj::Maybe<control::Arrival::Client> arrival;
   kj::Maybe<control::MigrationSource::Client> source;
-  std::string streamSocket, path;
+  std::string streamSocket, token, path;
   std::vector<Reached> streams;  // their sockets are the worker's after a while
   StateDirectory::Shared state;
   kj::Own<TargetFolder> folder;
@@ -310,18 +332,99 @@ class Migration final : public kj::Refcounted {
   Migrated result;
 };
 
+// Completes what is prepared; the caller's end cancels nothing any more.
+kj::Promise<Migrated> movedFrom(Sessions& sessions, kj::Own<Migration> migration) {
+  auto moved = migration->move().attach(kj::addRef(*migration)).fork();
+  sessions.spawn(moved.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
+  return moved.addBranch();
+}
+
+// A migration whose steps a client takes. The session counts as busy as long as this has it.
+class DepartureServer final : public control::Departure::Server {
+ public:
+  DepartureServer(Sessions& sessions, Session& session, kj::Own<Migration> migration)
+      : sessions(sessions), id(session.id), migration(kj::mv(migration)), occupied(occupy(session)) {}
+
+ protected:
+  kj::Promise<void> advance(AdvanceContext context) override {
+    context.allowCancellation();
+    return step(current().advance()).catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
+      end();
+      return kj::mv(exception);
+    });
+  }
+
+  kj::Promise<void> leave(LeaveContext context) override {
+    context.allowCancellation();
+    Migration& mine = current();
+    return step(mine.advance().then([&mine] { return mine.hold(); }))
+        .then([this] { return movedFrom(sessions, KJ_ASSERT_NONNULL(end())); },
+              [this](kj::Exception&& exception) -> kj::Promise<Migrated> {
+                end();
+                return kj::mv(exception);
+              })
+        .then([context](Migrated&& migrated) mutable {
+          context.getResults().initSession().setDevice(reader(migrated.device));
+          migrated.report.give(context.getResults().initReport());
+        });
+  }
+
+ private:
+  kj::Promise<void> occupy(Session& session) {
+    return session.exclusively(kj::Promise<void>(kj::NEVER_DONE))
+        .catch_([this](kj::Exception&& exception) {
+          why = reasonOf(exception);
+          migration = nullptr;
+        })
+        .eagerlyEvaluate(nullptr);
+  }
+
+  Migration& current() {
+    KJ_IF_MAYBE (mine, migration) {
+      if (!isStepping && sessions.find(id) != nullptr) return **mine;
+      fail("a step of the departure of session " + id + " has not ended yet");
+    }
+    fail("session " + id + " does not depart any more: " + why);
+  }
+
+  kj::Promise<void> step(kj::Promise<void> work) {
+    isStepping = true;
+    auto mine = kj::addRef(*KJ_ASSERT_NONNULL(migration));
+    auto kept = KJ_ASSERT_NONNULL(sessions.find(id)).exclusively(work.attach(kj::mv(mine)));
+    return kept.attach(kj::defer([this] { isStepping = false; }));
+  }
+
+  kj::Maybe<kj::Own<Migration>> end() {
+    why = "it has left, or could not";
+    occupied = nullptr;
+    return kj::mv(migration);
+  }
+
+  Sessions& sessions;
+  const std::string id;
+  kj::Maybe<kj::Own<Migration>> migration;  // until it is over
+  std::string why;                          // it is
+  bool isStepping = false;
+  kj::Promise<void> occupied;
+};
+
 }  // namespace
 
 kj::Promise<Migrated> migrate(Sessions& sessions, Session& session, MigrateOptions options, control::Progress::Client progress) {
   session.requireIdle();
   auto migration = kj::refcounted<Migration>(sessions, session, std::move(options), kj::mv(progress));
   auto prepared = session.exclusively(migration->prepare());
-  return prepared.then([&sessions, migration = kj::mv(migration)]() mutable {
-    // The caller's end cancels nothing any more.
-    auto moved = migration->move().attach(kj::addRef(*migration)).fork();
-    sessions.spawn(moved.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
-    return moved.addBranch();
-  });
+  return prepared.then([&sessions, migration = kj::mv(migration)]() mutable { return movedFrom(sessions, kj::mv(migration)); });
+}
+
+kj::Promise<control::Departure::Client> depart(Sessions& sessions, Session& session, MigrateOptions options,
+                                               control::Progress::Client progress) {
+  session.requireIdle();
+  auto migration = kj::refcounted<Migration>(sessions, session, std::move(options), kj::mv(progress));
+  auto& begun = *migration;
+  auto server = kj::heap<DepartureServer>(sessions, session, kj::mv(migration));
+  auto taken = session.exclusively(begun.begin().attach(kj::addRef(begun)));
+  return taken.then([server = kj::mv(server)]() mutable -> control::Departure::Client { return kj::mv(server); });
 }
 
 }  // namespace vgpu::daemon

@@ -27,4 +27,8 @@ struct Migrated {
 // Throws kj::Exception, at once or later. Dropping the promise before the program may move ends the work.
 kj::Promise<Migrated> migrate(Sessions& sessions, Session& session, MigrateOptions options, control::Progress::Client progress);
 
+// The same in steps that the caller takes, for a program that moves itself meanwhile: with its virtual machine.
+kj::Promise<control::Departure::Client> depart(Sessions& sessions, Session& session, MigrateOptions options,
+                                               control::Progress::Client progress);
+
 }  // namespace vgpu::daemon

@@ -83,6 +83,13 @@ class Connection {
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
 };
 
+template <typename Params>
+MigrateOptions optionsOf(Params params) {
+  MigrateOptions options{.target = params.getTarget(), .downtimeSeconds = params.getDowntimeSeconds()};
+  if (params.getTimeoutSeconds() != 0) options.timeoutSeconds = params.getTimeoutSeconds();
+  return options;
+}
+
 kj::Promise<void> serveRpc(Sessions& sessions, kj::AutoCloseFd socket) {
   Peer peer = peerOf(socket);
   auto connection = kj::heap<Connection>(sessions, peer, sessions.io.lowLevelProvider->wrapSocketFd(kj::mv(socket)));
@@ -231,13 +238,19 @@ kj::Promise<void> NodeServer::migrate(MigrateContext context) {
   ++*calls;
   context.allowCancellation();
   auto params = context.getParams();
-  MigrateOptions options{.target = params.getTarget(), .downtimeSeconds = params.getDowntimeSeconds()};
-  if (params.getTimeoutSeconds() != 0) options.timeoutSeconds = params.getTimeoutSeconds();
-  return daemon::migrate(sessions, sessions.get(params.getSession()), options, params.getProgress())
+  return daemon::migrate(sessions, sessions.get(params.getSession()), optionsOf(params), params.getProgress())
       .then([context](Migrated&& migrated) mutable {
         context.getResults().initSession().setDevice(reader(migrated.device));
         migrated.report.give(context.getResults().initReport());
       });
+}
+
+kj::Promise<void> NodeServer::depart(DepartContext context) {
+  ++*calls;
+  context.allowCancellation();
+  auto params = context.getParams();
+  return daemon::depart(sessions, sessions.get(params.getSession()), optionsOf(params), params.getProgress())
+      .then([context](control::Departure::Client&& departure) mutable { context.getResults().setDeparture(kj::mv(departure)); });
 }
 
 kj::Promise<void> NodeServer::park(ParkContext context) {

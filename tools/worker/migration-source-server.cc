@@ -26,4 +26,15 @@ kj::Promise<void> MigrationSourceServer::capture(CaptureContext context) {
       captured.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }), relay);
 }
 
+kj::Promise<void> MigrationSourceServer::advance(AdvanceContext context) {
+  context.allowCancellation();
+  auto params = context.getParams();
+  auto relay = std::make_shared<ProgressRelay>(params.getProgress());
+  auto advanced = thread.run([source = source.get(), relay, downtime = params.getDowntimeSeconds()] {
+    source->runRounds(downtime, progressTo(relay));
+    return Done{};
+  });
+  return cancelOnDrop(advanced.ignoreResult(), relay);
+}
+
 }  // namespace vgpu::stub

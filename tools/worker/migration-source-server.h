@@ -19,6 +19,7 @@ class MigrationSourceServer final : public control::MigrationSource::Server {
 
  protected:
   kj::Promise<void> capture(CaptureContext context) override;
+  kj::Promise<void> advance(AdvanceContext context) override;
 
  private:
   WorkThread& thread;

@@ -118,6 +118,18 @@ interface Node {
   park @9 (session :Text) -> ();
   # Of a suspended session: its program lets go of all that it has of this node, which forgets the session. `resume` finds a parked
   # program by its pid.
+  depart @10 (session :Text, target :Text, progress :Progress, downtimeSeconds :Float64, timeoutSeconds :UInt32)
+    -> (departure :Departure);
+  # A migration of which the caller takes one step after the other. Rejects, saying why, if the target does not take the session.
+}
+
+interface Departure {
+  # A session that is to go to another node, and runs here until `leave`. Letting go of it gives it up; no other operation on the session
+  # begins until then.
+  advance @0 ();
+  # Sends what the target does not have, in rounds, until the rest takes less than the downtime.
+  leave @1 () -> (session :SessionInfo, report :Report);
+  # The rest of Node.migrate. After any failure the session runs here as before, and the departure is over.
 }
 
 interface Arrival {
@@ -274,6 +286,8 @@ interface MigrationSource {
   # A session that goes to another worker (migrate/pre-copy-source.h). Letting go of it gives it up.
   capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> (report :Report);
   # After Worker.quiesce: sends what has changed, and writes all else. The session is complete at the target then.
+  advance @1 (downtimeSeconds :Float64, progress :Progress) -> ();
+  # Before that, while the session runs: further rounds, as of Worker.sendAhead.
 }
 
 interface Worker {
