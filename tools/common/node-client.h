@@ -24,6 +24,8 @@ class NodeClient {
   // Whether its devices are emulated: they run PTX, and no machine code.
   bool runsPtx() const;
 
+  kj::AsyncIoContext& events() { return io; }
+
   // Waits for a reply. If the connection ends first, the error says so.
   template <typename T>
   T wait(kj::Promise<T> promise) {

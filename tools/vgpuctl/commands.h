@@ -60,6 +60,26 @@ struct EvacuateOptions {
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
 // A virtual machine that was saved goes on: its sessions' processes go on talking with it (docs/virtual-machines.md).
 int attachGuest(const NodeAddress& node, const std::string& guest);
+struct MachineOptions {
+  std::string monitor;                // where QEMU listens for a QMP client: the path of a unix socket, or tcp:HOST:PORT
+  std::string machine;                // its name there, if that is to be checked
+  std::vector<std::string> sessions;  // of its programs; empty: all of the node whose programs are elsewhere
+  std::string target;  // follow: the node, as --node takes it; save, restore: the folder with the sessions' snapshots
+  std::string uri;     // where the machine goes, if this begins its migration; empty: somebody else does
+  double downtimeMilliseconds = 100;  // for which each session's program may be held
+  unsigned timeoutSeconds = 60;
+  bool stays = false;  // follow: also further migrations, after one that has failed
+  bool json = false;
+};
+// A virtual machine migrates: the sessions of its programs go along (docs/virtual-machines.md). Returns 1 if it or one of them
+// does not.
+int followMachine(const NodeAddress& node, const MachineOptions& options);
+// To disk: suspends the sessions, then saves the machine, and ends it. After a failure all goes on.
+int saveMachine(const NodeAddress& node, const MachineOptions& options);
+// When the machine runs again: resumes them.
+int restoreMachine(const NodeAddress& node, const MachineOptions& options);
+// As libvirt calls its hook for QEMU: the machine's name, an operation, and what belongs to it.
+int hookMachine(const std::vector<std::string>& words);
 // What would refuse or delay a suspend. Returns 1 if it would be refused.
 int explainSession(const NodeAddress& node, const std::string& session, bool json);
 struct ResumeOptions {

@@ -43,6 +43,7 @@ struct Options {
   SuspendOptions suspend;
   MigrateOptions migrate;
   EvacuateOptions evacuate;
+  MachineOptions machine;
   ResumeOptions resume;
   CloneOptions clone;
   unsigned seconds = 5;
@@ -62,6 +63,55 @@ CLI::Option* addProcess(CLI::App* command, Options& options) {
       "--process", options.suspend.withProcess,
       "the program's processes too, with CRIU (docs/processes.md): their memory, threads and open files. All that\n"
       "`vgpuctl run` has started, and every session in it");
+}
+
+// A virtual machine, and the sessions of its programs.
+void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
+  auto* machine = app.add_subcommand("machine", "Move a virtual machine, or save it, with the sessions of its programs");
+  machine->require_subcommand(1);
+  auto add = [&](const char* name, const char* what, int (*action)(const NodeAddress&, const MachineOptions&)) {
+    auto* command = machine->add_subcommand(name, what);
+    command->callback(
+        [&chosen, action] { chosen = [action](const NodeAddress& node, const Options& o) { return action(node, o.machine); }; });
+    command
+        ->add_option("--qmp", options.machine.monitor, "where QEMU listens for a QMP client: a socket's path, or tcp:HOST:PORT")
+        ->required();
+    command
+        ->add_option("--timeout", options.machine.timeoutSeconds,
+                     "seconds to wait for a GPU, or for the machine, before it is given up")
+        ->capture_default_str()
+        ->check(CLI::Range(1u, 86400u));
+    command->add_flag("--json", options.machine.json, "print JSON, for scripts");
+    return command;
+  };
+  auto addSessions = [&](CLI::App* command) {
+    command->add_option("--vm", options.machine.machine, "its name, if that is to be checked");
+    command->add_option("--session", options.machine.sessions,
+                        "a session's id or name, several times for several (default: all whose programs are elsewhere)");
+  };
+  auto* follow = add("follow", "Wait for its live migration, and have the sessions go along", followMachine);
+  addSessions(follow);
+  follow->add_option("--to", options.machine.target, "the node, as --node takes it")->required();
+  follow->add_option("--uri", options.machine.uri,
+                     "begin the migration to there, as QEMU's migrate takes it, and do not wait for one");
+  follow->add_flag("--stay", options.machine.stays, "after a migration that has failed, wait for the next one");
+  follow
+      ->add_option("--downtime", options.machine.downtimeMilliseconds,
+                   "milliseconds that each program may be held by its session")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  auto* save = add("save", "Suspend the sessions to a folder, save the machine there too, and end it", saveMachine);
+  addSessions(save);
+  save->add_option("folder", options.machine.target, "a new one; the machine's own file in it is `machine`")->required();
+  save->add_option("--uri", options.machine.uri,
+                   "where the machine is saved, as QEMU's migrate takes it (default: into the folder)");
+  auto* restore = add("restore", "When a machine that was saved runs again, resume its sessions", restoreMachine);
+  restore->add_option("folder", options.machine.target, "that `save` has made")->required();
+  auto* hook = machine->add_subcommand(
+      "hook", "What libvirt's hook for QEMU does: /etc/libvirt/hooks/qemu calls it with its own arguments");
+  hook->prefix_command()->fallthrough(false);
+  hook->callback(
+      [&chosen, hook] { chosen = [hook](const NodeAddress&, const Options&) { return hookMachine(hook->remaining()); }; });
 }
 
 // Each command's options, beside what it does with them.
@@ -194,6 +244,7 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
   keys->prefix_command()->fallthrough(false)->set_help_flag("");  // its own help comes from there too
   on(keys, [keys](const NodeAddress&, const Options&) { return manageKeys(keys->remaining()); });
 
+  addMachineCommands(app, options, chosen);
   auto* snapshots = app.add_subcommand("snapshots", "What your store of snapshots has (VGPU_STORE says where it is)");
   snapshots->require_subcommand(1);
   auto* list = on(snapshots->add_subcommand("ls", "List them"), [](const NodeAddress&, const Options& o) { return listSnapshots(o.json); });

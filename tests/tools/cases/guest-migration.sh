@@ -1,0 +1,86 @@
+# A virtual machine moves between two hosts while its program launches kernels: the program's session goes along, and nothing is lost or
+# done twice. Where the machine's migration fails or is cancelled, or the target does not take the session, everything stays.
+# shellcheck source=../../guest/guest.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
+# shellcheck source=../../guest/two-hosts.sh
+source "$guests/two-hosts.sh"
+makeImage steady
+makeGuestHosts
+port=4444
+follow() { ctl a machine follow --qmp "$dir/first.qmp" "$@"; }
+# stays WHY: what the command in the background has said, and that the guest's session and the guest are where they were.
+stays() {
+  local code=0
+  waitUntil ended "$following"
+  wait "$following" || code=$?
+  [ "$code" = 1 ] || fail "machine follow returned $code"
+  grep -q "$1" "$dir/follow.log" || fail "machine follow did not say '$1'"
+  waitUntil machineIs first running
+  waitUntil hasState a steady running
+  ! lists b steady || fail "the session is at the target"
+}
+# begins URI: follows a migration that takes long.
+begins() {
+  qmp first migrate-set-parameters '{"max-bandwidth": 300000}' >/dev/null
+  follow --to "${address[b]}" --uri "$1" >"$dir/follow.log" 2>&1 &
+  following=$!
+  waitUntil migrationIs first active
+}
+
+holdsHandover() { qmp first query-migrate-capabilities | grep -q '"state": true, "capability": "pause-before-switchover"'; }
+
+startHostGuest first
+inGuest first "vgpuctl run --name steady -- /bin/steady /tmp/end &"
+waitUntil says first 'steady: begins'
+
+# What cannot go is refused before the machine moves.
+refused "no QEMU answers at" ctl a machine follow --qmp "$dir/none.qmp" --to "${address[b]}"
+refused "no QMP socket\|closed the connection" ctl a machine follow --qmp "$dir/a/vgpud.sock" --to "${address[b]}"
+refused "is 'first', not 'other'" follow --vm other --to "${address[b]}"
+refused "no session 'nobody'" follow --session nobody --to "${address[b]}" --uri "tcp:$hostB:$port"
+refused "nothing answers at" follow --to "tcp:$hostB:1" --uri "tcp:$hostB:$port"
+# A node of another architecture, on host b too.
+VGPU_EMULATED=architecture=80 startHostNode other "$hostB"
+refused "migrate it to the same model" follow --to "${address[other]}" --uri "tcp:$hostB:$port"
+hasState a steady running || fail "the session is $(field a steady state) after refusals"
+
+# Nobody waits at the target; somebody cancels it; the target's QEMU is killed on the way.
+follow --to "${address[b]}" --uri "tcp:$hostB:$port" >"$dir/follow.log" 2>&1 &
+following=$!
+stays "Connection refused"
+startIncoming lost b "tcp:$hostB:$port"
+begins "tcp:$hostB:$port"
+refused "no greeting" follow --to "${address[b]}"  # two at once
+qmp first migrate_cancel >/dev/null
+stays "its migration was cancelled"
+waitUntil ended "${machine[lost]}"
+startIncoming lost b "tcp:$hostB:$port"
+begins "tcp:$hostB:$port"
+kill -KILL "${machine[lost]}"
+wait "${machine[lost]}" 2>/dev/null
+stays "stays, and all of its sessions"
+
+# It goes: libvirt's hook follows, and somebody else begins.
+hook() { echo "<domain type='qemu'><name>$1</name></domain>" | "$tree/lib/vgpu/libvirt-hook" "$@" 2>"$dir/hook.log"; }
+export VGPU_MACHINES=$dir/machines
+for name in first lost; do echo "$name unix:$dir/$([ $name = first ] && echo a)/vgpud.sock ${address[b]} $dir/$name.qmp"; done >"$VGPU_MACHINES"
+[ -z "$(hook first migrate begin -)" ] || fail "the hook has printed what libvirt takes for XML"
+hook other migrate begin - || fail "the hook refuses a machine that is not listed"
+hook lost migrate begin - && fail "the hook lets a machine come to a host without a vgpud"
+grep -q "no vgpud answers" "$dir/hook.log" || fail "the hook does not say why"
+hook first started begin - || fail "the hook returned $?"
+qmp first migrate-set-parameters '{"max-bandwidth": 1000000000}' >/dev/null
+startIncoming second b "tcp:$hostB:$port"
+waitUntil holdsHandover
+qmp first migrate "{\"uri\": \"tcp:$hostB:$port\"}" >/dev/null
+waitUntil machineIs second running
+guestIsOn b
+waitUntil says machine-first "'first' has moved with 1 sessions"
+waitUntil says machine-first "(steady) runs on emulated 0 of ${address[b]}"
+hasState b steady running || fail "the session is $(field b steady state) at the target"
+! lists a steady || fail "the session is at its source too"
+endMachine first
+sleep 0.5
+guestReturns second "touch /tmp/end; wait"
+says second 'steady: ok' || fail "the program has not said that its answer is right"
+endMachine second

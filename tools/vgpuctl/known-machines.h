@@ -1,0 +1,22 @@
+// The virtual machines whose sessions libvirt's hook moves: in ~/.config/vgpu/machines (VGPU_MACHINES names another file), a
+// machine a line,
+//
+//   NAME NODE TARGET QMP   # libvirt's name; the nodes of this host and of the one that it goes to; a monitor's socket
+//
+// Empty lines, and what follows a '#', do not count.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace vgpu::ctl {
+
+struct KnownMachine {
+  std::string name, node, target, monitor;
+};
+
+std::string knownMachinesFile();
+// Nothing if it is not listed, or there is no such file. Throws kj::Exception, naming the line, if one of it is wrong.
+std::optional<KnownMachine> findKnownMachine(const std::string& name);
+
+}  // namespace vgpu::ctl

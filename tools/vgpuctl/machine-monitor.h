@@ -1,0 +1,61 @@
+// A virtual machine's monitor: QEMU's machine protocol (QMP, https://www.qemu.org/docs/master/interop/qmp-spec.html), which is
+// lines of JSON, commands and their replies, and events between them.
+//
+// Owns the connection. Of the event loop's thread. A monitor serves one client at a time: whoever connects beside another one
+// gets no greeting.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace vgpu::ctl {
+
+class MachineMonitor {
+ public:
+  // `address`: the path of a unix socket, or tcp:HOST:PORT. Throws kj::Exception if no QEMU answers there.
+  MachineMonitor(kj::AsyncIoContext& io, const std::string& address);
+  MachineMonitor(const MachineMonitor&) = delete;
+  MachineMonitor& operator=(const MachineMonitor&) = delete;
+
+  // Resolves to what the command returns; rejects with the reason that QEMU gives.
+  kj::Promise<nlohmann::json> execute(const std::string& command, nlohmann::json arguments = nlohmann::json::object());
+  // The same, waited for.
+  nlohmann::json run(const std::string& command, nlohmann::json arguments = nlohmann::json::object());
+
+  // Resolves to the next event since the connection was made, with members "event" and "data"; rejects when QEMU has closed the
+  // connection. One at a time.
+  kj::Promise<nlohmann::json> nextEvent();
+
+  // Those that have come, and that nobody has waited for.
+  void forgetEvents() { events.clear(); }
+
+  // Whether QEMU has closed the connection.
+  bool hasEnded() const { return ended.has_value(); }
+
+ private:
+  using Reply = kj::Own<kj::PromiseFulfiller<nlohmann::json>>;
+  kj::Promise<void> read();
+  void take(std::string_view line);
+  void end(const std::string& why);
+
+  kj::AsyncIoContext& io;
+  const std::string address;
+  kj::Own<kj::AsyncIoStream> stream;
+  std::string received;  // of a line that has not come to its end
+  char buffer[4096];
+  uint64_t lastCommand = 0;
+  std::map<uint64_t, Reply> waiting;  // by the command's number
+  kj::PromiseFulfillerPair<nlohmann::json> greeting = kj::newPromiseAndFulfiller<nlohmann::json>();
+  std::deque<nlohmann::json> events;
+  kj::Maybe<Reply> eventWaiter;
+  std::optional<std::string> ended;  // why
+  kj::Promise<void> writing = kj::READY_NOW;
+  kj::Promise<void> reading = nullptr;
+};
+
+}  // namespace vgpu::ctl

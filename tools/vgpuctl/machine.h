@@ -1,0 +1,65 @@
+// A virtual machine's migration, as its monitor tells it, and the sessions of its programs. What `machine follow`, `save` and
+// `restore` share.
+//
+// Of the main thread, whose event loop is the node client's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/common/node-client.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/machine-monitor.h"
+
+namespace vgpu::ctl {
+
+class Machine {
+ public:
+  // Throws kj::Exception if the monitor is none, or of another machine than options.machine, or one that migrates already.
+  Machine(NodeClient& client, const MachineOptions& options);
+  // QEMU hands over by itself again.
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Has QEMU say how its migrations go, and wait before the machine is handed over.
+  void holdBeforeHandover();
+  // What the machine's next step is, of which QEMU tells: "active", "pre-switchover", "completed", "failed", "cancelled", ...;
+  // "runs" when its processors go on, "ended" when its process has.
+  kj::Promise<std::string> nextStep();
+  // At pre-switchover: lets it go on, unless who set the capability does.
+  void handOver();
+  // Ends a migration, if there is one, and waits until it has ended: the machine stays.
+  void cancel();
+  // Why the last migration failed, for people.
+  std::string reason();
+  std::string status();
+
+  MachineMonitor& monitor() { return qmp; }
+  const std::string& name() const { return known; }
+
+ private:
+  NodeClient& client;
+  MachineMonitor qmp;
+  std::string known;
+  bool holds = false;  // by our wish
+};
+
+struct MachineSession {
+  std::string id, name;
+};
+// Those of options.sessions, or all that run on the node and whose programs are elsewhere. Throws kj::Exception if one is not
+// there.
+std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options);
+
+// SIGINT and SIGTERM end a command by the event loop from here on: before there is one.
+void takeSignals();
+// Rejects when one comes.
+kj::Promise<void> signalled(NodeClient& client);
+// What `work` resolves to, if none comes before.
+template <typename T>
+kj::Promise<T> untilSignal(NodeClient& client, kj::Promise<T> work) {
+  return work.exclusiveJoin(signalled(client).then([]() -> T { KJ_UNREACHABLE; }));
+}
+
+}  // namespace vgpu::ctl
