@@ -24,7 +24,7 @@ startMachine() {
   cat "$dir/$name.out" >"$dir/$name.log" &
   "${inNamespace[@]}" qemu-system-x86_64 -name "$name" -accel tcg,thread=multi -cpu max -m 192 -no-user-config -nodefaults \
     -display none -no-reboot -kernel "$kernel" -initrd "$dir/image" \
-    -append "console=ttyS0 quiet panic=-1 random.trust_cpu=on mitigations=off $words" \
+    -append "console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on mitigations=off $words" \
     -chardev "pipe,id=console,path=$dir/$name" -serial chardev:console \
     -qmp "unix:$dir/$name.qmp,server=on,wait=off" -qmp "unix:$dir/$name.monitor,server=on,wait=off" "$@" \
     >"$dir/$name-qemu.log" 2>&1 &

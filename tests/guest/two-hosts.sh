@@ -50,5 +50,6 @@ startIncoming() {
   local number=0
   [ "$2" = a ] || number=1
   inNamespace=(ip netns exec "${hosts[$number]}")
-  startMachine "$1" "" "${card[@]}" -incoming "$3"
+  startMachine "$1" "" "${card[@]}" -incoming defer
+  qmp "$1" migrate-incoming "{\"uri\": \"$3\"}" >/dev/null || fail "the machine $1 does not listen"
 }
