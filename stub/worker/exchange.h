@@ -2,7 +2,8 @@
 // (docs/ipc.md).
 //
 // Any of the worker's threads, outside of the event loop; each function waits for the daemon. Nothing of it survives a suspend:
-// recipes give the same again, and a session that shares anything with another cannot be suspended.
+// recipes give and take the same again, and sessions that share are suspended and resumed together. While they are resumed,
+// find() and open() wait until another one's recipes have given what is looked for.
 #pragma once
 
 #include <kj/io.h>

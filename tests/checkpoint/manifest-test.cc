@@ -23,7 +23,7 @@ Manifest sample() {
   Manifest m;
   m.software = "0.1.0";
   m.created = 1'700'000'000;
-  m.identity = {"id", "name", "/bin/program", 1234, 1000, "/run/sessions/id/reattach.sock"};
+  m.identity = {"id", "name", "/bin/program", 1234, 1000, "/run/sessions/id/reattach.sock", {"abc", "def"}};
   m.devices = {{"GPU", "00112233445566778899aabbccddeeff", 4096, 90, 12.5}, {"GPU", "ff", 4096, 90, 0.1}};
   m.arenas = arenasOfThisBuild();
   m.rings = {{0, 64, 192}};
@@ -38,7 +38,7 @@ Manifest sample() {
   m.state["textures"] = {number(21, 0, 3, 0), number(22, 1, 1, 1)};
   m.state["eventTimes"] = {{uint64_t{5}, 1.0 / 3}, {uint64_t{6}, 2.0}};
   m.state["librarySettings"] = {{uint64_t{31}, uint64_t{0}, "cublasSetMathMode", uint64_t{9}, uint64_t{0}, "0011aaff"}};
-  m.state["physical"] = {{makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 4 * MiB}};
+  m.state["physical"] = {number(makeHandle(api::Kind::PHYSICAL, 0, 1, 0), 4 * MiB, 2, 5, UINT64_MAX)};
   m.state["launches"] = {number(makeHandle(api::Kind::FUNCTION, 1, 1, 0), 264, 256, 4096, 0)};
   m.state["graphSettings"] = {{uint64_t{41}, uint64_t{2}, api::infoOf(api::Method::graphEnable).signature, "0011223344556677"}};
   m.libraryCalls = {{9, "cublasSetMathMode"}};
@@ -74,6 +74,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(read.identity.program == "/bin/program");
   CHECK(read.identity.pid == 1234);
   CHECK(read.identity.reattach == "/run/sessions/id/reattach.sock");
+  CHECK(read.identity.sharesWith == std::vector<std::string>{"abc", "def"});
   REQUIRE(read.devices.size() == 2);
   CHECK(read.devices[0].uuid == m.devices[0].uuid);
   CHECK(read.devices[0].clock == 12.5);
@@ -120,6 +121,7 @@ TEST_CASE("state that no kind keeps is refused by the table's name") {
   refused([](auto& state) { state["librarySettings"][0][5] = "0g"; }, "state librarySettings: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][0] = 7; }, "state physical: row 0 makes no sense");
   refused([](auto& state) { state["physical"][0][1] = 4096; }, "state physical: row 0 makes no sense");
+  refused([](auto& state) { state["physical"][0][2] = 3; }, "state physical: row 0 makes no sense");
   refused([](auto& state) { state["launches"][0][0] = makeHandle(api::Kind::FUNCTION, 2, 1, 0); },
           "state launches: row 0 makes no sense");
   refused([](auto& state) { state["launches"][0][2] = 1025; }, "state launches: row 0 makes no sense");
@@ -142,6 +144,7 @@ TEST_CASE("the header is read without the tables, whatever is behind it") {
   };
   Header read = header(text.substr(0, end) + std::string(128 << 20, 'x'));
   CHECK(read.identity.reattach == "/run/sessions/id/reattach.sock");
+  CHECK(read.identity.sharesWith == std::vector<std::string>{"abc", "def"});
   CHECK(read.identity.owner == 1000);
   CHECK(read.deviceBytes == 4413);
   CHECK(read.devices.size() == 2);

@@ -103,8 +103,14 @@ bool refuseOtherMemory() {
   return ok;
 }
 
-// `isHeld`: the pause point is one at which the child has the memory.
-int parent(bool isHeld) {
+// Where the pause point is.
+enum class Pause {
+  atEnd,
+  whileHeld,   // the child has the memory
+  whileFreed,  // it still has what the parent has freed
+};
+
+int parent(Pause pause) {
   bool ok = refuseOtherMemory();
   unsigned *before, *shared, *after, *big;
   CHECK(cudaMalloc(&before, small * sizeof(unsigned)));
@@ -131,10 +137,11 @@ int parent(bool isHeld) {
   Child other("child");
   other.send(handles);
   other.meet();
-  if (isHeld) pausePoint();
+  if (pause == Pause::whileHeld) pausePoint();
   ok &= holds("what the child has written", shared, small, 300) & holds("of the large one too", big, large, 400);
   ok &= holds("memory before it, then", before, small, 1) & holds("behind it, then", after, small, 2);
   CHECK(cudaFree(shared));
+  if (pause == Pause::whileFreed) pausePoint();
   unsigned* since;
   CHECK(cudaMalloc(&since, small * sizeof(unsigned)));
   fill(since, small, 500);
@@ -143,7 +150,7 @@ int parent(bool isHeld) {
   ok &= EXPECT(other.ended());
   ok &= holds("memory allocated since", since, small, 500) & holds("memory before it, at last", before, small, 1);
 
-  if (!isHeld) pausePoint();  // nobody has what is shared
+  if (pause == Pause::atEnd) pausePoint();  // nobody has what is shared
   ok &= holds("the large memory, later", big, large, 400) & holds("memory behind it, later", after, small, 2);
   CHECK(cudaIpcGetMemHandle(&again, big));
   ok &= EXPECT(std::memcmp(&again, &handles.large, sizeof again) == 0);
@@ -153,5 +160,6 @@ int parent(bool isHeld) {
 
 int main(int argc, char** argv) {
   if (isChild(argc, argv, "child")) return child(parentOf(argv));
-  return parent(argc > 1 && std::string(argv[1]) == "hold");
+  const std::string when = argc > 1 ? argv[1] : "";
+  return parent(when == "hold" ? Pause::whileHeld : when == "freed" ? Pause::whileFreed : Pause::atEnd);
 }

@@ -1,7 +1,7 @@
-// suspend --process and snapshot --process: all sessions of the tree of processes are suspended, their programs let go of the
-// node, CRIU saves the processes, and the snapshot's manifest names that. What happens to the processes depends on nothing but
-// that last step: before it, any error has all of them go on from the snapshot, which is removed then; after it they are ended,
-// or go on.
+// suspend --process and snapshot --process: all sessions of the tree of processes are suspended together, their programs let go
+// of the node, CRIU saves the processes, and the snapshot's manifest names that. What happens to the processes depends on nothing
+// but that last step: before it, any error has all of them go on from the snapshot, which is removed then; after it they are
+// ended, or go on.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "checkpoint/process/criu.h"
@@ -61,15 +62,11 @@ class TreeSave {
         directory(this->tree.sessions.front().directory),
         timeoutSeconds(options.timeoutSeconds),
         wasThere(fs::exists(directory)),
-        stopped(process::stoppedIn(this->tree.root)),
-        done(this->tree.sessions.size()) {}
+        stopped(process::stoppedIn(this->tree.root)) {}
 
-  // Suspends the first session. Nothing has happened if that throws.
-  void begin() {
-    done.front() = client.wait(suspend(tree.sessions.front()));
-    faultPoint("process.begun");
-  }
-  // Suspends the others, parks all of them, and saves the processes. Throws kj::Exception; then undo().
+  // Suspends all sessions. Nothing has happened if that throws.
+  void begin();
+  // Parks them, and saves the processes. Throws kj::Exception; then undo().
   ProcessPart save(const process::Criu& criu, const Interruption& interruption);
   // All programs go on. Returns what keeps one from that; empty if nothing does.
   std::string goOn();
@@ -78,12 +75,14 @@ class TreeSave {
   // The snapshot has them.
   void end(const ProcessPart& part) const;
 
-  auto report(size_t session) const { return done[session]->getReport(); }
+  control::Report::Reader report(size_t session) const {
+    return session == 0 ? done->getReport() : done->getOthers()[static_cast<unsigned>(session - 1)].getReport();
+  }
   const ProgramTree& saved() const { return tree; }
 
  private:
-  kj::Promise<Suspended> suspend(const TreeSession& session);
-  void suspendOthers();
+  // Of these sessions, by their place in the tree, together. What keeps them from it; empty if nothing does.
+  std::string resume(const std::vector<size_t>& sessions);
   void park(const TreeSession& session);
 
   NodeClient& client;
@@ -91,31 +90,23 @@ class TreeSave {
   const std::string directory;
   const unsigned timeoutSeconds;
   const bool wasThere;
-  const std::vector<int> stopped;              // by a signal, before anything was done
-  std::vector<std::optional<Suspended>> done;  // by session
-  std::vector<pid_t> held;                     // stopped by CRIU
+  const std::vector<int> stopped;  // by a signal, before anything was done
+  std::optional<Suspended> done;
+  std::vector<pid_t> held;  // stopped by CRIU
 };
 
-kj::Promise<Suspended> TreeSave::suspend(const TreeSession& session) {
+void TreeSave::begin() {
   auto request = client.node().suspendRequest();
-  request.setSession(reader("id:" + session.id));
-  request.setDirectory(reader(session.directory));
+  request.setSession(reader("id:" + tree.sessions.front().id));
+  request.setDirectory(reader(directory));
   request.setProgress(kj::heap<ProgressLine>("suspend"));
   request.setTimeoutSeconds(timeoutSeconds);
-  return request.send();
-}
-
-// At the same time. If one fails, this throws when the others have ended, in whichever way.
-void TreeSave::suspendOthers() {
-  if (tree.sessions.size() > 1) makeFolder(directory + "/" + snapshot::sessionsFolder);
-  std::vector<kj::Promise<Suspended>> asked;
-  for (size_t i = 1; i < tree.sessions.size(); ++i) asked.push_back(suspend(tree.sessions[i]));
-  kj::Maybe<kj::Exception> failure;
-  for (size_t i = 1; i < tree.sessions.size(); ++i)
-    KJ_IF_MAYBE (error, kj::runCatchingExceptions([&] { done[i] = client.wait(kj::mv(asked[i - 1])); })) {
-      if (failure == nullptr) failure = kj::mv(*error);
-    }
-  KJ_IF_MAYBE (error, failure) kj::throwFatalException(kj::mv(*error));
+  auto all = request.initTree(static_cast<unsigned>(tree.sessions.size()));
+  for (unsigned i = 0; i < all.size(); ++i) {
+    all[i].setSession(reader(tree.sessions[i].id));
+    all[i].setDirectory(reader(tree.sessions[i].directory));
+  }
+  done = client.wait(request.send());
   faultPoint("process.suspended");
 }
 
@@ -127,7 +118,6 @@ void TreeSave::park(const TreeSession& session) {
 }
 
 ProcessPart TreeSave::save(const process::Criu& criu, const Interruption& interruption) {
-  suspendOthers();
   for (auto& session : tree.sessions) park(session);
   faultPoint("process.parked");
   interruption.check();
@@ -148,18 +138,29 @@ ProcessPart TreeSave::save(const process::Criu& criu, const Interruption& interr
   return part;
 }
 
+std::string TreeSave::resume(const std::vector<size_t>& sessions) {
+  auto request = client.node().resumeRequest();
+  request.setDirectory(reader(tree.sessions[sessions.front()].directory));
+  request.setProgress(kj::heap<ProgressLine>("resume"));
+  auto others = request.initOthers(static_cast<unsigned>(sessions.size() - 1));
+  for (unsigned i = 0; i < others.size(); ++i) others.set(i, reader(tree.sessions[sessions[i + 1]].directory));
+  auto failure = kj::runCatchingExceptions([&] { client.wait(request.send().ignoreResult()); });
+  KJ_IF_MAYBE (error, failure) return reasonOf(*error);
+  return "";
+}
+
+// Together, as sessions that share must be; if one of them cannot, because its process has ended, the others alone.
 std::string TreeSave::goOn() {
-  std::string problem;
-  for (size_t i = 0; i < done.size(); ++i) {
-    if (!done[i]) continue;  // it has never stopped
-    auto& session = tree.sessions[i];
-    auto request = client.node().resumeRequest();
-    request.setDirectory(reader(session.directory));
-    request.setProgress(kj::heap<ProgressLine>("resume"));
-    auto failure = kj::runCatchingExceptions([&] { client.wait(request.send().ignoreResult()); });
-    KJ_IF_MAYBE (error, failure) {
-      if (!process::hasEnded(session.pid)) problem += (problem.empty() ? "" : "; ") + reasonOf(*error);
-    }
+  std::vector<size_t> all(tree.sessions.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::string problem = resume(all);
+  if (!problem.empty() && all.size() > 1) {
+    problem.clear();
+    for (size_t i : all)
+      if (std::string reason = resume({i}); !reason.empty() && !process::hasEnded(tree.sessions[i].pid))
+        problem += (problem.empty() ? "" : "; ") + reason;
+  } else if (!problem.empty() && process::hasEnded(tree.sessions.front().pid)) {
+    problem.clear();
   }
   continueProcesses(held, stopped);
   return problem;

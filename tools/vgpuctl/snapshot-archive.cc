@@ -19,6 +19,7 @@
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/snapshot/archive.h"
+#include "vgpu/snapshot/process-part.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -57,6 +58,12 @@ int exportSnapshot(const std::string& name, const std::string& file) {
         "snapshot {} has its program's process, which an archive cannot have: suspend it with --to DIRECTORY, which can be "
         "copied as it is",
         name));
+  if (!snapshot::sessionsIn(directory).empty())
+    fail(
+        fmt::format("snapshot {} has several sessions, which share with each other, and an archive can have one: suspend it with "
+                    "--to DIRECTORY, "
+                    "which can be copied as it is",
+                    name));
   Progress progress("export", name);
   if (file == standard) {
     if (isatty(STDOUT_FILENO)) fail("standard output is a terminal; name a file, or send the output to a program");

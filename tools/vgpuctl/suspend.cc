@@ -34,11 +34,21 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
   if (options.json) {
     json result = reportJson(report);
     result["directory"] = target;
+    json others = json::array();
+    for (auto other : answer.getOthers()) {
+      others.push_back(reportJson(other.getReport()));
+      others.back()["session"] = other.getSession().getId().cStr();
+      others.back()["directory"] = other.getSession().getSnapshot().cStr();
+    }
+    result["others"] = others;
     printJson(result);
   } else {
     const char* place = toMemory ? "memory, as " : options.inBackground ? "memory, and is being written to " : "";
     fmt::print("{} is suspended to {}{}: {} ({:.3f} s until its worker was quiesced)\n", printable(options.session), place,
                target, summary(report), report.getGateSeconds());
+    for (auto other : answer.getOthers())
+      fmt::print("  with {} ({}, pid {}), which shares with it: {}\n", other.getSession().getId().cStr(),
+                 printable(other.getSession().getName().cStr()), other.getSession().getPid(), summary(other.getReport()));
   }
   return 0;
 }

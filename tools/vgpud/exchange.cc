@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda-kinds.h"
 #include "tools/common/descriptor.h"
 #include "tools/vgpud/sessions.h"
 #include "vgpu/base/fail.h"
@@ -19,7 +20,8 @@ constexpr size_t mostNames = 64 << 10, mostParts = 1 << 10, mostContent = 1 << 1
 // Of one session. It may live longer than the session: what it is asked then finds nothing.
 class Exchange::Server final : public control::Exchange::Server {
  public:
-  Server(Exchange& exchange, std::string session, uid_t user) : exchange(exchange), session(std::move(session)), user(user) {}
+  Server(Exchange& exchange, std::string session, uid_t user, kj::Maybe<kj::Own<SharingGroup>> group)
+      : exchange(exchange), session(std::move(session)), user(user), group(kj::mv(group)) {}
 
  protected:
   kj::Promise<void> publish(PublishContext context) override {
@@ -29,10 +31,10 @@ class Exchange::Server final : public control::Exchange::Server {
       fail("a session shares more than a daemon keeps");
     auto kept = kj::heap<capnp::MallocMessageBuilder>();
     kept->setRoot(object);
-    bool isNew =
-        exchange.all.try_emplace(nameIn(params.getName()), Given{session, user, object.getSize() != 0, kj::mv(kept), {}, {}})
-            .second;
+    Given given{session, user, object.getKind(), kj::mv(kept), {}, {}};
+    bool isNew = exchange.all.try_emplace(nameIn(params.getName()), kj::mv(given)).second;
     context.getResults().setIsNew(isNew);
+    if (object.getParts().size() == 0) tellGroup();
     return kj::READY_NOW;
   }
 
@@ -43,43 +45,42 @@ class Exchange::Server final : public control::Exchange::Server {
       if (found == exchange.all.end() || found->second.session != session) fail("a part of what this session does not share");
       if (found->second.parts.size() >= mostParts) fail("a session shares more parts than a daemon keeps");
       found->second.parts.push_back(kj::mv(part));
+      if (isWhole(found->second)) tellGroup();
     });
   }
 
   kj::Promise<void> withdraw(WithdrawContext context) override {
     auto found = exchange.all.find(nameIn(context.getParams().getName()));
     if (found == exchange.all.end() || found->second.session != session) return kj::READY_NOW;
-    if (found->second.takers.empty()) {
-      exchange.all.erase(found);
-    } else {
-      found->second.session.clear();  // who has it keeps it, and nobody else gets it
-      found->second.parts.clear();
-    }
+    letGo(found->second);
+    if (found->second.takers.empty()) exchange.all.erase(found);
     return kj::READY_NOW;
   }
 
   kj::Promise<void> find(FindContext context) override {
-    auto* given = exchange.findFor(nameIn(context.getParams().getName()), session, user);
-    context.getResults().setIsFound(given != nullptr);
-    if (given != nullptr) context.getResults().setObject(given->object->getRoot<control::SharedObject>());
-    return kj::READY_NOW;
+    return isThere(nameIn(context.getParams().getName())).then([this, context]() mutable {
+      Given* given = found(nameIn(context.getParams().getName()));
+      context.getResults().setIsFound(given != nullptr);
+      if (given != nullptr) context.getResults().setObject(given->object->getRoot<control::SharedObject>());
+    });
   }
 
   kj::Promise<void> open(OpenContext context) override {
-    auto* given = exchange.findFor(nameIn(context.getParams().getName()), session, user);
-    if (given == nullptr) return kj::READY_NOW;
-    ++given->takers[session];
-    context.getResults().setIsFound(true);
-    context.getResults().setParts(static_cast<uint32_t>(given->parts.size()));
-    return kj::READY_NOW;
+    return isThere(nameIn(context.getParams().getName())).then([this, context]() mutable {
+      Given* given = found(nameIn(context.getParams().getName()));
+      if (given == nullptr) return;
+      ++given->takers.try_emplace(session, Taken{0, exchange.opened++}).first->second.times;
+      context.getResults().setIsFound(true);
+      context.getResults().setParts(static_cast<uint32_t>(given->parts.size()));
+    });
   }
 
   kj::Promise<void> part(PartContext context) override {
     auto params = context.getParams();
-    auto* given = exchange.findFor(nameIn(params.getName()), session, user);
-    if (given == nullptr || !given->takers.contains(session) || params.getIndex() >= given->parts.size())
+    auto found = exchange.all.find(nameIn(params.getName()));
+    if (found == exchange.all.end() || !found->second.takers.contains(session) || params.getIndex() >= found->second.parts.size())
       fail("a part of what this session has not opened");
-    context.getResults().setPart(kj::heap<PassedDescriptor>(duplicate(given->parts[params.getIndex()])));
+    context.getResults().setPart(kj::heap<PassedDescriptor>(duplicate(found->second.parts[params.getIndex()])));
     return kj::READY_NOW;
   }
 
@@ -89,19 +90,45 @@ class Exchange::Server final : public control::Exchange::Server {
     auto& takers = found->second.takers;
     auto taker = takers.find(session);
     if (taker == takers.end()) return kj::READY_NOW;
-    if (--taker->second == 0) takers.erase(taker);
+    if (--taker->second.times == 0) takers.erase(taker);
     if (takers.empty() && found->second.session.empty()) exchange.all.erase(found);
     return kj::READY_NOW;
   }
 
  private:
+  static bool isWhole(Given& given) {
+    return given.parts.size() == given.object->getRoot<control::SharedObject>().getParts().size();
+  }
+
+  void tellGroup() {
+    KJ_IF_MAYBE (resumed, group) (*resumed)->given();
+  }
+
+  // What this session can take.
+  Given* found(const Name& name) {
+    KJ_IF_MAYBE (resumed, group) return exchange.findFor(name, session, user, resumed->get());
+    return exchange.findFor(name, session, user, nullptr);
+  }
+
+  // Resolves at once; in a group that is being resumed, when another one gives it, or none will.
+  kj::Promise<void> isThere(Name name) {
+    KJ_IF_MAYBE (resumed, group) {
+      Given* given = found(name);
+      if (given == nullptr || !isWhole(*given))
+        return (*resumed)->more().then(
+            [this, name](bool isMore) -> kj::Promise<void> { return isMore ? isThere(name) : kj::Promise<void>(kj::READY_NOW); });
+    }
+    return kj::READY_NOW;
+  }
+
   Exchange& exchange;
   const std::string session;
   const uid_t user;
+  kj::Maybe<kj::Own<SharingGroup>> group;
 };
 
-control::Exchange::Client Exchange::serve(const Session& session) {
-  return kj::heap<Server>(*this, session.id, session.link->peer().uid);
+control::Exchange::Client Exchange::serve(const Session& session, kj::Maybe<kj::Own<SharingGroup>> group) {
+  return kj::heap<Server>(*this, session.id, session.link->peer().uid, kj::mv(group));
 }
 
 Exchange::Name Exchange::nameIn(capnp::Data::Reader data) {
@@ -111,24 +138,44 @@ Exchange::Name Exchange::nameIn(capnp::Data::Reader data) {
   return name;
 }
 
-// While either session is being suspended nothing new is shared.
-Exchange::Given* Exchange::findFor(const Name& name, const std::string& session, uid_t user) {
+const char* Exchange::kindOf(const Given& given) {
+  return given.kind == static_cast<uint32_t>(api::Kind::EVENT) ? "an event" : "memory";
+}
+
+std::string Exchange::ownerOf(const Given& given) {
+  if (!given.session.empty() || given.kind != static_cast<uint32_t>(api::Kind::PHYSICAL)) return given.session;
+  auto first = std::ranges::min_element(given.takers, {}, [](auto& taker) { return taker.second.since; });
+  return first == given.takers.end() ? "" : first->first;
+}
+
+void Exchange::letGo(Given& given) {
+  given.session.clear();
+  if (given.kind != static_cast<uint32_t>(api::Kind::PHYSICAL)) given.parts.clear();
+}
+
+// While its owner is being suspended, only those that are suspended with it take more of it.
+bool Exchange::isOpenFor(const std::string& owner, const std::string& session, const SharingGroup* group) {
+  if (group != nullptr && group->has(owner)) return true;
+  KJ_IF_MAYBE (giver, sessions.find(owner)) {
+    if (giver->state == control::State::RUNNING) return true;
+    KJ_IF_MAYBE (taker, sessions.find(session)) {
+      return giver->state == control::State::SUSPENDING && giver->together != 0 && giver->together == taker->together;
+    }
+  }
+  return false;
+}
+
+Exchange::Given* Exchange::findFor(const Name& name, const std::string& session, uid_t user, const SharingGroup* group) {
   auto found = all.find(name);
   if (found == all.end() || found->second.user != user || found->second.session == session) return nullptr;
-  KJ_IF_MAYBE (giver, sessions.find(found->second.session)) {
-    if (giver->state == control::State::RUNNING) return &found->second;
-  }
-  return nullptr;
+  return isOpenFor(ownerOf(found->second), session, group) ? &found->second : nullptr;
 }
 
 void Exchange::forget(const std::string& session) {
   for (auto each = all.begin(); each != all.end();) {
     Given& given = each->second;
     given.takers.erase(session);
-    if (given.session == session) {
-      given.session.clear();
-      given.parts.clear();
-    }
+    if (given.session == session) letGo(given);
     each = given.session.empty() && given.takers.empty() ? all.erase(each) : std::next(each);
   }
 }
@@ -143,11 +190,13 @@ std::string Exchange::describe(const std::string& id) const {
 std::vector<std::string> Exchange::sharedBy(const std::string& session) const {
   std::vector<std::string> lines;
   for (auto& [name, given] : all) {
-    const char* kind = given.isMemory ? "memory" : "an event";
+    const char* kind = kindOf(given);
+    const std::string owner = ownerOf(given);
     for (auto& [taker, times] : given.takers) {
       std::string line;
-      if (given.session == session) line = fmt::format("{} has {} of it", describe(taker), kind);
-      if (taker == session) line = fmt::format("it has {} of {}", kind, describe(given.session));
+      if (taker == owner) continue;
+      if (owner == session) line = fmt::format("{} has {} of it", describe(taker), kind);
+      if (taker == session) line = fmt::format("it has {} of {}", kind, describe(owner));
       if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
     }
   }
@@ -155,11 +204,47 @@ std::vector<std::string> Exchange::sharedBy(const std::string& session) const {
 }
 
 void Exchange::requireAlone(const std::string& session) const {
+  requireSuspendable(session);
+  if (!inheritedBy(session).empty())
+    fail(fmt::format("session {} has memory of a session that has let go of it, and only a suspend can save that", session));
+}
+
+void Exchange::requireSuspendable(const std::string& session) const {
   auto lines = sharedBy(session);
-  if (lines.empty()) return;
-  fail(fmt::format(
-      "session {} shares with others, and would have to be suspended together with them, which is not implemented: {}", session,
-      fmt::join(lines, "; ")));
+  if (!lines.empty())
+    fail(fmt::format("session {} shares with others, and can only be suspended, together with them: {}", session,
+                     fmt::join(lines, "; ")));
+}
+
+bool Exchange::gives(const std::string& session) const {
+  return std::ranges::any_of(all, [&](auto& each) { return each.second.session == session; });
+}
+
+std::set<std::string> Exchange::groupOf(const std::string& session) const {
+  std::set<std::string> group{session};
+  for (size_t before = 0; before != group.size();) {
+    before = group.size();
+    for (auto& [name, given] : all) {
+      const std::string owner = ownerOf(given);
+      bool isTouched = group.contains(owner);
+      for (auto& [taker, times] : given.takers) isTouched |= group.contains(taker);
+      if (!isTouched || given.takers.empty()) continue;
+      if (owner.empty())
+        fail(fmt::format(
+            "{} has {} of a session that has freed it or has ended, so nobody could give it that again after a resume",
+            describe(given.takers.begin()->first), kindOf(given)));
+      group.insert(owner);
+      for (auto& [taker, times] : given.takers) group.insert(taker);
+    }
+  }
+  return group;
+}
+
+std::vector<Exchange::Name> Exchange::inheritedBy(const std::string& session) const {
+  std::vector<Name> names;
+  for (auto& [name, given] : all)
+    if (given.session.empty() && ownerOf(given) == session) names.push_back(name);
+  return names;
 }
 
 }  // namespace vgpu::daemon

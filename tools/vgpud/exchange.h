@@ -2,8 +2,12 @@
 // it.
 //
 // A name is known to whoever got it from the program that gives the object. It is found for sessions of the same user only, and
-// while the giving session runs. Everything runs in the daemon's event loop; what a session gives and has ends with the session's
-// worker, so nothing of it survives a suspend: the restored worker gives the same again.
+// while the session that has to do with it runs: the one that gives it, or of physical memory that this one has let go of, the
+// one that took it first of those that still have it. That one saves its bytes.
+//
+// Everything runs in the daemon's event loop; what a session gives and has ends with the session's worker, so nothing of it
+// survives a suspend: the sessions that share are suspended and resumed together, and their restored workers give and take the
+// same again.
 #pragma once
 
 #include <capnp/message.h>
@@ -11,9 +15,11 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "tools/vgpud/sharing-group.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu::daemon {
@@ -23,36 +29,61 @@ class Sessions;
 
 class Exchange {
  public:
+  using Name = std::array<kj::byte, 16>;
+
   explicit Exchange(Sessions& sessions) : sessions(sessions) {}
 
-  // For the worker of a session.
-  control::Exchange::Client serve(const Session& session);
+  // For the worker of a session. `group`: it is being resumed with others.
+  control::Exchange::Client serve(const Session& session, kj::Maybe<kj::Own<SharingGroup>> group = nullptr);
   // The worker has left the session.
   void forget(const std::string& session);
 
   // With which other sessions it shares anything now, for a person: "session abc (name, pid 7) has memory of this one".
   std::vector<std::string> sharedBy(const std::string& session) const;
-  // Throws kj::Exception that says so, if a session cannot be suspended because it shares.
+  // Throws kj::Exception that says so, if a session cannot be moved, or have a snapshot made while it runs, because it shares.
   void requireAlone(const std::string& session) const;
+  // The same if it cannot be suspended alone.
+  void requireSuspendable(const std::string& session) const;
+  // Whether it gives anything, also if nobody has it.
+  bool gives(const std::string& session) const;
+
+  // The sessions that share with it, directly or not, and itself. Throws kj::Exception, for a person, if one of them has what no
+  // session could give it again after a resume.
+  std::set<std::string> groupOf(const std::string& session) const;
+  // The names of what it has of sessions that have let go of it, and whose bytes are its own to save.
+  std::vector<Name> inheritedBy(const std::string& session) const;
 
  private:
   class Server;
-  using Name = std::array<kj::byte, 16>;
+  struct Taken {
+    unsigned times;  // how often it has it
+    uint64_t since;  // by `opened`
+  };
   struct Given {
-    std::string session;
+    std::string session;  // empty: has let go of it
     uid_t user;
-    bool isMemory;                                // or an event
+    uint32_t kind;                                // of SharedObject
     kj::Own<capnp::MallocMessageBuilder> object;  // a SharedObject
     std::vector<kj::AutoCloseFd> parts;
-    std::map<std::string, unsigned> takers;  // sessions, and how often each has it
+    std::map<std::string, Taken> takers;  // by session
   };
+  using All = std::map<Name, Given>;
+
   static Name nameIn(capnp::Data::Reader data);  // throws kj::Exception if it is none
+  static const char* kindOf(const Given& given);
+  // The session that gives it, or has inherited it; empty: none.
+  static std::string ownerOf(const Given& given);
+  // The session that gives it has let go of it. Physical memory lives as long as somebody has it, as natively; else what others
+  // have goes on, and nobody else gets it.
+  static void letGo(Given& given);
   // What that session can take; nullptr if there is nothing.
-  Given* findFor(const Name& name, const std::string& session, uid_t user);
+  Given* findFor(const Name& name, const std::string& session, uid_t user, const SharingGroup* group);
+  bool isOpenFor(const std::string& owner, const std::string& session, const SharingGroup* group);
   std::string describe(const std::string& session) const;
 
   Sessions& sessions;
-  std::map<Name, Given> all;
+  All all;
+  uint64_t opened = 0;
 };
 
 }  // namespace vgpu::daemon

@@ -81,7 +81,9 @@ class Migration final : public kj::Refcounted {
         worker(workerOf(session)),
         folder(kj::heap<TargetFolder>(sessions.files)),
         workerExit(worker.exited()),
-        start(now()) {}
+        start(now()) {
+    sessions.exchange.requireAlone(id);
+  }
   ~Migration() noexcept(false) {
     if (!isMoving) abandon();
   }
@@ -241,6 +243,7 @@ class Migration final : public kj::Refcounted {
     quiesce.setTimeoutSeconds(options.timeoutSeconds);
     quiesce.setProgress(progress);
     return worker.orExit(quiesce.send().ignoreResult().then([this] {
+      sessions.exchange.requireAlone(id);  // it may have opened something since it was asked for
       auto request = KJ_ASSERT_NONNULL(source).captureRequest();
       request.setObjects(reader(session->directory->path()));
       session->describe(request.initSession());

@@ -11,7 +11,7 @@
 #include "tools/vgpud/park.h"
 #include "tools/vgpud/resume-together.h"
 #include "tools/vgpud/snapshot.h"
-#include "tools/vgpud/suspend.h"
+#include "tools/vgpud/suspend-together.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
 #include "vgpu/control/unix-socket.h"
@@ -142,8 +142,20 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   auto params = context.getParams();
   Session& session = sessions.get(params.getSession());
   unsigned seconds = params.getTimeoutSeconds() == 0 ? suspendTimeout : params.getTimeoutSeconds();
-  return daemon::suspend(sessions, session, params.getDirectory(), params.getProgress(), seconds, params.getMemory())
-      .then([context](OperationReport&& report) mutable { report.give(context.getResults().initReport()); });
+  std::vector<SessionFolder> tree;
+  for (auto one : params.getTree()) tree.push_back({one.getSession(), one.getDirectory()});
+  if (!tree.empty() && tree.front().session != session.id) fail("a tree of sessions does not begin with the one that is named");
+  return suspendTogether(sessions, {session.id, params.getDirectory()}, std::move(tree), params.getProgress(), seconds,
+                         params.getMemory())
+      .then([this, context](kj::Array<SuspendedMember>&& suspended) mutable {
+        auto results = context.getResults();
+        suspended[0].report.give(results.initReport());
+        auto others = results.initOthers(static_cast<unsigned>(suspended.size() - 1));
+        for (unsigned i = 0; i < others.size(); ++i) {
+          KJ_IF_MAYBE (session, sessions.find(suspended[i + 1].session)) session->describe(others[i].initSession());
+          suspended[i + 1].report.give(others[i].initReport());
+        }
+      });
 }
 
 kj::Promise<void> NodeServer::resume(ResumeContext context) {
@@ -223,9 +235,8 @@ kj::Promise<void> NodeServer::explain(ExplainContext context) {
           unsigned next = 0;
           for (auto obstacle : found.getObstacles()) list.setWithCaveats(next++, obstacle);
           for (auto& line : shared) {
-            list[next].setRefuses(true);
             list[next].setObject("what it shares");
-            list[next++].setWhy(line + "; both would have to be suspended together, which is not implemented");
+            list[next++].setWhy(line + "; all that share are suspended together");
           }
           results.setDeviceBytes(found.getDeviceBytes());
         }));

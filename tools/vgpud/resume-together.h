@@ -1,4 +1,5 @@
-// The sessions of one tree of processes (docs/processes.md): their programs go on together, or none does.
+// The sessions of one tree of processes (docs/processes.md), or that share with each other (docs/ipc.md): their programs go on
+// together, or none does.
 #pragma once
 
 #include <sys/types.h>

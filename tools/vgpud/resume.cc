@@ -64,7 +64,7 @@ class Resumption final : public kj::Refcounted {
             read.pid = tree.copy;
           }
           enter(kj::mv(read));
-          return unpark(sessions, identity.pid, saved, identity.session);
+          return meetGroup().then([this, saved] { return unpark(sessions, identity.pid, saved, identity.session); });
         })
         .then([this](kj::Maybe<StateDirectory::Shared>&& made) {
           KJ_IF_MAYBE (state, made) {
@@ -117,6 +117,15 @@ class Resumption final : public kj::Refcounted {
     identity = kj::mv(read);
     entered = true;
     setKnownState(control::State::RESUMING);
+  }
+
+  // All sessions that shared with it when it was suspended are resumed with it.
+  kj::Promise<void> meetGroup() {
+    if (tree.copy != 0 && !identity.sharesWith.empty())
+      fail("session " + identity.session + " shares memory or events with session " + identity.sharesWith.front() +
+           ": there are no copies of sessions that share");
+    if (tree.group.get() == nullptr) return SharingGroup(1).join(identity.session, identity.sharesWith);
+    return tree.group->join(identity.session, identity.sharesWith);
   }
 
   // Connects to the program's socket, and identifies this daemon.
@@ -217,7 +226,9 @@ class Resumption final : public kj::Refcounted {
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setProgress(progress);
       request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
-      request.setExchange(sessions.exchange.serve(*session));
+      kj::Maybe<kj::Own<SharingGroup>> group;
+      if (tree.group.get() != nullptr) group = kj::addRef(*tree.group);
+      request.setExchange(sessions.exchange.serve(*session, kj::mv(group)));
       if (sessions.pinned.exists()) {
         hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
         request.setRoom(kj::heap<PinnedRoomServer>(hold));
@@ -239,6 +250,7 @@ class Resumption final : public kj::Refcounted {
 
   kj::Promise<void> allArrived() {
     if (tree.barrier.get() == nullptr) return kj::READY_NOW;
+    tree.group->restored();
     return sessions.whileProgramLives(*session, tree.barrier->arrive());
   }
 

@@ -12,6 +12,7 @@
 
 #include "tools/vgpud/commit-barrier.h"
 #include "tools/vgpud/sessions.h"
+#include "tools/vgpud/sharing-group.h"
 #include "tools/vgpud/suspend.h"
 
 namespace vgpu::daemon {
@@ -29,10 +30,11 @@ struct Arrived {
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
 };
 
-// A session of a tree of processes (resume-together.h).
+// One of several sessions that are resumed together (resume-together.h).
 struct InTree {
   pid_t copy = 0;                       // the program is a parked copy of the snapshot's, and gets a session of its own
-  kj::Own<CommitBarrier> barrier = {};  // where it waits before it goes on; nothing: it does not
+  kj::Own<CommitBarrier> barrier = {};  // where it waits before it goes on; nothing: it does not, and is resumed alone
+  kj::Own<SharingGroup> group = {};     // with the barrier: what these sessions share with each other
 };
 
 // Resumes from the snapshot in `directory`, an absolute path; `devices`: as of Node.resume. Throws kj::Exception, at once or

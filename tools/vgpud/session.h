@@ -76,6 +76,7 @@ class Session {
   std::vector<uint32_t> devices;  // of the node, by device of the session, as its resume named them; empty: in their order
   pid_t pid = 0;
   control::State state = control::State::RUNNING;
+  uint64_t together = 0;  // while it is being suspended with others: a number of theirs (suspend-together.h)
   int64_t openedSeconds = 0;
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;

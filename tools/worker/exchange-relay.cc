@@ -1,5 +1,7 @@
 #include "tools/worker/exchange-relay.h"
 
+#include <kj/debug.h>
+
 #include <cstring>
 #include <utility>
 
@@ -42,6 +44,17 @@ SharedObject read(control::SharedObject::Reader from) {
 }
 
 }  // namespace
+
+std::set<SharedName> namesIn(capnp::List<capnp::Data>::Reader names) {
+  std::set<SharedName> all;
+  for (auto each : names) {
+    SharedName name;
+    KJ_REQUIRE(each.size() == sizeof name, "no name of a shared object");
+    std::memcpy(&name, each.begin(), sizeof name);
+    all.insert(name);
+  }
+  return all;
+}
 
 ExchangeRelay::ExchangeRelay(control::Exchange::Client exchange)
     : client(kj::heap(kj::mv(exchange))), loop(kj::getCurrentThreadExecutor().addRef()) {}

@@ -5,10 +5,15 @@
 
 #include <kj/async.h>
 
+#include <set>
+
 #include "stub/worker/exchange.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu::stub {
+
+// As Worker.save has them. Throws kj::Exception if one is none.
+std::set<SharedName> namesIn(capnp::List<capnp::Data>::Reader names);
 
 class ExchangeRelay final : public Exchange {
  public:

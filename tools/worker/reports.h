@@ -17,8 +17,10 @@ struct Done {};  // the result of work that has none
 inline std::string textOf(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
 
 inline snapshot::Identity identityOf(control::SessionInfo::Reader session, capnp::Text::Reader reattach) {
+  std::vector<std::string> sharesWith;
+  for (auto other : session.getSharesWith()) sharesWith.push_back(textOf(other));
   return {textOf(session.getId()), textOf(session.getName()), textOf(session.getProgram()), session.getPid(), geteuid(),
-          textOf(reattach)};
+          textOf(reattach),        std::move(sharesWith)};
 }
 
 inline void give(const checkpoint::Report& from, control::Report::Builder to) {

@@ -246,16 +246,18 @@ kj::Promise<void> WorkerServer::save(SaveContext context) {
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
   auto room = PinnedRelay::of(params);
   auto target = receiveDescriptor(params.getTarget());
-  auto saved = target.then([this, relay, room, pool = textOf(params.getPool()), directory = textOf(params.getDirectory()),
-                            objects = textOf(params.getObjects()),
-                            identity = identityOf(params.getSession(), params.getReattach())](kj::AutoCloseFd&& fd) {
-    return thread.run([this, relay, room, pool, directory, objects, identity, fd = kj::mv(fd)]() mutable {
-      relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
-      snapshot::SnapshotWriter writer(kj::mv(fd), directory);
-      auto pinnedRoom = roomIn(pinnedBytes(), room, pool);
-      return checkpoint::save(running(), writer, objects, identity, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
-    });
-  });
+  auto saved =
+      target.then([this, relay, room, pool = textOf(params.getPool()), directory = textOf(params.getDirectory()),
+                   objects = textOf(params.getObjects()), identity = identityOf(params.getSession(), params.getReattach()),
+                   owned = namesIn(params.getOwned())](kj::AutoCloseFd&& fd) {
+        return thread.run([this, relay, room, pool, directory, objects, identity, owned, fd = kj::mv(fd)]() mutable {
+          relay->report("starting", 0, 0);  // it may have been cancelled while it waited for its turn
+          running().runQuiesced([&](stub::SessionState& on) { on.sharedNames.own(owned); });
+          snapshot::SnapshotWriter writer(kj::mv(fd), directory);
+          auto pinnedRoom = roomIn(pinnedBytes(), room, pool);
+          return checkpoint::save(running(), writer, objects, identity, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
+        });
+      });
   return cancelOnDrop(
       saved.then([context](checkpoint::Report&& report) mutable { give(report, context.getResults().initReport()); }),
       relay).attach(kj::defer([room] { if (room) room->close(); }));

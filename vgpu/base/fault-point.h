@@ -72,7 +72,6 @@ inline constexpr FaultPoint faultPoints[] = {
     {"migrate.moving", "vgpud", "the program may meet the target, which has not been asked to take over"},
     {"migrate.arriving", "vgpud", "the target has been asked to take over"},
     {"migrate.moved", "vgpud", "the target has the session; its old worker is still there"},
-    {"process.begun", "vgpuctl", "the first session of a tree is suspended; the others have not been asked"},
     {"process.suspended", "vgpuctl", "all sessions of the tree are suspended; no program has been asked to let go of the node"},
     {"process.letting-go", "program", "it has nothing of the node any more; the daemon has not been told"},
     {"process.parked", "vgpuctl", "the programs are parked, and there is no image of their processes"},

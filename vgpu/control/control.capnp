@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 15;
+const version :UInt32 = 16;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -94,9 +94,11 @@ interface Node {
   hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32, daemon :Text);
   # `daemon`: a name of this process that no other one has, on any host.
   list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
-  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory)
-    -> (report :Report);
-  # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s).
+  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory, tree :List(SessionFolder))
+    -> (report :Report, others :List(SuspendedWith));
+  # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s). All sessions that share
+  # with it (docs/ipc.md) are suspended with it, or none: to sessions/ID below the directory. `tree`: these are, and another one
+  # that shares with one of them refuses. It is named by id then, and is one of them.
   resume @3 (directory :Text, progress :Progress, devices :List(UInt32), others :List(Text), copies :List(Int32))
     -> (session :SessionInfo, report :Report, others :List(SessionInfo));
   # `devices`: those of this node, by device of the session. Empty: each the one of its number. `others`: directories of sessions
@@ -130,6 +132,16 @@ interface Departure {
   # Sends what the target does not have, in rounds, until the rest takes less than the downtime.
   leave @1 () -> (session :SessionInfo, report :Report);
   # The rest of Node.migrate. After any failure the session runs here as before, and the departure is over.
+}
+
+struct SessionFolder {
+  session @0 :Text;         # id
+  directory @1 :Text;       # of its snapshot
+}
+
+struct SuspendedWith {
+  session @0 :SessionInfo;
+  report @1 :Report;
 }
 
 interface Arrival {
@@ -189,6 +201,7 @@ struct SessionInfo {
   images @10 :Images;       # that came to its present worker; none from a snapshot
   launches @11 :Launches;   # by its present worker
   relayed @12 :Bool;        # its program is elsewhere (docs/remote.md): so it can move to another host
+  sharesWith @13 :List(Text);   # of Worker.save: ids of the sessions that are suspended with it because they share with it
 }
 
 struct Launches {
@@ -269,7 +282,7 @@ interface Exchange {
   find @3 (name :Data) -> (isFound :Bool, object :SharedObject);
   # Of another session that runs.
   open @4 (name :Data) -> (isFound :Bool, parts :UInt32);
-  # Until close(), or the session's end, neither session can be suspended.
+  # Until close(), or the session's end, the two are suspended together.
   part @5 (name :Data, index :UInt32) -> (part :Descriptor);
   close @6 (name :Data);
 }
@@ -302,11 +315,11 @@ interface Worker {
   # Goes on after a quiesce. After a restore with the number that the program gave: claims the session, and rejects, having
   # changed nothing, where the program has withdrawn.
   save @4 (directory :Text, objects :Text, session :SessionInfo, reattach :Text, progress :Progress, target :Descriptor,
-           room :PinnedRoom, pool :Text)
+           room :PinnedRoom, pool :Text, owned :List(Data))
     -> (report :Report);
   # Writes a snapshot of a quiesced session into the files of `target`, a directory that the caller has prepared and holds,
   # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
-  # `pool`.
+  # `pool`. `owned`: names of what it has of sessions that have let go of it: this one saves their bytes.
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom,
              devices :List(UInt32), exchange :Exchange)
     -> (report :Report);

@@ -141,6 +141,8 @@ void readIdentity(const Fields& fields, const Json& json, Header& manifest) {
   uint64_t owner = fields.numberIn(identity, "owner");
   fields.require(owner <= std::numeric_limits<unsigned>::max(), "owner");
   manifest.identity.owner = static_cast<unsigned>(owner);
+  for (auto& session : fields.list(identity, "sharesWith"))
+    manifest.identity.sharesWith.push_back(fields.text(session, "sharesWith"));
 }
 
 void readFiles(const Fields& fields, const Json& json, Header& manifest) {

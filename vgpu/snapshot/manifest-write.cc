@@ -73,12 +73,9 @@ std::string encodeManifest(const Manifest& manifest) {
             {"version", manifest.version},
             {"software", manifest.software},
             {"created", manifest.created}};
-  json["identity"] = {{"session", identity.session},
-                      {"name", identity.name},
-                      {"program", identity.program},
-                      {"pid", identity.pid},
-                      {"owner", identity.owner},
-                      {"reattach", identity.reattach}};
+  json["identity"] = {
+      {"session", identity.session}, {"name", identity.name},         {"program", identity.program},      {"pid", identity.pid},
+      {"owner", identity.owner},     {"reattach", identity.reattach}, {"sharesWith", identity.sharesWith}};
   json["devices"] = devicesOf(manifest);
   json["arenas"] = {{"deviceBase", manifest.arenas.deviceBase},
                     {"deviceBytes", manifest.arenas.deviceBytes},

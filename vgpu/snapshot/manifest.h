@@ -17,7 +17,7 @@
 
 namespace vgpu::snapshot {
 
-constexpr uint64_t snapshotVersion = 18;
+constexpr uint64_t snapshotVersion = 19;
 constexpr uint64_t maxHeaderBytes = uint64_t{64} << 10;  // with its seal
 constexpr uint64_t maxManifestBytes = uint64_t{64} << 20;
 
@@ -26,6 +26,7 @@ struct Identity {
   int pid = 0;
   unsigned owner = 0;    // the user whose worker wrote it
   std::string reattach;  // the socket at which its program waits (tools/vgpud/state-directory.h)
+  std::vector<std::string> sharesWith;  // ids of the sessions that are resumed together with it, because they share (docs/ipc.md)
 };
 
 struct Device {

@@ -1,5 +1,8 @@
-// Physical memory that the program maps itself: a snapshot keeps the bytes of each object.
+// Physical memory that the program maps itself: a snapshot keeps the bytes of each object. Those of one that another session
+// gives (shared.cc) are in that one's snapshot; if that one has let go of it, in the snapshot of a session that has it still.
 #include <fmt/format.h>
+
+#include <set>
 
 #include "cuda-handlers.h"
 #include "stub/worker/kinds/kind.h"
@@ -33,22 +36,47 @@ CUresult physicalAccess(Execution& on, const api::FrameReader<api::Cuda::Physica
 
 namespace {
 
-// A row: one object, its bytes once, however often it is mapped.
+enum class Whose : uint64_t {
+  own,
+  other,     // another session saves and gives it, or another row of this one
+  inherited  // had from others, and this session saves and gives it
+};
+
+// A row: one object, its bytes once, however often it is mapped; the name by which it was had from others, if it was.
 struct Saved {
   uint64_t handle = 0, bytes = 0;
+  Whose whose = Whose::own;
+  SharedName name;
 };
-Saved savedIn(const Row& row) { return {numberIn(row, 0), numberIn(row, 1)}; }
+Saved savedIn(const Row& row) {
+  return {numberIn(row, 0), numberIn(row, 1), static_cast<Whose>(numberIn(row, 2)), {numberIn(row, 3), numberIn(row, 4)}};
+}
 
 Rows save(SessionState& session) {
   Rows rows;
-  for (auto [handle, bytes] : session.physical.live()) rows.push_back({handle, bytes});
+  std::set<SharedName> inherited;
+  for (auto [handle, bytes] : session.physical.live()) {
+    auto [name, isGiven] = session.sharedNames.find(api::Kind::PHYSICAL, handle).value_or(std::pair(SharedName{}, true));
+    Whose whose = isGiven ? Whose::own : Whose::other;
+    if (session.sharedNames.saves(name)) whose = inherited.insert(name).second ? Whose::inherited : Whose::other;
+    rows.push_back({handle, bytes, static_cast<uint64_t>(whose), name.first, name.second});
+  }
   return rows;
+}
+
+// Also of the rows that are the same memory as an inherited one's.
+void prepare(SessionState& session, const Rows& rows) {
+  std::set<SharedName> inherited;
+  for (auto& row : rows)
+    if (Saved saved = savedIn(row); saved.whose == Whose::inherited) inherited.insert(saved.name);
+  session.sharedNames.inherit(inherited);
 }
 
 bool isValid(const Row& row, uint64_t devices) {
   Saved saved = savedIn(row);
   return handleKind(saved.handle) == static_cast<unsigned>(api::Kind::PHYSICAL) && handleDevice(saved.handle) < devices &&
-         saved.bytes > 0 && saved.bytes % leaseGranularity == 0 && saved.bytes <= deviceArenaBytes;
+         saved.whose <= Whose::inherited && saved.bytes > 0 && saved.bytes % leaseGranularity == 0 &&
+         saved.bytes <= deviceArenaBytes;
 }
 
 void compare(SessionState& session, const Rows& rows) {
@@ -61,7 +89,10 @@ void compare(SessionState& session, const Rows& rows) {
   }
 }
 
-uint64_t bytes(const Row& row) { return savedIn(row).bytes; }
+uint64_t bytes(const Row& row) {
+  Saved saved = savedIn(row);
+  return saved.whose == Whose::other ? 0 : saved.bytes;
+}
 unsigned device(const Row& row) { return handleDevice(savedIn(row).handle); }
 
 void read(SessionState& session, const Row& row, uint64_t offset, std::byte* out, size_t bytes) {
@@ -77,9 +108,10 @@ void write(SessionState& session, const Row& row, uint64_t offset, const std::by
 const KindModule physicalKind{.name = "physical",
                               .drop = [](Execution& on) { on.session.physical.endDevice(on.device()); },
                               .destroy = [](Execution& on) { return on.session.physical.endDevice(on.device()); },
-                              .columns = "nn",
+                              .columns = "nnnnn",
                               .isValid = isValid,
                               .save = save,
+                              .prepare = prepare,
                               .compare = compare,
                               .bytes = bytes,
                               .device = device,

@@ -198,23 +198,51 @@ CUresult streamWaitShared(Execution& on, const api::FrameReader<api::Cuda::Strea
 
 // ------------------------------------------------------------------ physical memory
 
-CUresult physicalShare(Execution& on, const api::FrameReader<api::Cuda::PhysicalShareParams>& p, Reply& reply) {
-  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  if (on.session.sharedNames.has(api::Kind::PHYSICAL, p.getPhysical())) return CUDA_ERROR_INVALID_VALUE;
+namespace {
+
+// The rest of a call that gives a physical object of this session's GPU.
+CUresult publishPhysical(Execution& on, uint64_t physical, const SharedName& name, Reply& reply) {
   SharedObject object{.kind = api::Kind::PHYSICAL};
   int descriptor = -1;
-  if (CUresult error = on.session.physical.share(p.getPhysical(), object.bytes, descriptor)) return error;
+  if (CUresult error = on.session.physical.share(physical, object.bytes, descriptor)) return error;
   auto descriptors = owned({{object.bytes, descriptor}});
   if (CUresult error = uuidOf(on.driver, on.device(), object.device)) return error;
   object.size = object.bytes;
   object.parts = {object.bytes};
-  reply.putOff(publishing(on, p.getPhysical(), nameIn(p), std::move(object), std::move(descriptors), [] {}));
+  reply.putOff(publishing(on, physical, name, std::move(object), std::move(descriptors), [] {}));
   return CUDA_SUCCESS;
+}
+
+// Of a restored session that has inherited it (shared-names.h): makes it and gives it to the others, or takes it from its own
+// first object.
+CUresult makeInherited(Execution& on, uint64_t physical, uint64_t bytes, const SharedName& name, Reply& reply) {
+  const uint64_t first = on.session.sharedNames.firstOf(name, physical);
+  if (first == physical) {
+    if (CUresult error = on.session.physical.create(physical, bytes, true)) return error;
+    return publishPhysical(on, physical, name, reply);
+  }
+  uint64_t found = 0;
+  int descriptor = -1;
+  if (CUresult error = on.session.physical.share(first, found, descriptor)) return error;
+  auto descriptors = owned({{found, descriptor}});
+  if (found != bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult error = on.session.physical.adopt(physical, bytes, descriptor)) return error;
+  on.session.sharedNames.add(api::Kind::PHYSICAL, physical, name, false);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult physicalShare(Execution& on, const api::FrameReader<api::Cuda::PhysicalShareParams>& p, Reply& reply) {
+  if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (on.session.sharedNames.has(api::Kind::PHYSICAL, p.getPhysical())) return CUDA_ERROR_INVALID_VALUE;
+  return publishPhysical(on, p.getPhysical(), nameIn(p), reply);
 }
 
 CUresult physicalOpen(Execution& on, const api::FrameReader<api::Cuda::PhysicalOpenParams>& p, Reply& reply) {
   if (handleDevice(p.getPhysical()) != on.device()) return CUDA_ERROR_INVALID_DEVICE;
   if (on.session.exchange == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (on.session.sharedNames.inherits(nameIn(p))) return makeInherited(on, p.getPhysical(), p.getBytes(), nameIn(p), reply);
   auto take = [&on, physical = p.getPhysical(), bytes = p.getBytes()](const SharedObject& object,
                                                                       const std::vector<kj::AutoCloseFd>& descriptors) {
     if (object.bytes != bytes || descriptors.size() != 1) return CUDA_ERROR_INVALID_VALUE;

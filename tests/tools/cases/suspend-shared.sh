@@ -1,23 +1,95 @@
-# A session that shares memory with another is not suspended, nor is the other, and both are named. Afterwards it is.
+# Sessions that share memory are suspended together, whichever of them is named, and resumed together, or nothing happens to any.
 program=$tree/tests/programs/ipc-memory
 [ -x "$program" ] || skip "no $program"
 startNode a
-VGPU_PAUSE_FILE=$dir/pause ctl a run -- "$program" hold >"$dir/shares.log" 2>&1 &
-runner=$!
-waitUntil test -e "$dir/pause.reached"
-pid=$(cat "$dir/pause.reached")
-ctl a ps --json >"$dir/report.log"
-child=$(python3 -c '
+startNode b
+
+# startSharing WHEN: the program at its pause point; $pid and $child are its processes.
+startSharing() {
+  rm -f "$dir/pause.reached" "$dir/pause.go"
+  VGPU_PAUSE_FILE=$dir/pause limit=600 ctl a run -- "$program" "$1" >"$dir/shares.log" 2>&1 &
+  runner=$!
+  waitUntil test -e "$dir/pause.reached"
+  pid=$(cat "$dir/pause.reached")
+  ctl a ps --json >"$dir/report.log"
+  read -r child childId < <(python3 -c '
 import json, sys
-print(" ".join(str(s["pid"]) for s in json.load(sys.stdin) if s["pid"] != int(sys.argv[1])))' "$pid" <"$dir/report.log")
-[ -n "$child" ] || fail "the child has no session of its own"
+print(*[v for s in json.load(sys.stdin) if s["pid"] != int(sys.argv[1]) for v in (s["pid"], s["session"])])' "$pid" <"$dir/report.log")
+  [ -n "$child" ] || fail "the child has no session of its own"
+}
+# stateOf NODE PID
+stateOf() { ctl "$1" ps --json | python3 -c '
+import json, sys
+print(*[s["state"] for s in json.load(sys.stdin) if s["pid"] == int(sys.argv[1])])' "$2"; }
+bothAre() { [ "$(stateOf "$2" "$pid") $(stateOf "$2" "$child")" = "$1 $1" ]; }
+bothRun() { bothAre running "$1" || fail "they are $(stateOf "$1" "$pid") and $(stateOf "$1" "$child") on node $1"; }
+goOn() {
+  : >"$dir/pause.go"
+  wait "$runner" || fail "the program returned $?"
+  says shares 'ipc-memory: ok' || fail "the program was wrong"
+}
 
-refused "shares with others.* (ipc-memory, pid $child) has memory of it" ctl a suspend "pid:$pid" --to "$dir/x"
-refused "shares with others.*it has memory of session .* (ipc-memory, pid $pid)" ctl a suspend "pid:$child" --to "$dir/x"
+startSharing hold
+succeeds ctl a explain "pid:$pid"
+grep -q "delayed what it shares: .*pid $child) has memory of it; all that share are suspended together" "$dir/succeeds.log" ||
+  fail "explain says: $(cat "$dir/succeeds.log")"
 refused "shares with others.* (ipc-memory, pid $child) has memory of it" ctl a snapshot "pid:$pid" --to "$dir/x"
-[ ! -e "$dir/x" ] || fail "a refused suspend has left a snapshot"
-refused "refused what it shares: .*pid $child) has memory of it" ctl a explain "pid:$pid"
+refused "shares with others.*it has memory of session .* (ipc-memory, pid $pid)" ctl a migrate "pid:$child" --to "unix:$dir/b/vgpud.sock"
 
-: >"$dir/pause.go"
-wait "$runner" || fail "the program returned $?"
-says shares 'ipc-memory: ok' || fail "the program was wrong"
+# The child, which is not named, does not close its gate: both go on, and nothing is left.
+kill -STOP "$child"
+refused "program $child did not close its gate in 1 s" ctl a suspend "pid:$pid" --timeout 1 --to "$dir/x"
+kill -CONT "$child"
+bothRun a
+waitUntil isGone "$dir/x"
+mkdir "$dir/y"
+kill -STOP "$pid"
+refused "program $pid did not close its gate in 1 s" ctl a suspend "pid:$child" --timeout 1 --to "$dir/y"
+kill -CONT "$pid"
+bothRun a
+waitUntil isEmpty "$dir/y"
+
+# Whoever asked gives up while they are being saved.
+VGPU_FAULT_POINT=suspend.asked ctl a suspend "pid:$pid" --to "$dir/x" >"$dir/killed.log" 2>&1 && fail "vgpuctl was not killed"
+waitUntil bothAre running a
+waitUntil isGone "$dir/x"
+
+# Both are suspended, and neither is resumed without the other.
+succeeds ctl a suspend "pid:$pid" --to "$dir/x"
+grep -q "^  with $childId (ipc-memory, pid $child), which shares with it: " "$dir/succeeds.log" || fail "suspend does not name the other"
+bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
+[ "$(du -sb "$dir/x/sessions/$childId" | cut -f1)" -lt "$(du -sb --exclude=sessions "$dir/x" | cut -f1)" ] ||
+  fail "the snapshot has the shared memory twice"
+refused "shares memory or events with session [a-z0-9]*, which was suspended together with it" ctl b resume "$dir/x/sessions/$childId"
+mv "$dir/x/sessions" "$dir/others"
+refused "shares memory or events with session $childId, which was suspended together with it" ctl b resume "$dir/x"
+mv "$dir/others" "$dir/x/sessions"
+bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
+# A part of the other's is damaged.
+cp -r "$dir/x" "$dir/bad"
+printf 'damage' | dd of="$dir/bad/sessions/$childId/objects" bs=1 seek=60 conv=notrunc 2>"$dir/dd.log"
+refused "file objects: checksum" ctl b resume "$dir/bad"
+bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
+succeeds ctl b resume "$dir/x"
+bothRun b
+goOn
+
+# The other one is named, and the snapshot is in a store.
+export VGPU_STORE=$dir/store
+startSharing hold
+succeeds ctl a suspend "pid:$child" --name both
+bothAre suspended a || fail "they are $(stateOf a "$pid") and $(stateOf a "$child")"
+succeeds ctl a snapshots verify both
+refused "has several sessions, which share" ctl a snapshots export both "$dir/archive"
+succeeds ctl a resume both
+bothRun a
+goOn
+succeeds ctl a snapshots rm both
+isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
+
+# What the parent has freed nobody could give to the child again.
+startSharing freed
+refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
+bothRun a
+waitUntil isGone "$dir/z"
+goOn

@@ -1,0 +1,34 @@
+// The suspend of sessions that share with each other (docs/ipc.md), or are of one tree of processes (docs/processes.md): all of
+// them stop at one barrier, each is written to a snapshot of its own, and then all are suspended; or none is. After any failure,
+// all go on.
+//
+// Event loop only.
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/vgpud/suspend.h"
+
+namespace vgpu::daemon {
+
+struct SessionFolder {
+  std::string session;    // id
+  std::string directory;  // of its snapshot, an absolute path
+};
+
+struct SuspendedMember {
+  std::string session;
+  OperationReport report;
+};
+
+// `first` and what else is suspended with it, in that order. Without `tree`: what shares with `first`, to sessions/ID below its
+// directory. With it: those, of which `first` is the first; throws kj::Exception if another one shares with one of them. As
+// suspend() otherwise.
+kj::Promise<kj::Array<SuspendedMember>> suspendTogether(Sessions& sessions, SessionFolder first, std::vector<SessionFolder> tree,
+                                                        control::Progress::Client progress, unsigned timeoutSeconds,
+                                                        control::Memory memory);
+
+}  // namespace vgpu::daemon

@@ -1,0 +1,223 @@
+#include "tools/vgpud/suspension.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "tools/common/descriptor.h"
+#include "tools/common/reason.h"
+#include "tools/vgpud/background-write.h"
+#include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
+#include "vgpu/control/text.h"
+#include "vgpu/store/chunk-store.h"
+
+namespace vgpu::daemon {
+namespace {
+
+// For a worker that does not reply at all, once the time for its GPU is over.
+constexpr unsigned workerGrace = 10;
+
+}  // namespace
+
+Suspension::Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
+                       unsigned timeoutSeconds, control::Memory memory, kj::Maybe<kj::Own<SuspendedTogether>> group, bool isFirst)
+    : sessions(sessions),
+      session(session),
+      worker(*getWorker(session)),
+      path(std::move(path)),
+      progress(kj::mv(progress)),
+      timeoutSeconds(timeoutSeconds),
+      memory(memory),
+      together(kj::mv(group)),
+      isFirst(isFirst),
+      folder(kj::heap<TargetFolder>(sessions.files)),
+      workerExit(worker.exited()),
+      start(now()) {
+  if (memory != control::Memory::NONE) hold = holdFor(this->path);
+  if (!this->path.starts_with('/')) {
+    fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
+  }
+  KJ_IF_MAYBE (group, together) {
+    session.together = (*group)->number;
+  } else {
+    sessions.exchange.requireSuspendable(session.id);
+  }
+  session.state = control::State::SUSPENDING;
+}
+
+Suspension::~Suspension() noexcept(false) {
+  if (!done) abandon();
+}
+
+kj::Promise<void> Suspension::openFolder() {
+  return folder->open(path).then([this](kj::AutoCloseFd&& directory) {
+    target = kj::mv(directory);
+    report.end("folder");
+  });
+}
+
+kj::Promise<OperationReport> Suspension::run() {
+  return closeGate()
+      .then([this](uint64_t) {
+        faultPoint("suspend.gate-closed");
+        report.end("gate");
+        return quiesce();
+      })
+      .then([this] {
+        report.end("quiesce");
+        report.gateSeconds = secondsSince(gateAskedAt);
+        return allQuiesced();
+      })
+      .then([this] { return save(); })
+      .then([this] { return allSaved(); })
+      .then([this] { return release(); })
+      .then([this] {
+        report.end("release");
+        report.seconds = secondsSince(start);
+        return report;
+      });
+}
+
+kj::Own<WorkerProcess>& Suspension::getWorker(Session& session) {
+  KJ_IF_MAYBE (worker, session.worker) {
+    if (session.state == control::State::RUNNING) return *worker;
+  }
+  if (session.state == control::State::SUSPENDED) {
+    fail("session " + session.id + " is suspended already, to " + session.snapshot);
+  }
+  if (session.state == control::State::RESUMING) {
+    fail("session " + session.id + " is being suspended or resumed already; wait until that has ended");
+  }
+  fail("session " + session.id + " does not run: its worker was lost");
+}
+
+PinnedHold Suspension::holdFor(const std::string& directory) {
+  if (!sessions.pinned.exists()) fail("this vgpud has no pinned memory: start it with --pinned SIZE");
+  if (memory == control::Memory::ONLY && !ChunkStore::around(directory))
+    fail("a snapshot in memory has its files in a store of snapshots, and " + directory + " is in none");
+  if (sessions.inMemory.has(directory))
+    fail("this vgpud still has a snapshot " + directory + " in memory; give this one another name");
+  return std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
+}
+
+kj::Promise<uint64_t> Suspension::closeGate() {
+  gateAsked = true;
+  gateAskedAt = now();
+  auto closed = session.closeGate(timeoutSeconds);
+  faultPoint("suspend.gate-asked");
+  return closed;
+}
+
+kj::Promise<void> Suspension::quiesce() {
+  quiesceAsked = true;
+  auto request = worker.remote().quiesceRequest();
+  request.setTimeoutSeconds(timeoutSeconds);
+  request.setProgress(progress);
+  unsigned seconds = timeoutSeconds + workerGrace;
+  auto late = sessions.io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([this, seconds] {
+    fail("the vgpu-worker (pid " + std::to_string(worker.pid()) + ") did not answer in " + std::to_string(seconds) +
+         " s. The program goes on");
+  });
+  return worker.orExit(request.send().ignoreResult()).exclusiveJoin(kj::mv(late));
+}
+
+// From here on none of the sessions that share changes anything of another one's. It may have opened something before its gate
+// was closed.
+kj::Promise<void> Suspension::allQuiesced() {
+  KJ_IF_MAYBE (group, together) return (*group)->quiesced.arrive();
+  sessions.exchange.requireSuspendable(session.id);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Suspension::save() {
+  auto request = worker.remote().saveRequest();
+  request.setDirectory(reader(path));
+  request.setObjects(reader(session.directory->path()));
+  auto info = request.initSession();
+  session.describe(info);
+  auto group = sessions.exchange.groupOf(session.id);
+  group.erase(session.id);
+  auto others = info.initSharesWith(static_cast<unsigned>(group.size()));
+  unsigned next = 0;
+  for (auto& other : group) others.set(next++, reader(other));
+  auto inherited = sessions.exchange.inheritedBy(session.id);
+  auto owned = request.initOwned(static_cast<unsigned>(inherited.size()));
+  for (unsigned i = 0; i < owned.size(); ++i) owned.set(i, {inherited[i].data(), inherited[i].size()});
+  request.setReattach(reader(session.reattach));
+  request.setProgress(progress);
+  request.setTarget(kj::heap<PassedDescriptor>(kj::mv(target)));
+  if (hold) {
+    request.setRoom(kj::heap<PinnedRoomServer>(hold));
+    request.setPool(reader(sessions.pinned.id()));
+  }
+  return worker.orExit(request.send().then([this](capnp::Response<control::Worker::SaveResults>&& answer) {
+    faultPoint("suspend.saved");
+    report.take(answer.getReport(), "save");
+  }));
+}
+
+kj::Promise<void> Suspension::allSaved() {
+  KJ_IF_MAYBE (group, together) return (*group)->saved.arrive();
+  complete();
+  return kj::READY_NOW;
+}
+
+void Suspension::complete() {
+  done = true;
+  session.together = 0;
+  session.state = control::State::SUSPENDED;
+  session.snapshot = path;
+  session.link->send([this](control::ToSession::Builder message) {
+    if (hold)
+      message.setSuspendedInMemory(reader(path));
+    else
+      message.setSuspended(reader(path));
+  });
+  spdlog::info("session {} ({}, pid {}) is suspended to {}", session.id, session.name, session.pid, path);
+}
+
+kj::Promise<void> Suspension::release() {
+  faultPoint("suspend.program-told");
+  if (hold) {
+    report.memoryBytes = hold->bytes();
+    sessions.inMemory.keep(path, hold, kj::mv(folder));
+    if (memory == control::Memory::FIRST)
+      sessions.spawn(kj::evalNow([this] { return writeInBackground(sessions, session.id, path, kj::mv(hold)); }));
+  } else {
+    auto kept = folder->keep();
+    sessions.spawn(kept.attach(kj::mv(folder)));
+  }
+  // A process that ends lets go of pinned memory page by page, 30 ms a GiB: it serves another program instead. One that is kept
+  // gives nothing to others any more.
+  bool isKept = sessions.keepsSuspended && together == nullptr && !sessions.exchange.gives(session.id);
+  auto released = memory == control::Memory::NONE ? sessions.releaseWorker(session) : sessions.retireWorker(session, isKept);
+  return released.then([] { faultPoint("suspend.worker-released"); });
+}
+
+// The directory can be cleared when nobody writes there any more: the worker has gone on, or is gone.
+void Suspension::abandon() {
+  kj::Promise<void> writerEnded = kj::READY_NOW;
+  session.together = 0;
+  if (session.ended || session.worker == nullptr) {
+    writerEnded = workerExit.ignoreResult();
+  } else {
+    if (quiesceAsked) writerEnded = worker.goOn();
+    if (gateAsked) session.openGate();
+    session.state = control::State::RUNNING;
+  }
+  KJ_IF_MAYBE (group, together) {
+    if (!isFirst) {
+      (*group)->cleared.add(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
+      return;
+    }
+    auto others = kj::joinPromises((*group)->cleared.releaseAsArray()).catch_([](kj::Exception&&) {});
+    auto cleared = others.then([&files = sessions.files, folder = (*group)->folder] {
+      return files.run([folder] { rmdir(folder.c_str()); });  // fails if something of others is in it
+    });
+    writerEnded = writerEnded.then([cleared = kj::mv(cleared)]() mutable { return kj::mv(cleared); });
+  }
+  // Until then a GPU may copy to what is held, too.
+  sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
+}
+
+}  // namespace vgpu::daemon

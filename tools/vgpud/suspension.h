@@ -1,0 +1,78 @@
+// One session on its way to a snapshot: the steps of a suspend, alone or with other sessions (suspend-together.h).
+//
+// Event loop only. Until complete() has been called, destroying it lets the program go on as before, and removes what it has
+// made.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/refcount.h>
+#include <kj/vector.h>
+
+#include <string>
+
+#include "tools/vgpud/commit-barrier.h"
+#include "tools/vgpud/suspend.h"
+#include "tools/vgpud/target-folder.h"
+
+namespace vgpu::daemon {
+
+// What the suspensions of several sessions have in common.
+struct SuspendedTogether final : kj::Refcounted {
+  SuspendedTogether(size_t count, uint64_t number, kj::Function<void()> allQuiesced, kj::Function<void()> allSaved)
+      : number(number), quiesced(count, kj::mv(allQuiesced)), saved(count, kj::mv(allSaved)) {}
+
+  const uint64_t number;                  // Session::together of each
+  CommitBarrier quiesced, saved;          // where each waits for all, which the last one says that it is
+  kj::Vector<kj::Promise<void>> cleared;  // after a failure: when the folder of each but the first is as it was before
+  std::string folder;                     // in which those folders are; it is removed after them
+};
+
+class Suspension {
+ public:
+  // Throws kj::Exception if the session does not run.
+  Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress, unsigned timeoutSeconds,
+             control::Memory memory, kj::Maybe<kj::Own<SuspendedTogether>> together = nullptr, bool isFirst = false);
+  ~Suspension() noexcept(false);
+  KJ_DISALLOW_COPY(Suspension);
+
+  // First. Rejects if it cannot be a snapshot's.
+  kj::Promise<void> openFolder();
+  // Resolves when the worker is gone. Alone, it calls complete().
+  kj::Promise<OperationReport> run();
+  // The snapshot is written: the program is told that it is suspended. From here on there is no way back, and none is needed.
+  void complete();
+
+  Session& of() { return session; }
+
+ private:
+  static kj::Own<WorkerProcess>& getWorker(Session& session);
+  PinnedHold holdFor(const std::string& directory);
+  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
+  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
+  kj::Promise<uint64_t> closeGate();
+  kj::Promise<void> quiesce();
+  kj::Promise<void> allQuiesced();
+  kj::Promise<void> save();
+  kj::Promise<void> allSaved();
+  kj::Promise<void> release();
+  void abandon();
+
+  Sessions& sessions;
+  Session& session;
+  WorkerProcess& worker;
+  const std::string path;
+  control::Progress::Client progress;
+  const unsigned timeoutSeconds;
+  const control::Memory memory;
+  kj::Maybe<kj::Own<SuspendedTogether>> together;
+  const bool isFirst;
+  PinnedHold hold;  // if chunks go to memory
+  kj::Own<TargetFolder> folder;
+  kj::AutoCloseFd target;  // on its way to the worker
+  kj::Promise<std::string> workerExit;
+  kj::TimePoint start, gateAskedAt = start;
+  bool gateAsked = false, quiesceAsked = false, done = false;
+  OperationReport report;
+};
+
+}  // namespace vgpu::daemon
