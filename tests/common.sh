@@ -12,6 +12,11 @@ processesOfRun() {
   done
 }
 
+# guestFolder NAME: makes a folder for what a virtual machine shares with its host, in memory: what processes share in a file of a disk
+# waits for that disk. removeGuestFolders removes all that this script made.
+guestFolder() { mkdir -p "/dev/shm/${dir##*/}/$1" && echo "/dev/shm/${dir##*/}/$1"; }
+removeGuestFolders() { rm -rf "/dev/shm/${dir##*/}"; }
+
 alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
 # What this script has inherited beside its standard streams, of make or of who started that: a program that has half of a pipe, or a

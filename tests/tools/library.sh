@@ -37,6 +37,7 @@ cleanUp() {
   disown -a
   for pid in $(processesOfRun); do kill -KILL "$pid" 2>/dev/null; done
   awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while read -r name; do umount -l "$name"; done
+  removeGuestFolders
   rm -rf "$dir"
 }
 trap cleanUp EXIT

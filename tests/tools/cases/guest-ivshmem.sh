@@ -3,8 +3,9 @@
 # shellcheck source=../../guest/guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 makeImage vector-add steady
-startNode host --guest "guest=$dir/memory,256MiB"
-device=(-object "memory-backend-file,id=vgpu,mem-path=$dir/memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on)
+memory=$(guestFolder guest)/memory
+startNode host --guest "guest=$memory,256MiB"
+device=(-object "memory-backend-file,id=vgpu,mem-path=$memory,size=256M,share=on" -device ivshmem-plain,memdev=vgpu,master=on)
 startMachine guest "vgpu.node=ivshmem:" "${device[@]}"
 waitUntil says guest "guest: ready"
 guestReturns guest "vgpuctl run -- /bin/vector-add 3000"

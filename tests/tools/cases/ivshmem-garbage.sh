@@ -1,20 +1,20 @@
 # A machine that writes anything anywhere into the memory that it shares with its host ends its own sessions; another machine's, and the
 # host, go on, and when it stops it is served again. VGPU_SEED repeats a run.
-mkdir "$dir/one" "$dir/two"
+one=$(guestFolder one) two=$(guestFolder two)
 seed=${VGPU_SEED:-$RANDOM} rounds=${VGPU_ROUNDS:-8}
 echo "seed $seed"
 guests=$(dirname "$0")/..
-"$guests/in-guest" "$dir/one" true || skip "no namespaces can be made here"
+"$guests/in-guest" "$one" true || skip "no namespaces can be made here"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
-startNode a --guest "one=$dir/one/memory,512MiB" --guest "two=$dir/two/memory,256MiB"
+startNode a --guest "one=$one/memory,512MiB" --guest "two=$two/memory,256MiB"
 
 # startInGuest MACHINE NAME MIB: as startContents, without waiting.
 startInGuest() {
   local file
   rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$guests/in-guest" "$dir/$1" "$tree/bin/vgpuctl" \
-    --node "ivshmem:$dir/$1/memory" run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$guests/in-guest" "${!1}" "$tree/bin/vgpuctl" \
+    --node "ivshmem:${!1}/memory" run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}<>"$dir/$2.in"
   commands[$2]=$file
@@ -24,7 +24,7 @@ waitUntil says bystander ready
 
 # scribble SEED: some thousand writes, most of them where they are read.
 scribble() {
-  python3 - "$dir/one/memory" "$1" <<'PY'
+  python3 - "$one/memory" "$1" <<'PY'
 import mmap, random, sys, time
 random.seed(int(sys.argv[2]))
 MiB = 1 << 20
@@ -60,7 +60,7 @@ for ((round = 0; round < rounds; ++round)); do
   closeCommands "$name"
 done
 # It is served again, in each slot.
-serves() { timeout "$limit" "$guests/in-guest" "$dir/one" "$tree/bin/vgpuctl" --node "ivshmem:$dir/one/memory" run -- "$tree/tests/programs/vector-add" 1000 >"$dir/again.log" 2>&1; }
+serves() { timeout "$limit" "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$one/memory" run -- "$tree/tests/programs/vector-add" 1000 >"$dir/again.log" 2>&1; }
 waitUntil serves
 oneSession() { [ "$(ctl a ps --json | python3 -c 'import json, sys; print(*[s["name"] for s in json.load(sys.stdin)])')" = bystander ]; }
 waitUntil oneSession

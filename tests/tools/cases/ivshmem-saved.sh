@@ -1,13 +1,13 @@
 # A machine is saved, its memory with it, while the host goes on with its side of the mailbox; then the machine goes on from there.
 guests=$(dirname "$0")/..
-mkdir "$dir/one"
-memory=$dir/one/memory
-"$guests/in-guest" "$dir/one" true || skip "no namespaces can be made here"
+one=$(guestFolder one)
+memory=$one/memory
+"$guests/in-guest" "$one" true || skip "no namespaces can be made here"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
 startNode a --guest "one=$memory,256MiB"
 startNode b
 mkfifo "$dir/kept.in"
-LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$guests/in-guest" "$dir/one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run --name kept -- \
+LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run --name kept -- \
   "$tree/tests/programs/contents" --serve random 16 <"$dir/kept.in" >"$dir/kept.log" 2>&1 &
 runner[kept]=$!
 exec {file}>"$dir/kept.in"

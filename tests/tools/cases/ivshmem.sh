@@ -1,17 +1,17 @@
 # Programs in virtual machines, as far as they can be without an emulator: all that they reach is the memory that they share with their
 # host. They are listed, suspended and resumed as any, end as any, and reach nothing of another machine.
-mkdir "$dir/one" "$dir/two"
-memory() { echo "$dir/$1/memory"; }
+shared() { guestFolder "$1"; }
+memory() { echo "$(shared "$1")/memory"; }
 startNode a --guest "one=$(memory one),512MiB" --guest "two=$(memory two),256MiB"
 startNode b
-succeedsInGuest() { "$(dirname "$0")/../in-guest" "$dir/$1" "${@:2}"; }
+succeedsInGuest() { "$(dirname "$0")/../in-guest" "$(shared "$1")" "${@:2}"; }
 succeedsInGuest one true || skip "no namespaces can be made here"
 
 # startInGuest MACHINE NAME MIB: as startContents.
 startInGuest() {
   local file
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$(dirname "$0")/../in-guest" "$dir/$1" "$tree/bin/vgpuctl" --node "ivshmem:$(memory "$1")" \
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$(dirname "$0")/../in-guest" "$(shared "$1")" "$tree/bin/vgpuctl" --node "ivshmem:$(memory "$1")" \
     run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}>"$dir/$2.in"
@@ -70,7 +70,6 @@ succeeds ctl a migrate first --to "unix:$dir/b/vgpud.sock"
 hasState b first running || fail "first does not run where it was moved to"
 memoryIsRight first
 
-# To another host it goes with its machine only.
 # A program that is killed ends its session at once, and its slot is free again.
 programOf() { processesOfRun contents | while read -r pid; do grep -qsz -- "^VGPU_SESSION_NAME=$1$" "/proc/$pid/environ" && echo "$pid"; done; }
 kill -KILL "$(programOf third)"
