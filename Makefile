@@ -1,5 +1,6 @@
 # make demo     a program changes its GPU while it runs (DEVICE=emulated, or cuda on a machine with an NVIDIA GPU)
 # make demo-process   a program is saved with its process, ended, and goes on from the file on another node (docs/processes.md)
+# make demo-vm  a virtual machine moves, and goes to disk and comes back with its program's GPU (docs/virtual-machines.md)
 # make check    all tests
 # make check-all  these, all programs with folding forced and saved with their processes, a thousand kills of program, worker, daemon and client, a thousand random histories of
 #                 objects that are suspended and resumed, and a thousand of modules; takes an hour on two cores
@@ -21,7 +22,7 @@ demo := $(parts) $(shown:%=tests/programs/%)
 # $(call build,PRESET,TARGETS): configures it and builds these targets, all of them where none is named.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 
-.PHONY: all setup build stage check check-all demo demo-process asan tsan fuzz bench format clean
+.PHONY: all setup build stage check check-all demo demo-process demo-vm asan tsan fuzz bench format clean
 all: build
 
 setup:
@@ -53,6 +54,10 @@ demo: setup
 demo-process: setup
 	@$(call build,release,$(parts) tests/programs/process-state)
 	@tools/demo build/release build/release/tests/programs $(DEVICE) process
+
+demo-vm: setup
+	@$(call build,release,$(parts) tests/programs/steady)
+	@tools/demo-vm build/release
 
 asan tsan: setup
 	@$(call build,release,vgpu_programs)

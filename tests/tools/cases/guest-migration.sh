@@ -68,6 +68,9 @@ for name in first lost; do echo "$name unix:$dir/$([ $name = first ] && echo a)/
 hook other migrate begin - || fail "the hook refuses a machine that is not listed"
 hook lost migrate begin - && fail "the hook lets a machine come to a host without a vgpud"
 grep -q "no vgpud answers" "$dir/hook.log" || fail "the hook does not say why"
+echo "first unix:$dir/a/vgpud.sock" >"$dir/bad-machines"
+VGPU_MACHINES=$dir/bad-machines hook first started begin - && fail "the hook takes a line that is none"
+grep -q "line 1: a machine is NAME NODE TARGET QMP" "$dir/hook.log" || fail "the hook does not say which line is wrong"
 hook first started begin - || fail "the hook returned $?"
 qmp first migrate-set-parameters '{"max-bandwidth": 1000000000}' >/dev/null
 startIncoming second b "tcp:$hostB:$port"
