@@ -65,7 +65,7 @@ std::string patchObject(const LoadedObject& object) {
   if (noteFace(file, object)) return {};
   auto face = findFace(path);
   auto compiler = planForCompiler(file, path, object);
-  Plan plan = compiler ? *compiler : face ? planForLibrary(file, path, *face) : planFor(file, path, exports());
+  Plan plan = compiler ? *compiler : face ? planForLibrary(file, path, *face) : planFor(file, path, exports(), exports12());
   if (plan.verdict == Plan::Verdict::refuse) return plan.reason;
   if (plan.verdict == Plan::Verdict::leave) return {};
   std::string problem = writeJumps(file, object.base, plan.jumps);

@@ -11,8 +11,8 @@ using image::Bytes;
 
 // Every copy of the runtime has this function, and every object that uses one calls it.
 constexpr std::string_view landmark = "__cudaRegisterFatBinary";
-// Functions that CUDA 13 removed: a runtime that has one implements an older interface under the same names.
-constexpr std::string_view olderRuntime[] = {"cudaGetDeviceProperties_v2", "cudaThreadSynchronize", "cudaThreadExit"};
+// Functions of every runtime of CUDA 12, and of no other: the first came with it, and CUDA 13 has neither.
+constexpr std::string_view since12 = "cudaGetDeviceProperties_v2", until12 = "cudaThreadExit";
 // A section of ours: another copy of this library must not be patched to call us while it patches us to call it.
 constexpr std::string_view ownSection = "vgpu_driver_entries";
 
@@ -31,12 +31,6 @@ bool mentionsRuntime(const image::Elf& file, const Elf64_Shdr& table) {
   if (table.sh_link >= file.sections().size()) return false;
   auto strings = file.bytesOf(file.sections()[table.sh_link]);
   return !strings.empty() && memmem(strings.data(), strings.size(), landmark.data(), landmark.size()) != nullptr;
-}
-
-bool definesRuntime(const image::Elf& file, const Elf64_Shdr& table) {
-  return std::ranges::any_of(file.symbolsOf(table), [&](const Elf64_Sym& symbol) {
-    return isFunction(symbol) && file.nameOf(table, symbol) == landmark;
-  });
 }
 
 /// A program whose section headers were removed too: the wrapper of a fatbinary is in its data (fatbinary_section.h).
@@ -98,8 +92,18 @@ std::string conflictIn(const std::vector<Jump>& jumps) {
   return {};
 }
 
-Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::string& path,
-                    std::span<const Export> exports) {
+bool defines(const image::Elf& file, const Elf64_Shdr& table, std::string_view name) {
+  return std::ranges::any_of(file.symbolsOf(table),
+                             [&](const Elf64_Sym& symbol) { return isFunction(symbol) && file.nameOf(table, symbol) == name; });
+}
+
+Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::string& path, std::span<const Export> exports13,
+                    std::span<const Export> exports12) {
+  const bool is12 = defines(file, table, since12);
+  if (!is12 && defines(file, table, until12))
+    return refuse(path + " has a CUDA runtime older than 12 linked into it (it contains " + std::string(until12) +
+                  "). vgpu speaks CUDA 12 and 13: rebuild it with one of these");
+  auto exports = is12 ? exports12 : exports13;
   auto symbols = file.symbolsOf(table);
   std::vector<uint64_t> starts;
   for (const auto& symbol : symbols)
@@ -109,9 +113,6 @@ Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::
   for (const auto& symbol : symbols) {
     if (!isFunction(symbol)) continue;
     std::string_view name = file.nameOf(table, symbol);
-    if (std::ranges::find(olderRuntime, name) != std::end(olderRuntime))
-      return refuse(path + " has a CUDA runtime older than 13 linked into it (it contains " + std::string(name) +
-                    "). vgpu speaks CUDA 13: rebuild it with CUDA 13");
     const Export* to = findExport(exports, name);
     if (to == nullptr) continue;
     if (!isExecutable(file, symbol.st_value) || !hasRoom(file, symbol, starts))
@@ -128,13 +129,14 @@ Plan planForRuntime(const image::Elf& file, const Elf64_Shdr& table, const std::
 
 }  // namespace
 
-Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports) {
+Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports,
+             std::span<const Export> exports12) {
   if (file.findSection(ownSection)) return {};
   bool mentioned = false;
   for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
     auto table = file.findSection(type);
     if (!table || !mentionsRuntime(file, *table)) continue;
-    if (definesRuntime(file, *table)) return planForRuntime(file, *table, path, exports);
+    if (defines(file, *table, landmark)) return planForRuntime(file, *table, path, exports, exports12);
     mentioned = true;
   }
   return planWithoutRuntimeSymbols(file, path, mentioned);

@@ -26,8 +26,8 @@ struct Plan {
   std::string reason;       ///< of a refusal: what was found and what the user can do
 };
 
-/// `path` only names the object in messages; `exports` is sorted by name.
-Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports);
+/// `path` only names the object in messages; what is exported is sorted by name, for a runtime of CUDA 13 and for one of CUDA 12.
+Plan planFor(const image::Elf& file, const std::string& path, std::span<const Export> exports, std::span<const Export> exports12);
 
 /// The same for a library that has a face, whose functions are `exports`. Names of the library's that share their code with one of
 /// these are of no use to a program.

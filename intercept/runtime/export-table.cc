@@ -5,6 +5,10 @@
 #include "export-list.inc"
 #undef EXPORT
 
+#define EXPORT(name, function) extern "C" void function();
+#include "export-list-12.inc"
+#undef EXPORT
+
 namespace vgpu::runtime {
 namespace {
 
@@ -14,8 +18,15 @@ constexpr Export table[] = {
 };
 #undef EXPORT
 
+#define EXPORT(name, function) {#name, &function},
+constexpr Export table12[] = {
+#include "export-list-12.inc"
+};
+#undef EXPORT
+
 }  // namespace
 
 std::span<const Export> exports() { return table; }
+std::span<const Export> exports12() { return table12; }
 
 }  // namespace vgpu::runtime

@@ -9,7 +9,9 @@ struct Export {
   void (*function)();  ///< only an address: the signature is that of the name
 };
 
-/// Sorted by name. Valid as soon as the dynamic linker has relocated this library, before any constructor.
+/// Sorted by name, of CUDA 13; and what a program built with CUDA 12 gets (cuda12.cc). Valid as soon as the dynamic linker has
+/// relocated this library, before any constructor.
 std::span<const Export> exports();
+std::span<const Export> exports12();
 
 }  // namespace vgpu::runtime

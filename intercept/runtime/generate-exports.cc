@@ -7,9 +7,13 @@
 //   unsupported-list.inc   UNSUPPORTED(name): those that no object defines
 //   driver-entry-list.inc  ENTRY(name): driver functions that the objects call
 //   exports.map            the version script: exactly those functions, under the toolkit's version name
+// and for programs built with CUDA 12, whose functions are ours of the same name or, where they differ, vgpu12_ and the name:
+//   export-list-12.inc     EXPORT(name, function), sorted
+//   exports-12.map         the version script of libcudart.so.12
 #include <cctype>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -70,6 +74,23 @@ void writeVersionScript(const std::string& path, const Library& library) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
+void writeFor12(const std::string& folder, Library library, const std::set<std::string>& defined) {
+  const std::string prefix = "vgpu12_";
+  std::map<std::string, std::string> functions;
+  for (const std::string& name : library.functions) functions.emplace(name, name);
+  for (const std::string& name : defined)
+    if (name.starts_with(prefix)) functions[name.substr(prefix.size())] = name;
+  std::ofstream rows(folder + "export-list-12.inc", std::ios::trunc);
+  library.functions.clear();
+  for (auto& [name, function] : functions) {
+    rows << "EXPORT(" << name << ", " << function << ")\n";
+    library.functions.insert(name);
+  }
+  if (!rows.flush()) throw std::runtime_error("cannot write " + folder + "export-list-12.inc");
+  library.version = "libcudart.so.12";
+  writeVersionScript(folder + "exports-12.map", library);
+}
+
 void generate(int count, char** arguments) {
   if (count < 4) throw std::runtime_error("usage: generate-exports TOOLKIT_LIBCUDART OUTPUT_FOLDER OBJECT...");
   Library library = readLibrary(arguments[1]);
@@ -85,6 +106,7 @@ void generate(int count, char** arguments) {
   writeRows(folder + "unsupported-list.inc", "UNSUPPORTED", unsupported);
   writeRows(folder + "driver-entry-list.inc", "ENTRY", needed);
   writeVersionScript(folder + "exports.map", library);
+  writeFor12(folder, library, defined);
   std::printf("libcudart: %zu of %zu functions have rows, %zu are stubs; %zu driver functions are called\n",
               library.functions.size() - unsupported.size(), library.functions.size(), unsupported.size(),
               needed.size());

@@ -1,6 +1,6 @@
 // Libraries that look like a CUDA runtime linked into an object, each with something that stands against patching it.
 // The tests look at them as files only. The macro chooses: NO_ROOM has functions that follow each other without a gap,
-// OLDER has a function that CUDA 13 took out, SHARED_CODE has two functions at one address.
+// OLDER has a function that CUDA 13 took out, OF12 one that came with CUDA 12 as well, SHARED_CODE has two functions at one address.
 __asm__(
     ".text\n"
     ".p2align 4\n .globl __cudaRegisterFatBinary\n .type __cudaRegisterFatBinary, @function\n"
@@ -13,6 +13,10 @@ __asm__(
     ".globl cudaFree\n .type cudaFree, @function\n cudaFree = cudaMalloc\n .size cudaFree, 1\n"
 #endif
     ".p2align 4\n"
+#ifdef OF12
+    ".globl cudaGetDeviceProperties_v2\n .type cudaGetDeviceProperties_v2, @function\n"
+    "cudaGetDeviceProperties_v2: ret\n .size cudaGetDeviceProperties_v2, 1\n.p2align 4\n"
+#endif
 #ifdef OLDER
     ".globl cudaThreadExit\n .type cudaThreadExit, @function\n cudaThreadExit: ret\n .size cudaThreadExit, 1\n"
 #endif

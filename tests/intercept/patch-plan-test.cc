@@ -17,12 +17,14 @@ namespace {
 void replacement() {}
 void other() {}
 const Export table[] = {{"__cudaRegisterFatBinary", &replacement}, {"cudaFree", &other}, {"cudaMalloc", &replacement}};
+const Export table12[] = {
+    {"__cudaRegisterFatBinary", &replacement}, {"cudaGetDeviceProperties_v2", &other}, {"cudaMalloc", &other}};
 
 Plan planOf(const std::string& name) {
   std::string path = VGPU_TEST_PROGRAMS "/" + name;
   ElfFile file(path.c_str());
   REQUIRE(file.valid());
-  return planFor(file, path, table);
+  return planFor(file, path, table, table12);
 }
 
 int notEmpty(int n) { return n * 7 + 3; }
@@ -58,10 +60,17 @@ TEST_CASE("two functions that share their code refuse their object") {
   CHECK(plan.reason.find("share their code") != std::string::npos);
 }
 
-TEST_CASE("a runtime older than CUDA 13 refuses its object and says so") {
+TEST_CASE("a runtime older than CUDA 12 refuses its object and says so") {
   Plan plan = planOf("older.so");
   CHECK(plan.verdict == Plan::Verdict::refuse);
-  CHECK(plan.reason.find("older than 13") != std::string::npos);
+  CHECK(plan.reason.find("older than 12") != std::string::npos);
+}
+
+TEST_CASE("a runtime of CUDA 12 gets what programs of CUDA 12 get, names of its own included") {
+  Plan plan = planOf("of12.so");
+  REQUIRE(plan.verdict == Plan::Verdict::patch);
+  REQUIRE(plan.jumps.size() == std::size(table12));
+  for (auto& jump : plan.jumps) CHECK(std::ranges::any_of(table12, [&](const Export& each) { return &each == jump.to; }));
 }
 
 TEST_CASE("what is no ELF file is no valid file") {

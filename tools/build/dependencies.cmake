@@ -61,6 +61,9 @@ cmake_path(GET nvcc_path PARENT_PATH nvcc_bin)
 cmake_path(GET nvcc_bin PARENT_PATH VGPU_CUDA)
 find_path(VGPU_CUDA_INCLUDE cuda.h PATHS "${VGPU_CUDA}/include" NO_DEFAULT_PATH REQUIRED)
 find_library(VGPU_CUDART NAMES libcudart.so.13 PATHS "${VGPU_CUDA}/lib64" "${VGPU_CUDA}/lib" NO_DEFAULT_PATH REQUIRED)
+# What programs of CUDA 12 are built with, for tests; without it there are no such tests.
+find_path(VGPU_CUDA12_INCLUDE cuda_runtime_api.h PATHS "${VGPU_DEPS}/cuda12/include" NO_DEFAULT_PATH)
+find_library(VGPU_CUDART12 NAMES libcudart.so.12 PATHS "${VGPU_DEPS}/cuda12/lib" NO_DEFAULT_PATH)
 add_library(vgpu_cuda_headers INTERFACE)
 target_include_directories(vgpu_cuda_headers SYSTEM INTERFACE "${VGPU_CUDA_INCLUDE}")
 # What no call waits for is compiled for size.
