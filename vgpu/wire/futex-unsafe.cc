@@ -29,12 +29,19 @@ constexpr uint32_t fewRounds = 50;        // of pauses, if there are at most two
 constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
 constexpr uint64_t mostPollNanoseconds = 4'000'000;
 constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
+constexpr uint64_t shortestSleep = 20'000, longestSleep = 1'000'000;  // nanoseconds
+constexpr uint64_t wakeInterval = 50'000;                             // nanoseconds between two sleepers' looks, at least
+
+// Threads of this process in futexWait(). Relaxed: it orders nothing, and a count that is late makes one sleep longer or shorter.
+std::atomic<uint32_t> sleepers{0};
 
 }  // namespace
 
 void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds) {
   timespec limit{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
+  sleepers.fetch_add(1, std::memory_order_relaxed);
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, expected, &limit, nullptr, 0);
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void futexWake(std::atomic<uint32_t>& word, int count) {
@@ -70,7 +77,8 @@ bool Backoff::spin() {
 uint64_t Backoff::sleepNanoseconds() {
   uint64_t time = now();
   if (started == 0) started = time;
-  return std::clamp<uint64_t>((time - started) / 16, 20'000, 1'000'000);
+  const uint64_t longest = std::max(longestSleep, sleepers.load(std::memory_order_relaxed) * wakeInterval);
+  return std::clamp((time - started) / 16, shortestSleep, longest);
 }
 
 }  // namespace vgpu

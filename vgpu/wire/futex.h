@@ -38,7 +38,8 @@ class Backoff {
   // True while there is spinning left; each call is one pause.
   bool spin();
   // How long the next sleep should be: a fraction of the time already waited, between 20 µs and 1 ms, so that the end of the wait
-  // is noticed late by that fraction at most.
+  // is noticed late by that fraction at most. Where many threads of the process sleep, all of them together wake 20 times a
+  // millisecond: hundreds that look at their words every millisecond take all cores from those whose work they wait for.
   uint64_t sleepNanoseconds();
 
  private:
