@@ -57,4 +57,18 @@ template <typename Work>
   });
 }
 
+// Destroys what belongs to the loop of `executor` there and waits for it, on any thread, the loop's own too.
+template <typename T>
+void destroyOn(const kj::Executor& executor, kj::Own<T> object) {
+  std::mutex handing;
+  auto handOver = [&handing] { std::lock_guard lock(handing); };
+  handOver();
+  executor.executeSync([&] {
+    handOver();
+    object = nullptr;
+    handOver();
+  });
+  handOver();
+}
+
 }  // namespace vgpu

@@ -59,9 +59,7 @@ std::set<SharedName> namesIn(capnp::List<capnp::Data>::Reader names) {
 ExchangeRelay::ExchangeRelay(control::Exchange::Client exchange)
     : client(kj::heap(kj::mv(exchange))), loop(kj::getCurrentThreadExecutor().addRef()) {}
 
-ExchangeRelay::~ExchangeRelay() noexcept {
-  callOn(*loop, [this] { client = nullptr; });
-}
+ExchangeRelay::~ExchangeRelay() noexcept { destroyOn(*loop, kj::mv(client)); }
 
 bool ExchangeRelay::publish(const SharedName& name, const SharedObject& object, std::vector<kj::AutoCloseFd> parts) {
   return callOn(*loop, [&]() -> kj::Promise<bool> {
