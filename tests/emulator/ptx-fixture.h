@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
+#include <span>
 
 #include "stub/emulator/ptx/module.h"
 #include "stub/emulator/ptx/run/interpreter.h"
@@ -53,7 +55,7 @@ class Device {
   template <class T>
   uint64_t upload(const std::vector<T>& values) {
     const uint64_t address = memory.allocate(std::max<size_t>(values.size() * sizeof(T), 1));
-    std::memcpy(memory.host(address), values.data(), values.size() * sizeof(T));
+    std::ranges::copy(std::as_bytes(std::span(values)), memory.host(address));
     return address;
   }
   template <class T>

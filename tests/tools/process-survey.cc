@@ -24,6 +24,13 @@ using vgpu::snapshot::ProcessPart;
 
 namespace {
 
+// The runtime of thread sanitizer maps a file that it has removed, which is an obstacle that no describe() goes beyond.
+#ifdef __SANITIZE_THREAD__
+constexpr bool mapsRemovedFile = true;
+#else
+constexpr bool mapsRemovedFile = false;
+#endif
+
 bool says(const std::vector<std::string>& obstacles, const std::string& text) {
   return std::any_of(obstacles.begin(), obstacles.end(), [&](auto& one) { return one.find(text) != one.npos; });
 }
@@ -52,7 +59,8 @@ struct Child {
 
 }  // namespace
 
-TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a standard stream") {
+TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a standard stream" *
+          doctest::skip(mapsRemovedFile)) {
   CHECK(says(obstaclesOf(getpid()), "it is this vgpuctl"));
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -81,7 +89,8 @@ TEST_CASE("a pipe within a tree is no obstacle, half of one is, unless it is a s
   close(ends[0]);
 }
 
-TEST_CASE("a tree is a process with its descendants, and its root is what a vgpuctl has started") {
+TEST_CASE("a tree is a process with its descendants, and its root is what a vgpuctl has started" *
+          doctest::skip(mapsRemovedFile)) {
   // As the first process of a namespace, this one is the parent of what other cases have left, too.
   const size_t before = treeOf(getpid()).size(), living = describe(getpid()).processes.size();
   Child one, two;

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <span>
 
 #include "cuda-frames.h"
 #include "link-pair.h"
@@ -66,7 +68,7 @@ struct Mirrored {
   void complete(uint16_t slot, uint64_t sequence, int32_t result, const std::vector<uint64_t>& reply = {}) {
     worker.slot(slot).result = result;
     worker.slot(slot).replyWords = static_cast<uint32_t>(reply.size());
-    std::memcpy(worker.reply(slot), reply.data(), reply.size() * 8);
+    std::ranges::copy(std::as_bytes(std::span(reply)), worker.reply(slot));
     worker.slot(slot).done.store(sequence);
   }
 };
