@@ -27,21 +27,30 @@ bool hasFewCores() {
 
 constexpr uint32_t fewRounds = 50;        // of pauses, if there are at most two cores
 constexpr uint32_t roundsPerLook = 64;    // at the clock: one or two microseconds
-constexpr uint64_t mostPollNanoseconds = 4'000'000;
 constexpr uint64_t politeAfter = 60'000;  // nanoseconds: twice what a launch and its wait take natively (docs/facts.md)
-constexpr uint64_t shortestSleep = 20'000, longestSleep = 1'000'000;  // nanoseconds
-constexpr uint64_t wakeInterval = 50'000;                             // nanoseconds between two sleepers' looks, at least
+// Nanoseconds: of a sleep; between the looks of one that polls; between those of any two threads.
+constexpr uint64_t shortestSleep = 20'000, longestSleep = 1'000'000, longestPoll = 4'000'000, wakeInterval = 50'000;
 
-// Threads of this process in futexWait(). Relaxed: it orders nothing, and a count that is late makes one sleep longer or shorter.
+// Threads of this process that sleep on a word. Relaxed: it orders nothing, and a count that is late makes one sleep longer or
+// shorter.
 std::atomic<uint32_t> sleepers{0};
+struct Sleeper {
+  Sleeper() { sleepers.fetch_add(1, std::memory_order_relaxed); }
+  ~Sleeper() { sleepers.fetch_sub(1, std::memory_order_relaxed); }
+};
+
+// A sixteenth of the time that a thread has waited, so that it is late by that at most, between the shortest sleep and `longest`;
+// longer where so many sleep that their looks would take the processors.
+uint64_t sleepAfter(uint64_t waited, uint64_t longest) {
+  return std::clamp(waited / 16, shortestSleep, std::max(longest, sleepers.load(std::memory_order_relaxed) * wakeInterval));
+}
 
 }  // namespace
 
 void futexWait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds) {
   timespec limit{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
-  sleepers.fetch_add(1, std::memory_order_relaxed);
+  Sleeper counted;
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, expected, &limit, nullptr, 0);
-  sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void futexWake(std::atomic<uint32_t>& word, int count) {
@@ -50,9 +59,10 @@ void futexWake(std::atomic<uint32_t>& word, int count) {
 
 void sleepOn(Waking waking, std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanoseconds) {
   if (waking == Waking::futex) return futexWait(word, expected, nanoseconds);
+  Sleeper counted;
   const uint64_t started = now();
   for (uint64_t slept = 0; slept < nanoseconds && word.load(std::memory_order_acquire) == expected; slept = now() - started) {
-    const uint64_t next = std::min(std::clamp<uint64_t>(slept / 16, 20'000, mostPollNanoseconds), nanoseconds - slept);
+    const uint64_t next = std::min(sleepAfter(slept, longestPoll), nanoseconds - slept);
     timespec pause{static_cast<time_t>(next / 1'000'000'000), static_cast<long>(next % 1'000'000'000)};
     nanosleep(&pause, nullptr);
   }
@@ -77,8 +87,7 @@ bool Backoff::spin() {
 uint64_t Backoff::sleepNanoseconds() {
   uint64_t time = now();
   if (started == 0) started = time;
-  const uint64_t longest = std::max(longestSleep, sleepers.load(std::memory_order_relaxed) * wakeInterval);
-  return std::clamp((time - started) / 16, shortestSleep, longest);
+  return sleepAfter(time - started, longestSleep);
 }
 
 }  // namespace vgpu
