@@ -2,6 +2,7 @@
 // map (cuMemExportToShareableHandle). Pool and physical memory go over as descriptors.
 #include "driver-entry.h"
 #include "processes.h"
+#include "shared-physical.h"
 
 __global__ void addTo(unsigned* data, unsigned count, unsigned value) {
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) data[i] += value;
@@ -19,35 +20,6 @@ bool holds(const char* what, const unsigned* data, unsigned value) {
   std::vector<unsigned> got(count);
   CHECK(cudaMemcpy(got.data(), data, count * sizeof(unsigned), cudaMemcpyDeviceToHost));
   return same(what, got, std::vector<unsigned>(count, value));
-}
-
-CUmemAllocationProp exportable() {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return properties;
-}
-
-size_t granularity() {
-  size_t bytes = 0;
-  CUmemAllocationProp properties = exportable();
-  CALL(cuMemGetAllocationGranularity, &bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  return bytes;
-}
-
-unsigned* map(CUmemGenericAllocationHandle physical) {
-  CUdeviceptr address = 0;
-  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CALL(cuMemAddressReserve, &address, granularity(), 0, 0, 0);
-  CALL(cuMemMap, address, granularity(), 0, physical, 0);
-  CALL(cuMemSetAccess, address, granularity(), &access, 1);
-  return reinterpret_cast<unsigned*>(address);
-}
-
-void unmap(unsigned* memory) {
-  CALL(cuMemUnmap, reinterpret_cast<CUdeviceptr>(memory), granularity());
-  CALL(cuMemAddressFree, reinterpret_cast<CUdeviceptr>(memory), granularity());
 }
 
 // ------------------------------------------------------------------ physical memory

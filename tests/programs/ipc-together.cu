@@ -3,6 +3,7 @@
 // other reads, and the one waits for what the other has recorded.
 #include "driver-entry.h"
 #include "processes.h"
+#include "shared-physical.h"
 
 constexpr unsigned count = 5000, rounds = 6;
 
@@ -97,34 +98,6 @@ int holder(const Peer& parent, int descriptor) {
 
 // ------------------------------------------------------------------ physical memory
 
-CUmemAllocationProp exportable() {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return properties;
-}
-
-size_t granularity() {
-  size_t bytes = 0;
-  CUmemAllocationProp properties = exportable();
-  CALL(cuMemGetAllocationGranularity, &bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  return bytes;
-}
-
-unsigned* map(CUmemGenericAllocationHandle physical) {
-  CUdeviceptr address = 0;
-  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CALL(cuMemAddressReserve, &address, granularity(), 0, 0, 0);
-  CALL(cuMemMap, address, granularity(), 0, physical, 0);
-  CALL(cuMemSetAccess, address, granularity(), &access, 1);
-  return reinterpret_cast<unsigned*>(address);
-}
-
-void unmap(unsigned* memory) {
-  CALL(cuMemUnmap, reinterpret_cast<CUdeviceptr>(memory), granularity());
-  CALL(cuMemAddressFree, reinterpret_cast<CUdeviceptr>(memory), granularity());
-}
 
 unsigned* import(int descriptor) {
   CUmemGenericAllocationHandle physical = 0;
