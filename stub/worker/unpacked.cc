@@ -1,5 +1,6 @@
 #include "stub/worker/unpacked.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -8,7 +9,7 @@
 namespace vgpu::stub {
 
 Unpacked::Unpacked(Execution& on, const api::Described& element, kj::ArrayPtr<const kj::byte> data)
-    : copy(api::aligned(data.size()) / sizeof(uint64_t)) {
+    : copy(std::max<size_t>(api::aligned(data.size()) / sizeof(uint64_t), 1)) {
   if (data.size() == 0) return;
   std::memcpy(copy.data(), data.begin(), data.size());
   elements = element.pointsFurther() ? 1 : data.size() / element.bytes;

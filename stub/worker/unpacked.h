@@ -32,7 +32,12 @@ class Unpacked {
   // The elements; null if there are none.
   template <typename Element>
   Element* get() {
-    return elements == 0 ? nullptr : static_cast<Element*>(static_cast<void*>(copy.data()));
+    return elements == 0 ? nullptr : list<Element>();
+  }
+  // Never null: of a list that the program must give, however short. The driver refuses null for strides of which it reads none.
+  template <typename Element>
+  Element* list() {
+    return static_cast<Element*>(static_cast<void*>(copy.data()));
   }
 
  private:
@@ -44,7 +49,7 @@ class Unpacked {
   void convert(Execution& on, const api::DescribedField& field, kj::byte* structure, kj::ArrayPtr<kj::byte> part);
   void convertParameters(Execution& on, const api::DescribedField& field, kj::byte* structure, kj::ArrayPtr<kj::byte> part);
 
-  std::vector<uint64_t> copy;  // aligned as every type of the header
+  std::vector<uint64_t> copy;  // aligned as every type of the header; not empty
   size_t elements = 0;
   std::forward_list<Extra> extras;
   CUresult refused = CUDA_SUCCESS;

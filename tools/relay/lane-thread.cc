@@ -11,7 +11,7 @@
 namespace vgpu::relay {
 namespace {
 
-constexpr unsigned usualLanes = 6, mostLanes = 16;
+constexpr unsigned usualLanes = 8, mostLanes = 16;
 constexpr uint64_t usualFrom = 16 * MiB;
 
 }  // namespace

@@ -49,7 +49,7 @@ void requireFormats(const Arguments& given) {
 // Strides may be in any order, as drivers let them be, though cuda.h describes growing ones.
 TensorMap encode(const Arguments& given) {
   require(given.map && isAligned(given.map, 64) && given.rank >= 1 && given.rank <= mostTensorDimensions);
-  require(given.extents && given.steps && (given.strides || given.rank == 1));
+  require(given.extents && given.steps && given.strides);  // those of a single dimension too, which has none
   requireFormats(given);
   require(given.address && isAligned(given.address, 16) && asNumber(given.address) < addressLimit);
   TensorMap map;

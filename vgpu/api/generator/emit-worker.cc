@@ -74,7 +74,7 @@ class WorkerHalf {
     if (field.effect == Effect::destroys)
       after += fmt::format("  for (size_t i = 0; i < {0}.count(); ++i) on.handles.remove({1}, api::ElementsReader<uint64_t>(p.get{2}())[i]);\n",
                            p.name, kindOf(field.kind), field.accessor);
-    return fmt::format("{}{}.get<{}>()", p.isPointer() ? "" : "*", p.name, field.elementType);
+    return fmt::format("{}{}.{}<{}>()", p.isPointer() ? "" : "*", p.name, field.optional ? "get" : "list", field.elementType);
   }
 
   // A structure that the entry reads and writes.
