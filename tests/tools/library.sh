@@ -177,6 +177,7 @@ startFar() {
   [ -x "$program" ] || skip "no program contents"
   rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
+  : >"$dir/$2.log"  # that of a former one says `ready`
   LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$tree/bin/vgpuctl" --node "$1" run --name "$2" -- "$program" --serve random "$3" \
     <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
