@@ -36,6 +36,8 @@ relaysOfNode() {
     tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^vgpu-relay node ' && echo "$pid"
   done
 }
+# newestRelay: never the session's own, which is the oldest. Process ids do not say it: they begin again.
+newestRelay() { for pid in $(relaysOfNode); do awk '{ print $22, $1 }' "/proc/$pid/stat"; done 2>/dev/null | sort -n | awk 'END { print $2 }'; }
 hasRelays() { [ "$(relaysOfNode | wc -l)" -ge "$1" ]; }
 
 startCopies one
@@ -47,7 +49,7 @@ done
 goesOn one
 waitUntil hasRelays 4
 for round in 1 2 3; do
-  kill -KILL "$(relaysOfNode | sort -n | tail -n 1)"
+  kill -KILL "$(newestRelay)"
   goesOn one
 done
 waitUntil hasRelays 4

@@ -6,6 +6,8 @@ echo "seed $seed"
 guests=$(dirname "$0")/..
 "$guests/in-guest" "$one" true || skip "no namespaces can be made here"
 [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
+# A machine that is stopped without a word is one whose words are not to be trusted.
+export VGPU_LINK_LIMIT=15
 startNode a --guest "one=$one/memory,512MiB" --guest "two=$two/memory,256MiB"
 
 # startInGuest MACHINE NAME MIB: as startContents, without waiting.
@@ -13,7 +15,7 @@ startInGuest() {
   local file
   rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout "$limit" "$guests/in-guest" "${!1}" "$tree/bin/vgpuctl" \
+  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout $((10 * limit)) "$guests/in-guest" "${!1}" "$tree/bin/vgpuctl" \
     --node "ivshmem:${!1}/memory" run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}<>"$dir/$2.in"

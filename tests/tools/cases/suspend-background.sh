@@ -27,6 +27,7 @@ endContents one
 # Resumed while it is being written: from memory, and it comes to disk all the same.
 VGPU_FAULT_POINT=write.writing:stop startNode c --pinned 48MiB
 startContents c two 24
+tell two change changed  # so that there is something to write: what `one` had may be in the store still
 succeeds ctl c suspend two --background
 waitUntil wasHit write.writing stop
 [ "$(place c two)" = memory ] || fail "before it is written it is in '$(place c two)'"
