@@ -66,12 +66,6 @@ struct Suspended {
   std::string path = session.scratch.path + "/snapshot";
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
-}
-
 // add(counters, 0) by so many blocks that must all run at once.
 RecordedFrame cooperative(unsigned blocks) {
   return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {

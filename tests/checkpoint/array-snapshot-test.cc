@@ -121,8 +121,8 @@ std::map<uint64_t, uint64_t> numbersOf(stub::Worker& worker) {
 
 const std::map<uint64_t, uint64_t> expectedNumbers = {{23, 3}, {25, 5}, {26, 2}, {27, 6}};
 
-struct Saved {
-  Saved() {
+struct SavedArrays {
+  SavedArrays() {
     std::string failure = session.inWorker([&](stub::Worker& worker) {
       worker.proceed();
       session.require(arrayCreate(volume, width, height, depth));
@@ -155,7 +155,7 @@ struct Saved {
 }  // namespace
 
 TEST_CASE("arrays and levels have their elements again, and objects the numbers that the program knows") {
-  Saved saved;
+  SavedArrays saved;
   CHECK(saved.restored([&](stub::Worker& worker) {
     KJ_REQUIRE(numbersOf(worker) == expectedNumbers);
     worker.proceed();
@@ -172,17 +172,13 @@ TEST_CASE("arrays and levels have their elements again, and objects the numbers 
 }
 
 TEST_CASE("a snapshot whose textures cannot have their numbers is refused, and one with another array too") {
-  Saved saved;
+  SavedArrays saved;
   std::string good = readFile(saved.path + "/manifest.json");
   auto refusal = [&](auto change) {
     forgeManifest(saved.path, change);
     std::string text = saved.restored([](stub::Worker&) {});
     writeFile(saved.path + "/manifest.json", good);
     return text;
-  };
-  auto contains = [](const std::string& text, const char* part) {
-    INFO(text);
-    CHECK(text.find(part) != std::string::npos);
   };
   contains(refusal([](auto& json) { json["state"]["textures"][1][2] = 3; }),
            "has the number 4 on this device, and the program knows it by 3");

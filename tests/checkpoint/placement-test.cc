@@ -9,6 +9,7 @@
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
 #include "vgpu/api/handle.h"
+#include "vgpu/base/sizes.h"
 
 using namespace vgpu;
 using namespace vgpu::checkpoint;
@@ -16,7 +17,6 @@ using namespace vgpu::test;
 
 namespace {
 
-constexpr uint64_t KiB = 1024;
 
 class History {
  public:

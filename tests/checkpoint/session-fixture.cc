@@ -1,5 +1,6 @@
 #include "session-fixture.h"
 
+#include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -361,5 +362,11 @@ void requireFinished(TestSession& session) {
 }
 
 snapshot::Identity someIdentity() { return {"5e55", "test", "/bin/test", 4242, 1000, "vgpu-test"}; }
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace vgpu::test

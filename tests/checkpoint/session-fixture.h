@@ -103,6 +103,9 @@ void requireFinished(TestSession& session);
 
 snapshot::Identity someIdentity();
 
+// Checks that `text` has this part, and shows it if not.
+bool contains(const std::string& text, const std::string& part);
+
 // Applies `change` to the JSON of a snapshot's manifest and seals it, as one who knows the format could.
 template <typename Change>
 void forgeManifest(const std::string& snapshot, Change change) {

@@ -44,12 +44,6 @@ struct Saved {
   std::vector<std::byte> program;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE(

@@ -4,7 +4,7 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr const char* prolog = R"(
+constexpr const char* asyncProlog = R"(
   .reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %rd<16>; .shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;
   mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [out]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd0, %rd2; mov.u32 %r1, s; mov.u32 %r2, bar;
   setp.eq.u32 %p0, %r0, 0;
@@ -13,7 +13,7 @@ constexpr const char* prolog = R"(
 }  // namespace
 
 TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by parity") {
-  Device device(kernelText(".param .u64 out", std::string(prolog) + R"(
+  Device device(kernelText(".param .u64 out", std::string(asyncProlog) + R"(
     @%p0 mbarrier.init.shared.b64 [%r2], 96;
     bar.sync 0;
     mov.u32 %r9, 0; mov.u32 %r10, 0;
@@ -39,7 +39,7 @@ TEST_CASE("an mbarrier completes a phase when all have arrived, by state and by 
 }
 
 TEST_CASE("transactions hold a phase open until their bytes have come") {
-  Device device(kernelText(".param .u64 in, .param .u64 out", std::string(prolog) + R"(
+  Device device(kernelText(".param .u64 in, .param .u64 out", std::string(asyncProlog) + R"(
     ld.param.u64 %rd7, [in];
     @!%p0 bra READY;
     mbarrier.init.shared::cta.b64 [bar], 1;
@@ -67,7 +67,7 @@ TEST_CASE("transactions hold a phase open until their bytes have come") {
 }
 
 TEST_CASE("cp.async copies 4 to 16 bytes, fills the rest with zeros, and is checked like any access") {
-  const std::string body = std::string(prolog) + R"(
+  const std::string body = std::string(asyncProlog) + R"(
     ld.param.u64 %rd7, [in]; shl.b32 %r3, %r0, 4; add.u32 %r4, %r1, %r3; mul.wide.u32 %rd8, %r0, 16; add.s64 %rd9, %rd7, %rd8;
     and.b32 %r5, %r0, 1; setp.eq.u32 %p1, %r5, 1;
     @%p1 cp.async.cg.shared.global [%r4], [%rd9], 16;

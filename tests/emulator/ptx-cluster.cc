@@ -5,7 +5,7 @@ namespace vgpu::emulator {
 namespace {
 
 // %r0: thread, %r1: rank, %r2: address of `word` in the block of the next rank; %d1: place of the block in `out`.
-constexpr const char* prolog = R"(
+constexpr const char* clusterProlog = R"(
   .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 4 .b32 word;
   mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; ld.param.u64 %d0, [out];
   mov.u32 %r3, %ctaid.x; mul.wide.u32 %d1, %r3, 4; add.s64 %d1, %d0, %d1;
@@ -15,7 +15,7 @@ constexpr const char* prolog = R"(
 )";
 
 struct InClusters : Device {
-  explicit InClusters(const std::string& body) : Device(kernelText(".param .u64 out", prolog + body)) {
+  explicit InClusters(const std::string& body) : Device(kernelText(".param .u64 out", clusterProlog + body)) {
     launch.cluster = {2, 1, 1};
     launch.explicitCluster = true;
     launch.maxInstructions = 20'000'000;

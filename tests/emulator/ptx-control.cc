@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* outParameter = ".param .u64 out";
 // %rd1 is the address of this thread's word of `out`, %r0 its linear index in the block.
-constexpr const char* prolog = R"(
+constexpr const char* threadProlog = R"(
   .reg .pred %p<16>; .reg .b32 %r<32>; .reg .b64 %rd<16>;
   mov.u32 %r0, %tid.x;
   ld.param.u64 %rd0, [out];
@@ -15,7 +15,7 @@ constexpr const char* prolog = R"(
 )";
 
 std::vector<uint32_t> runThreads(const std::string& body, uint32_t threads, const std::string& before = "") {
-  Device device(kernelText(outParameter, prolog + body, before));
+  Device device(kernelText(outParameter, threadProlog + body, before));
   const uint64_t out = device.upload(std::vector<uint32_t>(threads));
   device.launch.maxInstructions = 100'000'000;
   device("k", {{1, 1, 1}, {threads, 1, 1}}, out);
@@ -76,7 +76,7 @@ TEST_CASE("lanes that return early leave the others whole") {
 }
 
 TEST_CASE("a lane may spin for a lock that another lane of its warp holds") {
-  Device device(kernelText(outParameter, std::string(prolog) + R"(
+  Device device(kernelText(outParameter, std::string(threadProlog) + R"(
   SPIN:
     atom.global.cas.b32 %r1, [%rd0], 0, 1;
     setp.ne.u32 %p1, %r1, 0;
@@ -274,7 +274,7 @@ TEST_CASE("a guard makes of any instruction one for the lanes it holds for") {
 
 TEST_CASE("grid-wide synchronization of a cooperative launch works with any number of workers") {
   // What cooperative groups emit for this_grid().sync().
-  Device device(kernelText(outParameter, std::string(prolog) + R"(
+  Device device(kernelText(outParameter, std::string(threadProlog) + R"(
     mov.u32 %r1, %envreg2; cvt.u64.u32 %rd3, %r1; mov.u32 %r2, %envreg1; cvt.u64.u32 %rd4, %r2; bfi.b64 %rd5, %rd4, %rd3, 32, 32;
     atom.global.add.u32 %r3, [%rd0], 1;
     barrier.sync 0;
@@ -301,7 +301,7 @@ TEST_CASE("grid-wide synchronization of a cooperative launch works with any numb
 }
 
 TEST_CASE("blocks that wait for later blocks without a cooperative launch come to their end") {
-  Device device(kernelText(outParameter, std::string(prolog) + R"(
+  Device device(kernelText(outParameter, std::string(threadProlog) + R"(
     mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra SET;
   WAIT: ld.volatile.global.u32 %r2, [%rd0]; setp.ne.u32 %p2, %r2, 7; @%p2 bra WAIT; ret;
   SET: atom.global.add.u32 %r3, [%rd0], 1; ret;
@@ -312,7 +312,7 @@ TEST_CASE("blocks that wait for later blocks without a cooperative launch come t
 }
 
 TEST_CASE("a shuffled schedule gives the same sums") {
-  Device device(kernelText(outParameter, std::string(prolog) + "atom.global.add.u32 %r1, [%rd0], %r0; ret;"));
+  Device device(kernelText(outParameter, std::string(threadProlog) + "atom.global.add.u32 %r1, [%rd0], %r0; ret;"));
   for (const uint64_t seed : {0, 1, 99}) {
     const uint64_t out = device.upload(std::vector<uint32_t>(1));
     device.launch.schedule = seed;

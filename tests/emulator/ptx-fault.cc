@@ -7,12 +7,12 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr const char* prolog = R"(.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;
+constexpr const char* faultProlog = R"(.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;
   mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;
 )";
 
 Fault faultOf(const std::string& body, Device::Shape shape = {}, const std::string& before = "") {
-  Device device(kernelText(".param .u64 out", prolog + body, before));
+  Device device(kernelText(".param .u64 out", faultProlog + body, before));
   const uint64_t out = device.upload(std::vector<uint32_t>(32));
   device.launch.maxInstructions = 20'000'000;
   const auto fault = device.tryLaunch("k", shape, out);
@@ -47,7 +47,7 @@ TEST_CASE("misaligned, read-only, shared and local accesses out of bounds are fa
   CHECK(faultOf("mov.u64 %d3, 1000000; st.local.u32 [%d3], %r0; ret;").kind == Fault::Kind::illegalAddress);
   CHECK(faultOf("mov.u64 %d3, 0; ld.u32 %r1, [%d3]; ret;").kind == Fault::Kind::illegalAddress);
   CHECK(faultOf("mov.u64 %d3, 0; atom.add.u32 %r1, [%d3], 1; ret;").kind == Fault::Kind::illegalAddress);
-  Device device(kernelText(".param .u64 out", std::string(prolog) + "st.global.u32 [%d2], 1; ret;"));
+  Device device(kernelText(".param .u64 out", std::string(faultProlog) + "st.global.u32 [%d2], 1; ret;"));
   const uint64_t out = device.upload(std::vector<uint32_t>(32));
   device.memory.protect(out);
   CHECK(device.tryLaunch("k", {}, out)->kind == Fault::Kind::illegalAddress);

@@ -4,13 +4,13 @@
 namespace vgpu::emulator {
 namespace {
 
-constexpr const char* prolog = R"(
+constexpr const char* warpProlog = R"(
   .reg .pred %p<16>; .reg .b32 %r<32>; .reg .b64 %rd<16>;
   mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [out]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd0, %rd2;
 )";
 
 std::vector<uint32_t> runWarp(const std::string& body, uint32_t threads = 32) {
-  Device device(kernelText(".param .u64 out", prolog + body));
+  Device device(kernelText(".param .u64 out", warpProlog + body));
   const uint64_t out = device.upload(std::vector<uint32_t>(threads));
   device.launch.maxInstructions = 10'000'000;
   device("k", {{1, 1, 1}, {threads, 1, 1}}, out);

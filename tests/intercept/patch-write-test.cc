@@ -22,8 +22,8 @@ namespace {
 constexpr uint64_t page = 4096;
 constexpr std::array<Elf64_Addr, 2> functions{page, 2 * page};  // each the only one of its segment
 
-void replacement() {}
-const Export target{"cudaFree", &replacement};
+void fromOurs() {}
+const Export target{"cudaFree", &fromOurs};
 
 // A file of two executable segments, a page each, full of returns.
 class TwoSegments {

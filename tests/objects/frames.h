@@ -13,6 +13,8 @@
 
 namespace vgpu::test {
 
+constexpr uint64_t address = 0x2000'0000'0000;  // of the first allocation
+
 // A frame, whose number is its position; `fill` sets the parameters.
 template <typename Params, typename Fill>
 RecordedFrame makeFrame(uint64_t position, api::Method method, uint8_t device, Fill fill) {

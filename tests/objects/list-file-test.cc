@@ -23,7 +23,6 @@ using namespace vgpu::test;
 
 namespace {
 
-constexpr uint64_t address = 0x2000'0000'0000;
 uint64_t at(uint64_t index) { return address + index * 4096; }
 
 // Runs `body` in a child process, which ends without the parent's destructors; 0 is success.

@@ -22,8 +22,6 @@ std::vector<ObjectRecord> after(Act act) {
   return readAll(scratch.path);
 }
 
-constexpr uint64_t address = 0x2000'0000'0000;
-
 }  // namespace
 
 TEST_CASE("an allocation is a record with its range and its frame") {

@@ -4,6 +4,7 @@
 //   digest,VALUE               of its results: the same however and wherever the program runs
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 

@@ -8,7 +8,6 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>

@@ -2,6 +2,8 @@
 // that CUDA C++ does not spell.
 #include "program.h"
 
+#include <algorithm>
+
 constexpr unsigned width = 20, height = 12;
 
 struct Answers {

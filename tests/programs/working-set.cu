@@ -4,6 +4,7 @@
 //   working-set [MIB [PERCENT [FILE]]]    PERCENT of the memory is rewritten each second; without FILE twenty steps
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "program.h"

@@ -177,8 +177,8 @@ void setWord(kj::Array<capnp::word>& frame, size_t index, uint64_t value) {
   std::memcpy(frame.asBytes().begin() + index * sizeof value, &value, sizeof value);
 }
 
-constexpr uint64_t dataWords = schema::LaunchKernelParams::_capnpPrivate::dataWordSize;
-constexpr size_t pointerWord = 1 + dataWords;
+constexpr uint64_t frameWords = schema::LaunchKernelParams::_capnpPrivate::dataWordSize;
+constexpr size_t pointerWord = 1 + frameWords;
 
 }  // namespace
 
@@ -219,7 +219,7 @@ TEST_CASE("what a writer did not know or did not set is zero") {
 TEST_CASE("a frame whose pointers lead elsewhere is refused") {
   auto frame = launchFrame();
   auto refuses = [&] { CHECK_THROWS_AS(Launch(frame).getParameters(), kj::Exception); };
-  constexpr uint64_t structure = dataWords << 32 | uint64_t{1} << 48;
+  constexpr uint64_t structure = frameWords << 32 | uint64_t{1} << 48;
   constexpr uint64_t bytes = 1 | uint64_t{2} << 32;
   SUBCASE("a list for a structure") {
     setWord(frame, 0, structure | 1);

@@ -47,7 +47,7 @@ CUresult CUDAAPI destroyExecutable(CUgraphExec) {
   return CUDA_SUCCESS;
 }
 
-Driver fakeDriver() {
+Driver graphDriver() {
   Driver driver;
   driver.cuGraphCreate = [](CUgraph* graph, unsigned) { return give(graph); };
   driver.cuGraphDestroy = [](CUgraph) { return CUDA_SUCCESS; };
@@ -63,7 +63,7 @@ Driver fakeDriver() {
 
 struct Made {
   Made() { fake = {}; }
-  const Driver driver = fakeDriver();
+  const Driver driver = graphDriver();
   PrimaryContext context{driver, 0};  // none is taken
   FoldedGraphs graphs{driver, context};
   std::list<std::vector<capnp::word>> contents;

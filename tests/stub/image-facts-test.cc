@@ -16,14 +16,14 @@ using namespace vgpu::stub;
 
 namespace {
 
-std::vector<char> readImage(const std::string& name) {
+std::vector<char> loadImage(const std::string& name) {
   std::ifstream in(std::string(VGPU_TEST_IMAGES) + "/" + name, std::ios::binary);
   REQUIRE(in);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::span<const std::byte> bytesOf(const std::vector<char>& image) { return std::as_bytes(std::span(image)); }
-std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> imageBytes(const std::vector<char>& image) { return std::as_bytes(std::span(image)); }
+std::span<const std::byte> imageBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 bool hasLike(const std::set<std::string>& names, const std::string& part) {
   for (auto& name : names)
@@ -38,8 +38,8 @@ constexpr const char* images[] = {"plain.ptx", "plain.cubin", "plain.fatbin", "s
 TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, compressed or not") {
   for (std::string name : images) {
     CAPTURE(name);
-    auto image = readImage(name);
-    auto names = findFacts(bytesOf(image)).variables;
+    auto image = loadImage(name);
+    auto names = findFacts(imageBytes(image)).variables;
     for (const char* wanted : {"counter", "weights", "scale", "never", "calls"}) {
       CAPTURE(wanted);
       CHECK(hasLike(names, wanted));
@@ -50,46 +50,46 @@ TEST_CASE("every variable is found in PTX, in machine code and in fatbinaries, c
 
 TEST_CASE("instructions and comments that name a state space declare nothing") {
   std::string_view ptx = "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; cvta.to.global.u64 %rd1, %rd2;\n";
-  CHECK(findFacts(bytesOf(ptx)).variables.empty());
+  CHECK(findFacts(imageBytes(ptx)).variables.empty());
   std::string_view managed = ".visible .global .attribute(.managed) .align 8 .v2 .f32 pair[3] = {1, 2};";
-  CHECK(findFacts(bytesOf(managed)).variables == std::set<std::string>{"pair"});
+  CHECK(findFacts(imageBytes(managed)).variables == std::set<std::string>{"pair"});
 }
 
 TEST_CASE("a module that prints is told from one that does not, and one that allocates too") {
   for (std::string name : images) {
     CAPTURE(name);
-    auto image = readImage(name);
-    auto facts = findFacts(bytesOf(image));
+    auto image = loadImage(name);
+    auto facts = findFacts(imageBytes(image));
     CHECK_FALSE(facts.prints);
     CHECK_FALSE(facts.usesHeap);
   }
-  auto prints = readImage("prints.fatbin"), allocates = readImage("allocates.cubin");
-  CHECK(findFacts(bytesOf(prints)).prints);
-  CHECK_FALSE(findFacts(bytesOf(prints)).usesHeap);
-  CHECK(findFacts(bytesOf(allocates)).usesHeap);
+  auto prints = loadImage("prints.fatbin"), allocates = loadImage("allocates.cubin");
+  CHECK(findFacts(imageBytes(prints)).prints);
+  CHECK_FALSE(findFacts(imageBytes(prints)).usesHeap);
+  CHECK(findFacts(imageBytes(allocates)).usesHeap);
 }
 
 TEST_CASE("machine code in a fatbinary is read for the GPUs that could run it, PTX for all") {
-  auto code = readImage("allocates.cubin"), ptx = readImage("plain.ptx");
+  auto code = loadImage("allocates.cubin"), ptx = loadImage("plain.ptx");
   using vgpu::test::member, vgpu::test::Packing;
   auto image = vgpu::test::fatbinary(member(2, 75, {code.data(), code.size()}, Packing::zstd));
-  CHECK(findFacts(bytesOf(image)).usesHeap);
-  CHECK(findFacts(bytesOf(image), majorOf(70)).usesHeap);
-  auto others = findFacts(bytesOf(image), majorOf(90));
+  CHECK(findFacts(imageBytes(image)).usesHeap);
+  CHECK(findFacts(imageBytes(image), majorOf(70)).usesHeap);
+  auto others = findFacts(imageBytes(image), majorOf(90));
   CHECK_FALSE(others.usesHeap);
   CHECK(others.variables.empty());
   CHECK(others.majors == majorOf(90));
   auto text = vgpu::test::fatbinary(member(1, 75, {ptx.data(), ptx.size()}, Packing::zstd));
-  CHECK(hasLike(findFacts(bytesOf(text), majorOf(90)).variables, "counter"));
+  CHECK(hasLike(findFacts(imageBytes(text), majorOf(90)).variables, "counter"));
 }
 
 TEST_CASE("an image of the store that was read for another GPU is read once more") {
-  auto code = readImage("allocates.cubin");
+  auto code = loadImage("allocates.cubin");
   auto image = vgpu::test::fatbinary(vgpu::test::member(2, 75, {code.data(), code.size()}, vgpu::test::Packing::zstd));
   vgpu::test::ImageFolder folder;
   ImageStore store = folder.open();
-  auto digest = vgpu::digestOf(bytesOf(image));
-  store.add(digest, bytesOf(image), findFacts(bytesOf(image), majorOf(90)));
+  auto digest = vgpu::digestOf(imageBytes(image));
+  store.add(digest, imageBytes(image), findFacts(imageBytes(image), majorOf(90)));
   auto stored = store.find(digest);
   REQUIRE(stored != nullptr);
   CHECK_FALSE(Blob(stored, majorOf(90)).facts().usesHeap);
@@ -98,39 +98,39 @@ TEST_CASE("an image of the store that was read for another GPU is read once more
 
 TEST_CASE("a damaged image is never read outside, and nothing is said of what kernels do in it that was not read") {
   for (std::string name : images) {
-    auto good = readImage(name);
+    auto good = loadImage(name);
     for (size_t size = 0; size < good.size(); size += 1 + good.size() / 200) {
       std::vector<char> cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
-      CHECK_FALSE(findFacts(bytesOf(cut)).usesHeap);
+      CHECK_FALSE(findFacts(imageBytes(cut)).usesHeap);
       std::vector<char> bent = good;
       bent[size] = static_cast<char>(bent[size] ^ 0x81);
-      CHECK_FALSE(findFacts(bytesOf(bent)).usesHeap);
+      CHECK_FALSE(findFacts(imageBytes(bent)).usesHeap);
     }
   }
 }
 
 TEST_CASE("a member that does not decompress makes unknown what its kernels do, not what those of others do") {
   auto membersOf = [](const std::string& name) {
-    auto image = readImage(name);
+    auto image = loadImage(name);
     return std::string(image.begin() + 16, image.end());
   };
   std::string good = membersOf("prints.fatbin"), bad = membersOf("plain.fatbin");
   bad[64 + 20] ^= 0x55;  // inside the compressed text
-  auto facts = findFacts(bytesOf(vgpu::test::fatbinary(good + bad)));
+  auto facts = findFacts(imageBytes(vgpu::test::fatbinary(good + bad)));
   CHECK(facts.problem == "");
   CHECK(facts.unknown == "the member at byte " + std::to_string(16 + good.size()) +
                              " does not decompress to what its header says");
   CHECK(facts.prints);
   CHECK_FALSE(facts.usesHeap);
-  CHECK(findFacts(bytesOf(vgpu::test::fatbinary(good))).unknown == "");
-  CHECK_FALSE(findFacts(bytesOf(vgpu::test::fatbinary(bad))).prints);
+  CHECK(findFacts(imageBytes(vgpu::test::fatbinary(good))).unknown == "");
+  CHECK_FALSE(findFacts(imageBytes(vgpu::test::fatbinary(bad))).prints);
 }
 
 TEST_CASE("a member larger than is read is refused by its size, and its kernels are not said to use malloc") {
-  auto image = readImage("plain.fatbin");
+  auto image = loadImage("plain.fatbin");
   uint64_t claimed = (uint64_t{1} << 30) + 1;
   std::memcpy(image.data() + 16 + 56, &claimed, sizeof claimed);
-  auto facts = findFacts(bytesOf(image));
+  auto facts = findFacts(imageBytes(image));
   INFO(facts.problem);
   CHECK(facts.problem.find("1073741825") != std::string::npos);
   CHECK_FALSE(facts.usesHeap);

@@ -22,12 +22,12 @@ using namespace vgpu::test;
 
 namespace {
 
-constexpr uint64_t plenty = 1ull << 30;
+constexpr uint64_t room = 1ull << 30;
 constexpr size_t versionAt = 8, imageBytesAt = 40, nameBytesAt = 48, imageAt = 4096;  // in a file
 
 std::string refusalOf(const std::string& path) {
   std::string problem;
-  CHECK_FALSE(ImageStore::open(path, plenty, problem).has_value());
+  CHECK_FALSE(ImageStore::open(path, room, problem).has_value());
   return problem;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string failureOf(kj::FunctionParam<void()> work) {
+std::string messageOf(kj::FunctionParam<void()> work) {
   auto caught = kj::runCatchingExceptions([&] { work(); });
   KJ_IF_MAYBE (exception, caught) {
     return exception->getDescription().cStr();
@@ -55,15 +55,15 @@ TEST_CASE("a path longer than a socket address works, unless the name alone is")
   kj::AutoCloseFd client = connectUnix(deep + "/s");
   expectConversation(listener, client);
   std::string tooLong = deep + "/" + std::string(120, 'n');
-  CHECK(failureOf([&] { listenUnix(tooLong); }).find("too long") != std::string::npos);
+  CHECK(messageOf([&] { listenUnix(tooLong); }).find("too long") != std::string::npos);
 }
 
 TEST_CASE("who does not listen is told apart from who never did") {
   test::ScratchDirectory folder("/tmp");
-  CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("there is no socket") != std::string::npos);
+  CHECK(messageOf([&] { connectUnix(folder.path + "/s"); }).find("there is no socket") != std::string::npos);
   { kj::AutoCloseFd listener = listenUnix(folder.path + "/s"); }
-  CHECK(failureOf([&] { connectUnix(folder.path + "/s"); }).find("nobody listens") != std::string::npos);
-  CHECK(failureOf([&] { listenUnix(folder.path + "/s"); }).find("cannot make the socket") != std::string::npos);
+  CHECK(messageOf([&] { connectUnix(folder.path + "/s"); }).find("nobody listens") != std::string::npos);
+  CHECK(messageOf([&] { listenUnix(folder.path + "/s"); }).find("cannot make the socket") != std::string::npos);
 }
 
 }  // namespace vgpu
