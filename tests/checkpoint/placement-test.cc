@@ -17,7 +17,6 @@ using namespace vgpu::test;
 
 namespace {
 
-
 class History {
  public:
   History(TestSession& session, unsigned seed, unsigned devices) : session(session), random(seed), devices(devices) {}
