@@ -146,6 +146,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   if (said.isApproach()) return startSuccessor(said.getApproach());
   if (said.isMoving()) isMoving = true;
   if (said.isOpenGate()) isMoving = false;
+  if (said.isSuspended() || said.isSuspendedInMemory()) isSuspended = true;
   auto caught =
       kj::runCatchingExceptions([&] { message.pass<control::ToSession>(found->second, nullptr, Clock::now() + messageLimit); });
   if (caught != nullptr) passClosed(channel);
@@ -184,6 +185,7 @@ void ProgramSide::takeReattach(uint32_t channel, std::span<const std::byte> byte
 }
 
 void ProgramSide::meetProgram(uint32_t channel, std::span<const std::byte> bytes) {
+  isSuspended = false;
   auto caught = kj::runCatchingExceptions([&] {
     kj::AutoCloseFd socket = connectUnix(stateDirectory + "/" + reattachSocketName);
     watchProgram(peerOf(socket).pid);

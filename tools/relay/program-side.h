@@ -58,6 +58,9 @@ class ProgramSide final : public RelayLoop {
   void awake() override;
   uint64_t mostSleep(Backoff& backoff) override;
   std::chrono::seconds mostSilence() const override;
+  // A machine that was saved with its suspended programs does not know, when it is restored, that its connections are gone; until
+  // it does, they cannot be resumed.
+  std::chrono::seconds saysAfter() const override { return isSuspended ? std::chrono::seconds(1) : RelayLoop::saysAfter(); }
 
   std::unique_ptr<ByteStream> reachHost();
   std::unique_ptr<ByteStream> followHost();
@@ -105,6 +108,7 @@ class ProgramSide final : public RelayLoop {
   // While the session moves to another host: two relays are beside the program, and this one sends nothing of its memory.
   kj::AutoCloseFd successor;    // of which the program may become; what it is told: a byte when the program may be met
   bool isMoving = false;        // the program has been told so
+  bool isSuspended = false;     // likewise, and nobody has resumed it
   bool isSucceeded = false;     // it is the successor's
   kj::AutoCloseFd predecessor;  // until the session is ours
   bool mayMeet = false;

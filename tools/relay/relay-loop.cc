@@ -14,7 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint64_t spinTime = 200'000;           // nanoseconds
-constexpr seconds sayAfter{5};                   // without a message
 constexpr milliseconds retryAfter{250};
 constexpr seconds farewell{2};
 // While there is always something to do, the channels are looked at so often.
@@ -124,7 +123,7 @@ void RelayLoop::keepAlive() {
     if (silent >= mostSilence()) return cut("the other side says nothing");
     if (!link.isWaitingBeside()) waitedFrom = now;
     if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections bring nothing");
-    if (now - said >= sayAfter) link.acknowledge(true);
+    if (now - said >= saysAfter()) link.acknowledge(true);
     return;
   }
   if (!canReconnect() || now - *cutSince >= reconnectLimit()) return giveUp(whyCut);

@@ -58,6 +58,8 @@ class RelayLoop {
   virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
   // When a connection that brings nothing counts as broken.
   virtual std::chrono::seconds mostSilence() const { return std::chrono::seconds(15); }
+  // After which without a message something is said.
+  virtual std::chrono::seconds saysAfter() const { return std::chrono::seconds(5); }
 
   void use(std::unique_ptr<ByteStream> connection);
   bool isCut() const { return stream == nullptr; }
