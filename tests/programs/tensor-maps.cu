@@ -295,6 +295,12 @@ bool refuses() {
   ok &= gives("an empty box", {2, {64, 64}, {8, 0}, {1, 1}}) & gives("rows of 12 bytes", {2, {64, 64}, {3, 8}, {1, 1}});
   ok &= gives("a stride of 8 bytes", {2, {2, 64}, {4, 8}, {1, 1}}) & gives("a step of 9", {2, {64, 64}, {8, 9}, {1, 9}});
   ok &= gives("a step of none", {2, {64, 64}, {8, 9}, {1, 0}});
+  const cuuint64_t extent = 64;
+  const cuuint32_t box = 64, step = 1;
+  ok &= EXPECT(driverEntry<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
+                   &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, values, &extent, nullptr, &box, &step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                   CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) ==
+               CUDA_ERROR_INVALID_VALUE);  // there are no strides, and still null is none
   return ok & gives("rows that are longer than the swizzle", {2, {64, 64}, {16, 8}, {1, 1}, CU_TENSOR_MAP_SWIZZLE_32B});
 }
 
