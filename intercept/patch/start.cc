@@ -13,6 +13,7 @@
 
 #include "intercept/patch/linker.h"
 #include "intercept/patch/object.h"
+#include "intercept/patch/older-library.h"
 #include "intercept/runtime/message.h"
 
 namespace vgpu::runtime {
@@ -40,8 +41,17 @@ bool isNew(const LoadedObject& object) {
   return true;
 }
 
+/// Once for the process: cuBLAS brings two of them.
+void nameOlderLibrary(const LoadedObject& object) {
+  static constinit bool named = false;
+  if (named || object.name == nullptr || !isOlderLibrary(object.name)) return;
+  named = true;
+  say({object.name, " is cuBLAS of CUDA 12, which vgpu cannot run in the place of the program: its calls fail. That of CUDA 13 works"});
+}
+
 void patchNew(const LoadedObject& object) {
   if (!isNew(object) || isThisLibrary(object)) return;
+  nameOlderLibrary(object);
   std::string problem = patchObject(object);
   // A library that keeps its own runtime may never be called; if it is, libcuda.so.1 prints its name (private-runtime.cc).
   if (problem.empty() || !isProgram(object)) return;

@@ -1,0 +1,19 @@
+// Libraries of CUDA 12 of which there is a face for CUDA 13 alone (face.h): cuBLAS. Theirs has a runtime inside that does not run on
+// our driver, and the face's functions are not given for its own: nobody has compared the two interfaces.
+//
+// Looked for by name. Under the linker's lock, or while the process has one thread.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "vgpu/image/elf.h"
+
+namespace vgpu::runtime {
+
+/// Whether a file of that path is one.
+bool isOlderLibrary(std::string_view path);
+
+/// What the program is told if it is linked with one; empty if it is not.
+std::string problemOfOlderLibraries(const image::Elf& program, const std::string& path);
+
+}  // namespace vgpu::runtime
