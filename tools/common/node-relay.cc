@@ -3,13 +3,13 @@
 #include <kj/debug.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "tools/common/installation.h"
+#include "tools/common/spawn.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu {
@@ -57,8 +57,7 @@ NodeRelay::~NodeRelay() { end(); }
 
 void NodeRelay::end() {
   kill(process, SIGTERM);
-  while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reapChild(process);
 }
 
 }  // namespace vgpu

@@ -4,7 +4,6 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -93,8 +92,7 @@ void PrivateDaemon::awaitReady(int output) {
 void PrivateDaemon::end() {
   if (process > 0) {
     kill(process, SIGTERM);
-    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reapChild(process);
     process = 0;
   }
   awaitPrivateRemoval(node.directory);

@@ -110,10 +110,17 @@ pid_t spawn(const SpawnRequest& request) {
     got = read(readEnd, &error, sizeof(error));
   } while (got < 0 && errno == EINTR);
   if (got == sizeof(error)) {
-    waitpid(child, nullptr, 0);
+    reapChild(child);
     fail("cannot execute " + request.executable + ": " + strerror(error));
   }
   return child;
+}
+
+int reapChild(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 std::string describeExit(int status) {

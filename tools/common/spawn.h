@@ -28,6 +28,9 @@ struct SpawnRequest {
 // Throws kj::Exception, saying why `executable` cannot be executed.
 pid_t spawn(const SpawnRequest& request);
 
+// Waits until a child has ended, and reaps it. Its status, as waitpid() gives it.
+int reapChild(pid_t child);
+
 // Records the signals that the process ignores from its start (because of nohup, for example). To be called first in main(),
 // before KJ or other code changes them.
 void rememberIgnoredSignals();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tools/common/reason.h"
+#include "tools/common/spawn.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
@@ -45,9 +46,7 @@ BackgroundWork::BackgroundWork(const std::function<int(const Detach&)>& body) {
 int BackgroundWork::await() {
   char done;
   if (read(input, &done, 1) == 1) return 0;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = reapChild(child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

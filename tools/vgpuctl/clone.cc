@@ -17,6 +17,7 @@
 #include "checkpoint/process/criu.h"
 #include "checkpoint/process/own-ids.h"
 #include "tools/common/reason.h"
+#include "tools/common/spawn.h"
 #include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/background.h"
@@ -108,9 +109,7 @@ class Copy {
   }
 
   int awaitFirst() const {
-    int status = 0;
-    while (waitpid(first, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = reapChild(first);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 

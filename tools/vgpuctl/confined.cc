@@ -50,9 +50,7 @@ int runConfined(const std::string& what, kj::FunctionParam<int()> action) {
     int code = exitCodeOf("vgpuctl", [&] { return action(); });
     _exit(std::fflush(nullptr) == 0 ? code : 1);
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = reapChild(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   bool late = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU;
   fail(late ? fmt::format("{} was not read within {} s", what, mostSeconds)

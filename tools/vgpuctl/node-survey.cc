@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 
 #include "tools/common/node-client.h"
 #include "tools/common/reason.h"
+#include "tools/common/spawn.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::ctl {
@@ -74,8 +74,7 @@ class Question {
   }
   ~Question() noexcept(false) {
     kill(process, SIGKILL);
-    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reapChild(process);
   }
   Question(const Question&) = delete;
 

@@ -4,7 +4,6 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,7 +29,7 @@ RelayProcess::RelayProcess(const Endpoint& node) : directory(makePrivateDirector
   process = spawn(request);
   theirs = nullptr;
   if (readLine(ours)) return;
-  waitpid(process, nullptr, 0);
+  reapChild(process);
   removePrivateDirectory(directory);
   fail("the relay to " + node.text() + " could not be started; what it said is above");
 }
@@ -53,8 +52,7 @@ bool RelayProcess::readLine(int output) {
 
 RelayProcess::~RelayProcess() {
   kill(process, SIGTERM);
-  while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reapChild(process);
   awaitPrivateRemoval(directory);
 }
 

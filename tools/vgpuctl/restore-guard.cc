@@ -3,10 +3,11 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "tools/common/spawn.h"
 
 namespace vgpu::ctl {
 
@@ -30,8 +31,7 @@ RestoreGuard::RestoreGuard(const std::vector<pid_t>& processes) {
 RestoreGuard::~RestoreGuard() {
   const char done = 0;
   [[maybe_unused]] ssize_t written = write(output, &done, 1);
-  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reapChild(guard);
 }
 
 }  // namespace vgpu::ctl

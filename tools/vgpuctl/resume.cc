@@ -2,7 +2,6 @@
 // restored first; its sessions go on together.
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "checkpoint/process/criu.h"
 #include "checkpoint/process/survey.h"
 #include "tools/common/node-client.h"
+#include "tools/common/spawn.h"
 #include "tools/vgpuctl/arguments.h"
 #include "tools/vgpuctl/await-program.h"
 #include "tools/vgpuctl/background.h"
@@ -60,8 +60,7 @@ int restoreAndAwait(const Resume& resume, const process::Criu& criu, const Proce
   faultPoint("process.restored");
   KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { resumeInNode(resume, othersOf(part)); })) {
     endProcesses(processesOf(part));
-    while (waitpid(part.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reapChild(part.pid);
     kj::throwFatalException(kj::mv(*failure));
   }
   continueProcesses(processesOf(part), part.stopped);

@@ -24,8 +24,7 @@ kj::AutoCloseFd openHandle(pid_t child) {
 // By its number, which is a child's own until it is reaped.
 void endAtOnce(pid_t child) {
   kill(child, SIGKILL);
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reapChild(child);
 }
 
 }  // namespace

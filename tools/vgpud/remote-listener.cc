@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/common/node-relay.h"
+#include "tools/common/spawn.h"
 #include "tools/vgpud/acceptor.h"
 #include "tools/vgpud/greeting-queue.h"
 #include "vgpu/base/fail.h"
@@ -24,9 +25,7 @@ pid_t startRelay(int connection, const std::string& listener, const std::string&
 // Before anybody connects who would be turned away for them.
 void requireKeys(const Endpoint& endpoint) {
   pid_t checking = spawn(relayRequest({"keys", "check"}));
-  int status;
-  while (waitpid(checking, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = reapChild(checking);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     fail("cannot listen on " + endpoint.text() + ", which needs keys; what is wrong with them is said above");
 }
