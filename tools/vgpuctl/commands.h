@@ -1,6 +1,7 @@
 // vgpuctl's commands. Each returns the exit code, and throws kj::Exception if it fails.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct SuspendOptions {
   unsigned timeoutSeconds = 60;
   bool inBackground = false;   // to pinned memory first; the node writes it to the store afterwards
   bool withProcess = false;    // the program's process too, which ends, or goes on with the snapshot made
+  bool isNative = false;       // no session, but a process id: of a program that runs on a GPU without vgpu. To a directory
   bool json = false;
 };
 int suspendSession(const NodeAddress& node, const SuspendOptions& options);
@@ -41,6 +43,7 @@ int suspendSession(const NodeAddress& node, const SuspendOptions& options);
 int snapshotSession(const NodeAddress& node, const SuspendOptions& options);
 // Either of them with the program's process.
 int saveWithProcess(const NodeAddress& node, const SuspendOptions& options, bool goesOn);
+int suspendNative(const SuspendOptions& options);
 struct MigrateOptions {
   std::string session;
   std::string target;               // the node, as --node takes it
@@ -89,6 +92,8 @@ struct ResumeOptions {
   bool json = false;
 };
 int resumeSession(const NodeAddress& node, const ResumeOptions& options);
+// Nothing if that directory has no native program.
+std::optional<int> resumeNative(const std::string& directory, const ResumeOptions& options);
 struct CloneOptions {
   std::string snapshot, devices;  // as of ResumeOptions
   unsigned count = 1;

@@ -23,6 +23,8 @@ constexpr const char* examples =
     "  vgpuctl suspend app --to /var/tmp/app-1    the same, into a directory that can be taken elsewhere\n"
     "  vgpuctl suspend app --to memory            into the node's pinned memory, until it is resumed\n"
     "  vgpuctl suspend app --background           into pinned memory now, and to your store in the background\n"
+    "  vgpuctl suspend 4711 --native --to /var/tmp/app-2\n"
+    "                                             a program that runs without vgpu, as NVIDIA's driver can\n"
     "  vgpuctl suspend app --process              its processes too; `resume` restores all, after a reboot, or elsewhere\n"
     "  vgpuctl clone app --count 3                start three copies of a program that was saved so\n"
     "  vgpuctl migrate app --to unix:/run/b/vgpud.sock\n"
@@ -165,7 +167,19 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(1u, 86400u));
   suspend->add_flag("--json", options.suspend.json, "print JSON, for scripts");
+  auto* native = suspend->add_flag(
+      "--native", options.suspend.isNative,
+      "SESSION is a process id, of a program that runs on a GPU without vgpu: NVIDIA's driver and CRIU save it, with\n"
+      "all its children, and its guarantees are NVIDIA's (docs/processes.md). With --to DIRECTORY");
+  native->excludes(background);
   suspend->callback([&options, &chosen] {
+    if (options.suspend.isNative) {
+      if (options.suspend.directory.empty() || options.suspend.directory == inMemory || !options.suspend.name.empty())
+        throw CLI::ValidationError("--native", "a native program is saved to a directory: give --to DIRECTORY");
+      if (options.suspend.withProcess) throw CLI::ValidationError("--native", "it saves the process anyway: leave out --process");
+      chosen = [](const NodeAddress&, const Options& o) { return suspendNative(o.suspend); };
+      return;
+    }
     if (!options.suspend.name.empty() && !options.suspend.directory.empty() && options.suspend.directory != inMemory)
       throw CLI::ValidationError("--name", "a snapshot in a directory has no other name");
     if (options.suspend.withProcess && options.suspend.directory == inMemory)

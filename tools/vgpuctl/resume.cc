@@ -82,8 +82,10 @@ std::vector<pid_t> waitingFor(const std::string& directory, const Header& header
 }  // namespace
 
 int resumeSession(const NodeAddress& address, const ResumeOptions& options) {
+  const std::string directory = sourceOf(options.snapshot);
+  if (auto code = resumeNative(directory, options)) return *code;
   auto map = parseDeviceMap(options.devices);
-  Resume resume{address, sourceOf(options.snapshot), {map.begin(), map.end()}, options.json};
+  Resume resume{address, directory, {map.begin(), map.end()}, options.json};
   auto header = headerOf(resume.directory);  // if there is none, the daemon says why
   auto waiting = header ? waitingFor(resume.directory, *header) : std::vector<pid_t>();
   if (!header || !header->process || !waiting.empty()) {

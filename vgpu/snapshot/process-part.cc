@@ -242,7 +242,7 @@ void verifyImages(const std::string& directory, const ProcessPart& part, const s
   }
 }
 
-void addProcessPart(const std::string& directory, const ProcessPart& part) {
+ProcessSum writeProcessList(const std::string& directory, const ProcessPart& part) {
   std::string folder = processFolderOf(directory), path = folder + "/" + processList, text = encodeProcessPart(part);
   if (text.size() > mostListBytes) fail("the process has too many mapped files and threads to be saved");
   kj::AutoCloseFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -250,9 +250,15 @@ void addProcessPart(const std::string& directory, const ProcessPart& part) {
   if (file.get() < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || fsync(file) != 0 ||
       opened.get() < 0 || fsync(opened) != 0)
     cannot("write", path);
+  ProcessSum sums{{text.size(), checksumOf(std::as_bytes(std::span(text)))}, 0};
+  for (auto& [name, sum] : part.images) sums.imageBytes += sum.bytes;
+  return sums;
+}
+
+void addProcessPart(const std::string& directory, const ProcessPart& part) {
+  const ProcessSum sum = writeProcessList(directory, part);
   Manifest manifest = readManifest(SnapshotReader(directory));
-  manifest.process = {{text.size(), checksumOf(std::as_bytes(std::span(text)))}, 0};
-  for (auto& [name, sum] : part.images) manifest.process->imageBytes += sum.bytes;
+  manifest.process = sum;
   replaceManifest(directory, encodeManifest(manifest));
 }
 

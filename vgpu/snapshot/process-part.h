@@ -83,6 +83,8 @@ void verifySessions(const std::string& directory, const ProcessPart& part);
 // check.
 void verifyImages(const std::string& directory, const ProcessPart& part, const std::function<void(uint64_t)>& progress);
 
+// Writes the list to disk, and names it nowhere. Throws kj::Exception if there is one, or it cannot be written.
+ProcessSum writeProcessList(const std::string& directory, const ProcessPart& part);
 // Writes the list, and replaces the manifest of the snapshot by one that names it. Nothing is named before all is on disk.
 void addProcessPart(const std::string& directory, const ProcessPart& part);
 

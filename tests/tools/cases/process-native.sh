@@ -1,0 +1,105 @@
+# A program that runs on a GPU without vgpu: what NVIDIA's driver is asked for, in which order, and that whatever fails has the program
+# go on. The driver is a double (tests/tools/checkpoint-double.c), and the program a counter with a child.
+double=$dir/driver
+mkdir "$double"
+driverFolder=$tree/tests/tools/checkpoint-double
+[ -e "$driverFolder/libcuda.so.1" ] || skip "no double of the driver"
+counter='
+import os, socket, sys, time
+if len(sys.argv) > 2:  # connected with itself, which is more than CRIU saves
+    listener = socket.create_server(("127.0.0.1", 0))
+    near = socket.create_connection(listener.getsockname())
+    far = listener.accept()
+if os.fork() == 0: sys.argv[1] += ".child"
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)  # of one size, or CRIU does not take it for the one that was open
+count = 0
+while True:
+    count += 1
+    os.pwrite(file, b"%d %010d\n" % (os.getpid(), count), 0)
+    time.sleep(0.01)
+'
+native() { LD_LIBRARY_PATH=$driverFolder VGPU_CHECKPOINT_DOUBLE=$double "$tree/bin/vgpuctl" "$@"; }
+countOf() { echo $((10#$(cut -d' ' -f2 "$1" 2>/dev/null))); }
+hasCounted() { [ "$(countOf "$1")" -gt "$2" ] 2>/dev/null; }
+counts() { waitUntil hasCounted "$1" $(($(countOf "$1") + 1)); }
+asked() { [ "$(tr '\n' ' ' <"$double/log" 2>/dev/null)" = "$1" ] || fail "the driver was asked for: $(cat "$double/log")"; }
+# start [connected]: a counter and its child, of which both use the driver.
+start() {
+  rm -f "$double"/* "$dir/count" "$dir/count.child"
+  setsid python3 -c "$counter" "$dir/count" "$@" </dev/null >"$dir/counter.log" 2>&1 &
+  root=$!
+  waitUntil test -s "$dir/count" -a -s "$dir/count.child"
+  child=$(cut -d' ' -f1 "$dir/count.child")
+  echo 0 >"$double/$root"
+  echo 0 >"$double/$child"
+}
+goesOn() {
+  counts "$dir/count"
+  counts "$dir/count.child"
+  [ "$(cat "$double/$root" "$double/$child" | tr -d '\n')" = 00 ] || fail "the driver has them in another state"
+  [ ! -e "$dir/saved" ] || fail "something of the snapshot is left"
+}
+
+start
+native suspend "$root" --native --to "$dir/saved" >"$dir/first.log" 2>&1
+says first CRIU && skip "$(cat "$dir/first.log")"
+says first "is suspended to $dir/saved: 2 processes, of which 2 had memory of a GPU" || fail "it was not suspended"
+says first "NVIDIA's driver (CUDA 13.0)" || fail "it does not say whose guarantees they are"
+waitUntil ended "$root"
+asked "lock $root checkpoint $root lock $child checkpoint $child "
+count=$(countOf "$dir/count") childCount=$(countOf "$dir/count.child")
+: >"$double/log"
+
+# What is wrong with the folder is found before there is a process.
+cp -r "$dir/saved" "$dir/other"
+printf x >>"$(find "$dir/other/process" -name 'pages-*.img' | head -n 1)"
+refused "file pages-.*: length" native resume "$dir/other"
+sed 's/"version": 1/"version": 2/' "$dir/saved/native.json" >"$dir/other/native.json"
+refused "format version 2, and this build reads version 1" native resume "$dir/other"
+sed "s/$root/-7/" "$dir/saved/native.json" >"$dir/other/native.json"
+refused "field users makes no sense" native resume "$dir/other"
+refused "--device-map is for sessions" native resume "$dir/saved" --device-map 0=0
+refused "no NVIDIA driver" "$tree/bin/vgpuctl" resume "$dir/saved"
+asked ""
+
+# The driver fails: nothing is left of the processes, and the snapshot is as it was.
+touch "$double/fail-unlock"
+refused "NVIDIA's driver cannot let the CUDA calls go on of process $root .*: CUDA_ERROR_NOT_READY" native resume "$dir/saved"
+waitUntil ended "$root"
+waitUntil ended "$child"
+rm "$double/fail-unlock" "$double/log"
+echo 2 >"$double/$root"
+
+succeeds native resume "$dir/saved"
+asked "restore $root unlock $root restore $child unlock $child "
+rm -r "$dir/saved"
+waitUntil hasCounted "$dir/count" "$count"
+waitUntil hasCounted "$dir/count.child" "$childCount"
+goesOn
+
+# Whatever fails has it go on.
+touch "$double/fail-checkpoint"
+refused "cannot take the GPU's memory of process $root .*. It goes on" native suspend "pid:$root" --native --to "$dir/saved"
+goesOn
+rm "$double/fail-checkpoint"
+touch "$dir/saved"
+refused "cannot make the folder $dir/saved" native suspend "$root" --native --to "$dir/saved"
+rm "$dir/saved"
+goesOn
+kill -STOP "$root"
+refused "is stopped, and the driver needs it" native suspend "$root" --native --to "$dir/saved"
+kill -CONT "$root"
+echo 1 >"$double/$child"
+refused "is locked for NVIDIA's driver already" native suspend "$root" --native --to "$dir/saved"
+rm "$double/$child" "$double/$root"
+refused "has nothing on a GPU of this machine" native suspend "$root" --native --to "$dir/saved"
+refused "there is no NVIDIA driver" "$tree/bin/vgpuctl" suspend "$root" --native --to "$dir/saved"
+refused "is no process id" native suspend app --native --to "$dir/saved"
+native suspend "$root" --native >"$dir/usage.log" 2>&1
+[ $? = 2 ] && says usage "give --to DIRECTORY" || fail "a store was taken for a native program"
+kill -KILL "$root" "$child"
+
+start connected
+refused "process $root cannot be saved: .*connect.* It goes on" native suspend "$root" --native --to "$dir/saved"
+goesOn
+kill -KILL "$root" "$child"

@@ -1,0 +1,150 @@
+// suspend --native: a program that runs on a GPU without vgpu. NVIDIA's driver takes what its processes have on their GPUs into
+// them (checkpoint/process/driver-checkpoint.h), and CRIU saves them. What that keeps is NVIDIA's to say, and is said so.
+//
+// Until the folder is named, any error has all of them go on.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/process/criu.h"
+#include "checkpoint/process/driver-checkpoint.h"
+#include "checkpoint/process/survey.h"
+#include "tools/common/reason.h"
+#include "tools/vgpuctl/await-program.h"
+#include "tools/vgpuctl/commands.h"
+#include "tools/vgpuctl/interruption.h"
+#include "tools/vgpuctl/native-list.h"
+#include "tools/vgpuctl/operation.h"
+#include "tools/vgpuctl/program-tree.h"
+#include "tools/vgpuctl/session-info.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+using snapshot::ProcessPart;
+
+pid_t processNamed(const std::string& text) {
+  constexpr std::string_view prefix = "pid:";
+  const std::string_view digits =
+      text.starts_with(prefix) ? std::string_view(text).substr(prefix.size()) : std::string_view(text);
+  pid_t pid = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+  if (error != std::errc() || end != digits.data() + digits.size() || pid <= 0)
+    fail(fmt::format("\"{}\" is no process id: --native takes one", text));
+  if (process::hasEnded(pid)) fail(fmt::format("there is no process {}", pid));
+  return pid;
+}
+
+class NativeSave {
+ public:
+  // Throws kj::Exception if one of the processes cannot be saved; nothing has happened then.
+  NativeSave(const process::DriverCheckpoint& driver, pid_t root, std::string directory)
+      : driver(driver),
+        root(root),
+        users(process::usersOf(driver, process::treeOf(root))),
+        directory(std::move(directory)),
+        stopped(process::stoppedIn(root)) {
+    if (!stopped.empty())
+      fail(fmt::format("{} is stopped, and the driver needs it: have it go on first (kill -CONT {})",
+                       process::named(stopped.front()), stopped.front()));
+  }
+
+  // Throws kj::Exception; then undo().
+  ProcessPart save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption);
+  // All go on, and nothing of the folder is left. Throws kj::Exception, whose reason is `error`.
+  [[noreturn]] void undo(const kj::Exception& error);
+
+  const process::DriverCheckpoint& driver;
+  const pid_t root;
+  const std::vector<pid_t> users;
+
+ private:
+  const std::string directory;
+  const std::vector<int> stopped;
+  std::vector<pid_t> held;  // stopped by CRIU
+  bool madeFolder = false;
+};
+
+ProcessPart NativeSave::save(const process::Criu& criu, unsigned timeoutSeconds, const Interruption& interruption) {
+  for (pid_t user : users) {
+    driver.take(user, timeoutSeconds);
+    interruption.check();
+  }
+  // Now that they have none of the driver's files any more.
+  if (auto obstacles = process::obstaclesOf(root); !obstacles.empty())
+    fail(fmt::format("process {} cannot be saved: {}", root, fmt::join(obstacles, "; ")));
+  const std::string folder = snapshot::processFolderOf(directory);
+  for (auto& path : {directory, folder}) {
+    if (mkdir(path.c_str(), 0700) != 0) fail(fmt::format("cannot make the folder {}: {}", path, strerror(errno)));
+    madeFolder = true;
+  }
+  criu.dump(root, folder, process::isShellJob(root));
+  held = process::treeOf(root);
+  interruption.check();
+  ProcessPart part = process::describe(root);
+  part.criu = criu.version();
+  part.images = snapshot::sumImages(folder);
+  interruption.check();
+  writeNativeList(directory, {driver.version(), users, snapshot::writeProcessList(directory, part)});
+  return part;
+}
+
+void NativeSave::undo(const kj::Exception& error) {
+  std::string why = reasonOf(error), problem;
+  continueProcesses(held, stopped);
+  for (pid_t user : users)
+    KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { driver.letGo(user); }))
+      if (!process::hasEnded(user)) problem += (problem.empty() ? "" : "; ") + reasonOf(*failure);
+  std::error_code ignored;
+  if (madeFolder) fs::remove_all(directory, ignored);
+  if (!problem.empty()) fail(fmt::format("{}. And it does not go on: {}", why, problem));
+  fail(fmt::format("{}. It goes on", why));
+}
+
+void print(const NativeSave& save, const ProcessPart& part, const std::string& directory, bool asJson) {
+  uint64_t bytes = 0;
+  for (auto& [name, sum] : part.images) bytes += sum.bytes;
+  if (asJson) {
+    printJson({{"pid", part.pid},
+               {"processes", part.processes.size()},
+               {"users", save.users},
+               {"imageBytes", bytes},
+               {"driver", save.driver.version()},
+               {"directory", directory}});
+    return;
+  }
+  fmt::print(
+      "process {} is suspended to {}: {} processes, of which {} had memory of a GPU, {}; all have ended\n"
+      "What the GPU had was saved by NVIDIA's driver (CUDA {}.{}): what it promises holds, and not what vgpu does\n",
+      part.pid, directory, part.processes.size(), save.users.size(), humanBytes(bytes), save.driver.version() / 1000,
+      save.driver.version() % 1000 / 10);
+}
+
+}  // namespace
+
+int suspendNative(const SuspendOptions& options) {
+  const pid_t root = processNamed(options.session);
+  const std::string directory = fs::absolute(options.directory);
+  auto criu = process::Criu::find();
+  auto driver = process::DriverCheckpoint::open();
+  NativeSave save(driver, root, directory);
+  Interruption interruption;
+  ProcessPart part;
+  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { part = save.save(criu, options.timeoutSeconds, interruption); }))
+    save.undo(*failure);
+  tellParentSaved(root);
+  endProcesses(processesOf(part));
+  print(save, part, directory, options.json);
+  return 0;
+}
+
+}  // namespace vgpu::ctl
