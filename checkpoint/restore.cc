@@ -111,7 +111,7 @@ void requireResident(const SnapshotReader& directory, const std::vector<ChunkPla
 }
 
 Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room,
-                         const ResidentChunks* resident) {
+                         const ResidentChunks* resident, bool memoryLater) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   PhaseClock clock;
   SnapshotReader directory(path);
@@ -126,7 +126,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   adoptDevices(on, manifest.devices, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
-  requireSamePlace(pending, on.shared());
+  if (!memoryLater) requireSamePlace(pending, on.shared());
 
   reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state));
   auto store = storeOf(directory, manifest);
@@ -177,10 +177,15 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
 }  // namespace
 
 Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room,
-                 const ResidentChunks* resident) {
+                 const ResidentChunks* resident, bool memoryLater) {
   Restored restored;
-  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room, resident); });
+  worker.runQuiesced(
+      [&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room, resident, memoryLater); });
   return restored;
+}
+
+void requireMemory(stub::Worker& worker, const Restored& restored) {
+  worker.runQuiesced([&](stub::SessionState& on) { requireSamePlace(restored.pending, on.shared()); });
 }
 
 Restored reclaim(stub::Worker& worker, const std::string& path) {

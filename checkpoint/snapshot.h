@@ -55,8 +55,11 @@ struct Restored {
 // yet. Changes nothing of that memory, so all can still be undone by ending the worker. Throws kj::Exception that names the
 // file and the check, or the symbol whose address differs; the worker is of no further use then. Chunks that `room` has come from
 // there, also those of a snapshot that has all in files. `resident`: what a migration has sent ahead into this worker.
+// `memoryLater`: what the program has written into the segment is not there yet; requireMemory() is called when it is.
 Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr,
-                 const ResidentChunks* resident = nullptr);
+                 const ResidentChunks* resident = nullptr, bool memoryLater = false);
+// Throws kj::Exception if the program's memory is not at the snapshot's place.
+void requireMemory(stub::Worker& worker, const Restored& restored);
 
 // Of a worker that was saved to `directory` and has done nothing since: what restore() would give, with nothing rebuilt. Throws
 // kj::Exception if the program's memory, which it still has attached, is not at the snapshot's place.

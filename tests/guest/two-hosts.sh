@@ -3,9 +3,11 @@
 # shellcheck shell=bash
 # shellcheck source=../network/two-hosts.sh
 source "$guests/../network/two-hosts.sh"
+declare -gA nodeOptions
 guestAddress=10.231.8.2 guestGateway=10.231.8.1
 
-# makeGuestHosts: two hosts with a network card for a guest on each, and a node on each, whose addresses are in ${address[a]} and [b].
+# makeGuestHosts: two hosts with a network card for a guest on each, and a node on each, whose addresses are in ${address[a]} and [b], with
+# the options ${nodeOptions[a]} and [b], if these are set.
 makeGuestHosts() {
   local why host
   why=$(canMakeHosts) || skip "$why"
@@ -18,8 +20,10 @@ makeGuestHosts() {
     onHost "$host" ip addr add "$guestGateway/32" dev card0
   done
   declare -gA address=()
-  startHostNode a "$hostA"
-  startHostNode b "$hostB"
+  # shellcheck disable=SC2086
+  startHostNode a "$hostA" ${nodeOptions[a]:-}
+  # shellcheck disable=SC2086
+  startHostNode b "$hostB" ${nodeOptions[b]:-}
   guestIsOn a
 }
 # startHostNode HOST IP [OPTION...]

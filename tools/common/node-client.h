@@ -21,6 +21,7 @@ class NodeClient {
 
   control::Node::Client& node() { return client; }
   capnp::List<control::Device>::Reader devices() const { return hello->getDevices(); }
+  std::string runDirectory() const { return hello->getRunDirectory(); }
   // Whether its devices are emulated: they run PTX, and no machine code.
   bool runsPtx() const;
 

@@ -34,6 +34,19 @@ std::unique_ptr<GuestStream> GuestStream::beginAnew(GuestPlace& place) {
   return std::make_unique<GuestStream>(place, GuestFile::Side::host);
 }
 
+// Not in the half that the machine uses. Whatever it has written into the table harms its own session alone.
+std::unique_ptr<GuestStream> GuestStream::beginHere(GuestPlace& place, bool isAgain) {
+  GuestSlot& words = place.words();
+  const uint64_t brought = words.begun.load(std::memory_order_acquire);
+  const bool stands = isAgain && brought == place.begun;
+  uint64_t next = std::max(place.begun, brought) + 1;
+  if (stands || next % 2 == brought % 2) ++next;
+  place.begun = next - 1;
+  words.claimed.store(place.claim, std::memory_order_release);
+  words.served.store(place.claim, std::memory_order_release);
+  return beginAnew(place);
+}
+
 bool GuestStream::isOutdated() const { return place.words().begun.load(std::memory_order_acquire) != begun; }
 
 void GuestStream::sayReceived(uint64_t messages) { write(std::as_bytes(std::span(&messages, 1))); }

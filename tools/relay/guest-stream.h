@@ -25,6 +25,7 @@ struct GuestPlace {
   uint64_t claim = 0;        // the number by which the guest has the slot
   kj::AutoCloseFd locked{};  // its position is where the segment begins
   uint64_t begun = 0;        // how often the host has begun the mailbox anew; of the guest, as far as it has followed
+  std::string guest{};       // the machine's name; of the host
 
   GuestSlot& words() const { return file->slot(slot); }
   // The segment, with a descriptor that shares the lock and the position.
@@ -36,10 +37,16 @@ class GuestStream final : public ByteStream {
   GuestStream(const GuestPlace& place, GuestFile::Side side);
   // Of the host: begins it anew.
   static std::unique_ptr<GuestStream> beginAnew(GuestPlace& place);
+  // The same for a machine that has come from another host, where the session had another process: takes the place in the table,
+  // which the machine brings, as its own. `isAgain`: it has been done, and the machine has not answered; it may have been loaded
+  // after that.
+  static std::unique_ptr<GuestStream> beginHere(GuestPlace& place, bool isAgain);
   // Whether the host has begun it anew since this one was made. Of the guest.
   bool isOutdated() const;
   uint64_t number() const { return begun; }
   // In one that has been begun anew, the first that is said and heard: how many messages each side has received.
+  // `anotherLink`: all that was sent so far went to another process, and the link begins anew too.
+  static constexpr uint64_t anotherLink = ~uint64_t{0};
   void sayReceived(uint64_t messages);
   std::optional<uint64_t> hearReceived();
 

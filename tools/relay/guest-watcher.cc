@@ -66,7 +66,7 @@ bool GuestWatcher::lookAt(uint64_t slot) {
 }
 
 void GuestWatcher::serve(uint64_t slot, uint64_t claim, kj::AutoCloseFd locked) {
-  GuestPlace place{file, slot, claim, kj::mv(locked)};
+  GuestPlace place{file, slot, claim, kj::mv(locked), 0, about.name};
   Segment::prepare(place.segment());
   file->slot(slot).begun.store(0, std::memory_order_relaxed);
   const pid_t child = fork();

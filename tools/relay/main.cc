@@ -6,6 +6,7 @@
 //   vgpu-relay guest     started by vgpud for each virtual machine, whose memory is its descriptor 3: makes a process for each of
 //   its
 //                        sessions
+//   vgpu-relay newcomer  started by vgpud for a session that comes with its virtual machine, whose memory is its descriptor 3
 //   vgpu-relay successor started by a `vgpu-relay program`, or a vgpud, whose session moves to another host
 //   vgpu-relay keys      makes and shows the keys of tls: connections, for vgpuctl, which links no OpenSSL
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 #include <string_view>
 
 #include "tools/common/arrival.h"
+#include "tools/common/guest-sockets.h"
 #include "tools/common/installation.h"
 #include "tools/common/node-relay.h"
 #include "tools/common/reason.h"
@@ -41,6 +43,7 @@ namespace vgpu::relay {
 namespace {
 
 constexpr std::chrono::seconds greetingLimit{10};
+constexpr std::chrono::seconds placeLimit{2};
 constexpr int lookMilliseconds = 1000;  // for slots of processes that have ended
 
 // In a process of its own, so that what becomes of one connection is nothing to the others.
@@ -237,6 +240,54 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
   }
 }
 
+// As Guests::expect() of vgpud starts it.
+struct Newcomer {
+  std::string guest, runDirectory;
+  uint64_t slot = 0, claim = 0;
+  NodeSide::Program program;
+};
+
+// A process of the slot's former session may need a moment to end.
+GuestPlace takePlace(const Newcomer& newcomer, kj::AutoCloseFd memory) {
+  auto file = std::make_shared<GuestFile>(GuestFile::reopen(memory), GuestFile::Side::host);
+  if (newcomer.slot >= file->slots())
+    fail("the memory of guest " + newcomer.guest + " has no slot " + std::to_string(newcomer.slot));
+  for (const auto limit = Clock::now() + placeLimit; Clock::now() < limit; usleep(10'000)) {
+    auto locked = file->lock(newcomer.slot);
+    const uint64_t claimed = file->slot(newcomer.slot).claimed.load(std::memory_order_acquire);
+    if (locked && (claimed == 0 || claimed == newcomer.claim))
+      return {file, newcomer.slot, newcomer.claim, kj::mv(*locked), 0, newcomer.guest};
+  }
+  fail("slot " + std::to_string(newcomer.slot) + " of the memory of guest " + newcomer.guest +
+       " is in use here: another session of a machine is in it");
+}
+
+// Says first whether it has the place, as a process that lives as long as the session.
+int runNewcomer(const Newcomer& newcomer) {
+  kj::AutoCloseFd memory = takeGiven(), daemon(relayDescriptor + 1);
+  KJ_SYSCALL(fcntl(daemon, F_SETFD, FD_CLOEXEC));
+  PlainStream starter(kj::mv(daemon));
+  auto say = [&](const std::string& what) { starter.write(std::as_bytes(std::span(what))); };
+  std::string token(arrivalTokenBytes, 0);
+  KJ_REQUIRE(recv(starter.fd(), token.data(), token.size(), MSG_WAITALL) == static_cast<ssize_t>(token.size()),
+             "vgpud has ended");
+  std::optional<GuestPlace> place;
+  auto caught = kj::runCatchingExceptions([&] { place.emplace(takePlace(newcomer, kj::mv(memory))); });
+  KJ_IF_MAYBE (exception, caught) {
+    say(nodeNotReached + reasonOf(*exception));
+    return 1;
+  }
+  leaveParent();  // first: the daemon watches the process that connects with it
+  kj::AutoCloseFd connection = connectUnix(newcomer.runDirectory + "/" + streamsSocketName);
+  announce(connection, Bringing::program, token);
+  say(std::string(1, nodeReached));
+  shutdown(starter.fd(), SHUT_RDWR);
+  NodeSide(kj::mv(*place), newcomer.runDirectory, attachSocketOf(newcomer.runDirectory, newcomer.guest, newcomer.slot),
+           ControlChannel(kj::mv(connection)), newcomer.program)
+      .run();
+  return 0;
+}
+
 int run(int argc, char** argv) {
   std::string node, listener, directory;
   GuestWatcher::About about;
@@ -269,6 +320,16 @@ int run(int argc, char** argv) {
       return 0;
     };
   });
+  Newcomer newcomer;
+  auto* comes = app.add_subcommand("newcomer", "Be the program of a session that comes with its virtual machine");
+  comes->add_option("--name", newcomer.guest, "the machine's")->required();
+  comes->add_option("--slot", newcomer.slot, "that the session has in its memory")->required();
+  comes->add_option("--claim", newcomer.claim, "the number by which it has it")->required();
+  comes->add_option("--run-dir", newcomer.runDirectory, "of the vgpud that serves the machine")->required();
+  comes->add_option("--session-name", newcomer.program.name, "for people")->required();
+  comes->add_option("--program", newcomer.program.path, "its path in the machine")->required();
+  comes->add_option("--pid", newcomer.program.pid, "its process there")->required();
+  comes->callback([&] { chosen = [&] { return runNewcomer(newcomer); }; });
   auto* side = app.add_subcommand("node", "Be the program for a vgpud of this host");
   side->add_option("--listener", listener, "the address that descriptor 3 was accepted at")->required();
   side->add_option("--run-dir", directory, "of that vgpud")->required();

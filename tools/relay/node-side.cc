@@ -23,6 +23,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds messageLimit{10}, openLimit{60};
+constexpr seconds answerLimit{1};  // of a machine that has been loaded
+constexpr std::chrono::hours forDays{24 * 365};
 constexpr size_t mostLanes = 16;
 // Nothing is outstanding: only the worker's own flags can change, and words that graphs write.
 constexpr uint64_t idleSleep = 20'000'000, watchingSleep = 1'000'000;  // nanoseconds
@@ -33,11 +35,19 @@ std::string socketOf(const std::string& runDirectory, const SessionToken& token)
   return runDirectory + "/relays/" + textOf(token);
 }
 
-void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<const int> memory) {
+void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<const int> memory,
+              const std::optional<GuestPlace>& guest) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<control::ToNode>();
   root.setOpen(open);
   root.getOpen().setRelayed(true);
+  auto place = root.getOpen().initPlace();  // not what the program says
+  if (guest) {
+    place.setGuest(reader(guest->guest));
+    place.setSlot(static_cast<uint32_t>(guest->slot));
+    place.setClaim(guest->claim);
+    place.setFileBytes(guest->file->fileBytes());
+  }
   daemon.send(message, memory, Clock::now() + messageLimit);
 }
 
@@ -78,6 +88,25 @@ NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& a
   acceptor = listenUnix(socketPath);
   watch(acceptor);
   use(std::make_unique<GuestStream>(*guest, GuestFile::Side::host));
+}
+
+// The machine's memory may come at any time from here on; nothing but the segment's head, which is what that brings too, is
+// written.
+NodeSide::NodeSide(GuestPlace place, std::string directory, const std::string& attachSocket, ControlChannel daemon,
+                   Program itsProgram)
+    : runDirectory(std::move(directory)), socketPath(attachSocket), guest(std::move(place)), program(std::move(itsProgram)) {
+  auto answer = daemon.receive(0, Clock::now() + openLimit);
+  if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
+  segmentFile = guest->segment();
+  Segment::prepare(segmentFile);
+  hostArenaFile = MemoryFile::create("vgpu-host-arena", hostArenaBytes);
+  unlink(socketPath.c_str());
+  acceptor = listenUnix(socketPath);
+  watch(acceptor);
+  enterFolder(answer->reader->getRoot<control::ToSession>().getOpened());
+  channels.emplace(0u, std::move(daemon));
+  isArriving = true;
+  beginCut();
 }
 
 NodeSide::~NodeSide() {
@@ -170,7 +199,7 @@ void NodeSide::takeOpen(std::span<const std::byte> bytes) {
   auto caught = kj::runCatchingExceptions([&] {
     auto [found, isNew] = channels.emplace(0u, ControlChannel(connectUnix(runDirectory + "/session.sock")));
     const int memory[] = {segmentFile.fd()};
-    passOpen(request.get<control::ToNode>().getOpen(), found->second, kj::arrayPtr(memory, guest ? 1 : 0));
+    passOpen(request.get<control::ToNode>().getOpen(), found->second, kj::arrayPtr(memory, guest ? 1 : 0), guest);
     answer = found->second.receive(2, Clock::now() + openLimit);
     if (!answer) fail("the node's vgpud ended before it answered");
     if (answer->reader->getRoot<control::ToSession>().isOpened()) adopt(*answer);
@@ -214,6 +243,11 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   if (found == channels.end()) return;  // the daemon has closed it
   ReceivedControl message(bytes);
   auto said = message.get<control::ToNode>();
+  if (said.isOpen() && openedMessage != nullptr) {  // it has been said for it
+    send(link, RelayMessage::control, OnChannel{number}, bytesOf(openedMessage));
+    openedMessage = nullptr;
+    return;
+  }
   const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
   if (said.isGateClosed()) isHeld = true;
   if (said.isAccepted() && segment) {  // else the program has written it itself
@@ -222,7 +256,7 @@ void NodeSide::takeControl(uint32_t number, std::span<const std::byte> bytes) {
   }
   auto caught = kj::runCatchingExceptions([&] {
     if (said.isOpen())  // in answer to `reattach`
-      passOpen(said.getOpen(), found->second, kj::arrayPtr(memory, 3));
+      passOpen(said.getOpen(), found->second, kj::arrayPtr(memory, 3), guest);
     else
       message.pass<control::ToNode>(found->second, nullptr, Clock::now() + messageLimit);
   });
@@ -255,6 +289,8 @@ void NodeSide::serveChannel(uint32_t number) {
   auto caught = kj::runCatchingExceptions([&] { received = channels.at(number).receive(0, Clock::now() + messageLimit); });
   if (caught != nullptr || !received) return passClosed(number);
   auto message = received->reader->getRoot<control::ToSession>();
+  if (guest && isArriving) return answerForProgram(*received);
+  if (message.isLeft()) return leave(number);
   if (message.isReattach()) {  // the first of the daemon that the session has arrived at
     auto words = flatten<control::ToSession>(message);
     return send(link, RelayMessage::reattach, OnChannel{number}, bytesOf(words));
@@ -266,6 +302,8 @@ void NodeSide::serveChannel(uint32_t number) {
 }
 
 void NodeSide::note(control::ToSession::Reader message) {
+  isStill = message.isRewrite() || message.isSuspended() || message.isSuspendedInMemory();
+  if (message.isStay()) isHeld = false;  // if the machine does not run here again, its session ends
   if (message.isOpenGate()) isHeld = isArriving = false;
 }
 
@@ -304,7 +342,7 @@ void NodeSide::takeConnection() {
 void NodeSide::attach() {
   kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
   auto ignored = kj::runCatchingExceptions([&] {
-    if (from.get() < 0 || !isTrusted(peerOf(from))) return;
+    if (from.get() < 0 || !isTrusted(peerOf(from)) || isArriving) return;
     begun = GuestStream::beginAnew(*guest);
     begun->sayReceived(link.receivedMessages());
     isAttaching = true;
@@ -314,8 +352,65 @@ void NodeSide::attach() {
   });
 }
 
+// While its machine is on the way.
+void NodeSide::answerForProgram(ControlMessage& received) {
+  auto message = received.reader->getRoot<control::ToSession>();
+  if (message.isReattach()) {
+    reattachMessage = flatten<control::ToSession>(message);
+    openForProgram(message.getReattach());
+  } else if (message.isOpened()) {
+    openedMessage = flatten<control::ToSession>(message);  // the machine is here, or will be at once
+  } else if (!message.isWorking()) {
+    channels.clear();
+    finish();
+  }
+}
+
+void NodeSide::openForProgram(const std::string& session) {
+  capnp::MallocMessageBuilder message;
+  auto open = message.initRoot<control::Open>();
+  open.setVersion(control::VERSION);
+  open.setPid(program.pid);
+  open.setName(reader(program.name));
+  open.setProgram(reader(program.path));
+  open.setSession(reader(session));
+  const int memory[] = {segmentFile.fd(), hostArenaFile.fd(), stateFolder};
+  passOpen(open.asReader(), channels.at(0), kj::arrayPtr(memory, 3), guest);
+}
+
+// As soon as the machine says something it has been loaded, and runs.
+std::unique_ptr<ByteStream> NodeSide::meetMachine() {
+  if (openedMessage == nullptr) return nullptr;
+  if (begun != nullptr && begun->hearReceived()) {
+    isArriving = false;
+    send(link, RelayMessage::reattach, OnChannel{0}, bytesOf(reattachMessage));
+    return std::move(begun);
+  }
+  if (begun != nullptr && Clock::now() - begunAt < answerLimit) return nullptr;
+  begun = GuestStream::beginHere(*guest, begun != nullptr);
+  begun->sayReceived(GuestStream::anotherLink);
+  begunAt = Clock::now();
+  return nullptr;
+}
+
+// The machine has moved, and the session with it.
+void NodeSide::leave(uint32_t number) {
+  capnp::MallocMessageBuilder message;
+  message.initRoot<control::ToNode>().setMoved();
+  auto ignored = kj::runCatchingExceptions([&] { channels.at(number).send(message, nullptr, Clock::now() + messageLimit); });
+  channels.clear();
+  finish();
+}
+
 // When the machine has said what it has received.
+// A machine that is loaded from disk brings earlier states of the mailbox before the last one. Until attach() is told that it is
+// there, nothing is made of them, but for the end of the session.
 std::unique_ptr<ByteStream> NodeSide::followGuest() {
+  if (!isAttaching) {
+    const bool isOver = guest->words().released.load(std::memory_order_acquire) == guest->claim;
+    if (isOver) fail("the machine has given its session up");
+    return nullptr;
+  }
   auto received = begun->hearReceived();
   if (!received) return nullptr;
   link.restart(*received);
@@ -324,7 +419,7 @@ std::unique_ptr<ByteStream> NodeSide::followGuest() {
 }
 
 std::unique_ptr<ByteStream> NodeSide::reconnect() {
-  if (guest) return followGuest();
+  if (guest) return isArriving ? meetMachine() : followGuest();
   if (isArriving) fail("the session does not arrive");  // it has another node yet
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
@@ -343,6 +438,7 @@ void NodeSide::takeDaemon() {
     ControlChannel channel(kj::mv(from));
     auto message = channel.receive(0, Clock::now() + messageLimit);
     if (!message || !message->reader->getRoot<control::ToSession>().isReattach()) return;
+    isStill = false;
     auto words = flatten<control::ToSession>(message->reader->getRoot<control::ToSession>());
     send(link, RelayMessage::reattach, OnChannel{++lastChannel}, bytesOf(words));
     channels.emplace(lastChannel, std::move(channel));
@@ -359,8 +455,11 @@ void NodeSide::giveUp(const std::string& why) {
 // days.
 seconds NodeSide::mostSilence() const {
   if (!guest) return RelayLoop::mostSilence();
-  return isHeld ? std::chrono::hours(24 * 365) : std::max(reconnectLimit(), RelayLoop::mostSilence());
+  return isHeld ? forDays : std::max(reconnectLimit(), RelayLoop::mostSilence());
 }
+
+// A machine that migrates comes when it comes; the daemon gives up before.
+seconds NodeSide::mostCut() const { return guest && (isArriving || isStill) ? forDays : RelayLoop::mostCut(); }
 
 uint64_t NodeSide::mostSleep(Backoff& backoff) {
   if (mirror != nullptr && mirror->isExpecting()) return backoff.sleepNanoseconds();

@@ -29,6 +29,13 @@ class NodeSide final : public RelayLoop {
   // The same of a program in a virtual machine, which has `place` of its memory. Ends that place's session when it is destroyed.
   // Whoever connects with the socket `attachSocket` has it begin the mailbox anew, and gets a byte when it has.
   NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket);
+  // The same of a session that arrives from another host with its virtual machine: `daemon` knows this process as its program,
+  // which is asked when the machine is here.
+  struct Program {
+    std::string name, path;
+    pid_t pid = 0;  // there
+  };
+  NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket, ControlChannel daemon, Program program);
   ~NodeSide() override;
 
   // Gives a connection of a session that exists to the relay that has it. False if there is none.
@@ -42,7 +49,10 @@ class NodeSide final : public RelayLoop {
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
   std::unique_ptr<ByteStream> reconnect() override;
-  bool canReconnect() const override { return !guest || isAttaching; }
+  bool canReconnect() const override { return !guest || isAttaching || isArriving || isStill; }
+  // While a machine may be saved or moved, nothing is written into its memory that need not be: it would not see all of it.
+  bool isSilent() const override { return guest && isStill; }
+  std::chrono::seconds mostCut() const override;
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override { return true; }
   uint64_t mostSleep(Backoff& backoff) override;
@@ -55,6 +65,10 @@ class NodeSide final : public RelayLoop {
   void takeConnection();
   void attach();
   std::unique_ptr<ByteStream> followGuest();
+  std::unique_ptr<ByteStream> meetMachine();
+  void answerForProgram(ControlMessage& received);
+  void openForProgram(const std::string& session);
+  void leave(uint32_t channel);
   void takeLane();
   void takeDaemon();
   void note(control::ToSession::Reader message);
@@ -66,6 +80,10 @@ class NodeSide final : public RelayLoop {
   std::optional<GuestPlace> guest;     // if the program is in a virtual machine
   std::unique_ptr<GuestStream> begun;  // its mailbox that was begun anew, until the machine follows
   bool isAttaching = false;
+  bool isStill = false;                                   // the program is suspended, or about to move with its machine
+  Program program;                                        // of a session that arrives with its machine,
+  kj::Array<capnp::word> reattachMessage, openedMessage;  // and what it will be told
+  Clock::time_point begunAt{};
   kj::AutoCloseFd acceptor;     // of connections that take this one's place,
   kj::AutoCloseFd replacement;  // and the next one, greeted,
   uint64_t receivedByPeer = 0;  // of whose other end

@@ -144,6 +144,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   ReceivedControl message(bytes);
   auto said = message.get<control::ToSession>();
   if (said.isApproach()) return startSuccessor(said.getApproach());
+  if (said.isRewrite() && guest) return rewrite(channel);
   if (said.isMoving()) isMoving = true;
   if (said.isOpenGate()) isMoving = false;
   if (said.isSuspended() || said.isSuspendedInMemory()) isSuspended = true;
@@ -152,6 +153,15 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   if (caught != nullptr) passClosed(channel);
   const char met = 1;
   if (said.isMoving() && successor.get() >= 0 && write(successor, &met, 1) != 1) successor = nullptr;
+}
+
+// The program waits, and the host writes nothing more: what is there now is what the machine takes along.
+void ProgramSide::rewrite(uint32_t channel) {
+  guest->file->rewrite(guest->slot);
+  capnp::MallocMessageBuilder message;
+  message.initRoot<control::ToNode>().setRewritten();
+  auto words = capnp::messageToFlatArray(message);
+  send(link, RelayMessage::control, OnChannel{channel}, bytesOf(words));
 }
 
 // As a child of this process, which may end before it.
@@ -316,7 +326,13 @@ std::unique_ptr<ByteStream> ProgramSide::followHost() {
   auto received = begun->hearReceived();
   if (!received) return nullptr;
   guest->begun = begun->number();
-  link.restart(*received);
+  if (*received == GuestStream::anotherLink) {
+    link = Link();
+    gateClosed.reset();
+    former = std::exchange(channels, {});
+  } else {
+    link.restart(*received);
+  }
   return std::move(begun);
 }
 
@@ -365,7 +381,9 @@ void ProgramSide::awake() {
 
 uint64_t ProgramSide::mostSleep(Backoff&) { return idleSleep; }
 
+// A machine's host is silent while the machine may be saved or moved.
 seconds ProgramSide::mostSilence() const {
+  if (guest && (isMoving || isSuspended)) return std::chrono::hours(24 * 365);
   return guest ? std::max(reconnectLimit(), RelayLoop::mostSilence()) : RelayLoop::mostSilence();
 }
 

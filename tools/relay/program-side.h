@@ -60,13 +60,16 @@ class ProgramSide final : public RelayLoop {
   std::chrono::seconds mostSilence() const override;
   // A machine that was saved with its suspended programs does not know, when it is restored, that its connections are gone; until
   // it does, they cannot be resumed.
-  std::chrono::seconds saysAfter() const override { return isSuspended ? std::chrono::seconds(1) : RelayLoop::saysAfter(); }
+  std::chrono::seconds saysAfter() const override {
+    return isSuspended && !guest ? std::chrono::seconds(1) : RelayLoop::saysAfter();
+  }
 
   std::unique_ptr<ByteStream> reachHost();
   std::unique_ptr<ByteStream> followHost();
   bool isOutdated() const { return guest->words().begun.load(std::memory_order_acquire) != guest->begun || begun != nullptr; }
   void takeOpened(std::span<const std::byte> bytes);
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
+  void rewrite(uint32_t channel);
   void takeReattach(uint32_t channel, std::span<const std::byte> bytes);
   void passClosed(uint32_t channel);
   void passGateClosed();
@@ -90,6 +93,8 @@ class ProgramSide final : public RelayLoop {
   std::string stateDirectory;
   std::optional<GuestPlace> guest;     // if this is a virtual machine
   std::unique_ptr<GuestStream> begun;  // its mailbox that the host has begun anew, until that has said what it has received
+  std::map<uint32_t, ControlChannel>
+      former;  // with daemons of the host that it has left: the program closes them when it goes on
   MemoryFile segmentFile;
   std::optional<Segment> segment;
   std::unique_ptr<ProgramMirror> mirror;

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t spinTime = 200'000;           // nanoseconds
+constexpr uint64_t spinTime = 200'000;  // nanoseconds
 constexpr milliseconds retryAfter{250};
 constexpr seconds farewell{2};
 // While there is always something to do, the channels are looked at so often.
@@ -47,7 +47,7 @@ void RelayLoop::run() {
     if (!isCut()) worked |= readSome();
     if (!isCut()) worked |= produce();
     if (!isCut()) {
-      link.acknowledge(endsBy.has_value() && link.owesAcknowledgement());
+      if (!isSilent()) link.acknowledge(endsBy.has_value() && link.owesAcknowledgement());
       worked |= writeSome();
       worked |= lanes.give();
     }
@@ -123,10 +123,10 @@ void RelayLoop::keepAlive() {
     if (silent >= mostSilence()) return cut("the other side says nothing");
     if (!link.isWaitingBeside()) waitedFrom = now;
     if (now - std::max(waitedFrom, lanes.lastArrival()) >= mostSilence()) return cut("the further connections bring nothing");
-    if (now - said >= saysAfter()) link.acknowledge(true);
+    if (now - said >= saysAfter() && !isSilent()) link.acknowledge(true);
     return;
   }
-  if (!canReconnect() || now - *cutSince >= reconnectLimit()) return giveUp(whyCut);
+  if (!canReconnect() || now - *cutSince >= mostCut()) return giveUp(whyCut);
   if (lanes.count() != 0) return;  // what they still write into the segment comes before
   if (now - triedAt < retryAfter) return;
   triedAt = now;

@@ -56,12 +56,18 @@ class RelayLoop {
   virtual bool prepareToSleep() = 0;
   virtual void awake() {}
   virtual uint64_t mostSleep(Backoff& backoff) = 0;  // nanoseconds
+  // Nothing is to be written but what waits to be: neither acknowledgements nor signs of life.
+  virtual bool isSilent() const { return false; }
+  // How long a connection may be cut.
+  virtual std::chrono::seconds mostCut() const { return reconnectLimit(); }
   // When a connection that brings nothing counts as broken.
   virtual std::chrono::seconds mostSilence() const { return std::chrono::seconds(15); }
   // After which without a message something is said.
   virtual std::chrono::seconds saysAfter() const { return std::chrono::seconds(5); }
 
   void use(std::unique_ptr<ByteStream> connection);
+  // There is none yet: reconnect() will bring the first one.
+  void beginCut() { cutSince = Clock::now(); }
   bool isCut() const { return stream == nullptr; }
   // Lets go of the connection that is there; reconnect() is asked at once.
   void replaceConnection(const std::string& why) {

@@ -63,9 +63,12 @@ struct EvacuateOptions {
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
 // A virtual machine that was saved goes on: its sessions' processes go on talking with it (docs/virtual-machines.md).
 int attachGuest(const NodeAddress& node, const std::string& guest);
+// The same of those whose processes listen in this folder (tools/common/guest-sockets.h). How many there are.
+unsigned attachSessions(const std::string& folder);
 struct MachineOptions {
   std::string monitor;                // where QEMU listens for a QMP client: the path of a unix socket, or tcp:HOST:PORT
   std::string machine;                // its name there, if that is to be checked
+  std::string guest;                  // as `vgpud --guest` calls it; empty: the only one, or as the monitor does
   std::vector<std::string> sessions;  // of its programs; empty: all of the node whose programs are elsewhere
   std::string target;  // follow: the node, as --node takes it; save, restore: the folder with the sessions' snapshots
   std::string uri;     // where the machine goes, if this begins its migration; empty: somebody else does

@@ -1,12 +1,20 @@
-// machine follow: the sessions of a virtual machine's programs go to another node with it.
+// machine follow: the sessions of a virtual machine's programs go to another node with it. There are two kinds.
 //
-// Their programs reach the node by the machine's network, and a session's two relays lose nothing and repeat nothing, whatever
-// the connection does (docs/remote.md). So session and machine need no common moment: the session's memory goes ahead while the
-// machine's does, and it is cut over when the machine runs at its target, because its program must be asked. Until then every
-// failure leaves both where they were.
+// Programs that reach the node by the machine's network: a session's two relays lose nothing and repeat nothing, whatever the
+// connection does (docs/remote.md). So session and machine need no common moment: the session's memory goes ahead while the
+// machine's does, and it is cut over when the machine runs at its target, because its program must be asked.
+//
+// Programs that share memory with the node: what the host writes there is not sent by the machine's migration. So their sessions
+// are held before the machine stops, which is kept from stopping until then, and the machine writes that memory once more, so
+// that it is sent as it is then (Departure.hold). When the machine runs at its target, the program there is offered the worker
+// that has been made ready. The machine's memory has the program, so where the machine runs is where the session does.
+//
+// Until the machine is at its target every failure leaves all where they were.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "tools/common/printable.h"
 #include "tools/common/reason.h"
@@ -25,10 +33,22 @@ struct Departing {
   MachineSession session;
   control::Departure::Client departure;
   kj::Promise<void> advanced = kj::READY_NOW;
-  bool hasLeft = false;
+  kj::Promise<void> held = kj::READY_NOW;
+  bool isAdvancing = false, isHeld = false, hasLeft = false;
   std::string device, problem;
   double heldSeconds = 0;
+
+  bool sharesMemory() const { return !session.guest.empty(); }
 };
+
+// Of the sessions that share memory with the machine, while it migrates.
+enum class Holding {
+  notYet,  // it is far from being handed over
+  rounds,  // it is kept from that, while their memory goes ahead
+  begun,   // their programs are being held
+  done,    // they are held, or there are none
+};
+constexpr auto lookInterval = 10 * kj::MILLISECONDS;
 
 enum class End { moved, stayed, ended };
 
@@ -44,10 +64,15 @@ class Following {
     sessions.clear();
     why.clear();
     troubled = kj::newPromiseAndFulfiller<void>();
+    holding = Holding::notYet;
     if (options.uri.empty() && !begins()) return End::ended;
     bool moved = false;
     auto caught = kj::runCatchingExceptions([&] {
-      depart();
+      const auto now = sessionsNow();
+      const bool anyShares = std::ranges::any_of(now, [](const MachineSession& one) { return !one.guest.empty(); });
+      if (anyShares && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
+      for (auto& session : now) depart(session);
+      if (anyShares && !machine.isNearlyThere()) machine.hasten();
       if (!options.uri.empty()) machine.monitor().run("migrate", {{"uri", options.uri}});
       moved = completes();
     });
@@ -56,7 +81,14 @@ class Following {
       sessions.clear();
       why = printable(reasonOf(*exception));
     }
-    if (!moved) return machine.monitor().hasEnded() ? End::ended : End::stayed;
+    if (!moved) {
+      for (auto& one : sessions) {
+        one.advanced = kj::READY_NOW;
+        one.held = kj::READY_NOW;
+        one.departure = nullptr;
+      }
+      return machine.monitor().hasEnded() ? End::ended : End::stayed;
+    }
     leave();
     return End::moved;
   }
@@ -89,44 +121,96 @@ class Following {
     }
   }
 
+  std::vector<MachineSession> sessionsNow() { return sessionsOf(client, options, machine.name()); }
+
   // The target takes all sessions, or none goes, and neither does the machine.
-  void depart() {
-    for (auto& session : sessionsOf(client, options)) {
-      auto request = client.node().departRequest();
-      request.setSession(reader("id:" + session.id));
-      request.setTarget(reader(target));
-      request.setProgress(kj::heap<ProgressLine>("follow"));
-      request.setDowntimeSeconds(options.downtimeMilliseconds / 1e3);
-      request.setTimeoutSeconds(options.timeoutSeconds);
-      auto departure = client.wait(untilSignal(client, request.send())).getDeparture();
-      sessions.push_back({.session = session, .departure = kj::mv(departure)});
-    }
-    for (auto& one : sessions) advance(one);
+  void depart(const MachineSession& session) {
+    auto request = client.node().departRequest();
+    request.setSession(reader("id:" + session.id));
+    request.setTarget(reader(target));
+    request.setProgress(kj::heap<ProgressLine>("follow"));
+    request.setDowntimeSeconds(options.downtimeMilliseconds / 1e3);
+    request.setTimeoutSeconds(options.timeoutSeconds);
+    auto departure = client.wait(untilSignal(client, request.send())).getDeparture();
+    sessions.push_back({.session = session, .departure = kj::mv(departure)});
+    advance(sessions.back());
   }
 
   void advance(Departing& one) {
+    one.isAdvancing = true;
     one.advanced = one.advanced.then([&one] { return one.departure.advanceRequest().send().ignoreResult(); })
-                       .eagerlyEvaluate([this, &one](kj::Exception&& exception) {
-                         if (one.problem.empty()) one.problem = printable(reasonOf(exception));
-                         troubled.fulfiller->fulfill();
-                       });
+                       .then([&one] { one.isAdvancing = false; })
+                       .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
+  }
+
+  void hasTrouble(Departing& one, const kj::Exception& exception) {
+    if (one.problem.empty()) one.problem = printable(reasonOf(exception));
+    troubled.fulfiller->fulfill();
+  }
+
+  // What is to be done for the sessions that share memory with the machine.
+  void look() {
+    const auto sharing = [this] { return sessions | std::views::filter(&Departing::sharesMemory); };
+    if (holding == Holding::notYet && machine.isNearlyThere()) {
+      machine.slow();
+      holding = Holding::rounds;
+    } else if (holding == Holding::rounds && std::ranges::none_of(sharing(), &Departing::isAdvancing)) {
+      if (departLate()) return;
+      for (auto& one : sharing()) hold(one);
+      holding = Holding::begun;
+    } else if (holding == Holding::begun && std::ranges::all_of(sharing(), &Departing::isHeld)) {
+      machine.hasten();
+      holding = Holding::done;
+    }
+  }
+
+  // Programs that have begun meanwhile. Whether there are any.
+  bool departLate() {
+    bool any = false;
+    for (auto& session : sessionsNow()) {
+      const bool isKnown = std::ranges::any_of(sessions, [&](const Departing& one) { return one.session.id == session.id; });
+      if (isKnown || session.guest.empty()) continue;
+      depart(session);
+      any = true;
+    }
+    return any;
+  }
+
+  void hold(Departing& one) {
+    one.held = one.departure.holdRequest()
+                   .send()
+                   .ignoreResult()
+                   .then([&one] { one.isHeld = true; })
+                   .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
   }
 
   // While the machine migrates.
   bool completes() {
     auto trouble = troubled.promise.fork();
     bool isHandedOver = false;
+    if (std::ranges::none_of(sessions, &Departing::sharesMemory)) holding = Holding::done;
+    auto step = machine.nextStep().fork();
     for (;;) {
-      auto step = machine.nextStep();
-      if (!isHandedOver) step = step.exclusiveJoin(trouble.addBranch().then([] { return std::string("trouble"); }));
-      const std::string now = client.wait(untilSignal(client, kj::mv(step)));
-      if (now == "completed") return true;
+      auto next = step.addBranch();
+      if (!isHandedOver) next = next.exclusiveJoin(trouble.addBranch().then([] { return std::string("trouble"); }));
+      if (holding != Holding::done)
+        next = next.exclusiveJoin(
+            client.events().provider->getTimer().afterDelay(lookInterval).then([] { return std::string("look"); }));
+      const std::string now = client.wait(untilSignal(client, kj::mv(next)));
       if (now == "trouble") fail(firstProblem());
+      if (now == "look") {
+        look();
+        continue;
+      }
+      step = machine.nextStep().fork();
+      if (now == "completed") return true;
       if (now == "pre-switchover") {
+        if (holding != Holding::done) fail("it stopped before its programs could be held: give its migration less bandwidth");
         // Its processors stand still. Who has not come to the target yet comes when they go on, or moves then from the beginning.
         isHandedOver = true;
         machine.handOver();
-        for (auto& one : sessions) advance(one);
+        for (auto& one : sessions)
+          if (!one.sharesMemory()) advance(one);
       } else if (now == "failed" || now == "cancelled" || now == "ended") {
         why = now == "cancelled" ? "its migration was cancelled" : machine.reason();
         return false;
@@ -146,15 +230,26 @@ class Following {
     auto all = kj::heapArrayBuilder<kj::Promise<void>>(sessions.size());
     for (auto& one : sessions) all.add(leave(one));
     bool isBack = false;
-    auto back = runsAgain().then([&isBack] { isBack = true; });
+    auto back = runsAgain().then([this, &isBack] {
+      isBack = true;
+      return stay();
+    });
     client.wait(untilSignal(client, kj::joinPromises(all.finish()).exclusiveJoin(kj::mv(back))));
     for (auto& one : sessions) {
       if (one.hasLeft) continue;
       if (isBack)
         one.problem = "the machine runs at its source again";
-      else
+      else if (!one.sharesMemory())
         moveAgain(one);
     }
+  }
+
+  // Those that share memory wait for the machine at the target.
+  kj::Promise<void> stay() {
+    auto all = kj::heapArrayBuilder<kj::Promise<void>>(sessions.size());
+    for (auto& one : sessions)
+      all.add(one.sharesMemory() ? one.departure.stayRequest().send().ignoreResult() : kj::Promise<void>(kj::READY_NOW));
+    return kj::joinPromises(all.finish());
   }
 
   kj::Promise<void> runsAgain() {
@@ -203,7 +298,8 @@ class Following {
     const std::string who = one.session.id + " (" + printable(one.session.name) + ")";
     if (one.hasLeft)
       return fmt::format("{} runs on {} of {}; its program was held for {:.3f} s", who, one.device, target, one.heldSeconds);
-    return fmt::format("{} stays at the source, by the network: {}", who, one.problem);
+    return one.sharesMemory() ? fmt::format("{} is not at {}: {}", who, target, one.problem)
+                              : fmt::format("{} stays at the source, by the network: {}", who, one.problem);
   }
 
   json describe(End outcome) const {
@@ -225,6 +321,7 @@ class Following {
   const std::string target;
   Machine machine;
   std::deque<Departing> sessions;  // which stay in place
+  Holding holding = Holding::notYet;
   kj::PromiseFulfillerPair<void> troubled = kj::newPromiseAndFulfiller<void>();
   std::string why;  // it stays
 };

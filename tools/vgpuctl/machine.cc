@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tools/common/printable.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -14,12 +16,33 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* holdCapability = "pause-before-switchover";
+// QEMU hands over when what is left takes less than the downtime limit at the speed of late. With so few bytes a second it sends
+// a page each tenth of a second, and a machine that runs writes more.
+const json slowPace = {{"max-bandwidth", 100}, {"downtime-limit", 1}};
+// What may be left: more than goes in a moment without being seen. Pages of zeros go at the speed of memory.
+constexpr uint64_t leastLeft = 64 * MiB;
+constexpr double leastSecondsLeft = 0.25;
 
 json capability(const char* name, bool state) { return {{"capability", name}, {"state", state}}; }
 
 bool isUnderWay(const std::string& status) {
   static const char* const over[] = {"", "none", "completed", "failed", "cancelled"};
   return std::ranges::find(over, status) == std::end(over);
+}
+
+// Of the guests of which the node has sessions, the one that the machine is; empty: there is none.
+std::string guestOf(capnp::List<control::SessionInfo>::Reader sessions, const MachineOptions& options,
+                    const std::string& machine) {
+  if (!options.guest.empty()) return options.guest;
+  std::set<std::string> guests;
+  for (auto session : sessions)
+    if (session.getPlace().getGuest().size() != 0) guests.insert(session.getPlace().getGuest());
+  if (guests.empty()) return "";
+  if (guests.size() == 1) return *guests.begin();
+  if (!guests.contains(machine))
+    fail("the node has programs of several virtual machines, and none is called '" + printable(machine) +
+         "': say which with --guest");
+  return machine;
 }
 
 }  // namespace
@@ -32,7 +55,9 @@ Machine::Machine(NodeClient& client, const MachineOptions& options) : client(cli
 }
 
 Machine::~Machine() {
-  if (!holds || qmp.hasEnded()) return;
+  if (qmp.hasEnded()) return;
+  kj::runCatchingExceptions([&] { hasten(); });
+  if (!holds) return;
   kj::runCatchingExceptions([&] {
     qmp.run("migrate-set-capabilities", {{"capabilities", {capability(holdCapability, false)}}});
   });
@@ -63,7 +88,33 @@ void Machine::handOver() {
   if (holds) qmp.run("migrate-continue", {{"state", "pre-switchover"}});
 }
 
+void Machine::slow() {
+  if (!formerPace.is_null()) return;
+  const json now = qmp.run("query-migrate-parameters");
+  json former;
+  for (auto& [name, value] : slowPace.items()) former[name] = now.at(name);
+  qmp.run("migrate-set-parameters", slowPace);
+  formerPace = std::move(former);
+}
+
+void Machine::hasten() {
+  if (formerPace.is_null()) return;
+  qmp.run("migrate-set-parameters", formerPace);
+  formerPace = nullptr;
+}
+
+bool Machine::isNearlyThere() {
+  const json now = qmp.run("query-migrate");
+  if (!now.contains("ram")) return false;
+  const double bytesPerSecond = now["ram"].value("mbps", 0.0) * 1e6 / 8;
+  const uint64_t left = now["ram"].value("remaining", uint64_t{0});
+  const uint64_t sinceLast = wasLeft > left ? wasLeft - left : 0;  // `mbps` comes late, and pages of zeros do not count there
+  wasLeft = left;
+  return left < leastLeft + 3 * sinceLast + static_cast<uint64_t>(bytesPerSecond * leastSecondsLeft);
+}
+
 void Machine::cancel() {
+  if (!qmp.hasEnded()) kj::runCatchingExceptions([&] { hasten(); });  // it may end meanwhile
   for (bool isTold = false; !qmp.hasEnded() && isUnderWay(status()); isTold = true) {
     if (!isTold) qmp.run("migrate_cancel");
     client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
@@ -78,22 +129,23 @@ std::string Machine::reason() {
 
 std::string Machine::status() { return qmp.run("query-migrate").value("status", ""); }
 
-std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options) {
+std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options, const std::string& machine) {
   std::vector<MachineSession> all;
   auto listed = client.wait(client.node().listRequest().send());
+  const std::string ours = guestOf(listed.getSessions(), options, machine);
   std::vector<std::string> missing = options.sessions;
   for (auto session : listed.getSessions()) {
-    const std::string id = session.getId(), name = session.getName();
+    const std::string id = session.getId(), name = session.getName(), guest = session.getPlace().getGuest();
     auto wanted = std::ranges::find_if(missing, [&](const std::string& text) { return text == id || text == name; });
     if (wanted != missing.end())
       missing.erase(wanted);
-    else if (!options.sessions.empty() || !session.getRelayed())
+    else if (!options.sessions.empty() || !session.getRelayed() || (!guest.empty() && guest != ours))
       continue;
     if (session.getState() != control::State::RUNNING) {
       if (!options.sessions.empty()) fail("session " + id + " does not run");
       continue;
     }
-    all.push_back({id, name});
+    all.push_back({id, name, guest});
   }
   if (!missing.empty()) fail("the node has no session '" + missing.front() + "'");
   return all;

@@ -29,6 +29,11 @@ class Machine {
   kj::Promise<std::string> nextStep();
   // At pre-switchover: lets it go on, unless who set the capability does.
   void handOver();
+  // While it migrates: keeps it from being handed over, however little is left to be sent, until hasten().
+  void slow();
+  void hasten();
+  // Whether it may be handed over soon: slow() comes in time if this is asked every ten milliseconds.
+  bool isNearlyThere();
   // Ends a migration, if there is one, and waits until it has ended: the machine stays.
   void cancel();
   // Why the last migration failed, for people.
@@ -43,14 +48,18 @@ class Machine {
   MachineMonitor qmp;
   std::string known;
   bool holds = false;  // by our wish
+  nlohmann::json formerPace;  // while it is slow
+  uint64_t wasLeft = 0;       // when isNearlyThere() was asked last
 };
 
 struct MachineSession {
   std::string id, name;
+  std::string guest;  // of one that shares memory with the machine: as the node's vgpud calls that
 };
-// Those of options.sessions, or all that run on the node and whose programs are elsewhere. Throws kj::Exception if one is not
-// there.
-std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options);
+// Those of options.sessions, or all that run on the node and whose programs are elsewhere; of sessions that share memory with a
+// virtual machine, those of options.guest, or the only one, or the one that has the name `machine`. Throws kj::Exception if one
+// is not there.
+std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions& options, const std::string& machine);
 
 // SIGINT and SIGTERM end a command by the event loop from here on: before there is one.
 void takeSignals();

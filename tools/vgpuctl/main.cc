@@ -88,6 +88,9 @@ void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
   };
   auto addSessions = [&](CLI::App* command) {
     command->add_option("--vm", options.machine.machine, "its name, if that is to be checked");
+    command->add_option("--guest", options.machine.guest,
+                        "its name at `vgpud --guest`, if its programs share memory with the host (default: the node's only one, "
+                        "or that of the monitor)");
     command->add_option("--session", options.machine.sessions,
                         "a session's id or name, several times for several (default: all whose programs are elsewhere)");
   };

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "tools/common/guest-sockets.h"
 #include "tools/common/printable.h"
 #include "tools/common/reason.h"
 #include "tools/vgpuctl/machine.h"
@@ -134,6 +137,28 @@ std::string intoFile(const std::string& path) {
   return "exec:cat > '" + quoted + "'";
 }
 
+// Beside the sessions: the folders in which those that share memory with the machine have their processes, a line each.
+std::string foldersFile(const MachineOptions& options) { return options.target + "/attach"; }
+
+void noteFolders(const MachineOptions& options, const std::string& runDirectory, const std::vector<MachineSession>& sessions) {
+  std::set<std::string> folders;
+  for (auto& session : sessions)
+    if (!session.guest.empty()) folders.insert(attachFolderOf(runDirectory, session.guest));
+  if (folders.empty()) return;
+  std::ofstream file(foldersFile(options));
+  for (auto& folder : folders) file << folder << '\n';
+  if (!file.flush()) fail("there is no space in " + options.target);
+}
+
+// The machine's memory has mailboxes of an earlier state than their processes.
+void attachNoted(const MachineOptions& options) {
+  std::ifstream file(foldersFile(options));
+  for (std::string folder; std::getline(file, folder);)
+    if (attachSessions(folder) == 0)
+      fail("no process of the machine's sessions is left in " + folder +
+           ": a machine whose programs share memory with its host is restored on that host, while it runs");
+}
+
 // Whether the machine has been saved.
 bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
   for (;;) {
@@ -155,11 +180,12 @@ int saveMachine(const NodeAddress& node, const MachineOptions& asked) {
   takeSignals();
   NodeClient client(node);
   Machine machine(client, options);
-  auto found = sessionsOf(client, options);
+  auto found = sessionsOf(client, options, machine.name());
   if (mkdir(options.target.c_str(), 0700) != 0)
     fail("no folder " + options.target + " can be made for the sessions: " + std::string(strerror(errno)));
   machine.monitor().run("migrate-set-capabilities", {{"capabilities", {{{"capability", "events"}, {"state", true}}}}});
 
+  noteFolders(options, client.runDirectory(), found);
   SavedSessions sessions(client, options);
   sessions.suspend(std::move(found));
   std::string why = sessions.problem();
@@ -201,6 +227,7 @@ int restoreMachine(const NodeAddress& node, const MachineOptions& asked) {
         late.addBranch().then([&] { fail(fmt::format("the machine does not run after {} s", options.timeoutSeconds)); }));
     client.wait(untilSignal(client, kj::mv(next)));
   }
+  attachNoted(options);
   SavedSessions sessions(client, options);
   sessions.find();
   sessions.resume();

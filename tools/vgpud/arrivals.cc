@@ -60,9 +60,14 @@ class Arrivals::Server final : public control::Arrival::Server {
     }));
   }
 
-  kj::Promise<void> prepare() {
+  // `newcomer`: of a session whose virtual machine comes too.
+  kj::Promise<void> prepare(Guests::Newcomer newcomer) {
     if (!isElsewhere()) return kj::READY_NOW;
-    return files->open(sessions.directory.renewals(), session + "-" + newSessionId());
+    auto opened = files->open(sessions.directory.renewals(), session + "-" + newSessionId());
+    if (!newcomer.place.exists()) return opened;
+    comesWithMachine = true;
+    return opened.then([this, newcomer = kj::mv(newcomer)]() mutable { return arrivals.programOf(sessions, kj::mv(newcomer)); })
+        .then([this](kj::Own<ProgramLink>&& link) { enter(kj::mv(link)); });
   }
 
   void takeStream(kj::AutoCloseFd stream) {
@@ -74,8 +79,15 @@ class Arrivals::Server final : public control::Arrival::Server {
   // It gets a state directory, as a program does that opens a session. One that the session had here before is removed when its
   // relay has ended.
   void takeProgram(kj::AutoCloseFd socket) {
-    if (!isElsewhere() || program.get() != nullptr || !isTrusted(peerOf(socket))) return;
-    program = kj::heap<ProgramLink>(sessions.io, kj::mv(socket));
+    if (!isElsewhere() || program.get() != nullptr || comesWithMachine || !isTrusted(peerOf(socket))) return;
+    enter(kj::heap<ProgramLink>(sessions.io, kj::mv(socket)));
+  }
+
+  const std::string token;
+
+ protected:
+  void enter(kj::Own<ProgramLink> link) {
+    program = kj::mv(link);
     auto made = sessions.files.run([in = sessions.directory.arrived(), id = session, owner = program->peer().pid] {
       return StateDirectory::makeNext(in, id, owner);
     });
@@ -91,9 +103,6 @@ class Arrivals::Server final : public control::Arrival::Server {
                    .eagerlyEvaluate([this](kj::Exception&& exception) { programCame.fulfiller->reject(kj::mv(exception)); });
   }
 
-  const std::string token;
-
- protected:
   kj::Promise<void> begin(BeginContext context) override {
     context.allowCancellation();
     auto come = kj::mv(allStreams.promise);
@@ -118,25 +127,46 @@ class Arrivals::Server final : public control::Arrival::Server {
 
   kj::Promise<void> complete(CompleteContext context) override {
     context.allowCancellation();
-    if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
-    faultPoint("migrate.arriving");
     auto params = context.getParams();
-    Arrived arrived{.worker = kj::mv(worker)};
-    std::string directory = params.getDirectory();
-    if (isElsewhere()) {
-      directory = files->path();
-      arrived.program = kj::mv(program);
-      arrived.fillArena = kj::Function<kj::Promise<void>(int)>([this](int arena) { return files->fillArena(arena); });
-    }
-    return resume(sessions, directory, params.getProgress(), {}, kj::mv(arrived))
-        .then([this, context](Resumed&& resumed) mutable {
-          auto results = context.getResults();
-          KJ_IF_MAYBE (arrived, sessions.find(resumed.session)) arrived->describe(results.initSession());
-          resumed.report.give(results.initReport());
-        });
+    faultPoint("migrate.arriving");
+    return taken(params.getDirectory(), params.getProgress()).then([this, context](Resumed&& resumed) mutable {
+      auto results = context.getResults();
+      KJ_IF_MAYBE (arrived, sessions.find(resumed.session)) arrived->describe(results.initSession());
+      resumed.report.give(results.initReport());
+    });
+  }
+
+  kj::Promise<void> restore(RestoreContext context) override {
+    context.allowCancellation();
+    if (!comesWithMachine)
+      fail("session " + session + " does not come with a virtual machine: it is restored when it is complete");
+    auto restored = kj::newPromiseAndFulfiller<void>();
+    Arrived arrived = takeAll();
+    arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
+    ahead = resume(sessions, files->path(), context.getParams().getProgress(), {}, kj::mv(arrived)).fork();
+    // It does not end before the machine comes, unless it fails.
+    return restored.promise.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
   }
 
  private:
+  kj::Promise<Resumed> taken(std::string directory, control::Progress::Client progress) {
+    KJ_IF_MAYBE (begun, ahead) {
+      machineCame.fulfiller->fulfill();
+      return begun->addBranch();
+    }
+    if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it is restored before that");
+    return resume(sessions, isElsewhere() ? files->path() : directory, kj::mv(progress), {}, takeAll());
+  }
+
+  Arrived takeAll() {
+    if (worker.get() == nullptr) fail("session " + session + " has arrived already, or failed to");
+    Arrived arrived{.worker = kj::mv(worker)};
+    if (!isElsewhere()) return arrived;
+    arrived.program = kj::mv(program);
+    arrived.fillArena = kj::Function<kj::Promise<void>(int)>([this](int arena) { return files->fillArena(arena); });
+    return arrived;
+  }
+
   bool isElsewhere() const { return files.get() != nullptr; }
 
   Arrivals& arrivals;
@@ -149,6 +179,9 @@ class Arrivals::Server final : public control::Arrival::Server {
                                  programCame = kj::newPromiseAndFulfiller<void>();
   kj::Own<ProgramLink> program;
   kj::Promise<void> entering = nullptr;
+  bool comesWithMachine = false;
+  kj::PromiseFulfillerPair<void> machineCame = kj::newPromiseAndFulfiller<void>();
+  kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // of a session that was restored before its machine comes
 };
 
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
@@ -161,10 +194,13 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
   std::string id = params.getSession().getId();
   if (sessions.find(id) != nullptr) fail("session " + id + " is on this node already");
   spdlog::info("session {} ({}) is to come here", id, params.getSession().getName().cStr());
+  auto info = params.getSession();
+  Guests::Newcomer newcomer{placeOf(info.getPlace()), info.getName(), info.getProgram(), info.getPid(), ""};
   return sessions.pool.take(WorkerPool::Want::fresh)
-      .then([this, &sessions, id, isElsewhere = params.getIsElsewhere()](kj::Own<WorkerProcess>&& worker) mutable {
+      .then([this, &sessions, id, newcomer = kj::mv(newcomer),
+             isElsewhere = params.getIsElsewhere()](kj::Own<WorkerProcess>&& worker) mutable {
         auto server = kj::heap<Server>(*this, sessions, newToken(), id, kj::mv(worker), isElsewhere);
-        auto ready = server->prepare();
+        auto ready = server->prepare(kj::mv(newcomer));
         return ready.then([server = kj::mv(server)]() mutable { return kj::mv(server); });
       })
       .then([context](kj::Own<Server>&& server) mutable {
@@ -172,6 +208,20 @@ kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) 
         results.setToken(kj::StringPtr(server->token.c_str(), server->token.size()).asBytes());
         results.setArrival(kj::mv(server));
       });
+}
+
+kj::Promise<kj::Own<ProgramLink>> Arrivals::programOf(Sessions& sessions, Guests::Newcomer newcomer) {
+  auto come = kj::newPromiseAndFulfiller<kj::Own<ProgramLink>>();
+  newcomer.token = newToken();
+  expected[newcomer.token] = come.fulfiller.get();
+  auto forget = kj::defer([this, token = newcomer.token, fulfiller = kj::mv(come.fulfiller)] { expected.erase(token); });
+  auto late = io.provider->getTimer().afterDelay(streamLimit).then([]() -> kj::Own<ProgramLink> {
+    fail("the process for the session's place in its machine's memory did not come in 10 s");
+  });
+  auto begun = sessions.guests->expect(io, sessions.processes, sessions.directory.path(), kj::mv(newcomer));
+  return begun.then([come = kj::mv(come.promise)]() mutable { return kj::mv(come); })
+      .exclusiveJoin(kj::mv(late))
+      .attach(kj::mv(forget));
 }
 
 kj::Promise<void> Arrivals::admit(kj::AutoCloseFd socket) {
@@ -182,6 +232,9 @@ kj::Promise<void> Arrivals::admit(kj::AutoCloseFd socket) {
       .then([this, socket = kj::mv(socket), observer = kj::mv(observer)](bool speaks) mutable {
         observer = nullptr;
         auto announced = speaks ? readAnnouncement(socket) : std::nullopt;
+        auto program = announced && announced->what == Bringing::program ? expected.find(announced->token) : expected.end();
+        if (program != expected.end() && isTrusted(peerOf(socket)))
+          return program->second->fulfill(kj::heap<ProgramLink>(io, kj::mv(socket)));
         auto found = announced ? waiting.find(announced->token) : waiting.end();
         if (found == waiting.end()) return;
         if (announced->what == Bringing::program) return found->second->takeProgram(kj::mv(socket));

@@ -12,6 +12,8 @@
 #include <map>
 #include <string>
 
+#include "tools/vgpud/guests.h"
+#include "tools/vgpud/program-link.h"
 #include "tools/vgpud/worker-process.h"
 #include "vgpu/control/control.capnp.h"
 
@@ -33,10 +35,15 @@ class Arrivals {
   // is closed.
   kj::Promise<void> admit(kj::AutoCloseFd socket);
 
+  // The program of a session that comes here with its virtual machine's memory: the process of guests.h, of which nobody else
+  // knows.
+  kj::Promise<kj::Own<ProgramLink>> programOf(Sessions& sessions, Guests::Newcomer newcomer);
+
  private:
   class Server;
   kj::AsyncIoContext& io;
   std::map<std::string, Server*> waiting;  // by token
+  std::map<std::string, kj::PromiseFulfiller<kj::Own<ProgramLink>>*> expected;  // of programs, likewise
 };
 
 }  // namespace vgpu::daemon

@@ -127,6 +127,7 @@ void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
                 PinnedPool& pinned, const DaemonOptions& options, std::vector<RemoteListener>& listeners, Guests& guests) {
   Sessions sessions(io, processes, pool, directory, pinned, options.keepsSuspended);
+  sessions.guests = &guests;
   LogFailures handler;
   kj::TaskSet tasks(handler);
   tasks.add(acceptAll(io, directory.sessionSocket(), [&](kj::AutoCloseFd socket) { sessions.admit(kj::mv(socket)); }));

@@ -83,6 +83,9 @@ class Migration final : public kj::Refcounted {
         workerExit(worker.exited()),
         start(now()) {
     sessions.exchange.requireAlone(id);
+    if (elsewhere && session.place.exists() && !options.withMachine)
+      fail("the program of session " + id + " is in a virtual machine, guest " + session.place.guest +
+           ", whose memory it shares with this host: it goes to another host with that machine (vgpuctl machine follow)");
   }
   ~Migration() noexcept(false) {
     if (!isMoving) abandon();
@@ -129,11 +132,29 @@ class Migration final : public kj::Refcounted {
     return session->closeGate(options.timeoutSeconds)
         .then([this](uint64_t) { return capture(); })
         .then([this]() -> kj::Promise<void> {
-          if (!elsewhere) return kj::READY_NOW;
+          if (!isFar()) return kj::READY_NOW;
           kj::AutoCloseFd arena;
           if (session->relayed) arena = duplicate(session->hostArena);  // else the program has none
           return sendArrivalFiles(sessions.files, KJ_ASSERT_NONNULL(arrival), path, kj::mv(arena));
         });
+  }
+
+  // After hold(), with the machine: the target has all but the program's memory then, and that goes with the machine's.
+  kj::Promise<void> makeReady() {
+    auto request = KJ_ASSERT_NONNULL(arrival).restoreRequest();
+    request.setProgress(progress);
+    return request.send().ignoreResult().then([this] {
+      isTold = true;
+      session->move();  // before the program is somewhere where this cannot be said
+      return session->rewrite();
+    });
+  }
+  bool isReady() const { return isTold; }
+  bool goesWithMachine() const { return options.withMachine; }
+
+  // The machine runs here again: the session stays.
+  void giveUp() {
+    givenUp.fulfiller->rejectIfThrows([this] { fail("the machine of session " + id + " runs here again"); });
   }
 
   // From here on the program may be elsewhere; this does not use the session unless it stays.
@@ -141,22 +162,23 @@ class Migration final : public kj::Refcounted {
     faultPoint("migrate.captured");
     isMoving = true;
     session->state = control::State::RESUMING;
-    session->move();
+    if (!isTold) session->move();
     auto taken = sessions.takeWorker(*session);
     held = kj::mv(KJ_ASSERT_NONNULL(taken));
     auto request = KJ_ASSERT_NONNULL(arrival).completeRequest();
-    if (!elsewhere) request.setDirectory(reader(path));
+    if (!isFar()) request.setDirectory(reader(path));
     request.setProgress(progress);
     faultPoint("migrate.moving");
-    return request.send().then(
-        [this](capnp::Response<control::Arrival::CompleteResults>&& results) {
-          result.device = results.getSession().getDevice().cStr();
-          return finish();
-        },
-        [this](kj::Exception&& exception) { return comeBack(kj::mv(exception)); });
+    auto completed = request.send().then([this](capnp::Response<control::Arrival::CompleteResults>&& results) {
+      result.device = results.getSession().getDevice().cStr();
+    });
+    return completed.exclusiveJoin(kj::mv(givenUp.promise))
+        .then([this] { return finish(); }, [this](kj::Exception&& exception) { return comeBack(kj::mv(exception)); });
   }
 
  private:
+  // Whether the target gets files and a program's relay of its own.
+  bool isFar() const { return elsewhere || options.withMachine; }
   static WorkerProcess& workerOf(Session& session) {
     KJ_IF_MAYBE (worker, session.worker) {
       if (session.state == control::State::RUNNING) return **worker;
@@ -179,7 +201,7 @@ class Migration final : public kj::Refcounted {
     auto request = peer->node().receiveRequest();
     session->describe(request.initSession());
     request.setSnapshotVersion(snapshot::snapshotVersion);
-    request.setIsElsewhere(elsewhere.has_value());
+    request.setIsElsewhere(isFar());
     auto& devices = sessions.pool.devices();
     auto list = request.initDevices(static_cast<unsigned>(devices.size()));
     for (unsigned i = 0; i < devices.size(); ++i) {
@@ -196,7 +218,8 @@ class Migration final : public kj::Refcounted {
 
   // The streams, and the relay beside the program, come to the target.
   kj::Promise<void> meet() {
-    auto approached = elsewhere ? session->approach(elsewhere->text(), token) : kj::Promise<void>(kj::READY_NOW);
+    auto approached =
+        elsewhere && !options.withMachine ? session->approach(elsewhere->text(), token) : kj::Promise<void>(kj::READY_NOW);
     return approached
         .then([this] {
           return sessions.files.run([elsewhere = elsewhere, path = streamSocket, token = token] {
@@ -262,6 +285,8 @@ class Migration final : public kj::Refcounted {
     spdlog::info("session {} is at {}; its program was held for {:.3f} s", id, options.target, result.report.gateSeconds);
     removeFolderAfter(kj::READY_NOW);
     source = nullptr;
+    if (options.withMachine)
+      KJ_IF_MAYBE (known, sessions.find(id)) known->leave();
     return held->stop().then([this] { return kj::mv(result); });
   }
 
@@ -275,6 +300,7 @@ class Migration final : public kj::Refcounted {
 
   // The target has failed, or cannot be asked any more: the program knows whether it has the session.
   kj::Promise<Migrated> comeBack(kj::Exception&& exception) {
+    if (options.withMachine) arrival = nullptr;  // whose worker would wait for the machine
     kj::Promise<bool> answered = false;
     KJ_IF_MAYBE (known, sessions.find(id)) answered = known->stay().catch_([](kj::Exception&&) { return false; });
     return answered.then([this, exception = kj::mv(exception)](bool isHere) mutable -> kj::Promise<Migrated> {
@@ -306,11 +332,23 @@ class Migration final : public kj::Refcounted {
       } else {
         known->forgetSuccessor();
         if (isBegun) writerEnded = worker.goOn();
-        if (isHeld) known->openGate();
+        if (known->isMoving) {
+          sessions.spawn(known->exclusively(takeBack(sessions, id)));
+        } else if (isHeld) {
+          known->openGate();
+        }
       }
     }
     isMoving = true;  // there is nothing more to undo
     removeFolderAfter(kj::mv(writerEnded));
+  }
+
+  // The program has been told that it moves, and will not.
+  static kj::Promise<void> takeBack(Sessions& sessions, std::string id) {
+    return KJ_ASSERT_NONNULL(sessions.find(id)).stay().then([&sessions, id](bool isHere) {
+      if (!isHere) return;
+      KJ_IF_MAYBE (known, sessions.find(id)) known->openGate();
+    });
   }
 
   Sessions& sessions;
@@ -331,7 +369,8 @@ class Migration final : public kj::Refcounted {
   kj::AutoCloseFd target;  // on its way to the worker
   kj::Promise<std::string> workerExit;
   kj::TimePoint start, heldAt = start;
-  bool isBegun = false, isHeld = false, isMoving = false;
+  bool isBegun = false, isHeld = false, isTold = false, isMoving = false;
+  kj::PromiseFulfillerPair<void> givenUp = kj::newPromiseAndFulfiller<void>();
   Migrated result;
 };
 
@@ -357,10 +396,31 @@ class DepartureServer final : public control::Departure::Server {
     });
   }
 
+  kj::Promise<void> hold(HoldContext context) override {
+    context.allowCancellation();
+    Migration& mine = current();
+    if (!mine.goesWithMachine()) fail("session " + id + " is in no virtual machine's memory: it is held when it leaves");
+    auto held = mine.advance().then([&mine] { return mine.hold(); }).then([&mine] { return mine.makeReady(); });
+    return step(kj::mv(held)).catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
+      end();
+      return kj::mv(exception);
+    });
+  }
+
+  kj::Promise<void> stay(StayContext) override {
+    KJ_IF_MAYBE (mine, leaving) (*mine)->giveUp();
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> leave(LeaveContext context) override {
     context.allowCancellation();
     Migration& mine = current();
-    return step(mine.advance().then([&mine] { return mine.hold(); }))
+    if (mine.goesWithMachine()) {
+      if (!mine.isReady()) fail("session " + id + " must be held before its machine stops");
+      leaving = kj::addRef(mine);
+    }
+    auto held = mine.isReady() ? kj::Promise<void>(kj::READY_NOW) : mine.advance().then([&mine] { return mine.hold(); });
+    return step(kj::mv(held))
         .then([this] { return movedFrom(sessions, KJ_ASSERT_NONNULL(end())); },
               [this](kj::Exception&& exception) -> kj::Promise<Migrated> {
                 end();
@@ -406,6 +466,7 @@ class DepartureServer final : public control::Departure::Server {
   Sessions& sessions;
   const std::string id;
   kj::Maybe<kj::Own<Migration>> migration;  // until it is over
+  kj::Maybe<kj::Own<Migration>> leaving;    // with its machine
   std::string why;                          // it is
   bool isStepping = false;
   kj::Promise<void> occupied;
@@ -423,6 +484,7 @@ kj::Promise<Migrated> migrate(Sessions& sessions, Session& session, MigrateOptio
 kj::Promise<control::Departure::Client> depart(Sessions& sessions, Session& session, MigrateOptions options,
                                                control::Progress::Client progress) {
   session.requireIdle();
+  options.withMachine = session.place.exists();
   auto migration = kj::refcounted<Migration>(sessions, session, std::move(options), kj::mv(progress));
   auto& begun = *migration;
   auto server = kj::heap<DepartureServer>(sessions, session, kj::mv(migration));

@@ -17,6 +17,7 @@ struct MigrateOptions {
   std::string target;  // the node: its run directory, or its address (endpoint.h) where it may be on another host
   double downtimeSeconds = 0.1;
   unsigned timeoutSeconds = suspendTimeout;
+  bool withMachine = false;  // the program's virtual machine goes there, with the memory that the session has in it
 };
 
 struct Migrated {

@@ -34,6 +34,7 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
                      open.getVersion(), control::VERSION));
   }
   ProgramOpen request{text(open.getName()), text(open.getProgram()), text(open.getSession()), open.getPid(), open.getRelayed()};
+  request.place = placeOf(open.getPlace());
   const bool answersReattach = !request.session.empty(), isOfGuest = request.relayed && descriptors.size() == 1;
   if (!answersReattach && isOfGuest) {
     request.segment = kj::mv(descriptors[0]);
@@ -54,6 +55,10 @@ ProgramOpen takeOpen(control::ToNode::Reader message, kj::ArrayPtr<kj::AutoClose
 }
 
 }  // namespace
+
+ProgramPlace placeOf(control::GuestPlace::Reader place) {
+  return {text(place.getGuest()), place.getSlot(), place.getClaim(), place.getFileBytes()};
+}
 
 ProgramLink::ProgramLink(kj::AsyncIoContext& io, kj::AutoCloseFd socket)
     : io(io),

@@ -17,6 +17,16 @@
 
 namespace vgpu::daemon {
 
+// Which part of a virtual machine's memory a session has (vgpu/wire/guest-file.h).
+struct ProgramPlace {
+  std::string guest;  // as --guest names it; empty: its program is in no virtual machine of this host
+  uint32_t slot = 0;
+  uint64_t claim = 0, fileBytes = 0;
+
+  bool exists() const { return !guest.empty(); }
+};
+ProgramPlace placeOf(control::GuestPlace::Reader place);
+
 // What a program sends when it opens a session or replies to `reattach`.
 struct ProgramOpen {
   std::string name, program, session;
@@ -24,6 +34,7 @@ struct ProgramOpen {
   bool relayed = false;                       // by a relay: it shares no memory with the worker
   kj::AutoCloseFd segment;                    // of a virtual machine's program always,
   kj::AutoCloseFd hostArena, state;           // and these in the reply to `reattach`; the last is not checked yet
+  ProgramPlace place = {};
 };
 
 class ProgramLink {

@@ -31,6 +31,7 @@ class Resumption final : public kj::Refcounted {
         link(kj::mv(arrived.program)),
         worker(kj::mv(arrived.worker)),
         fillArena(kj::mv(arrived.fillArena)),
+        machine(kj::mv(arrived.machine)),
         tree(kj::mv(tree)) {
     if (!directory.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + directory + "\"");
   }
@@ -85,6 +86,7 @@ class Resumption final : public kj::Refcounted {
           return adoptState(kj::mv(open));
         })
         .then([this](Adopted&& adopted) { return restoreFor(kj::mv(adopted)); })
+        .then([this] { return awaitMachine(); })
         .then([this] { return offer(); })
         .then([this](uint64_t handover) { return allArrived().then([handover] { return handover; }); })
         .then([this](uint64_t handover) {
@@ -226,6 +228,7 @@ class Resumption final : public kj::Refcounted {
       request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
       request.setProgress(progress);
       request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
+      request.setMemoryLater(machine != nullptr);
       kj::Maybe<kj::Own<SharingGroup>> group;
       if (tree.group.get() != nullptr) group = kj::addRef(*tree.group);
       request.setExchange(sessions.exchange.serve(*session, kj::mv(group)));
@@ -242,8 +245,16 @@ class Resumption final : public kj::Refcounted {
     });
   }
 
+  kj::Promise<void> awaitMachine() {
+    KJ_IF_MAYBE (its, machine) {
+      its->restored->fulfill();
+      return sessions.whileProgramLives(*session, kj::mv(its->came));
+    }
+    return kj::READY_NOW;
+  }
+
   kj::Promise<uint64_t> offer() {
-    auto answer = session->offer();
+    auto answer = session->offer(machine != nullptr);
     faultPoint("resume.daemon-committed");
     return sessions.whileProgramLives(*session, kj::mv(answer));
   }
@@ -288,6 +299,7 @@ class Resumption final : public kj::Refcounted {
   kj::Own<Session> session;       // until the table owns it,
   kj::Own<WorkerProcess> worker;  // and this with it
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena;
+  kj::Maybe<Arrived::Machine> machine;  // with which it comes
   InTree tree;
   PinnedHold hold;                // of the chunks that are in pinned memory
   kj::Promise<void> reports = nullptr;

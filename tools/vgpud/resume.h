@@ -28,6 +28,12 @@ struct Arrived {
   // From another host:
   kj::Own<ProgramLink> program = {};  // the relay that is the program here, which has met nobody
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena = nullptr;  // writes its pinned memory into its host arena
+  // With its virtual machine: it is restored, and waits until the machine is here.
+  struct Machine {
+    kj::Own<kj::PromiseFulfiller<void>> restored;
+    kj::Promise<void> came;
+  };
+  kj::Maybe<Machine> machine = nullptr;
 };
 
 // One of several sessions that are resumed together (resume-together.h).

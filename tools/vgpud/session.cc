@@ -16,6 +16,8 @@ namespace {
 
 // A program accepts in milliseconds; one that takes this long is stopped (SIGSTOP, a debugger).
 constexpr auto acceptLimit = 30 * kj::SECONDS;
+// Its machine must first have been loaded, and begun to run.
+constexpr auto machineLimit = 60 * kj::SECONDS;
 
 }  // namespace
 
@@ -28,6 +30,7 @@ Session::Session(kj::AsyncIoContext& io, Processes& processes, kj::Own<ProgramLi
       directory(std::move(state)),
       openedSeconds(time(nullptr)),
       link(kj::mv(owned)),
+      place(open.place),
       relayed(open.relayed),
       io(io) {
   pid = link->peer().pid > 0 ? link->peer().pid : open.pid;
@@ -44,6 +47,10 @@ void Session::handle(control::ToNode::Reader message) {
     case control::ToNode::PARKED:
       if (parking == nullptr) fail("the program says that it is parked, and nobody has asked it");
       parked = true;
+      return;
+    case control::ToNode::REWRITTEN:
+      KJ_IF_MAYBE (answer, rewriting) (*answer)->fulfill();
+      rewriting = nullptr;
       return;
     case control::ToNode::RENEW:
       KJ_IF_MAYBE (begin, renew) {
@@ -157,6 +164,20 @@ kj::Promise<bool> Session::stay() {
   return stays.exclusiveJoin(gone().then([] { return false; }, [](kj::Exception&&) { return false; }));
 }
 
+kj::Promise<void> Session::rewrite() {
+  auto answer = kj::newPromiseAndFulfiller<void>();
+  rewriting = kj::mv(answer.fulfiller);
+  link->send([](control::ToSession::Builder message) { message.setRewrite(); });
+  auto late = io.provider->getTimer().afterDelay(acceptLimit).then([this] {
+    fail("the virtual machine of guest " + place.guest + " did not answer in 30 s: is it stopped?");
+  });
+  return answer.promise.exclusiveJoin(kj::mv(late));
+}
+
+void Session::leave() {
+  link->send([](control::ToSession::Builder message) { message.setLeft(); });
+}
+
 kj::Promise<void> Session::park() {
   auto answer = kj::newPromiseAndFulfiller<void>();
   parking = kj::mv(answer.fulfiller);
@@ -167,7 +188,7 @@ kj::Promise<void> Session::park() {
   return answer.promise.exclusiveJoin(kj::mv(late));
 }
 
-kj::Promise<uint64_t> Session::offer() {
+kj::Promise<uint64_t> Session::offer(bool comesWithMachine) {
   auto answer = kj::newPromiseAndFulfiller<uint64_t>();
   acceptance = kj::mv(answer.fulfiller);
   link->send([this](control::ToSession::Builder message) {
@@ -175,7 +196,10 @@ kj::Promise<uint64_t> Session::offer() {
     opened.setSession(capnp::Text::Reader(id.c_str(), id.size()));
     opened.setDirectory(capnp::Text::Reader(directory->path().c_str(), directory->path().size()));
   });
-  return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(acceptLimit).then([this]() -> uint64_t {
+  const auto limit = comesWithMachine ? machineLimit : acceptLimit;
+  return answer.promise.exclusiveJoin(io.provider->getTimer().afterDelay(limit).then([=, this]() -> uint64_t {
+    if (comesWithMachine)
+      fail("the virtual machine of guest " + place.guest + " does not run here: its program did not answer in 60 s");
     fail("program " + std::to_string(pid) + " did not accept its session in 30 s: is it stopped?");
   }));
 }
@@ -199,6 +223,13 @@ void Session::describe(control::SessionInfo::Builder info) const {
   info.setDirectory(reader(directory->path()));
   info.setOpenedSeconds(openedSeconds);
   info.setRelayed(relayed);
+  if (place.exists()) {
+    auto where = info.initPlace();
+    where.setGuest(reader(place.guest));
+    where.setSlot(place.slot);
+    where.setClaim(place.claim);
+    where.setFileBytes(place.fileBytes);
+  }
   KJ_IF_MAYBE (process, worker) {
     info.setDevice(reader(device));
     info.setWorkerPid((*process)->pid());

@@ -43,6 +43,10 @@ class Session {
   // session is still here.
   void move();
   kj::Promise<bool> stay();
+  // Of one in a virtual machine's memory, while it moves: resolves when the machine has written all of it again, unchanged.
+  kj::Promise<void> rewrite();
+  // The same, when another daemon has it: its program is not here any more.
+  void leave();
   // No relay is to take the session any more.
   void forgetSuccessor() { successor = nullptr; }
 
@@ -51,8 +55,8 @@ class Session {
   kj::Promise<void> park();
 
   // Offers a restored worker to a program that has replied to `reattach`; resolves to the number of the handover when the program
-  // has accepted. Rejects if it does not in time.
-  kj::Promise<uint64_t> offer();
+  // has accepted. Rejects if it does not in time; one that comes with its virtual machine has longer.
+  kj::Promise<uint64_t> offer(bool comesWithMachine = false);
 
   // Begins an operation of which only one may run at a time. Rejected when end() is called. Throws if one runs already.
   template <typename T>
@@ -80,6 +84,7 @@ class Session {
   int64_t openedSeconds = 0;
   kj::Own<ProgramLink> link;
   kj::Maybe<kj::Own<WorkerProcess>> worker;
+  const ProgramPlace place;                 // in a virtual machine's memory
   const bool relayed;                       // its program is elsewhere (docs/remote.md): then
   kj::AutoCloseFd hostArena;                // pinned memory of the worker's host
   kj::Array<kj::AutoCloseFd> memory;        // a new session's segment and host arena, on the way from worker to program
@@ -102,7 +107,7 @@ class Session {
   const char* asked = "";              // that which gateAnswer is for
   kj::Own<kj::AutoCloseFd> successor;  // of a program that shares memory with this host: tools/common/successor.h
   kj::Promise<void> telling = nullptr;
-  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> parking;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> parking, rewriting;
   int answersToIgnore = 0;  // to a closeGate that we gave up on
 };
 

@@ -99,6 +99,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   MemorySnapshots inMemory;
   Exchange exchange{*this};
   Arrivals arrivals;
+  Guests* guests = nullptr;  // the virtual machines that this daemon serves
 
  private:
   void giveWorkerBack(Session& session);  // its program has ended

@@ -233,6 +233,7 @@ kj::Promise<void> WorkerServer::proceed(ProceedContext context) {
 // The point of no return of a resume (vgpu/wire/handover.h).
 void WorkerServer::claim(uint64_t handover) {
   if (!restored) fail("there is no restored session to go on with");
+  if (!isMemoryChecked) checkpoint::requireMemory(running(), *restored);
   running().runQuiesced([&](stub::SessionState& on) {
     if (!claimHandover(on.shared().header().handover, handover)) fail("the program has withdrawn from its resume");
   });
@@ -272,16 +273,19 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   std::string directory = textOf(params.getDirectory());
   std::vector<uint32_t> devices;
   for (uint32_t device : params.getDevices()) devices.push_back(device);
+  const bool memoryLater = params.getMemoryLater();
   auto memory = receiveMemory(params);
-  auto report = memory.then([this, relay, room, exchange, directory, devices](ProgramMemory&& memory) {
-    return thread.run([this, relay, room, exchange, directory, devices, memory = kj::mv(memory)]() mutable {
+  auto report = memory.then([this, relay, room, exchange, directory, devices, memoryLater](ProgramMemory&& memory) {
+    return thread.run([this, relay, room, exchange, directory, devices, memoryLater, memory = kj::mv(memory)]() mutable {
       useDevices(directory, devices);
       running().shareBy(exchange);
       running().attach(adoptSegment(memory.segment.release()), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
       auto resident = ahead ? &ahead->finish() : nullptr;
-      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr, resident);
+      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr, resident,
+                                     memoryLater);
+      isMemoryChecked = !memoryLater;
       ahead.reset();
       return restored->report;
     });
@@ -408,6 +412,7 @@ kj::Promise<void> WorkerServer::reclaim(ReclaimContext context) {
       if (!isSameFile(own.segment, memory.segment) || !isSameFile(own.hostArena, memory.hostArena))
         fail("the program's memory is not the one that the worker has");
       restored = checkpoint::reclaim(running(), directory);
+      isMemoryChecked = true;
       return restored->report;
     });
   });

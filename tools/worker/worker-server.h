@@ -75,6 +75,7 @@ class WorkerServer final : public control::Worker::Server {
   ProcessRecord fresh;
   bool kernelsReachProcess = false;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS of a device
   std::optional<checkpoint::Restored> restored;  // until the session is claimed
+  bool isMemoryChecked = true;                   // that the program's memory is at its place
   // Destroyed first: it ends before what it uses.
   WorkThread thread;
 };

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 16;
+const version :UInt32 = 17;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -30,6 +30,7 @@ struct ToNode {
                                  # worker claims as it begins. Until it has, the program can withdraw by hanging up
     apart @6 :Void;              # answer to `approach`: the program shares no host memory, and will share none
     parked @7 :Void;             # answer to `park`, and the last message: it has nothing of the node's any more
+    rewritten @8 :Void;          # answer to `rewrite`
   }
 }
 
@@ -44,6 +45,15 @@ struct Open {
   program @3 :Text;        # the executable's path
   session @4 :Text;        # empty for a new session; its id when the program answers `reattach`
   relayed @5 :Bool;        # by a relay (docs/remote.md): the program is elsewhere, and shares no memory with the worker
+  place @6 :GuestPlace;    # of the relay of a virtual machine's program
+}
+
+struct GuestPlace {
+  # Which part of a virtual machine's memory a session has (vgpu/wire/guest-file.h).
+  guest @0 :Text;          # as `vgpud --guest` names it; empty: none
+  slot @1 :UInt32;
+  claim @2 :UInt64;
+  fileBytes @3 :UInt64;
 }
 
 struct GateClosed {
@@ -71,6 +81,10 @@ struct ToSession {
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
     park @13 :Void;          # after `suspended`: let go of the connection, the socket and the state directory, so that the process can
                              # be saved, and wait in memory for another one (vgpu/control/parked-program.h). Answered by parked, or refused
+    rewrite @14 :Void;       # after `moving`, to the relay of a virtual machine's program there: write every page of the session's memory
+                             # again, unchanged, so that the machine's migration sends what the host has written. Answered by rewritten
+    left @15 :Void;          # to the relay of a virtual machine's program here: the machine has moved, and another daemon has the
+                             # session. Answered by moved, and that relay ends
   }
 }
 
@@ -132,6 +146,12 @@ interface Departure {
   # Sends what the target does not have, in rounds, until the rest takes less than the downtime.
   leave @1 () -> (session :SessionInfo, report :Report);
   # The rest of Node.migrate. After any failure the session runs here as before, and the departure is over.
+  hold @2 ();
+  # Of a session in a virtual machine's memory, before the machine stops: holds the program, sends the rest, has the target restore
+  # it, and has the machine write the session's memory again. From then on nothing of this host writes there. leave() follows when
+  # the machine is at the target.
+  stay @3 ();
+  # While leave() waits for the machine at the target: it runs here again.
 }
 
 struct SessionFolder {
@@ -152,6 +172,8 @@ interface Arrival {
   # Takes the session over from the snapshot in `directory`, of which the memory has come ahead; empty: from what was put.
   put @2 (file :Text, offset :UInt64, bytes :Data) -> stream;
   # A piece of a file of the snapshot, from another host; without a name, of the host arena.
+  restore @3 (progress :Progress) -> ();
+  # Of a session in a virtual machine's memory, which is not here yet: all of complete() that can be done before it is.
 }
 
 struct Obstacle {
@@ -202,6 +224,7 @@ struct SessionInfo {
   launches @11 :Launches;   # by its present worker
   relayed @12 :Bool;        # its program is elsewhere (docs/remote.md): so it can move to another host
   sharesWith @13 :List(Text);   # of Worker.save: ids of the sessions that are suspended with it because they share with it
+  place @14 :GuestPlace;        # if its program is in a virtual machine, and shares memory with this host
 }
 
 struct Launches {
@@ -321,10 +344,11 @@ interface Worker {
   # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
   # `pool`. `owned`: names of what it has of sessions that have let go of it: this one saves their bytes.
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom,
-             devices :List(UInt32), exchange :Exchange)
+             devices :List(UInt32), exchange :Exchange, memoryLater :Bool)
     -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
-  # is changed and nothing consumed before `proceed`. `devices`: as of Node.resume.
+  # is changed and nothing consumed before `proceed`. `devices`: as of Node.resume. `memoryLater`: what the program has written into the
+  # segment is there when `proceed` is called, and compared with the snapshot then.
   recycle @6 ();
   # The program has ended: destroys all that its session made and makes memory for another one ready. Rejects, saying why, if the
   # process is not like a new one then; it is of no further use.

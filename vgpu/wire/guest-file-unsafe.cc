@@ -51,6 +51,14 @@ std::string problemOf(const GuestHeader& header, uint64_t bytes) {
   return "";
 }
 
+// A compare-and-set that succeeds: neither a compiler nor a processor may leave the store out, and another thread's is not lost.
+void rewritePage(std::byte* page) {
+  std::atomic_ref word(*reinterpret_cast<uint64_t*>(page));
+  uint64_t value = word.load(std::memory_order_relaxed);
+  while (!word.compare_exchange_weak(value, value)) {
+  }
+}
+
 void requireSize(const std::string& path, uint64_t bytes) {
   if (std::has_single_bit(bytes) && bytes >= GuestLayout::leastBytes) return;
   fail("the memory of a virtual machine must have 256 MiB or more, and a power of two, as its device takes; " + path +
@@ -137,6 +145,17 @@ void GuestFile::clear(uint64_t slot) const {
   const auto at = static_cast<off_t>(GuestLayout::slotAt(slot));
   constexpr auto bytes = static_cast<off_t>(GuestLayout::slotBytes);
   KJ_SYSCALL(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes), "the file system has no holes in files");
+}
+
+void GuestFile::rewrite(uint64_t slot) const {
+  constexpr uint64_t pageBytes = 4 * KiB;
+  void* all = mmap(nullptr, GuestLayout::slotBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                   static_cast<off_t>(GuestLayout::slotAt(slot)));
+  if (all == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, "a slot", slot);
+  auto* page = static_cast<std::byte*>(all);
+  for (uint64_t at = 0; at < GuestLayout::slotBytes; at += pageBytes) rewritePage(page + at);
+  munmap(all, GuestLayout::slotBytes);
+  rewritePage(reinterpret_cast<std::byte*>(&this->slot(slot)));
 }
 
 }  // namespace vgpu

@@ -92,6 +92,7 @@ class GuestFile {
   // Of the host: writes it as it was, whatever the guest has written there.
   void writeHeader(uint32_t gpus, bool runsPtx) const;
   GuestHeader& header() const;
+  uint64_t fileBytes() const { return bytes; }
   uint64_t slots() const { return count; }
   GuestSlot& slot(uint64_t index) const;  // index < slots()
 
@@ -102,6 +103,9 @@ class GuestFile {
   bool isLocked(uint64_t slot) const;
   // Zeroes mailbox and segment. Of the host.
   void clear(uint64_t slot) const;
+  // Of the guest: writes a word of each page of the slot, and of its part of the table, without changing it. A hypervisor that
+  // migrates the machine does not know what the host has written there, and sends pages that the guest has written.
+  void rewrite(uint64_t slot) const;
 
  private:
   const kj::AutoCloseFd file;

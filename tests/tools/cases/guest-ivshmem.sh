@@ -19,16 +19,11 @@ succeeds ctl host resume "$dir/steady"
 hasState host steady running || fail "the machine's session is $(field host steady state)"
 
 # Saved to disk with its session, and on from there.
-succeeds ctl host suspend steady --to "$dir/saved"
-qmp guest stop >/dev/null
-qmp guest migrate "{\"uri\": \"exec:cat > $dir/machine\"}" >/dev/null
-waitUntil migrationIs guest completed
-endMachine guest
-startMachine again "vgpu.node=ivshmem:" "${device[@]}" -S -incoming "exec:cat $dir/machine"
-waitUntil machineIs again paused
-succeeds ctl host attach guest
-qmp again cont >/dev/null
-succeeds ctl host resume "$dir/saved"
+succeeds ctl host machine save --qmp "$dir/guest.qmp" "$dir/saved"
+waitUntil ended "${machine[guest]}"
+hasState host steady suspended || fail "the session is $(field host steady state), not suspended"
+startMachine again "vgpu.node=ivshmem:" "${device[@]}" -incoming "exec:cat $dir/saved/machine"
+succeeds ctl host machine restore --qmp "$dir/again.qmp" "$dir/saved"
 hasState host steady running || fail "the session of the machine that goes on is $(field host steady state)"
 
 guestReturns again "touch /tmp/end; wait"
