@@ -15,7 +15,7 @@ startInGuest() {
   local file
   rm -f "$dir/$2.in"
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} timeout $((10 * limit)) "$guests/in-guest" "${!1}" "$tree/bin/vgpuctl" \
+  timeout $((10 * limit)) "$guests/in-guest" "${!1}" "$tree/bin/vgpuctl" \
     --node "ivshmem:${!1}/memory" run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}<>"$dir/$2.in"

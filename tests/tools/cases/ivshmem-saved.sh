@@ -7,7 +7,7 @@ memory=$one/memory
 startNode a --guest "one=$memory,256MiB"
 startNode b
 mkfifo "$dir/kept.in"
-LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run --name kept -- \
+"$guests/in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run --name kept -- \
   "$tree/tests/programs/contents" --serve random 16 <"$dir/kept.in" >"$dir/kept.log" 2>&1 &
 runner[kept]=$!
 exec {file}>"$dir/kept.in"

@@ -11,8 +11,8 @@ succeedsInGuest one true || skip "no namespaces can be made here"
 startInGuest() {
   local file
   mkfifo "$dir/$2.in"
-  LD_PRELOAD=${VGPU_PROGRAM_PRELOAD:-} "$(dirname "$0")/../in-guest" "$(shared "$1")" "$tree/bin/vgpuctl" --node "ivshmem:$(memory "$1")" \
-    run --name "$2" -- "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
+  "$(dirname "$0")/../in-guest" "$(shared "$1")" "$tree/bin/vgpuctl" --node "ivshmem:$(memory "$1")" run --name "$2" -- \
+    "$tree/tests/programs/contents" --serve random "$3" <"$dir/$2.in" >"$dir/$2.log" 2>&1 &
   runner[$2]=$!
   exec {file}>"$dir/$2.in"
   commands[$2]=$file
