@@ -1,7 +1,7 @@
 // Reads all of its memory again and again, and rewrites a part of it each second, until a file appears: for migrations, which it sees as
 // a step that takes long. Every sum is checked.
 //
-//   working-set [MIB [PERCENT [FILE]]]    PERCENT of the memory is rewritten each second; without FILE twenty steps
+//   working-set [MIB [PERCENT [FILE]]]    PERCENT of the memory is rewritten each second; without FILE twenty steps, at least one with it
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   size_t next = 0, rewritten = 0;
   auto began = Clock::now(), last = began;
   struct stat found;
-  for (uint32_t step = 1; file == nullptr ? step <= 20 : stat(file, &found) != 0; ++step) {
+  for (uint32_t step = 1; step == 1 || (file == nullptr ? step <= 20 : stat(file, &found) != 0); ++step) {
     CHECK(cudaMemset(sum, 0, sizeof(unsigned long long)));
     for (; due >= 1; due -= 1, next = (next + 1) % slices, ++rewritten) rewrite(next, step * 40503u + static_cast<uint32_t>(next));
     read<<<grid, block>>>(words, slices * sliceWords, sum);
