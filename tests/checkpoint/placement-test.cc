@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "../sanitizer-share.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
 #include "vgpu/api/handle.h"
@@ -148,7 +149,7 @@ std::string restored(unsigned seed, unsigned steps, unsigned devices, bool hasLi
 // How many are tried. `make check-all` says fifty times as many: a thousand, of which none may be refused.
 unsigned long histories(unsigned usual) {
   const char* times = std::getenv("VGPU_HISTORIES");
-  return times ? usual * std::stoul(times) : usual;
+  return times ? usual * std::stoul(times) : (usual + sanitizerShare - 1) / sanitizerShare;
 }
 
 // How many modules and images a snapshot keeps after `steps`.

@@ -3,6 +3,7 @@
 
 #include "../emulator/container-samples.h"
 #include "vgpu/snapshot/manifest.h"
+#include "../sanitizer-share.h"
 #include "session-fixture.h"
 #include "stub/worker/execution.h"
 #include "vgpu/api/library.h"
@@ -53,14 +54,17 @@ TEST_CASE(
     CAPTURE(name);
     std::string file = saved.path + "/" + name, good = readFile(file);
     REQUIRE((good.size() > 30 || isPackFile(name)));  // a machine has as many packs as processors, and there are few chunks
-    for (size_t at : {size_t{0}, good.size() / 3, good.size() / 2, good.size() - 1}) {
+    if (sanitizerShare > 1 && isPackFile(name) && good.empty()) continue;
+    std::vector<size_t> places{0, good.size() / 3, good.size() / 2, good.size() - 1}, sizes{0, good.size() / 2, good.size() - 1};
+    if (sanitizerShare > 1) places = {good.size() / 3}, sizes = {good.size() / 2};
+    for (size_t at : places) {
       if (good.empty()) continue;
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 0x10);
       writeFile(file, bad);
       contains(saved.refusal(), "file " + name + ": c");  // checksum, or chunk
     }
-    for (size_t size : {size_t{0}, good.size() / 2, good.size() - 1}) {
+    for (size_t size : sizes) {
       if (good.empty()) continue;
       writeFile(file, good.substr(0, size));
       contains(saved.refusal(), "file " + name + ": ");

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "../sanitizer-share.h"
 #include "link-pair.h"
 
 using namespace vgpu;
@@ -37,7 +38,7 @@ struct Expected {
 }  // namespace
 
 TEST_CASE("messages arrive once and in order, over connections that are cut anywhere") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 40 / sanitizerShare; ++seed) {
     std::mt19937 random(seed);
     LinkPair pair;
     Expected atA, atB;
@@ -138,7 +139,7 @@ void sendNumberWith(Link& link, uint64_t number, uint32_t beside) {
 }  // namespace
 
 TEST_CASE("a message is taken when the bytes beside it have come, in order, over connections that are cut anywhere") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 40 / sanitizerShare; ++seed) {
     std::mt19937 random(seed);
     LinkPair pair;
     Expected atA, atB;
