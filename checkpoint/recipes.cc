@@ -19,8 +19,10 @@ uint64_t bytesOf(const std::vector<ObjectRecord>& records) {
 
 namespace {
 
-// What a person knows a function by.
-std::string kernelOf(stub::SessionState& on, const ObjectId& id) {
+// What a person knows an object by.
+std::string nameOf(stub::SessionState& on, const ObjectId& id, const RecordedFrame& frame) {
+  if (frame.method == api::Method::greenCreate)
+    return fmt::format(" (of {} multiprocessors)", api::FrameReader<api::Cuda::GreenCreateParams>(frame.words).getMultiprocessors());
   if (id.kind != api::Kind::FUNCTION || handleDevice(id.handle) >= on.deviceCount()) return "";
   auto& functions = on.of(handleDevice(id.handle)).functions;
   auto found = functions.find(id.handle);
@@ -48,7 +50,7 @@ void rebuild(stub::SessionState& on, const std::vector<ObjectRecord>& records,
     CUresult result = on.execute(frame->method, frame->device, frame->words, frame->position, 0, reply);
     if (result != CUDA_SUCCESS)
       fail(fmt::format("the {} {:#x}{} cannot be made again on {}: {} of position {} answers {}{}", kindName(record->id.kind),
-                       record->id.handle, kernelOf(on, record->id), on.nameOf(frame->device), api::infoOf(frame->method).name,
+                       record->id.handle, nameOf(on, record->id, *frame), on.nameOf(frame->device), api::infoOf(frame->method).name,
                        frame->position, stub::nameOf(on.driver, result), stub::lacksCode(result)));
     progress(frame->words.asBytes().size());
   }

@@ -37,7 +37,7 @@ CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_
     thread.session.handles.abandon(handle);
     return error;
   }
-  thread.session.handles.publish<kind>(handle, thread.context(), [&](ArrayState& array) { array.layout = layoutOf(shape); });
+  thread.session.handles.publish<kind>(handle, thread.owner(), [&](ArrayState& array) { array.layout = layoutOf(shape); });
   return CUDA_SUCCESS;
 }
 

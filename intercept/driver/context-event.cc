@@ -12,10 +12,7 @@ namespace {
 class InContext {
  public:
   InContext(Thread& thread, uint64_t context) : thread(thread) { thread.makeCurrent(context); }
-  ~InContext() {
-    thread.contextStack.pop_back();
-    thread.contextChanged();
-  }
+  ~InContext() { thread.leaveCurrent(); }
 
  private:
   Thread& thread;
@@ -32,11 +29,22 @@ CUresult prepare(Thread& thread, ContextState::Joint& joint) {
   return CUDA_SUCCESS;
 }
 
-// Those of the program in a context, the legacy one too.
+// Those of the program in a context: the legacy one too, and in the primary context those of its green contexts.
 std::vector<CUstream> streamsOf(Thread& thread, const ContextState& context) {
-  std::vector<CUstream> streams{CU_STREAM_LEGACY};
-  for (uint64_t stream : thread.session.handles.live(api::Kind::STREAM, context.device(), context.handle))
-    if (stream != context.past.stream && stream != context.future.stream) streams.push_back(fromWire<CUstream>(stream));
+  const HandleTable& handles = thread.session.handles;
+  std::vector<CUstream> streams;
+  auto add = [&](const ContextState& of) {
+    for (uint64_t stream : handles.live(api::Kind::STREAM, of.device(), of.handle))
+      if (stream != of.past.stream && stream != of.future.stream) streams.push_back(fromWire<CUstream>(stream));
+  };
+  if (context.green.load(std::memory_order_relaxed) == 0) streams.push_back(CU_STREAM_LEGACY);
+  add(context);
+  if (thread.session.contexts.isPrimary(context.handle))
+    for (uint64_t green : handles.live(api::Kind::GREEN_CONTEXT, context.device())) {
+      auto* state = handles.find<api::Kind::GREEN_CONTEXT>(green);
+      auto* converted = state == nullptr ? nullptr : handles.find<api::Kind::CONTEXT>(state->converted.load());
+      if (converted != nullptr) add(*converted);
+    }
   return streams;
 }
 
@@ -61,7 +69,7 @@ CUresult onContext(CUcontext handle, CUevent event, Body&& body) {
 
 CUresult recordContext(CUcontext context, CUevent event) {
   return onContext(context, event, [&](Thread& thread, ContextState& state, EventState& recorded) -> CUresult {
-    if (recorded.context != state.handle) return CUDA_ERROR_INVALID_HANDLE;
+    if (recorded.context != thread.session.contexts.ownerOf(state.handle)) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult error = prepare(thread, state.past)) return error;
     const auto joint = fromWire<CUstream>(state.past.stream);
     const auto behind = fromWire<CUevent>(state.past.event);

@@ -1,5 +1,6 @@
 #include "intercept/driver/context-reset.h"
 
+#include "intercept/driver/green.h"
 #include "intercept/libraries/objects.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/graph/executable.h"
@@ -34,6 +35,10 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
   auto each = [&](api::Kind kind, auto&& destroy) {
     for (uint64_t handle : session.handles.live(kind, device, context)) keep(destroy(handle));
   };
+  each(api::Kind::GREEN_CONTEXT, [&](uint64_t handle) {
+    releaseOfGreen(thread, handle);
+    return endGreen(thread, handle);
+  });
   each(api::Kind::GRAPH_EXEC, [&](uint64_t handle) { return Executable::end(thread, handle); });
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });
   each(api::Kind::EVENT, [](uint64_t handle) { return cuEventDestroy_v2(fromWire<CUevent>(handle)); });

@@ -8,11 +8,6 @@ using namespace vgpu::client;
 
 namespace {
 
-void leaveCurrent(Thread& thread) {
-  thread.contextStack.pop_back();
-  thread.contextChanged();
-}
-
 CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (context == nullptr || (flags & ~CU_CTX_FLAGS_MASK) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -61,10 +56,11 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
     uint64_t handle = toWire(ctx);
     if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, false, handle)) return bad;
-    if (thread.session.contexts.isPrimary(handle)) return CUDA_ERROR_INVALID_CONTEXT;
+    // A green context's ends with that.
+    if (thread.session.contexts.ownerOf(handle) == thread.session.primaryContext(handleDevice(handle))) return CUDA_ERROR_INVALID_CONTEXT;
     // Destroying it waits for its work if that is visible to the program: by the text that kernels print.
     if (thread.session.output.isExpected()) synchronizeDevice(thread, handleDevice(handle));
-    if (thread.context() == handle) leaveCurrent(thread);
+    if (thread.context() == handle) thread.leaveCurrent();
     return endContext(thread, handle);
   });
 }
@@ -73,7 +69,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
     if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
-    if (!thread.contextStack.empty()) leaveCurrent(thread);
+    if (!thread.contextStack.empty()) thread.leaveCurrent();
     if (handle != 0) thread.makeCurrent(handle);
     return CUDA_SUCCESS;
   });
@@ -82,7 +78,7 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
 VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
   return enterContext([&](Thread& thread) -> CUresult {
     if (pctx != nullptr) *pctx = fromWire<CUcontext>(thread.context());
-    leaveCurrent(thread);
+    thread.leaveCurrent();
     return CUDA_SUCCESS;
   });
 }

@@ -11,7 +11,7 @@ bool isOnDevice(Thread& thread, uint64_t address) {
 
 // Whether the program wants synchronous operations there to be over when they return.
 bool alwaysWaits(Thread& thread, const CopyEnd& end) {
-  if ((thread.session.contexts.flagsOf(thread.context()) & CU_CTX_SYNC_MEMOPS) != 0) return true;
+  if ((thread.session.contexts.flagsOf(thread.owner()) & CU_CTX_SYNC_MEMOPS) != 0) return true;
   return !end.isArray() && thread.session.memory.isSynchronizing(end.address());
 }
 

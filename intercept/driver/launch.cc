@@ -34,15 +34,16 @@ CUresult tooManyThreads(const DeviceInfo& device, CUfunction function, uint64_t 
   return fit ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-// All blocks of a cooperative launch are on the device at once.
-CUresult checkCooperative(const DeviceInfo& device, CUfunction function, const LaunchShape& shape, uint64_t threads) {
+// All blocks of a cooperative launch are on the device at once, or on what the stream's green context has of it.
+CUresult checkCooperative(Thread& thread, uint64_t stream, CUfunction function, const LaunchShape& shape) {
+  const uint64_t threads = uint64_t{shape.blockX} * shape.blockY * shape.blockZ;
+  const DeviceInfo& device = thread.session.devices[thread.deviceOf(stream)];
   if (device.attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
   int resident = 0;
   if (CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, function, static_cast<int>(threads),
                                                                    shape.sharedBytes))
     return error;
-  auto fit = static_cast<uint64_t>(resident) *
-             static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  auto fit = static_cast<uint64_t>(resident) * multiprocessorsOf(thread, stream);
   // The first two dimensions first: the product of all three can be more than 64 bits hold.
   uint64_t layer = uint64_t{shape.gridX} * shape.gridY;
   return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
@@ -77,7 +78,7 @@ CUresult check(const DeviceInfo& device, CUfunction handle, const FunctionLayout
   }
   if (shape.sharedBytes > function.maxDynamicSharedBytes.load(std::memory_order_relaxed))
     return shape.cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
-  return shape.cooperative ? checkCooperative(device, handle, shape, threads) : CUDA_SUCCESS;
+  return CUDA_SUCCESS;
 }
 
 LaunchShape shapeOf(const CUlaunchConfig& config) {
@@ -90,7 +91,8 @@ CUresult functionOfKernel(Thread& thread, CUfunction& function, CUstream inStrea
   uint64_t handle = toWire(function), stream = toWire(inStream);
   if (CUresult bad = thread.resolve(api::Kind::STREAM, true, stream)) return bad;
   auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
-  if (CUresult bad = resolveFunction(thread, entry == nullptr ? thread.context() : entry->context.load(), handle)) return bad;
+  const uint64_t context = entry == nullptr ? thread.owner() : thread.session.contexts.ownerOf(entry->context.load());
+  if (CUresult bad = resolveFunction(thread, context, handle)) return bad;
   function = fromWire<CUfunction>(handle);
   return CUDA_SUCCESS;
 }
@@ -134,6 +136,8 @@ template <typename Send>
   std::optional<ClusterSize> cluster;
   if (attributes != nullptr) cluster = clusterIn(attributes->values());
   if (CUresult refused = check(device, f, function, shape, attributes == nullptr ? nullptr : &cluster)) return refused;
+  if (shape.cooperative)
+    if (CUresult refused = checkCooperative(thread, stream, f, shape)) return refused;
   KernelParameters parameters;
   if (CUresult refused = parameters.check(function, kernelParams, extra)) return refused;
   if (session.captures.isActive()) [[unlikely]] {

@@ -79,7 +79,7 @@ CUresult vgpu::client::giveFunction(CUfunction* function, CUkernel kernel) {
   return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t handle = 0;
-    if (CUresult error = known.functionIn(thread, thread.context(), handle)) return error;
+    if (CUresult error = known.functionIn(thread, thread.owner(), handle)) return error;
     *function = fromWire<CUfunction>(handle);
     return CUDA_SUCCESS;
   });

@@ -47,7 +47,7 @@ CUresult withModuleOf(CUlibrary library, Body&& body) {
     auto* entry = thread.session.handles.find<api::Kind::LIBRARY>(toWire(library));
     if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     uint64_t module = 0;
-    if (CUresult error = entry->code->moduleIn(thread, thread.context(), module)) return error;
+    if (CUresult error = entry->code->moduleIn(thread, thread.owner(), module)) return error;
     return body(thread, module);
   });
 }

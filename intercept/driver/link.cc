@@ -29,7 +29,7 @@ VGPU_EXPORT CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_opti
     uint64_t handle = handles.reserve(api::Kind::LINK, thread.device());
     auto linker = std::make_unique<Linker>(handle, std::move(jit));
     if (CUresult error = linker->create(thread)) return handles.abandon(handle), error;
-    handles.publish<api::Kind::LINK>(handle, thread.context(), [&](LinkState& state) { state.linker = std::move(linker); });
+    handles.publish<api::Kind::LINK>(handle, thread.owner(), [&](LinkState& state) { state.linker = std::move(linker); });
     *stateOut = fromWire<CUlinkState>(handle);
     return CUDA_SUCCESS;
   });

@@ -117,7 +117,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (CUresult refused = thread.refuseUnsafe()) return refused;
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
-    CUresult result = thread.session.memory.allocate(thread, thread.device(), bytesize, thread.context(), address);
+    CUresult result = thread.session.memory.allocate(thread, thread.device(), bytesize, thread.owner(), address);
     if (result == CUDA_SUCCESS) *dptr = address;
     return result;
   });
@@ -134,7 +134,7 @@ VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitc
     uint64_t pitch = roundUp(WidthInBytes, std::max<uint64_t>(512, unit));
     if (Height > deviceArenaBytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocate(thread, thread.device(), pitch * Height, thread.context(), address)) return error;
+    if (CUresult error = thread.session.memory.allocate(thread, thread.device(), pitch * Height, thread.owner(), address)) return error;
     *dptr = address;
     *pPitch = pitch;
     return CUDA_SUCCESS;

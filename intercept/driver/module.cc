@@ -34,7 +34,7 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* im
     if (CUresult bad = jit.read(numOptions, options, optionValues)) return bad;
     if (CUresult bad = readImage(image, jit, bytes)) return bad;
     uint64_t handle = 0;
-    CUresult result = loadModule(thread, bytes, thread.context(), jit, handle);
+    CUresult result = loadModule(thread, bytes, thread.owner(), jit, handle);
     if (result == CUDA_SUCCESS) *module = fromWire<CUmodule>(handle);
     return result;
   });

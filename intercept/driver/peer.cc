@@ -28,15 +28,15 @@ CUresult withDevices(CUdevice device, CUdevice peer, Body&& body) {
 
 CUresult enablePeerAccess(CUcontext other) {
   return withPeer(other, [](Thread& thread, uint64_t peer) -> CUresult {
-    if (peer == thread.context()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer == thread.owner()) return CUDA_ERROR_INVALID_CONTEXT;
     if (!thread.session.devices[thread.device()].canAccess(handleDevice(peer))) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    return thread.session.peerAccess.enable(thread, thread.context(), peer);
+    return thread.session.peerAccess.enable(thread, thread.owner(), peer);
   });
 }
 
 CUresult disablePeerAccess(CUcontext other) {
   return withPeer(other, [](Thread& thread, uint64_t peer) {
-    return thread.session.peerAccess.disable(thread, thread.context(), peer);
+    return thread.session.peerAccess.disable(thread, thread.owner(), peer);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "intercept/driver/context-reset.h"
 #include "intercept/driver/graph.h"
+#include "intercept/driver/green.h"
 #include "intercept/driver/library.h"
 #include "intercept/driver/occupancy.h"
 #include "intercept/driver/sharing.h"
@@ -164,6 +165,16 @@ inline CUresult synchronizeAll(Thread& thread, unsigned device) {
   if (thread.session.captures.isActive())
     if (CUresult refused = thread.session.captures.refuseOnDevice(device)) return refused;
   return synchronizeDevice(thread, device);
+}
+
+// Waits for all work of a context: of a regular one all of its device's.
+inline CUresult synchronizeContext(Thread& thread, uint64_t context) {
+  if (thread.session.contexts.ownerOf(context) == context) return synchronizeAll(thread, handleDevice(context));
+  if (thread.session.captures.isActive())
+    if (CUresult refused = thread.session.captures.refuseOnDevice(handleDevice(context))) return refused;
+  for (uint64_t stream : thread.session.handles.live(api::Kind::STREAM, handleDevice(context), context))
+    if (CUresult error = synchronizeStream(thread, stream)) return error;
+  return CUDA_SUCCESS;
 }
 
 // ---- events (event.cc)

@@ -1,4 +1,6 @@
 // What rows cannot say of streams; the worker's streams execute the work.
+#include <algorithm>
+
 #include "intercept/driver/shared.h"
 
 using namespace vgpu;
@@ -25,6 +27,26 @@ CUresult vgpu::client::launchHost(CUstream stream, CUhostFn function, void* data
 }
 
 extern "C" {
+
+VGPU_EXPORT CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const DeviceInfo& device = thread.session.devices[thread.device()];
+    priority = std::clamp(priority, device.greatestPriority, device.leastPriority);
+    if (uint64_t green = thread.greenContext()) return createGreenStream(thread, green, flags, priority, phStream);
+    NewHandle made(thread, api::Kind::STREAM);
+    auto& state = *thread.session.handles.find<api::Kind::STREAM>(made.get());
+    state.flags = flags;
+    state.priority = priority;
+    Call<api::Cuda::StreamCreateParams> frame(thread, api::Method::streamCreate);
+    frame->setPhStream(made.get());
+    frame->setFlags(flags);
+    frame->setPriority(priority);
+    if (CUresult error = frame.post()) return error;
+    *phStream = fromWire<CUstream>(made.keep());
+    return thread.delayNewStream(toWire(*phStream));
+  });
+}
 
 VGPU_EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream) {
   return enter([&](Thread& thread) -> CUresult {

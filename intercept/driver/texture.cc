@@ -55,7 +55,7 @@ CUresult createSurface(Thread& thread, const Resource& resource, const KnownText
 template <typename Create>
 CUresult make(Thread& thread, api::Kind kind, KnownTexture& texture, uint64_t& value, Create&& create) {
   texture.handle = thread.create(kind);
-  texture.context = thread.context();
+  texture.context = thread.owner();
   if (CUresult error = create()) {
     thread.destroy(kind, texture.handle);
     return error;

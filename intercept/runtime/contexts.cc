@@ -76,6 +76,13 @@ int ordinalOf(CUdevice device) {
   return -1;
 }
 
+/// The context that owns kernels and variables of the current one: of a green context the primary one, with which it shares them.
+CUcontext ownerOf(CUcontext current) {
+  CUcontext regular = nullptr;
+  CUgreenCtx green = nullptr;
+  return cuStreamGetCtx_v2(CU_STREAM_LEGACY, &regular, &green) == CUDA_SUCCESS && green != nullptr ? regular : current;
+}
+
 /// The slot of a context that is current but new to this thread. Under contextLock.
 CUresult findSlot(CUcontext current, int& found) {
   for (found = 0; found < maxSlots; ++found)
@@ -91,9 +98,13 @@ CUresult findSlot(CUcontext current, int& found) {
     if (CUresult result = holdPrimary(ordinal); result != CUDA_SUCCESS) return result;
     if (slots[ordinal].context == current) return found = ordinal, CUDA_SUCCESS;
   }
+  const CUcontext owner = ownerOf(current);
+  if (owner != current)
+    for (found = 0; found < maxSlots; ++found)
+      if (slots[found].context == owner) return CUDA_SUCCESS;
   for (found = maxDevices; found < maxSlots; ++found)
     if (slots[found].context == nullptr) {
-      slots[found].context = current;
+      slots[found].context = owner;
       return readLimits(device, slots[found].limits);
     }
   return CUDA_ERROR_NOT_SUPPORTED;

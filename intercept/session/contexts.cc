@@ -2,6 +2,11 @@
 
 namespace vgpu::client {
 
+uint64_t Contexts::ownerOf(uint64_t context) const {
+  auto* state = handles.find<api::Kind::CONTEXT>(context);
+  return state == nullptr || state->green.load(std::memory_order_relaxed) == 0 ? context : primary(handleDevice(context));
+}
+
 void Contexts::retain(unsigned device) {
   primaries[device].retained.fetch_add(1);
   primaries[device].active.store(true);

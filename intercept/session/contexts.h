@@ -24,6 +24,9 @@ class Contexts {
   uint64_t primary(unsigned device) const { return primaries[device].handle; }
   bool isPrimary(uint64_t context) const { return context != 0 && primary(handleDevice(context)) == context; }
 
+  // The context that owns what is made in `context`, streams excepted: of a green context's the device's primary one.
+  uint64_t ownerOf(uint64_t context) const;
+
   void retain(unsigned device);
   // Whether there was a retain to release; `last` is set if it was the last one.
   bool release(unsigned device, bool& last);

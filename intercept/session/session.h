@@ -30,6 +30,7 @@
 #include "intercept/session/graph/graph-memory.h"
 #include "intercept/session/graph/graphs.h"
 #include "intercept/session/graph/user-objects.h"
+#include "intercept/session/green-contexts.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/managed/managed-memory.h"
@@ -77,6 +78,7 @@ class Session final : public SessionControl {
   SlotTable slots;
   HandleTable handles;
   Contexts contexts{handles};
+  GreenContexts greenContexts;
   PeerAccess peerAccess;
   Children<std::string> functions;  // by module
   Children<std::string> kernels;    // by library

@@ -18,7 +18,7 @@ struct Owner {
     if (gettid() != getpid()) delete std::exchange(*thread, nullptr);
   }
 };
-thread_local Owner owner;
+thread_local Owner threadOwner;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ thread_local constinit bool Thread::ownDefaultStream = false;
 
 Thread& Thread::first(Session& session) {
   known = new Thread(session);
-  owner.thread = &known;
+  threadOwner.thread = &known;
   return *known;
 }
 
@@ -58,11 +58,25 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
     if (handle == toWire(CU_STREAM_PER_THREAD) || (handle == 0 && ownDefaultStream)) return perThreadStream(handle);
     if (handle == toWire(CU_STREAM_LEGACY)) handle = 0;
     if (session.handles.find<api::Kind::STREAM>(handle) != nullptr) return CUDA_SUCCESS;  // inline: each launch asks
+    if (handle == 0 && nullable) return handle = ofContext().defaultStream, CUDA_SUCCESS;
   }
-  if (handle == 0) return nullable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-  if (kind == api::Kind::FUNCTION) return resolveFunction(*this, context(), handle);
-  if (session.handles.isLive(kind, handle)) return CUDA_SUCCESS;
-  return kind == api::Kind::CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+  if (handle == 0) return nullable ? CUDA_SUCCESS : noSuch(kind, handle);
+  if (kind == api::Kind::FUNCTION) return resolveFunction(*this, owner(), handle);
+  return session.handles.isLive(kind, handle) ? CUDA_SUCCESS : noSuch(kind, handle);
+}
+
+CUresult Thread::noSuch(api::Kind kind, uint64_t handle) const {
+  if (kind == api::Kind::GREEN_CONTEXT) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle == 0) return CUDA_ERROR_INVALID_HANDLE;
+  if (kind == api::Kind::CONTEXT) return CUDA_ERROR_INVALID_CONTEXT;
+  return session.greenContexts.hadStream(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
+}
+
+void Thread::lookUp(uint64_t context) {
+  auto* state = session.handles.find<api::Kind::CONTEXT>(context);
+  const uint64_t green = state == nullptr ? 0 : state->green.load(std::memory_order_relaxed);
+  ofCurrent = {context, green == 0 ? context : session.primaryContext(handleDevice(context)), green,
+               green == 0 ? 0 : state->defaultStream.load(std::memory_order_relaxed)};
 }
 
 CUresult Thread::destroyStream(uint64_t handle) {
@@ -80,8 +94,15 @@ void Thread::changed(api::Kind kind, uint64_t handle) {
 }
 
 CUresult Thread::delayNewStream(uint64_t stream) {
-  auto* current = session.handles.find<api::Kind::CONTEXT>(context());
-  const uint64_t event = current == nullptr ? 0 : current->delayedBy.load(std::memory_order_relaxed);
+  const uint64_t own = session.handles.find<api::Kind::STREAM>(stream)->context.load(std::memory_order_relaxed);
+  const uint64_t owner = session.contexts.ownerOf(own);
+  if (CUresult error = delayNewStream(stream, own)) return error;
+  return owner == own ? CUDA_SUCCESS : delayNewStream(stream, owner);
+}
+
+CUresult Thread::delayNewStream(uint64_t stream, uint64_t context) {
+  auto* state = session.handles.find<api::Kind::CONTEXT>(context);
+  const uint64_t event = state == nullptr ? 0 : state->delayedBy.load(std::memory_order_relaxed);
   if (event == 0 || !session.handles.isLive(api::Kind::EVENT, event)) return CUDA_SUCCESS;
   Call<api::Cuda::StreamWaitEventParams> frame(of(stream), api::Method::streamWaitEvent);
   frame->setHStream(stream);
@@ -91,6 +112,7 @@ CUresult Thread::delayNewStream(uint64_t stream) {
 }
 
 CUresult Thread::perThreadStream(uint64_t& handle) {
+  if (greenContext() != 0) return CUDA_ERROR_INVALID_HANDLE;  // as cuStreamGetCtx_v2 says
   uint64_t& own = ownStreams[device()];
   if (own == 0 || session.handles.find<api::Kind::STREAM>(own) == nullptr) {
     NewHandle made(*this, api::Kind::STREAM);

@@ -57,8 +57,12 @@ class Thread {
   // While set, the null stream means the calling thread's own: it has called the per-thread flavour of an entry.
   static thread_local constinit bool ownDefaultStream;
 
-  // The current context, which owns what is made now; 0 if the thread has none.
+  // The current context; 0 if the thread has none.
   uint64_t context() const { return contextStack.empty() ? 0 : contextStack.back(); }
+  // The one that owns what is made now, streams excepted: of a green context its device's primary one.
+  uint64_t owner() { return ofContext().owner; }
+  // The green context that is current; 0 if none is.
+  uint64_t greenContext() { return ofContext().green; }
   // CUDA_ERROR_CONTEXT_IS_DESTROYED if the current context has ended since it became current.
   CUresult checkContext() {
     return session.contexts.endedCount() == endedWhenLive ? CUDA_SUCCESS : lookAtContext();
@@ -68,6 +72,13 @@ class Thread {
     contextStack.push_back(context);
     contextChanged();
     return CUDA_SUCCESS;
+  }
+  // Whether that is what the null stream means in the current context.
+  bool isDefaultStream(uint64_t stream) { return stream == ofContext().defaultStream; }
+  // Pops the current one.
+  void leaveCurrent() {
+    contextStack.pop_back();
+    contextChanged();
   }
   // To be called when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }
@@ -81,7 +92,7 @@ class Thread {
   CUresult refuseUnsafe() { return session.captures.isActive() ? session.captures.refuseUnsafe(*this) : CUDA_SUCCESS; }
 
   // A new handle of `kind` in the current context.
-  uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), context()); }
+  uint64_t create(api::Kind kind) { return session.handles.create(kind, device(), kind == api::Kind::STREAM ? context() : owner()); }
   void destroy(api::Kind kind, uint64_t handle) {
     session.handles.destroy(handle);
     if (kind != api::Kind::EVENT) return;
@@ -110,11 +121,23 @@ class Thread {
 
  private:
   static Thread& first(Session& session);
+  // What is known of a context: `of`.
+  struct OfContext {
+    uint64_t of = 0, owner = 0, green = 0, defaultStream = 0;
+  };
+  const OfContext& ofContext() {
+    if (ofCurrent.of != context()) [[unlikely]] lookUp(context());
+    return ofCurrent;
+  }
+  void lookUp(uint64_t context);
   CUresult lookAtContext();
+  CUresult noSuch(api::Kind kind, uint64_t handle) const;
+  CUresult delayNewStream(uint64_t stream, uint64_t context);
   void endOwnStreams();
 
   static thread_local constinit Thread* known;  // trivial, so that reading it is one load
   uint64_t endedWhenLive = UINT64_MAX;           // how many contexts had ended when the current one was last found live
+  OfContext ofCurrent;
   std::array<uint64_t, maxDevices> ownStreams{};
 };
 

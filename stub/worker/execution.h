@@ -19,6 +19,7 @@
 #include "stub/worker/blobs.h"
 #include "stub/worker/kinds/event-times.h"
 #include "stub/worker/kinds/graphs.h"
+#include "stub/worker/kinds/green-contexts.h"
 #include "stub/worker/kinds/library-objects.h"
 #include "stub/worker/kinds/link.h"
 #include "stub/worker/kinds/module-groups.h"
@@ -62,6 +63,7 @@ class Execution {
   EventTimes eventTimes;
   LibraryObjects library;
   KnownGraphs graphs;  // by virtual handle
+  GreenContexts greenContexts;
   Links links;
   uint32_t peers = 0;  // the devices whose memory this GPU's context has access to: a bit each
 
@@ -124,6 +126,7 @@ class Execution {
   CUstream stream(uint64_t handle) {
     auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));
     gpu.progress.used(handle);
+    if (greenContexts.orderStreams()) [[unlikely]] greenContexts.order(*this, handle);
     return real;
   }
 

@@ -75,8 +75,8 @@ bool Folding::take(const Frame& frame) {
 
 bool Folding::takeWork(const Frame& frame) {
   FoldedWork work;
-  if (!readWork(on, frame, work)) return false;
   uint64_t stream = streamOf(frame);
+  if (on.greenContexts.has(stream) || !readWork(on, frame, work)) return false;
   makeOrder(stream);
   if (auto* record = std::get_if<RecordWork>(&work.what)) issueRecordOf(record->event, stream);
   auto run = find(stream);

@@ -143,7 +143,7 @@ bool checkDevice(CUstream stream) {
   ok &= EXPECT(properties.maxThreadsPerBlock == threads) && EXPECT(properties.SIMDWidth == 32) && EXPECT(properties.maxGridSize[0] > 65535);
   ok &= GIVES(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cuCtxGetExecAffinity, &affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
   ok &= WORKS(cuStreamGetGreenCtx, stream, &green) && EXPECT(green == nullptr);
-  ok &= GIVES(CUDA_ERROR_NOT_SUPPORTED, cuGreenCtxDestroy, nullptr) && GIVES(CUDA_ERROR_NOT_SUPPORTED, cuGraphicsUnregisterResource, nullptr);
+  ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy, nullptr) && GIVES(CUDA_ERROR_NOT_SUPPORTED, cuGraphicsUnregisterResource, nullptr);
   // Limits and other enumerations are checked before anything is asked.
   size_t value = 0;
   int attribute = 0;

@@ -49,7 +49,7 @@ bool Captures::invalidatesBy(uint64_t stream) {
 
 CUresult Captures::begin(Thread& thread, uint64_t stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
                          std::vector<GraphEdge> tail) {
-  if (stream == 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (thread.isDefaultStream(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::lock_guard lock(mutex);
   if (streams.contains(stream)) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>(Capture{++lastId, mode, &thread, stream, std::move(graph)});

@@ -278,7 +278,7 @@ CUresult Executable::instantiate(Thread& thread, const Graph& graph, uint64_t fl
   if (shape.steps.size() > mostWorkerNodes / 2) return CUDA_ERROR_OUT_OF_MEMORY;
 
   Session& session = thread.session;
-  uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.context());
+  uint64_t made = session.handles.create(api::Kind::GRAPH_EXEC, device, thread.owner());
   std::shared_ptr<Executable> executable(new Executable(thread, device));
   executable->handle = made;
   executable->wantedFlags = flags;

@@ -8,6 +8,9 @@ namespace vgpu::client {
 
 struct ContextState : ObjectHead {
   std::atomic<uint32_t> flags{0};  // as the program gave them
+  // Of one that is a green context's (cuCtxFromGreenCtx): that one's handle, and that of the stream which the null stream means
+  // in it. Else 0.
+  std::atomic<uint64_t> green{0}, defaultStream{0};
 
   // Handles of a stream of the session's own and of an event in it, made when they are first needed; they end with the context.
   struct Joint {
@@ -19,6 +22,9 @@ struct ContextState : ObjectHead {
 
   void reset() {
     flags.store(0, std::memory_order_relaxed);
+    green.store(0, std::memory_order_relaxed);
+    defaultStream.store(0, std::memory_order_relaxed);
+    past = future = {};
     delayedBy.store(0, std::memory_order_relaxed);
   }
 };

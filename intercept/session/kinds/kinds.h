@@ -12,6 +12,7 @@
 #include "intercept/session/kinds/event.h"
 #include "intercept/session/kinds/function.h"
 #include "intercept/session/kinds/graph-exec.h"
+#include "intercept/session/kinds/green-context.h"
 #include "intercept/session/kinds/library-object.h"
 #include "intercept/session/kinds/link.h"
 #include "intercept/session/kinds/module.h"
@@ -36,6 +37,8 @@ template <> struct KindState<api::Kind::LIBRARY> { using Type = CodeLibraryState
 template <> struct KindState<api::Kind::KERNEL> { using Type = KernelState; };
 template <> struct KindState<api::Kind::LIBRARY_OBJECT> { using Type = LibraryObjectState; };
 template <> struct KindState<api::Kind::GRAPH_EXEC> { using Type = GraphExecState; };
+template <> struct KindState<api::Kind::GREEN_CONTEXT> { using Type = GreenContextState; };
+template <> struct KindState<api::Kind::RESOURCE_DESCRIPTOR> { using Type = ResourceDescriptorState; };
 
 // Of an object of `kind`.
 template <api::Kind kind>

@@ -215,7 +215,7 @@ CUresult Memory::allocateManaged(Thread& thread, uint64_t bytes, uint64_t& addre
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > managedPartBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t whole = roundUp(bytes, hostPageBytes);
-  if (CUresult error = place(thread, device, managedParts[device], bytes, thread.context(), address)) return error;
+  if (CUresult error = place(thread, device, managedParts[device], bytes, thread.owner(), address)) return error;
   CUresult result = postAllocation(thread, device, address, whole);
   if (result == CUDA_SUCCESS) result = thread.session.managed.add(thread, device, address, whole);
   if (result != CUDA_SUCCESS) free(thread, address);
@@ -231,7 +231,7 @@ CUresult Memory::allocateHost(Thread& thread, uint64_t bytes, unsigned flags, Ho
       // Whole pages: what the program pins does not share a page with what it pins elsewhere.
       if (auto found = host.allocate(roundUp(bytes, hostPageBytes))) {
         address = *found;
-        hostAllocations[address] = {address, bytes, flags, kind, thread.context()};
+        hostAllocations[address] = {address, bytes, flags, kind, thread.owner()};
         break;
       }
     }

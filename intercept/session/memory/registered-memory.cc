@@ -33,7 +33,7 @@ CUresult Memory::registerHost(Thread& thread, uint64_t address, uint64_t bytes, 
     if (next != registered.begin() &&
         std::prev(next)->second.allocation.address + std::prev(next)->second.allocation.bytes > address)
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    Registered made{{address, bytes, flags, HostKind::registered, thread.context()}, pages.address, pages.bytes, 0};
+    Registered made{{address, bytes, flags, HostKind::registered, thread.owner()}, pages.address, pages.bytes, 0};
     // Two registrations may share a page; the second one's cannot be adopted again.
     bool shares = std::any_of(registered.begin(), registered.end(), [&](auto& other) {
       return other.second.firstPage < pages.address + pages.bytes &&

@@ -101,7 +101,7 @@ CUresult SharedObjects::map(Thread& thread, const SharedName& name, const Found&
     result = frame.call();
   }
   if (result != CUDA_SUCCESS) return session.memory.dropShared(*lease, address), result;
-  session.memory.addShared(address, found.size, thread.context());
+  session.memory.addShared(address, found.size, thread.owner());
   std::lock_guard lock(mutex);
   taken.emplace(address, Taken{name, *lease, found.device, isOfPool, 1});
   anyTaken.store(true, std::memory_order_relaxed);
@@ -206,7 +206,7 @@ CUresult SharedObjects::takeEvent(Thread& thread, const SharedName& name, uint64
     result = frame.call();
   }
   if (result != CUDA_SUCCESS) return handles.abandon(event), result;
-  handles.publish<api::Kind::EVENT>(event, thread.context(), [](EventState& state) {
+  handles.publish<api::Kind::EVENT>(event, thread.owner(), [](EventState& state) {
     state.flags.store(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, std::memory_order_relaxed);
   });
   return CUDA_SUCCESS;

@@ -101,7 +101,7 @@ CUresult LibraryKernel::setOn(Thread& thread, unsigned device, uint64_t key, Set
 }
 
 uint64_t contextOn(Thread& thread, unsigned device) {
-  uint64_t current = thread.context();
+  uint64_t current = thread.owner();
   return current != 0 && handleDevice(current) == device ? current : thread.session.primaryContext(device);
 }
 

@@ -114,6 +114,8 @@ void Context::destroy() {
   streams.waitForAll();
   flushOutput();
   auto mine = [this](const auto& object) { return &object.context == this; };
+  for (const auto& green : driver.greenContexts.removeIf([this](const GreenContext& each) { return each.context.get() == this; }))
+    green->alive = false;
   driver.streams.removeIf(mine);
   driver.events.removeIf(mine);
   driver.functions.removeIf(mine);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stub/emulator/driver/context.h"
+#include "stub/emulator/driver/green-context.h"
 #include "stub/emulator/driver/registry.h"
 #include "stub/emulator/driver/settings.h"
 #include "stub/emulator/memory/address-space.h"
@@ -51,6 +52,9 @@ class Driver {
 
   Registry<MemoryPool, CUmemoryPool> memoryPools{0x1c, CUDA_ERROR_INVALID_VALUE};
   TextureObjects textures;
+
+  Registry<GreenContext, CUgreenCtx> greenContexts{0x20, CUDA_ERROR_INVALID_CONTEXT};
+  Registry<ResourceDescription, CUdevResourceDesc> resourceDescriptions{0x21, CUDA_ERROR_INVALID_VALUE};
 
   std::shared_ptr<MemoryPool> defaultPool(const Device& device) { return poolState(device).fallback; }
   std::shared_ptr<MemoryPool> currentPool(const Device&);

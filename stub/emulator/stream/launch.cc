@@ -181,7 +181,8 @@ void checkLaunch(const LaunchRequest& request) {
   uint64_t blocks = uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   auto resident = static_cast<uint64_t>(
       residentBlocks(*request.function, static_cast<uint32_t>(threads), request.dynamicSharedBytes));
-  auto processors = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const uint64_t all = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const uint64_t processors = request.processors == 0 ? all : request.processors;
   if (blocks > resident * processors) refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
@@ -209,6 +210,7 @@ CUresult launch(CUfunction handle, LaunchRequest request, CUstream streamHandle,
     request.function = functionFor(context, handle);
     std::shared_ptr<Stream> stream = streamOf(context, streamHandle);
     if (&request.function->context != &stream->context) refuse(CUDA_ERROR_INVALID_HANDLE);
+    if (stream->green) request.processors = static_cast<uint32_t>(stream->green->processors.count());
     checkLaunch(request);
     const Kernel& kernel = request.function->kernel();
     if (attributesOf(kernel).explicitCluster && request.cluster[0] == 0) refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE);

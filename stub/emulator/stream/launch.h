@@ -16,6 +16,7 @@ struct LaunchRequest {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t dynamicSharedBytes = 0;
   bool cooperative = false;
+  uint32_t processors = 0;            // that its stream's green context has; 0: all
   std::array<uint32_t, 3> cluster{};  // that the launch asks for; zeros: none
   std::vector<std::byte> parameters;  // the parameter block
   std::vector<void*> pointers;        // to each parameter in the block, once it is an operation's

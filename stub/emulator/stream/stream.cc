@@ -186,6 +186,7 @@ void StreamSet::waitForAll() {
 std::shared_ptr<Stream> streamOf(Context& current, CUstream handle) {
   std::shared_ptr<Stream> stream = current.streams.resolve(handle);
   if (&stream->context != &current) stream->context.check();
+  if (stream->green && !stream->green->alive) refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return stream;
 }
 
@@ -208,7 +209,9 @@ CUresult CUDAAPI cuStreamCreate(CUstream* handle, unsigned flags) {
 
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream handle) {
   return enterDriver([&](Driver& driver) {
-    std::shared_ptr<Stream> stream = driver.streams.remove(handle);
+    std::shared_ptr<Stream> stream = driver.streams.get(handle);
+    if (stream->green && !stream->green->alive) refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    driver.streams.remove(handle);
     stream->context.streams.forget(*stream);
   });
 }
@@ -260,7 +263,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext* owner) {
 }
 
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream handle, CUcontext* owner, CUgreenCtx* green) {
-  if (green) *green = nullptr;
+  if (CUresult refused = green == nullptr ? CUDA_SUCCESS : cuStreamGetGreenCtx(handle, green)) return refused;
   return cuStreamGetCtx(handle, owner);
 }
 

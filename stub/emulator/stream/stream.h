@@ -24,6 +24,7 @@ struct Event;
 struct EventRecording;
 struct Graph;
 struct GraphNode;
+struct GreenContext;
 
 // A piece of work that can be run once from a stream or many times from a graph.
 struct Operation {
@@ -43,6 +44,7 @@ struct Stream {
   const int priority;
   const uint64_t id;
   CUstream handle = nullptr;
+  std::shared_ptr<GreenContext> green;  // in which it was made; null: in none
   bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING); }
 
   // Puts the operation behind the stream's work; see StreamSet::submit.

@@ -7,9 +7,10 @@
 namespace vgpu::stub {
 
 std::span<const KindModule* const> kinds() {
-  static constexpr std::array<const KindModule*, 14> all{
-      &memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,   &arrayKind, &textureKind,      &eventKind,
-      &libraryKind, &graphKind,       &linkKind,        &physicalKind, &peersKind, &capturedCallKind, &launchKind};
+  static constexpr std::array<const KindModule*, 15> all{
+      &memoryKind,  &moduleBlockKind, &moduleGroupKind, &moduleKind,       &arrayKind,
+      &textureKind, &eventKind,       &libraryKind,     &graphKind,        &linkKind,
+      &physicalKind, &peersKind,      &capturedCallKind, &greenContextKind, &launchKind};
   return all;
 }
 

@@ -63,7 +63,7 @@ struct KindModule {
 };
 
 extern const KindModule memoryKind, moduleBlockKind, moduleGroupKind, moduleKind, arrayKind, textureKind, eventKind, libraryKind,
-    graphKind, linkKind, physicalKind, peersKind, capturedCallKind, launchKind;
+    graphKind, linkKind, physicalKind, peersKind, capturedCallKind, greenContextKind, launchKind;
 
 // In the order in which a snapshot keeps their state and their bytes.
 std::span<const KindModule* const> kinds();

@@ -40,3 +40,16 @@ succeeds ctl two suspend seer --to "$dir/seer"
 succeeds ctl hopper resume "$dir/seer"
 memoryIsRight seer
 endContents seer
+
+# Parts of its GPU's multiprocessors, of which another has not as many.
+VGPU_EMULATED=architecture=75 startNode turing
+VGPU_PAUSE_FILE=$dir/pause ctl hopper run --name green -- "$tree/tests/programs/green-contexts" >"$dir/green.log" 2>&1 &
+runner[green]=$!
+waitUntil test -e "$dir/pause.reached"
+succeeds ctl hopper suspend green
+refused "(of 32 multiprocessors) cannot be made again" ctl turing resume green
+hasState hopper green suspended || fail "after a resume that was refused it is $(field hopper green state)"
+succeeds ctl hopper resume green
+touch "$dir/pause.go"
+wait "${runner[green]}" || fail "green-contexts returned $?"
+says green '^green-contexts: ok' || fail "green-contexts did not say that all is well"

@@ -1,0 +1,170 @@
+// Multiprocessors as a resource: asked for, split, and gathered in a descriptor of which a green context is made.
+//
+// The bytes of a CUdevResource that are the driver's own are the client's here, and say where the resource comes from. So the
+// program's structures stay valid over a suspend: the worker splits its driver's resource again, when a green context is made.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "intercept/driver/green.h"
+
+namespace vgpu::client {
+
+namespace {
+
+struct OwnBytes {
+  static constexpr uint64_t ours = 0x3163727365727076;  // "vpresrc1": tells the client's structures from any others
+  uint64_t mark = 0;
+  ResourceOrigin origin;
+  uint32_t part = 0;  // which of the split; the remainder is the last
+  Multiprocessors has;
+};
+static_assert(sizeof(OwnBytes) <= sizeof(CUdevResource::_internal_padding));
+
+CUdevResource resourceOf(const ResourceOrigin& origin, uint32_t part, const Multiprocessors& has) {
+  CUdevResource resource{};
+  resource.type = has.count == 0 ? CU_DEV_RESOURCE_TYPE_INVALID : CU_DEV_RESOURCE_TYPE_SM;
+  const OwnBytes own{OwnBytes::ours, origin, part, has};
+  std::memcpy(resource._internal_padding, &own, sizeof own);
+  resource.sm = {has.count, has.least, has.alignment};
+  return resource;
+}
+
+// What a structure of the program's says; nothing if the client has not made it.
+std::optional<OwnBytes> ownBytesOf(const CUdevResource& resource) {
+  OwnBytes own;
+  std::memcpy(&own, resource._internal_padding, sizeof own);
+  return own.mark == OwnBytes::ours ? std::optional(own) : std::nullopt;
+}
+
+// CUDA's error for a structure that is not an SM resource of the session's.
+CUresult read(Thread& thread, const CUdevResource& resource, OwnBytes& own) {
+  if (resource.type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+  auto found = ownBytesOf(resource);
+  if (!found || !thread.session.hasDevice(static_cast<CUdevice>(found->origin.device)))
+    return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  // One that is gone has no resource that could be split.
+  if (found->origin.parent != 0 && !thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, found->origin.parent))
+    return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  own = *found;
+  return CUDA_SUCCESS;
+}
+
+CUresult checkAsked(const CUdevResource* resource, CUdevResourceType type) {
+  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return type == CU_DEV_RESOURCE_TYPE_SM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+}
+
+CUresult giveDevice(Thread& thread, unsigned device, CUdevResource* resource) {
+  auto known = thread.session.greenContexts.ofDevice(device);
+  if (!known) {
+    Call<api::Cuda::GreenResourceParams> frame(thread.on(device), api::Method::greenResource);
+    if (CUresult error = frame.call()) return error;
+    auto reported = frame.results<api::Cuda::GreenResourceResults>();
+    known = {reported.getMultiprocessors(), reported.getLeast(), reported.getAlignment()};
+    thread.session.greenContexts.keep(device, *known);
+  }
+  *resource = resourceOf({.device = device}, 0, *known);
+  return CUDA_SUCCESS;
+}
+
+CUresult giveGreen(Thread& thread, uint64_t green, CUdevResource* resource) {
+  auto* state = thread.session.handles.find<api::Kind::GREEN_CONTEXT>(green);
+  if (state == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *resource = resourceOf({.parent = green, .device = handleDevice(green)}, 0, state->has);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult deviceResource(CUdevice device, CUdevResource* resource, CUdevResourceType type) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (!thread.session.hasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (CUresult bad = checkAsked(resource, type)) return bad;
+    return giveDevice(thread, static_cast<unsigned>(device), resource);
+  });
+}
+
+CUresult contextResource(CUcontext context, CUdevResource* resource, CUdevResourceType type) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    auto* state = thread.session.handles.find<api::Kind::CONTEXT>(toWire(context));
+    if (state == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (CUresult bad = checkAsked(resource, type)) return bad;
+    const uint64_t green = state->green.load(std::memory_order_relaxed);
+    return green == 0 ? giveDevice(thread, state->device(), resource) : giveGreen(thread, green, resource);
+  });
+}
+
+CUresult greenResource(CUgreenCtx green, CUdevResource* resource, CUdevResourceType type) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (!thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, toWire(green))) return CUDA_ERROR_INVALID_CONTEXT;
+    if (CUresult bad = checkAsked(resource, type)) return bad;
+    return giveGreen(thread, toWire(green), resource);
+  });
+}
+
+CUresult splitMultiprocessors(CUdevResource* result, unsigned* count, const CUdevResource* input, CUdevResource* remaining,
+                              unsigned flags, unsigned least) {
+  constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+  constexpr uint32_t numbers = 3;  // of a part
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (count == nullptr || input == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    OwnBytes whole;
+    if (CUresult bad = read(thread, *input, whole)) return bad;
+    if (whole.origin.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // first, a green context must have it
+    if (least > whole.has.count || (result != nullptr && *count == 0)) return CUDA_ERROR_INVALID_VALUE;
+    const uint32_t groups = result == nullptr ? whole.has.count : std::min(*count, whole.has.count);
+    Call<api::Cuda::GreenSplitParams> frame(thread.on(whole.origin.device), api::Method::greenSplit);
+    frame->setParent(whole.origin.parent);
+    frame->setFlags(flags);
+    frame->setLeast(least);
+    frame->setGroups(groups);
+    if (CUresult error = frame.call()) return error;
+    auto reported = frame.results<api::Cuda::GreenSplitResults>();
+    auto parts = reported.getParts();
+    if (parts.size() < numbers) return CUDA_ERROR_UNKNOWN;
+    const auto made = static_cast<uint32_t>(parts.size()) / numbers - 1;
+    ResourceOrigin origin = whole.origin;
+    origin.split = thread.session.greenContexts.nextSplit();
+    origin.flags = flags;
+    origin.least = least;
+    origin.groups = groups;
+    for (uint32_t part = 0; part <= made; ++part) {
+      CUdevResource* place = part == made ? remaining : result == nullptr ? nullptr : result + part;
+      if (place == nullptr || (result != nullptr && part < made && part >= *count)) continue;
+      const uint32_t at = part * numbers;
+      *place = resourceOf(origin, part == made ? groups : part, {parts[at], parts[at + 1], parts[at + 2]});
+    }
+    *count = made;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult describeResources(CUdevResourceDesc* descriptor, const CUdevResource* resources, unsigned count) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    if (descriptor == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    ResourceDescriptorState described;
+    for (unsigned i = 0; i < count; ++i) {
+      OwnBytes own;
+      if (CUresult bad = read(thread, resources[i], own)) return bad;
+      const bool isFirst = i == 0;
+      if (isFirst) described.origin = own.origin;
+      if (!isFirst && (own.origin.split == 0 || own.origin.split != described.origin.split ||
+                       std::ranges::find(described.parts, own.part) != described.parts.end()))
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+      if (own.origin.split != 0) described.parts.push_back(own.part);
+      described.multiprocessors += own.has.count;
+    }
+    HandleTable& handles = thread.session.handles;
+    uint64_t handle = handles.reserve(api::Kind::RESOURCE_DESCRIPTOR, described.origin.device);
+    handles.publish<api::Kind::RESOURCE_DESCRIPTOR>(handle, 0, [&](ResourceDescriptorState& state) {
+      state.origin = described.origin;
+      state.parts = std::move(described.parts);
+      state.multiprocessors = described.multiprocessors;
+    });
+    *descriptor = fromWire<CUdevResourceDesc>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace vgpu::client
