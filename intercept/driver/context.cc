@@ -68,7 +68,9 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx) {
 VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
   return enterAny([&](Thread& thread) -> CUresult {
     uint64_t handle = toWire(ctx);
-    if (CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle)) return bad;
+    // One that ended with its green context becomes current, and the calls that need one return that error then.
+    CUresult bad = thread.resolve(api::Kind::CONTEXT, true, handle);
+    if (bad != CUDA_SUCCESS && bad != CUDA_ERROR_CONTEXT_IS_DESTROYED) return bad;
     if (!thread.contextStack.empty()) thread.leaveCurrent();
     if (handle != 0) thread.makeCurrent(handle);
     return CUDA_SUCCESS;

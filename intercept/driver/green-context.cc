@@ -10,8 +10,7 @@ namespace {
 
 constexpr int defaultPriority = 0;
 
-// Makes a stream of a green context. `isDefault`: that which the null stream means in it.
-CUresult makeStream(Thread& thread, const GreenContextState& green, unsigned flags, int priority, bool isDefault, uint64_t& made) {
+CUresult makeStream(Thread& thread, const GreenContextState& green, unsigned flags, int priority, uint64_t& made) {
   HandleTable& handles = thread.session.handles;
   made = handles.create(api::Kind::STREAM, green.device(), green.converted.load(std::memory_order_relaxed));
   auto* state = handles.find<api::Kind::STREAM>(made);
@@ -20,9 +19,7 @@ CUresult makeStream(Thread& thread, const GreenContextState& green, unsigned fla
   Call<api::Cuda::GreenStreamCreateParams> frame(thread.of(made), api::Method::greenStreamCreate);
   frame->setStream(made);
   frame->setGreen(green.handle.load(std::memory_order_relaxed));
-  frame->setFlags(flags);
   frame->setPriority(priority);
-  frame->setIsDefault(isDefault);
   CUresult error = frame.post();
   if (error != CUDA_SUCCESS) handles.destroy(made);
   return error;
@@ -62,7 +59,7 @@ CUresult createGreen(Thread& thread, const ResourceDescriptorState& descriptor, 
   auto& context = *handles.find<api::Kind::CONTEXT>(converted);
   context.flags = session.contexts.flagsOf(primary);
   uint64_t stream = 0;
-  CUresult error = makeStream(thread, *handles.find<api::Kind::GREEN_CONTEXT>(green), CU_STREAM_DEFAULT, defaultPriority, true, stream);
+  CUresult error = makeStream(thread, *handles.find<api::Kind::GREEN_CONTEXT>(green), CU_STREAM_DEFAULT, defaultPriority, stream);
   context.defaultStream = stream;
   context.green = green;
   if (error != CUDA_SUCCESS) endGreen(thread, green);
@@ -74,12 +71,8 @@ CUresult createGreen(Thread& thread, const ResourceDescriptorState& descriptor, 
 CUresult vgpu::client::createGreenStream(Thread& thread, uint64_t green, unsigned flags, int priority, CUstream* stream) {
   auto* state = thread.session.handles.find<api::Kind::GREEN_CONTEXT>(green);
   if (state == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  const uint64_t converted = state->converted.load(std::memory_order_relaxed);
   uint64_t made = 0;
-  if (CUresult error = makeStream(thread, *state, flags, priority, false, made)) return error;
-  auto* context = thread.session.handles.find<api::Kind::CONTEXT>(converted);
-  auto* first = context == nullptr ? nullptr : thread.session.handles.find<api::Kind::STREAM>(context->defaultStream.load());
-  if ((flags & CU_STREAM_NON_BLOCKING) == 0 && first != nullptr) first->followsOthers.store(true, std::memory_order_relaxed);
+  if (CUresult error = makeStream(thread, *state, flags, priority, made)) return error;
   *stream = fromWire<CUstream>(made);
   return thread.delayNewStream(made);
 }
@@ -89,8 +82,9 @@ CUresult vgpu::client::endGreen(Thread& thread, uint64_t green) {
   auto* state = session.handles.find<api::Kind::GREEN_CONTEXT>(green);
   const uint64_t converted = state == nullptr ? 0 : state->converted.load(std::memory_order_relaxed);
   if (converted == 0 || !session.contexts.end(converted)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  session.greenContexts.keepEnded(converted);
   for (uint64_t stream : session.handles.live(api::Kind::STREAM, handleDevice(green), converted)) {
-    session.greenContexts.endWithout(stream);
+    session.greenContexts.keepEnded(stream);
     thread.destroyStream(stream);
   }
   session.handles.destroy(green);
@@ -108,9 +102,8 @@ bool vgpu::client::releaseOfGreen(Thread& thread, uint64_t green) {
 CUresult vgpu::client::greenIdentity(CUgreenCtx handle, unsigned long long* id) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t green = handle == nullptr ? thread.greenContext() : toWire(handle);
-    if (handleKind(green) != static_cast<unsigned>(api::Kind::GREEN_CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    uint64_t green = handle == nullptr ? thread.greenContext() : toWire(handle);
+    if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, green)) return bad;
     *id = green;
     return CUDA_SUCCESS;
   });
@@ -132,11 +125,6 @@ CUresult withContextsOf(CUstream stream, Body&& body) {
   });
 }
 
-CUcontext contextOfGreen(CUgreenCtx green) {
-  CUcontext context = nullptr;
-  return cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS ? context : nullptr;
-}
-
 }  // namespace
 
 CUresult vgpu::client::contextsOfStream(CUstream stream, CUcontext* context, CUgreenCtx* green) {
@@ -152,8 +140,17 @@ CUresult vgpu::client::greenOfStream(CUstream stream, CUgreenCtx* green) {
   return withContextsOf(stream, [&](uint64_t, uint64_t ofGreen) { *green = fromWire<CUgreenCtx>(ofGreen); });
 }
 
-CUresult vgpu::client::recordGreen(CUgreenCtx green, CUevent event) { return recordContext(contextOfGreen(green), event); }
-CUresult vgpu::client::delayGreen(CUgreenCtx green, CUevent event) { return delayContext(contextOfGreen(green), event); }
+CUresult vgpu::client::recordGreen(CUgreenCtx green, CUevent event) {
+  CUcontext context = nullptr;
+  if (CUresult bad = cuCtxFromGreenCtx(&context, green)) return bad;
+  return recordContext(context, event);
+}
+
+CUresult vgpu::client::delayGreen(CUgreenCtx green, CUevent event) {
+  CUcontext context = nullptr;
+  if (CUresult bad = cuCtxFromGreenCtx(&context, green)) return bad;
+  return delayContext(context, event);
+}
 
 uint32_t vgpu::client::multiprocessorsOf(Thread& thread, uint64_t stream) {
   HandleTable& handles = thread.session.handles;
@@ -169,13 +166,20 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
   return enterAny([&](Thread& thread) -> CUresult {
     Session& session = thread.session;
-    auto* descriptor = session.handles.find<api::Kind::RESOURCE_DESCRIPTOR>(toWire(desc));
-    if (phCtx == nullptr || descriptor == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
-    if (!session.hasDevice(dev) || descriptor->origin.device != static_cast<unsigned>(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    const uint64_t parent = descriptor->origin.parent;
-    if (parent != 0 && !session.handles.isLive(api::Kind::GREEN_CONTEXT, parent)) return CUDA_ERROR_INVALID_VALUE;
+    const ResourceDescriptorState* descriptor = session.handles.find<api::Kind::RESOURCE_DESCRIPTOR>(toWire(desc));
+    if (phCtx == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM || (desc != nullptr && descriptor == nullptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
     const auto device = static_cast<unsigned>(dev);
     if (CUresult fault = session.fault(device)) return fault;
+    ResourceDescriptorState whole;
+    if (descriptor == nullptr) {
+      if (CUresult error = describeDevice(thread, device, whole)) return error;
+      descriptor = &whole;
+    }
+    if (descriptor->origin.device != device) return CUDA_ERROR_INVALID_DEVICE;
+    const uint64_t parent = descriptor->origin.parent;
+    if (parent != 0 && !session.handles.isLive(api::Kind::GREEN_CONTEXT, parent)) return CUDA_ERROR_INVALID_VALUE;
     session.contexts.retain(device);
     uint64_t green = 0;
     if (CUresult error = createGreen(thread, *descriptor, green)) {
@@ -191,8 +195,8 @@ VGPU_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDe
 
 VGPU_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return enterAny([&](Thread& thread) -> CUresult {
-    const uint64_t green = toWire(hCtx);
-    if (handleKind(green) != static_cast<unsigned>(api::Kind::GREEN_CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
+    uint64_t green = toWire(hCtx);
+    if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, green)) return bad;
     if (CUresult error = endGreen(thread, green)) return error;
     return releaseOfGreen(thread, green) ? endContext(thread, thread.session.primaryContext(handleDevice(green))) : CUDA_SUCCESS;
   });
@@ -200,8 +204,8 @@ VGPU_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx) {
 
 VGPU_EXPORT CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
   return enterAny([&](Thread& thread) -> CUresult {
-    const uint64_t green = toWire(greenCtx);
-    if (!thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, green)) return CUDA_ERROR_INVALID_CONTEXT;
+    uint64_t green = toWire(greenCtx);
+    if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, green)) return bad;
     if (phStream == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     const DeviceInfo& device = thread.session.devices[handleDevice(green)];
     if (CUresult fault = thread.session.fault(handleDevice(green))) return fault;

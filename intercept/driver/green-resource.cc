@@ -55,16 +55,20 @@ CUresult checkAsked(const CUdevResource* resource, CUdevResourceType type) {
   return type == CU_DEV_RESOURCE_TYPE_SM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
+CUresult ofDevice(Thread& thread, unsigned device, Multiprocessors& has) {
+  if (auto known = thread.session.greenContexts.ofDevice(device)) return has = *known, CUDA_SUCCESS;
+  Call<api::Cuda::GreenResourceParams> frame(thread.on(device), api::Method::greenResource);
+  if (CUresult error = frame.call()) return error;
+  auto reported = frame.results<api::Cuda::GreenResourceResults>();
+  has = {reported.getMultiprocessors(), reported.getLeast(), reported.getAlignment()};
+  thread.session.greenContexts.keep(device, has);
+  return CUDA_SUCCESS;
+}
+
 CUresult giveDevice(Thread& thread, unsigned device, CUdevResource* resource) {
-  auto known = thread.session.greenContexts.ofDevice(device);
-  if (!known) {
-    Call<api::Cuda::GreenResourceParams> frame(thread.on(device), api::Method::greenResource);
-    if (CUresult error = frame.call()) return error;
-    auto reported = frame.results<api::Cuda::GreenResourceResults>();
-    known = {reported.getMultiprocessors(), reported.getLeast(), reported.getAlignment()};
-    thread.session.greenContexts.keep(device, *known);
-  }
-  *resource = resourceOf({.device = device}, 0, *known);
+  Multiprocessors has;
+  if (CUresult error = ofDevice(thread, device, has)) return error;
+  *resource = resourceOf({.device = device}, 0, has);
   return CUDA_SUCCESS;
 }
 
@@ -72,6 +76,25 @@ CUresult giveGreen(Thread& thread, uint64_t green, CUdevResource* resource) {
   auto* state = thread.session.handles.find<api::Kind::GREEN_CONTEXT>(green);
   if (state == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *resource = resourceOf({.parent = green, .device = handleDevice(green)}, 0, state->has);
+  return CUDA_SUCCESS;
+}
+
+// A descriptor's multiprocessors are those of any of its resources: all of a device or of a green context includes parts of it,
+// and a part that is given twice counts once.
+CUresult gather(ResourceDescriptorState& all, const OwnBytes& own) {
+  const bool isFirst = all.multiprocessors == 0;
+  if (!isFirst && (own.origin.device != all.origin.device || own.origin.parent != all.origin.parent))
+    return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  if (!isFirst && all.origin.split == 0) return CUDA_SUCCESS;
+  if (isFirst || own.origin.split == 0) {
+    all.origin = own.origin;
+    all.parts.clear();
+    all.multiprocessors = 0;
+  }
+  if (own.origin.split != all.origin.split) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  if (std::ranges::find(all.parts, own.part) != all.parts.end()) return CUDA_SUCCESS;
+  if (own.origin.split != 0) all.parts.push_back(own.part);
+  all.multiprocessors += own.has.count;
   return CUDA_SUCCESS;
 }
 
@@ -97,22 +120,23 @@ CUresult contextResource(CUcontext context, CUdevResource* resource, CUdevResour
 
 CUresult greenResource(CUgreenCtx green, CUdevResource* resource, CUdevResourceType type) {
   return enterAny([&](Thread& thread) -> CUresult {
-    if (!thread.session.handles.isLive(api::Kind::GREEN_CONTEXT, toWire(green))) return CUDA_ERROR_INVALID_CONTEXT;
+    uint64_t handle = toWire(green);
+    if (CUresult bad = thread.resolve(api::Kind::GREEN_CONTEXT, false, handle)) return bad;
     if (CUresult bad = checkAsked(resource, type)) return bad;
-    return giveGreen(thread, toWire(green), resource);
+    return giveGreen(thread, handle, resource);
   });
 }
 
 CUresult splitMultiprocessors(CUdevResource* result, unsigned* count, const CUdevResource* input, CUdevResource* remaining,
                               unsigned flags, unsigned least) {
-  constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   constexpr uint32_t numbers = 3;  // of a part
   return enterAny([&](Thread& thread) -> CUresult {
-    if (count == nullptr || input == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr || input == nullptr) return CUDA_ERROR_INVALID_VALUE;
     OwnBytes whole;
     if (CUresult bad = read(thread, *input, whole)) return bad;
     if (whole.origin.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // first, a green context must have it
-    if (least > whole.has.count || (result != nullptr && *count == 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (least > whole.has.count) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (result != nullptr && *count == 0) return CUDA_ERROR_INVALID_VALUE;
     const uint32_t groups = result == nullptr ? whole.has.count : std::min(*count, whole.has.count);
     Call<api::Cuda::GreenSplitParams> frame(thread.on(whole.origin.device), api::Method::greenSplit);
     frame->setParent(whole.origin.parent);
@@ -147,13 +171,7 @@ CUresult describeResources(CUdevResourceDesc* descriptor, const CUdevResource* r
     for (unsigned i = 0; i < count; ++i) {
       OwnBytes own;
       if (CUresult bad = read(thread, resources[i], own)) return bad;
-      const bool isFirst = i == 0;
-      if (isFirst) described.origin = own.origin;
-      if (!isFirst && (own.origin.split == 0 || own.origin.split != described.origin.split ||
-                       std::ranges::find(described.parts, own.part) != described.parts.end()))
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-      if (own.origin.split != 0) described.parts.push_back(own.part);
-      described.multiprocessors += own.has.count;
+      if (CUresult bad = gather(described, own)) return bad;
     }
     HandleTable& handles = thread.session.handles;
     uint64_t handle = handles.reserve(api::Kind::RESOURCE_DESCRIPTOR, described.origin.device);
@@ -165,6 +183,14 @@ CUresult describeResources(CUdevResourceDesc* descriptor, const CUdevResource* r
     *descriptor = fromWire<CUdevResourceDesc>(handle);
     return CUDA_SUCCESS;
   });
+}
+
+CUresult describeDevice(Thread& thread, unsigned device, ResourceDescriptorState& descriptor) {
+  Multiprocessors has;
+  if (CUresult error = ofDevice(thread, device, has)) return error;
+  descriptor.origin = {.device = device};
+  descriptor.multiprocessors = has.count;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace vgpu::client

@@ -13,6 +13,9 @@ CUresult splitMultiprocessors(CUdevResource* result, unsigned* count, const CUde
                               unsigned flags, unsigned least);
 CUresult describeResources(CUdevResourceDesc* descriptor, const CUdevResource* resources, unsigned count);
 
+// All that a device has: what no descriptor means for cuGreenCtxCreate.
+CUresult describeDevice(Thread& thread, unsigned device, ResourceDescriptorState& descriptor);
+
 // ---- contexts (green-context.cc)
 CUresult greenIdentity(CUgreenCtx green, unsigned long long* id);
 CUresult contextsOfStream(CUstream stream, CUcontext* context, CUgreenCtx* green);

@@ -1,5 +1,5 @@
-// What the client keeps of green contexts beside their objects (kinds/green-context.h): the streams that were alive when theirs was
-// destroyed, which CUDA answers for in its own way, and what each device has.
+// What the client keeps of green contexts beside their objects (kinds/green-context.h): the contexts and streams that ended with
+// theirs, which CUDA answers for in its own way, and what each device has.
 //
 // A green context has a CUcontext too, which the program can make current: objects made in it belong to the device's primary
 // context, streams to itself. The worker knows neither: it makes the streams in the driver's green context.
@@ -20,14 +20,14 @@ namespace vgpu::client {
 
 class GreenContexts {
  public:
-  // Streams of a green context that ends. As in the driver, the program can never free what they leave.
-  void endWithout(uint64_t stream) {
+  // The context of a green context that ends, and its streams. As in the driver, the program can never free what they leave.
+  void keepEnded(uint64_t handle) {
     std::lock_guard lock(mutex);
-    orphans.insert(stream);
+    ended.insert(handle);
   }
-  bool hadStream(uint64_t handle) const {
+  bool hasEnded(uint64_t handle) const {
     std::lock_guard lock(mutex);
-    return orphans.contains(handle);
+    return ended.contains(handle);
   }
 
   // Of a whole device, as the worker reported it first: the virtual GPU keeps it on whatever node it is resumed.
@@ -45,7 +45,7 @@ class GreenContexts {
 
  private:
   mutable std::mutex mutex;
-  std::unordered_set<uint64_t> orphans;
+  std::unordered_set<uint64_t> ended;
   std::array<std::optional<Multiprocessors>, maxDevices> devices;
   std::atomic<uint64_t> splits{0};
 };

@@ -66,10 +66,10 @@ CUresult Thread::resolve(api::Kind kind, bool nullable, uint64_t& handle) {
 }
 
 CUresult Thread::noSuch(api::Kind kind, uint64_t handle) const {
-  if (kind == api::Kind::GREEN_CONTEXT) return CUDA_ERROR_INVALID_CONTEXT;
-  if (handle == 0) return CUDA_ERROR_INVALID_HANDLE;
-  if (kind == api::Kind::CONTEXT) return CUDA_ERROR_INVALID_CONTEXT;
-  return session.greenContexts.hadStream(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
+  const bool isGreen = kind == api::Kind::GREEN_CONTEXT;
+  if (isGreen && handleKind(handle) == static_cast<unsigned>(kind)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (session.greenContexts.hasEnded(handle)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return isGreen || (kind == api::Kind::CONTEXT && handle != 0) ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 
 void Thread::lookUp(uint64_t context) {

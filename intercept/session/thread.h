@@ -73,8 +73,6 @@ class Thread {
     contextChanged();
     return CUDA_SUCCESS;
   }
-  // Whether that is what the null stream means in the current context.
-  bool isDefaultStream(uint64_t stream) { return stream == ofContext().defaultStream; }
   // Pops the current one.
   void leaveCurrent() {
     contextStack.pop_back();

@@ -45,8 +45,7 @@ CUresult synchronizeHostMemory(Thread& thread, unsigned device) {
 bool isKnownIdle(Thread& thread, uint64_t stream) {
   if (thread.session.progress[thread.deviceOf(stream)].isIdle()) return true;
   auto* entry = thread.session.handles.find<api::Kind::STREAM>(stream);
-  return entry != nullptr && !entry->followsOthers.load(std::memory_order_relaxed) &&
-         entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
+  return entry != nullptr && entry->knownDone.load(std::memory_order_relaxed) >= entry->lastWork.load(std::memory_order_relaxed);
 }
 
 namespace {

@@ -126,7 +126,6 @@ class Execution {
   CUstream stream(uint64_t handle) {
     auto real = fromWire<CUstream>(handles.getOrNull(api::Kind::STREAM, handle));
     gpu.progress.used(handle);
-    if (greenContexts.orderStreams()) [[unlikely]] greenContexts.order(*this, handle);
     return real;
   }
 

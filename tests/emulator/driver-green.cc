@@ -49,21 +49,35 @@ TEST_CASE("a device's multiprocessors are split into equal parts that have none 
   }
 }
 
-TEST_CASE("parts of different splits make no green context, and a part is not split") {
+TEST_CASE("a green context has what is in any of its resources; parts of different splits make none, and a part is not split") {
   REQUIRE_CUDA(cuInit(0));
   CUdevResource whole = wholeDevice(), parts[2], others[2], rest;
   unsigned count = 2;
   REQUIRE_CUDA(cuDevSmResourceSplitByCount(parts, &count, &whole, &rest, 0, 8));
   REQUIRE_CUDA(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0, 8));
   CUdevResourceDesc descriptor = nullptr;
-  CUdevResource mixed[] = {parts[0], others[1]}, twice[] = {parts[0], parts[0]}, joined[] = {parts[0], rest};
+  CUdevResource mixed[] = {parts[0], others[1]}, twice[] = {parts[0], parts[0]}, joined[] = {parts[0], rest},
+                all[] = {parts[0], whole};
   CHECK(cuDevResourceGenerateDesc(&descriptor, mixed, 2) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-  CHECK(cuDevResourceGenerateDesc(&descriptor, twice, 2) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  CHECK(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0, 133) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  CHECK_CUDA(cuDevSmResourceSplitByCount(others, &count, &whole, nullptr, 0x80000004, 8));  // flags that cuda.h does not know
   CHECK(cuDevSmResourceSplitByCount(others, &count, parts, nullptr, 0, 8) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   CHECK_CUDA(cuDevResourceGenerateDesc(&descriptor, joined, 2));
   CUgreenCtx green = nullptr;
   CHECK(cuGreenCtxCreate(&green, descriptor, 1, CU_GREEN_CTX_DEFAULT_STREAM) == CUDA_ERROR_INVALID_DEVICE);
   CHECK(cuGreenCtxCreate(&green, descriptor, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  const auto processorsOf = [&](CUdevResource* resources) {
+    CUdevResource has{};
+    if (resources != nullptr) REQUIRE_CUDA(cuDevResourceGenerateDesc(&descriptor, resources, 2));
+    REQUIRE_CUDA(cuGreenCtxCreate(&green, resources == nullptr ? nullptr : descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    REQUIRE_CUDA(cuGreenCtxGetDevResource(green, &has, multiprocessors));
+    REQUIRE_CUDA(cuGreenCtxDestroy(green));
+    return has.sm.smCount;
+  };
+  CHECK(processorsOf(twice) == 8);
+  CHECK(processorsOf(joined) == 8 + 132 - 16);
+  CHECK(processorsOf(all) == 132);
+  CHECK(processorsOf(nullptr) == 132);
 }
 
 TEST_CASE("a green context's streams are refused once it is destroyed") {

@@ -1,5 +1,5 @@
 // Families of entries that are rows of the table: first versions, launches set step by step, batches of copies, functions of a module,
-// pools by location, tensor maps, and what a session cannot have.
+// pools by location, tensor maps, green contexts of unlike resources, and what a session cannot have.
 #include "exported-entry.h"
 
 #include <cstring>
@@ -170,6 +170,27 @@ bool checkDevice(CUstream stream) {
   return ok && EXPECT(std::memcmp(&map, &moved, sizeof map) == 0);
 }
 
+unsigned processorsOf(CUdevResource* resources) {
+  CUdevResourceDesc descriptor = nullptr;
+  CUgreenCtx green = nullptr;
+  CUdevResource has{};
+  bool ok = WORKS(cuDevResourceGenerateDesc, &descriptor, resources, 2);
+  ok = ok && WORKS(cuGreenCtxCreate, &green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+  ok = ok && WORKS(cuGreenCtxGetDevResource, green, &has, CU_DEV_RESOURCE_TYPE_SM) && WORKS(cuGreenCtxDestroy, green);
+  return ok ? has.sm.smCount : 0;
+}
+
+// A green context has what is in any of its resources, once.
+bool checkUnions() {
+  CUdevResource whole{}, parts[2]{};
+  unsigned count = 2;
+  bool ok = WORKS(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
+  ok = ok && WORKS(cuDevSmResourceSplitByCount, parts, &count, &whole, nullptr, 0, 0) && EXPECT(count == 2);
+  CUdevResource twice[]{parts[1], parts[1]}, after[]{parts[1], whole}, before[]{whole, parts[1]};
+  ok = ok && EXPECT(processorsOf(parts) == 2 * parts[0].sm.smCount) && EXPECT(processorsOf(twice) == parts[1].sm.smCount);
+  return ok && EXPECT(processorsOf(after) == whole.sm.smCount) && EXPECT(processorsOf(before) == whole.sm.smCount);
+}
+
 }  // namespace
 
 int main() {
@@ -182,7 +203,7 @@ int main() {
   ok &= WORKS(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING) && WORKS(cuMemAlloc_v2, &words, 4096);
   for (int round = 0; round < 2 && ok; ++round) {
     ok &= checkFirstVersions() && checkStepwiseLaunch(fill, words, stream) && checkBatch(stream, words) && checkBatch3D(stream);
-    ok = ok && checkModule(module) && checkPools() && checkDevice(stream);
+    ok = ok && checkModule(module) && checkPools() && checkDevice(stream) && checkUnions();
     if (round == 0) pausePoint();
   }
   return verdict("driver-families", ok);

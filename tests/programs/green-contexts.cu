@@ -91,12 +91,13 @@ bool knows(const Green& part) {
   ok &= WORKS(cuStreamGetGreenCtx, nullptr, &green) & EXPECT(green == part.green);
   ok &= GIVES(CUDA_ERROR_INVALID_HANDLE, cuStreamGetCtx_v2, CU_STREAM_PER_THREAD, &context, &green);
   ok &= WORKS(cuCtxSetCurrent, primary) & WORKS(cuStreamGetGreenCtx, nullptr, &green) & EXPECT(green == nullptr);
+  ok &= WORKS(cuStreamGetCtx_v2, CU_STREAM_PER_THREAD, &context, &green) & EXPECT(context == primary) & EXPECT(green == nullptr);
   ok &= WORKS(cuCtxGetDevResource, part.context, &resource, multiprocessors) & EXPECT(resource.sm.smCount == part.has());
   return ok & WORKS(cuCtxGetDevResource, primary, &resource, multiprocessors) & EXPECT(resource.sm.smCount == whole.sm.smCount);
 }
 
-// A green context's default stream and its streams that block are ordered, and with no others.
-bool orders(const Green& part) {
+// A green context's default stream and its streams that block are ordered with no others, nor with each other.
+bool runsBeside(const Green& part) {
   Words words;
   cudaStream_t blocking = nullptr;
   bool ok = WORKS(cuCtxSetCurrent, part.context);
@@ -109,12 +110,28 @@ bool orders(const Green& part) {
     copyWord<<<1, 1, 0, other>>>(words.at(2), words.at(1));
     copyWord<<<1, 1, 0, part.stream>>>(words.at(3), words.at(1));
     CHECK(cudaGetLastError());
-    ok &= WORKS(cuStreamSynchronize, part.stream) & EXPECT(cudaStreamQuery(other) == cudaErrorNotReady);
-    ok &= EXPECT(cudaStreamQuery(nullptr) == cudaErrorNotReady) & words.open();
-    CHECK(cudaStreamSynchronize(other));
-    ok &= EXPECT(words.value(2) == 7) & EXPECT(words.value(3) == 0);
+    ok &= WORKS(cuStreamSynchronize, other) & WORKS(cuStreamSynchronize, part.stream);
+    ok &= EXPECT(cudaStreamQuery(held) == cudaErrorNotReady) & words.open() & WORKS(cuStreamSynchronize, held);
+    ok &= EXPECT(words.value(1) == 7) & EXPECT(words.value(2) == 0) & EXPECT(words.value(3) == 0);
   }
   CHECK(cudaStreamDestroy(blocking));
+  return ok & WORKS(cuCtxSetCurrent, primary);
+}
+
+// While it is current, its default stream is captured, which the legacy stream never is; others go on meanwhile.
+bool captures(const Green& part) {
+  Words words;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  size_t nodes = 0;
+  bool ok = WORKS(cuCtxSetCurrent, part.context) & WORKS(cuStreamBeginCapture_v2, nullptr, CU_STREAM_CAPTURE_MODE_RELAXED);
+  ok &= WORKS(cuMemsetD32Async, reinterpret_cast<CUdeviceptr>(words.at(1)), 5, 1, nullptr);
+  ok &= WORKS(cuMemsetD32Async, reinterpret_cast<CUdeviceptr>(words.at(2)), 6, 1, part.stream);
+  ok &= WORKS(cuStreamEndCapture, nullptr, &graph) && WORKS(cuGraphGetNodes, graph, nullptr, &nodes) && EXPECT(nodes == 1);
+  ok &= WORKS(cuStreamSynchronize, part.stream) & EXPECT(words.value(1) == 0) & EXPECT(words.value(2) == 6);
+  ok &= WORKS(cuGraphInstantiateWithFlags, &executable, graph, 0) && WORKS(cuGraphLaunch, executable, nullptr);
+  ok &= WORKS(cuStreamSynchronize, nullptr) & EXPECT(words.value(1) == 5);
+  ok &= WORKS(cuGraphExecDestroy, executable) & WORKS(cuGraphDestroy, graph);
   return ok & WORKS(cuCtxSetCurrent, primary);
 }
 
@@ -153,6 +170,7 @@ bool refusesResources(CUdevResource* parts) {
   CUdevResource resource{}, foreign{};
   CUdevResourceDesc descriptor = nullptr;
   CUgreenCtx green = nullptr;
+  CUcontext context = nullptr;
   CUstream stream = nullptr;
   unsigned groups = 1;
   foreign.type = multiprocessors;
@@ -162,21 +180,40 @@ bool refusesResources(CUdevResource* parts) {
   ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxGetDevResource, nullptr, &resource, multiprocessors);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount, &resource, nullptr, &whole, nullptr, 0, 0);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount, &resource, &groups, nullptr, nullptr, 0, 0);
-  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount, &resource, &groups, &whole, nullptr, 16, 0);
-  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount, &resource, &groups, &whole, nullptr, 0, whole.sm.smCount + 1);
+  ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevSmResourceSplitByCount, &resource, &groups, &whole, nullptr, 0,
+              whole.sm.smCount + 1);
   ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_TYPE, cuDevSmResourceSplitByCount, &resource, &groups, &resource, nullptr, 0, 0);
   ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevSmResourceSplitByCount, &resource, &groups, &parts[0], nullptr, 0, 0);
   ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc, &descriptor, &foreign, 1);
   ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_TYPE, cuDevResourceGenerateDesc, &descriptor, &resource, 1);
-  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevResourceGenerateDesc, &descriptor, parts, 0);
-  CUdevResource mixed[]{parts[0], whole}, twice[]{parts[0], parts[0]};
-  ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc, &descriptor, mixed, 2);
-  ok &= GIVES(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc, &descriptor, twice, 2);
+  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevResourceGenerateDesc, nullptr, parts, 1);
+  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuDevResourceGenerateDesc, &descriptor, nullptr, 1);
   ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, parts, 1);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate, &green, descriptor, 0, 0);
-  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate, &green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+  ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate, nullptr, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
   ok &= GIVES(CUDA_ERROR_INVALID_DEVICE, cuGreenCtxCreate, &green, descriptor, 99, CU_GREEN_CTX_DEFAULT_STREAM);
-  return ok & GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxStreamCreate, &stream, nullptr, CU_STREAM_NON_BLOCKING, 0);
+  ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxStreamCreate, &stream, nullptr, CU_STREAM_NON_BLOCKING, 0);
+  ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuCtxFromGreenCtx, &context, nullptr);
+  ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy, nullptr);
+  return ok & GIVES(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxRecordEvent, nullptr, nullptr);
+}
+
+// What the driver takes although one would not expect it. How many multiprocessors such a green context has natively is not known.
+bool takesOddResources(CUdevResource* parts) {
+  CUdevResource resource{}, mixed[]{parts[0], whole}, twice[]{parts[0], parts[0]};
+  bool ok = true;
+  for (unsigned flags : {4u, 8u, 16u, 0x80000000u}) {
+    unsigned groups = 1;
+    ok &= WORKS(cuDevSmResourceSplitByCount, &resource, &groups, &whole, nullptr, flags, 0);
+    ok &= EXPECT(groups == 1) & EXPECT(resource.sm.smCount == whole.sm.minSmPartitionSize);
+  }
+  for (CUdevResource* resources : {mixed, twice}) {
+    CUdevResourceDesc descriptor = nullptr;
+    ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, resources, 2);
+  }
+  CUgreenCtx green = nullptr;
+  ok &= WORKS(cuGreenCtxCreate, &green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+  return ok & WORKS(cuGreenCtxDestroy, green);
 }
 
 bool refusesEnded(CUdevResource* parts) {
@@ -189,19 +226,21 @@ bool refusesEnded(CUdevResource* parts) {
   bool ok = part.make(parts) && WORKS(cuGreenCtxGetDevResource, part.green, &resource, multiprocessors);
   ok &= GIVES(CUDA_ERROR_INVALID_VALUE, cuGreenCtxStreamCreate, &stream, part.green, CU_STREAM_DEFAULT, 0);
   ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy_v2, part.context) & WORKS(cuCtxSetCurrent, part.context);
-  ok &= GIVES(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture_v2, nullptr, CU_STREAM_CAPTURE_MODE_RELAXED);
   ok &= WORKS(cuStreamBeginCapture_v2, part.stream, CU_STREAM_CAPTURE_MODE_RELAXED) & WORKS(cuStreamEndCapture, part.stream, &graph);
-  ok &= WORKS(cuGraphDestroy, graph) & WORKS(cuGreenCtxDestroy, part.green);
+  ok &= WORKS(cuGraphDestroy, graph) & GIVES(CUDA_ERROR_INVALID_HANDLE, cuGreenCtxRecordEvent, part.green, nullptr);
+  ok &= WORKS(cuGreenCtxDestroy, part.green);
   ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize) & WORKS(cuCtxSetCurrent, primary);
   ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxDestroy, part.green);
   ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxGetId, part.green, &id);
   ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamSynchronize, part.stream);
   ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamDestroy_v2, part.stream);
-  ok &= GIVES(CUDA_ERROR_INVALID_CONTEXT, cuCtxFromGreenCtx, &context, part.green);
-  return ok & GIVES(CUDA_ERROR_INVALID_CONTEXT, cuCtxSetCurrent, part.context);
+  ok &= GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxFromGreenCtx, &context, part.green);
+  // It becomes current all the same.
+  ok &= WORKS(cuCtxSetCurrent, part.context);
+  return ok & WORKS(cuCtxSetCurrent, primary);
 }
 
-bool all(Green& part) { return knows(part) & counts(part) & orders(part) & waits(part) & fits(part); }
+bool works(Green& part) { return knows(part) & counts(part) & runsBeside(part) & captures(part) & waits(part) & fits(part); }
 
 }  // namespace
 
@@ -221,7 +260,7 @@ int main() {
   // another's part.
   CUdevResource parts[4]{}, rest{}, ofFirst{}, quarter{};
   CUdevResourceDesc descriptor = nullptr;
-  Green first, pair, nested, late, remainder;
+  Green first, pair, nested, all, late, remainder;
   groups = 4;
   ok &= WORKS(cuDevSmResourceSplitByCount, parts, &groups, &whole, &rest, 0, size) & EXPECT(groups == 4);
   for (const CUdevResource& part : parts) ok &= EXPECT(part.sm.smCount == size);
@@ -231,16 +270,17 @@ int main() {
   ok &= WORKS(cuGreenCtxGetDevResource, first.green, &ofFirst, multiprocessors) & EXPECT(ofFirst.sm.smCount == size);
   ok &= WORKS(cuDevSmResourceSplitByCount, &quarter, &groups, &ofFirst, nullptr, 0, size / 2) & EXPECT(groups == 1);
   ok &= nested.make(&quarter) && EXPECT(nested.has() == size / 2);
-  ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, parts + 3, 1) & all(first) & counts(nested);
+  ok &= all.make(descriptor) && counts(all);  // without a descriptor it has the whole device
+  ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, parts + 3, 1) & works(first) & counts(nested);
   CUstream blocking = nullptr;
   ok &= WORKS(cuCtxSetCurrent, first.context) & WORKS(cuStreamCreate, &blocking, CU_STREAM_DEFAULT) & WORKS(cuCtxSetCurrent, primary);
 
   pausePoint();
 
-  ok &= all(first) & counts(pair) & counts(nested) & EXPECT(pair.has() == 2 * size) & WORKS(cuStreamSynchronize, blocking);
-  ok &= late.make(descriptor) && all(late) && remainder.make(&rest) && EXPECT(remainder.has() == rest.sm.smCount);
-  ok &= counts(remainder) & refusesResources(parts) & refusesEnded(parts);
-  ok &= nested.end() & WORKS(cuStreamDestroy_v2, blocking) & first.end() & pair.end() & late.end() & remainder.end();
+  ok &= works(first) & counts(pair) & counts(nested) & counts(all) & EXPECT(pair.has() == 2 * size) & WORKS(cuStreamSynchronize, blocking);
+  ok &= late.make(descriptor) && works(late) && remainder.make(&rest) && EXPECT(remainder.has() == rest.sm.smCount);
+  ok &= counts(remainder) & refusesResources(parts) & takesOddResources(parts) & refusesEnded(parts);
+  ok &= nested.end() & WORKS(cuStreamDestroy_v2, blocking) & first.end() & pair.end() & all.end() & late.end() & remainder.end();
   ok &= EXPECT(counted() > 0);
   return verdict("green-contexts", ok);
 }

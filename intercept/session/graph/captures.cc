@@ -30,12 +30,14 @@ std::vector<const GraphNode*> ancestorsOf(const std::vector<GraphEdge>& tail) {
 
 }  // namespace
 
-// The legacy stream comes behind every blocking stream of its device.
+// The legacy stream comes behind every blocking stream of its device, those of green contexts excepted.
 Captures::Capture* Captures::implicatedBy(uint64_t stream) const {
   if (stream != 0) return nullptr;
   for (auto& [other, place] : streams) {
     auto* state = session.handles.find<api::Kind::STREAM>(other);
     if (state == nullptr || (state->flags.load(std::memory_order_relaxed) & CU_STREAM_NON_BLOCKING) != 0) continue;
+    const uint64_t context = state->context.load(std::memory_order_relaxed);
+    if (session.contexts.ownerOf(context) != context) continue;
     return place.capture.get();
   }
   return nullptr;
@@ -49,7 +51,7 @@ bool Captures::invalidatesBy(uint64_t stream) {
 
 CUresult Captures::begin(Thread& thread, uint64_t stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
                          std::vector<GraphEdge> tail) {
-  if (thread.isDefaultStream(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (stream == 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::lock_guard lock(mutex);
   if (streams.contains(stream)) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>(Capture{++lastId, mode, &thread, stream, std::move(graph)});

@@ -10,14 +10,11 @@ struct StreamState : ObjectHead {
   std::atomic<uint64_t> knownDone{0};  // everything up to this sequence number has ended
   std::atomic<uint32_t> flags{0};
   int32_t priority = 0;
-  // Of a green context's default stream: others' work holds it up, so what is known of its own says nothing about it.
-  std::atomic<bool> followsOthers{false};
   StreamDepth depth;
 
   void reset() {
     lastWork.store(0, std::memory_order_relaxed);
     knownDone.store(0, std::memory_order_relaxed);
-    followsOthers.store(false, std::memory_order_relaxed);
     depth.reset();
   }
 };

@@ -107,13 +107,13 @@ CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* reso
 
 CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* groups, const CUdevResource* input,
                                              CUdevResource* remaining, unsigned flags, unsigned least) {
-  constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   return enterDriver([&](Driver& driver) {
-    require(groups != nullptr && input != nullptr && (flags & ~known) == 0);
+    require(groups != nullptr && input != nullptr);
     Processors rest;
     const OwnBytes whole = read(*input, rest);
     if (whole.split != 0) refuse(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    require(least <= rest.count() && (result == nullptr || *groups != 0));
+    require(least <= rest.count(), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    require(result == nullptr || *groups != 0);
     const bool isAlone = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
     const Granule granule = isAlone ? alone : granuleOf(driver.device(whole.device));
     const size_t size = (std::max(least, granule.least) + granule.alignment - 1) / granule.alignment * granule.alignment;
@@ -133,13 +133,13 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc* handle, CUdevResou
   return enterDriver([&](Driver& driver) {
     require(handle != nullptr && resources != nullptr && count != 0);
     auto description = std::make_shared<ResourceDescription>();
-    uint64_t split = 0;
+    uint64_t split = 0;  // of the parts so far
     for (unsigned i = 0; i < count; ++i) {
       Processors processors;
       const OwnBytes own = read(resources[i], processors);
-      const bool fits = i == 0 || (own.split != 0 && own.split == split && (processors & description->processors).none());
-      if (!fits) refuse(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-      split = own.split;
+      const bool isOther = own.split != 0 && split != 0 && own.split != split;
+      if (isOther || (i != 0 && own.device != description->device)) refuse(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+      if (own.split != 0) split = own.split;
       description->device = own.device;
       description->processors |= processors;
     }
@@ -150,14 +150,14 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc* handle, CUdevResou
 CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUdevice ordinal, unsigned flags) {
   return enterDriver([&](Driver& driver) -> CUresult {
     require(handle != nullptr && flags == CU_GREEN_CTX_DEFAULT_STREAM);
-    std::shared_ptr<ResourceDescription> description = driver.resourceDescriptions.get(descriptor);
-    driver.device(ordinal);
-    require(description->device == ordinal, CUDA_ERROR_INVALID_DEVICE);
+    std::shared_ptr<ResourceDescription> description = descriptor ? driver.resourceDescriptions.get(descriptor) : nullptr;
+    const Device& device = driver.device(ordinal);
+    require(!description || description->device == ordinal, CUDA_ERROR_INVALID_DEVICE);
     CUcontext primary = nullptr;
     if (CUresult refused = cuDevicePrimaryCtxRetain(&primary, ordinal)) return refused;
     auto green = std::make_shared<GreenContext>();
     green->context = driver.contexts.get(primary);
-    green->processors = description->processors;
+    green->processors = description ? description->processors : allOf(device);
     green->id = nextGreenId++;
     *handle = driver.greenContexts.add(green);
     return CUDA_SUCCESS;

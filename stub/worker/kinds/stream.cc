@@ -26,9 +26,9 @@ CUresult streamQuery(Execution& on, const api::FrameReader<api::Cuda::StreamQuer
 // Whoever waits for the device waits for what the stream was given, too.
 CUresult streamDestroy(Execution& on, const api::FrameReader<api::Cuda::StreamDestroyParams>& p, Reply&) {
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getHStream()));
-  if (CUresult error = on.greenContexts.forgetStream(on, p.getHStream())) return error;
   if (CUresult error = on.gpu.progress.joinDestroyed(p.getHStream())) return error;
   on.handles.remove(api::Kind::STREAM, p.getHStream());
+  on.greenContexts.forgetStream(p.getHStream());
   return on.driver.cuStreamDestroy_v2(stream);
 }
 
