@@ -1,5 +1,6 @@
 // Copies of boxes of tensors: of every number of dimensions, in every swizzle, across the tensor's edges, added to what is there,
-// of an image's pixels, and to several blocks at once; and what a tensor map cannot be. Compared with copies that the CPU makes.
+// of an image's pixels, and to several blocks at once; and what a tensor map cannot be. Compared with copies that the CPU makes. With
+// the argument `unaligned`, `before` or `added-before`: a copy whose place ends its kernel.
 #include <cstring>
 
 #include "hopper.h"
@@ -190,12 +191,15 @@ bool copies(const Tensor& tensor, Places at, Places to, Mode mode) {
 
 bool copiesEveryKind() {
   const Places ones{{1, 1, 1, 1, 1}}, extents{{20, 6, 5, 4, 3}}, box{{8, 3, 2, 2, 2}};
-  bool ok = copies<1>({1, extents, box, ones}, {15}, {-4}, tiled);
-  ok &= copies<2>({2, extents, box, ones}, {-4, 5}, {16, -2}, tiled);
+  // Boxes begin at multiples of 16 bytes of their row. They may begin before the tensor if they are loaded, and pass its end.
+  bool ok = copies<1>({1, extents, box, ones}, {-4}, {16}, tiled);
+  ok &= copies<1>({1, extents, box, ones}, {16}, {12}, tiled);
+  ok &= copies<2>({2, extents, box, ones}, {-4, 5}, {16, 4}, tiled);
+  ok &= copies<2>({2, extents, box, ones}, {16, -2}, {0, 0}, tiled);
   ok &= copies<2>({2, extents, box, ones}, {4, 2}, {12, 4}, added);
-  ok &= copies<3>({3, extents, box, ones}, {1, 1, 1}, {0, 0, 4}, tiled);
+  ok &= copies<3>({3, extents, box, ones}, {4, 1, 1}, {0, 0, 4}, tiled);
   ok &= copies<4>({4, extents, box, ones}, {4, 3, 2, -1}, {8, 0, 0, 1}, tiled);
-  ok &= copies<5>({5, extents, box, ones}, {15, 1, 4, 3, 1}, {0, 1, 2, 0, 0}, tiled);
+  ok &= copies<5>({5, extents, box, ones}, {16, 1, 4, 3, 1}, {0, 1, 2, 0, 0}, tiled);
   ok &= copies<2>({2, {64, 40}, {32, 24}, {1, 3}}, {16, 8}, {0, 0}, tiled);
   for (const CUtensorMapSwizzle swizzle : {CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_128B}) {
     const int width = 4 << static_cast<int>(swizzle);
@@ -304,8 +308,22 @@ bool refuses() {
   return ok & gives("rows that are longer than the swizzle", {2, {64, 64}, {16, 8}, {1, 1}, CU_TENSOR_MAP_SWIZZLE_32B});
 }
 
-int main() {
+// A load or a store at a place that no box may have: its kernel ends with that error, and with it the context, so nothing is freed.
+bool faults(const std::string& what) {
+  const Tensor tensor{2, {20, 6}, {8, 3}, {1, 1}};
+  const Places load = what == "unaligned" ? Places{{1, 0}} : Places{{0, 0}};
+  const Places store = what == "unaligned" ? Places{{0, 0}} : Places{{0, -1}};
+  unsigned *data, *seen;
+  CHECK(cudaMalloc(&data, tensor.count() * sizeof(unsigned)));
+  CHECK(cudaMalloc(&seen, room));
+  const CUtensorMap map = mapOf(tensor, data);
+  copyBox<2><<<1, threads>>>(map, map, Copy{2, load, store, {}, 8 * 3 * 4, what == "added-before" ? added : tiled}, seen);
+  return EXPECT_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalInstruction);
+}
+
+int main(int argc, char** argv) {
   if (!isHopper()) return notHere;
+  if (argc > 1) return verdict("tensor-maps", faults(argv[1]));
   DeviceArray<unsigned> values(numbered(128)), sums(4);
   const CUtensorMap kept = mapOf({1, {128}, {64}, {1}}, values);
   bool ok = copiesEveryKind() & refuses();

@@ -23,6 +23,7 @@ class TensorCopy : public BulkLane {
     if (shared % 128) return refuse("a tensor copy whose address in shared memory is no multiple of 128 bytes: " + hex(shared));
     if (form.reduction && !(reduction = findReduction(form.reduction, element.name)))
       return refuse("a reduction that elements of this tensor do not have", Fault::Kind::illegalInstruction);
+    if (!checkPlace()) return false;
     const bool done = map.mode == TensorMap::Mode::tiled ? copyBox() : copyPixels();
     return done && complete(operand<uint64_t>(2), operand<uint32_t>(3), rows * rowBytes);
   }
@@ -47,6 +48,19 @@ class TensorCopy : public BulkLane {
     pitch = std::max(rowBytes, span);
     if (rowBytes == 0 || rowBytes % 16 || rowBytes > mostRowBytes || (span && rowBytes > span))
       return refuse("a tensor map whose box has rows of " + std::to_string(rowBytes) + " bytes", Fault::Kind::illegalInstruction);
+    return true;
+  }
+
+  // A box begins at a multiple of 16 bytes of its row; what is stored does not begin before the tensor. It may pass the tensor's
+  // end.
+  bool checkPlace() {
+    if (start[0] * element.bytes % 16)
+      return refuse("a box of a tensor that begins at byte " + std::to_string(start[0] * element.bytes) + " of a row",
+                    Fault::Kind::illegalInstruction);
+    for (uint32_t i = 0; i < map.rank; ++i)
+      if (start[i] < 0 && !form.toShared && map.mode == TensorMap::Mode::tiled)
+        return refuse("a store of a tensor's box from " + std::to_string(start[i]) + " on in dimension " + std::to_string(i),
+                      Fault::Kind::illegalInstruction);
     return true;
   }
 
