@@ -95,12 +95,13 @@ CUresult forEach(size_t count, size_t* failed, Copy&& copy) {
   return CUDA_SUCCESS;
 }
 
-}  // namespace
-
+// Whether the first of `numbers`, the copies from which attributes apply, is 0, and each other lies behind the one before it.
 bool areBeginnings(const size_t* numbers, size_t count, size_t batch) {
   if (numbers == nullptr || count == 0 || count > batch || numbers[0] != 0 || numbers[count - 1] >= batch) return false;
   return std::adjacent_find(numbers, numbers + count, std::greater_equal<>()) == numbers + count;
 }
+
+}  // namespace
 
 CUresult copyBatch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes, size_t count, const CUmemcpyAttributes* attrs,
                    const size_t* attrsIdxs, size_t numAttrs, size_t* failed, CUstream stream) {

@@ -60,6 +60,13 @@ CUdevice numberOf(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
 
+// Whether `numbers` can be the operations from which each location of a batch applies: the first is 0, and all are of the batch.
+// They need not grow.
+bool areFirstOperations(const size_t* numbers, size_t count, size_t batch) {
+  if (numbers == nullptr || count == 0 || count > batch || numbers[0] != 0) return false;
+  return std::all_of(numbers, numbers + count, [&](size_t number) { return number < batch; });
+}
+
 // What all pieces of a range have in common.
 struct Common {
   bool isReadMostly = true, isFirst = true, byHost = true;
@@ -165,13 +172,15 @@ CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation&
   });
 }
 
-// One after the other: CUDA leaves the order within a batch open. Nothing is done if one is wrong.
+// One after the other: CUDA leaves the order within a batch open. Nothing is done if one is wrong. As the driver, it looks at the
+// next location's number behind each operation but the first: a location whose number has passed never applies, nor does any
+// behind it.
 CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locations, const size_t* indices, size_t locationCount,
                          unsigned long long flags, CUstream stream) {
   if (CUresult bad = discardManaged(batch, flags, stream)) return bad;
-  if (locations == nullptr || !areBeginnings(indices, locationCount, batch.count)) return CUDA_ERROR_INVALID_VALUE;
+  if (locations == nullptr || !areFirstOperations(indices, locationCount, batch.count)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0, at = 0; i < batch.count; ++i) {
-    if (at + 1 < locationCount && indices[at + 1] == i) ++at;
+    if (i > 0 && at + 1 < locationCount && indices[at + 1] == i) ++at;
     CUresult error = prefetchManaged(batch.addresses[i], batch.sizes[i], locations[at], 0, stream);
     if (error != CUDA_SUCCESS) return error == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : error;
   }

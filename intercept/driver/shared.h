@@ -43,8 +43,6 @@ CUresult copyRow(const CopyEnd& destination, const CopyEnd& source, uint64_t byt
 inline CopyEnd inArray(CUarray array, uint64_t offset) { return CopyEnd::array(toWire(array), offset); }
 inline CopyEnd inMemory(uint64_t address) { return CopyEnd::memory(address); }
 
-// Whether the first of `numbers`, of what each part of a batch begins at, is 0, and each other lies behind the one before it.
-bool areBeginnings(const size_t* numbers, size_t count, size_t batch);
 // The legacy stream, by either of its names.
 inline bool isLegacy(CUstream stream) { return stream == CU_STREAM_LEGACY || (stream == nullptr && !Thread::ownDefaultStream); }
 

@@ -191,6 +191,15 @@ bool checkUnions() {
   return ok && EXPECT(processorsOf(after) == whole.sm.smCount) && EXPECT(processorsOf(before) == whole.sm.smCount);
 }
 
+// Natively the runtime writes to the place of a handle whatever it is.
+bool refusesHandlesNowhere(CUdeviceptr memory) {
+  CUevent event = nullptr;
+  bool ok = WORKS(cuEventCreate, &event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+  ok &= EXPECT_ERROR(cudaIpcGetMemHandle(nullptr, reinterpret_cast<void*>(memory)), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaIpcGetEventHandle(nullptr, event), cudaErrorInvalidValue);
+  return ok & WORKS(cuEventDestroy_v2, event);
+}
+
 }  // namespace
 
 int main() {
@@ -203,7 +212,7 @@ int main() {
   ok &= WORKS(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING) && WORKS(cuMemAlloc_v2, &words, 4096);
   for (int round = 0; round < 2 && ok; ++round) {
     ok &= checkFirstVersions() && checkStepwiseLaunch(fill, words, stream) && checkBatch(stream, words) && checkBatch3D(stream);
-    ok = ok && checkModule(module) && checkPools() && checkDevice(stream) && checkUnions();
+    ok = ok && checkModule(module) && checkPools() && checkDevice(stream) && checkUnions() && refusesHandlesNowhere(words);
     if (round == 0) pausePoint();
   }
   return verdict("driver-families", ok);

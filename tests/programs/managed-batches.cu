@@ -5,14 +5,35 @@ __global__ void add(unsigned* data, unsigned value) { data[threadIdx.x] += value
 
 namespace {
 
+// Each allocation has pages of its own: where it was prefetched to last is said of pages.
 constexpr unsigned count = 256, ranges = 3;
-constexpr size_t bytes = count * sizeof(unsigned);
+constexpr size_t bytes = 2 << 20;
 constexpr cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
 
 cudaMemLocationType lastLocation(void* memory) {
   int type = -1;
   CHECK(cudaMemRangeGetAttribute(&type, sizeof type, cudaMemRangeAttributeLastPrefetchLocationType, memory, bytes));
   return static_cast<cudaMemLocationType>(type);
+}
+
+// Of three operations and the locations device, host and device. The driver looks for the next location alone, and behind the first
+// operation: one whose index has passed never applies.
+bool prefetches(void** memory, size_t* sizes, cudaStream_t stream) {
+  struct Case {
+    size_t firsts[ranges], locations;
+    const char* lies;  // a letter for each operation
+  };
+  Case cases[] = {
+      {{0, 2}, 2, "DDH"}, {{0, 0}, 2, "DDD"}, {{0, 1, 1}, 3, "DHH"}, {{0, 2, 1}, 3, "DDH"}, {{0, 1, 2}, 3, "DHD"}};
+  bool ok = true;
+  for (Case& each : cases) {
+    cudaMemLocation places[] = {device, host, device};
+    CHECK(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, each.firsts, each.locations, 0, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (unsigned i = 0; i < ranges; ++i)
+      ok &= EXPECT(lastLocation(memory[i]) == (each.lies[i] == 'D' ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost));
+  }
+  return ok;
 }
 
 }  // namespace
@@ -22,16 +43,14 @@ int main() {
   CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
   if (concurrent == 0) return notHere;
   void* memory[ranges];
-  size_t sizes[ranges] = {bytes, bytes, bytes}, firsts[] = {0, 2}, backwards[] = {0, 0}, late[] = {1}, beyond[] = {0, ranges};
+  size_t sizes[ranges] = {bytes, bytes, bytes}, firsts[] = {0, 2}, late[] = {1}, beyond[] = {0, ranges};
   cudaMemLocation places[] = {device, host}, nowhere[] = {{cudaMemLocationTypeDevice, 99}};
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
   for (auto& each : memory) CHECK(cudaMallocManaged(&each, bytes));
   for (auto* each : memory)
     for (unsigned i = 0; i < count; ++i) static_cast<unsigned*>(each)[i] = i;
-  CHECK(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 0, stream));
-  bool ok = EXPECT(lastLocation(memory[2]) == cudaMemLocationTypeHost);
-  for (int i : {0, 1}) ok &= EXPECT(lastLocation(memory[i]) == cudaMemLocationTypeDevice);
+  bool ok = prefetches(memory, sizes, stream);
   for (auto* each : memory) add<<<1, count, 0, stream>>>(static_cast<unsigned*>(each), 1);
   CHECK(cudaStreamSynchronize(stream));
   pausePoint();
@@ -42,15 +61,17 @@ int main() {
   CHECK(cudaMemDiscardBatchAsync(memory, sizes, 2, 0, stream));
   CHECK(cudaMemDiscardAndPrefetchBatchAsync(memory + 2, sizes, 1, places, firsts, 1, 0, stream));
   ok &= EXPECT(lastLocation(memory[2]) == cudaMemLocationTypeDevice);
-  for (auto* each : memory) CHECK(cudaMemsetAsync(each, 0, bytes, stream));
+  for (auto* each : memory) CHECK(cudaMemsetAsync(each, 0, count * sizeof(unsigned), stream));
   for (auto* each : memory) add<<<1, count, 0, stream>>>(static_cast<unsigned*>(each), 7);
   CHECK(cudaStreamSynchronize(stream));
   for (auto* each : memory) ok &= EXPECT(static_cast<unsigned*>(each)[count - 1] == 7);
 
-  // cuda.h: the beginnings begin with 0, grow, and lie within the batch; flags are 0; the stream is not the legacy one.
+  // The first index is 0, and each is of an operation; there is a location; flags are 0; the stream is not the legacy one.
   void* plain = malloc(bytes);
   cudaStream_t legacy = cudaStreamLegacy;
-  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, backwards, 2, 0, stream), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 0, 0, stream), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, nullptr, firsts, 1, 0, stream), cudaErrorInvalidValue);
+  ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, 0, places, firsts, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, late, 1, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, beyond, 2, 0, stream), cudaErrorInvalidValue);
   ok &= EXPECT_ERROR(cudaMemPrefetchBatchAsync(memory, sizes, ranges, places, firsts, 2, 1, stream), cudaErrorInvalidValue);
