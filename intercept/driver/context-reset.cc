@@ -1,6 +1,5 @@
 #include "intercept/driver/context-reset.h"
 
-#include "intercept/driver/green.h"
 #include "intercept/libraries/objects.h"
 #include "intercept/session/entry.h"
 #include "intercept/session/graph/executable.h"
@@ -36,8 +35,9 @@ CUresult dropObjects(Thread& thread, unsigned device, uint64_t context) {
     for (uint64_t handle : session.handles.live(kind, device, context)) keep(destroy(handle));
   };
   each(api::Kind::GREEN_CONTEXT, [&](uint64_t handle) {
-    releaseOfGreen(thread, handle);
-    return endGreen(thread, handle);
+    bool last = false;  // the caller ends the context anyway
+    session.contexts.release(device, last);
+    return session.greenContexts.end(thread, handle);
   });
   each(api::Kind::GRAPH_EXEC, [&](uint64_t handle) { return Executable::end(thread, handle); });
   each(api::Kind::STREAM, [](uint64_t handle) { return cuStreamDestroy_v2(fromWire<CUstream>(handle)); });

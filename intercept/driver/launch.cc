@@ -43,7 +43,7 @@ CUresult checkCooperative(Thread& thread, uint64_t stream, CUfunction function, 
   if (CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, function, static_cast<int>(threads),
                                                                    shape.sharedBytes))
     return error;
-  auto fit = static_cast<uint64_t>(resident) * multiprocessorsOf(thread, stream);
+  auto fit = static_cast<uint64_t>(resident) * GreenContexts::multiprocessorsOf(thread, stream);
   // The first two dimensions first: the product of all three can be more than 64 bits hold.
   uint64_t layer = uint64_t{shape.gridX} * shape.gridY;
   return layer > fit || layer * shape.gridZ > fit ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;

@@ -31,6 +31,7 @@
 #include "intercept/session/graph/graphs.h"
 #include "intercept/session/graph/user-objects.h"
 #include "intercept/session/green-contexts.h"
+#include "intercept/session/green-resources.h"
 #include "intercept/session/handle-table.h"
 #include "intercept/session/host-functions.h"
 #include "intercept/session/managed/managed-memory.h"
@@ -79,6 +80,7 @@ class Session final : public SessionControl {
   HandleTable handles;
   Contexts contexts{handles};
   GreenContexts greenContexts;
+  GreenResources greenResources;
   PeerAccess peerAccess;
   Children<std::string> functions;  // by module
   Children<std::string> kernels;    // by library

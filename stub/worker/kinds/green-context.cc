@@ -1,4 +1,5 @@
-// Green contexts. The program knows resources by how they came about (intercept/driver/green-resource.cc); here they are the driver's.
+// Green contexts. The program knows resources by how they came about (intercept/session/green-resources.cc); here they are the
+// driver's.
 #include <algorithm>
 
 #include "cuda-handlers.h"
