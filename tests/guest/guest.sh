@@ -58,6 +58,24 @@ guestReturns() {
 }
 guestReplied() { [ "$(grep -c '^guest: [0-9]' "$dir/$1.log")" -gt "$2" ]; }
 
+# worksAt NODE NAME: a program of that guest runs to its end on the node; another one, steady, works there without a pause, and is suspended
+# and resumed meanwhile.
+worksAt() {
+  guestReturns "$2" "vgpuctl run -- /bin/vector-add 3000"
+  says "$2" 'vector-add: ok' || fail "the program has not said that its answer is right"
+  inGuest "$2" "vgpuctl run --name steady -- /bin/steady /tmp/end &"
+  waitUntil lists "$1" steady
+  waitUntil says "$2" 'steady: begins'
+  succeeds ctl "$1" suspend steady --to "$dir/steady"
+  succeeds ctl "$1" resume "$dir/steady"
+  hasState "$1" steady running || fail "the guest's session is $(field "$1" steady state)"
+}
+# endSteady NAME: its answers were right to the end.
+endSteady() {
+  guestReturns "$1" "touch /tmp/end; wait"
+  says "$1" 'steady: ok' || fail "the program has not said that its answer is right"
+}
+
 # qmp NAME COMMAND [ARGUMENTS]: one command to QEMU, with ARGUMENTS as JSON; prints what it returns.
 qmp() { python3 "$guests/qmp" "$dir/$1.monitor" "${@:2}"; }
 # machineIs NAME STATUS: running, postmigrate, ...

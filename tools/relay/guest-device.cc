@@ -116,6 +116,8 @@ GuestPlace claimSlot(std::shared_ptr<GuestFile> file) {
     }
     std::this_thread::sleep_for(milliseconds(1));
   }
+  // The host has written into this page: so a hypervisor that moves the machine sends it.
+  place.words().released.store(0, std::memory_order_release);
   return place;
 }
 

@@ -51,6 +51,15 @@ void passOpen(control::Open::Reader open, ControlChannel& daemon, kj::ArrayPtr<c
   daemon.send(message, memory, Clock::now() + messageLimit);
 }
 
+// Whoever connects there, if it belongs to this user. What goes wrong with it is nothing to the session.
+template <typename Work>
+void acceptTrusted(int acceptor, Work work) {
+  kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
+  auto ignored = kj::runCatchingExceptions([&] {
+    if (from.get() >= 0 && isTrusted(peerOf(from))) work(kj::mv(from));
+  });
+}
+
 MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max()); }
 
 }  // namespace
@@ -149,11 +158,7 @@ std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const
 
 // From a process that has greeted its other end and shown whether it may use the node.
 void NodeSide::takeLane() {
-  int fd = accept4(laneAcceptor, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;
-  kj::AutoCloseFd from(fd);
-  auto ignored = kj::runCatchingExceptions([&] {
-    if (!isTrusted(peerOf(from))) return;
+  acceptTrusted(laneAcceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
     auto offer = channel.receive(1, Clock::now() + messageLimit);
     if (!offer || offer->descriptors.size() != 1 || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
@@ -324,11 +329,7 @@ void NodeSide::serveWatched(int fd) {
 
 // Takes the place of the one that is there, broken or not: only the program's relay knows the token.
 void NodeSide::takeConnection() {
-  int fd = accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;
-  kj::AutoCloseFd from(fd);
-  auto ignored = kj::runCatchingExceptions([&] {
-    if (!isTrusted(peerOf(from))) return;
+  acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
     auto message = channel.receive(1, Clock::now() + messageLimit);
     if (!message || message->descriptors.size() != 1) return;
@@ -340,9 +341,8 @@ void NodeSide::takeConnection() {
 
 // The machine was saved, and goes on: the mailbox may be what it was then.
 void NodeSide::attach() {
-  kj::AutoCloseFd from(accept4(acceptor, nullptr, nullptr, SOCK_CLOEXEC));
-  auto ignored = kj::runCatchingExceptions([&] {
-    if (from.get() < 0 || !isTrusted(peerOf(from)) || isArriving) return;
+  acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
+    if (isArriving) return;
     begun = GuestStream::beginAnew(*guest);
     begun->sayReceived(link.receivedMessages());
     isAttaching = true;
@@ -393,12 +393,13 @@ std::unique_ptr<ByteStream> NodeSide::meetMachine() {
   return nullptr;
 }
 
-// The machine has moved, and the session with it.
+// The machine has moved, or is on disk, and the session with it: nobody reads what is written here.
 void NodeSide::leave(uint32_t number) {
   capnp::MallocMessageBuilder message;
   message.initRoot<control::ToNode>().setMoved();
   auto ignored = kj::runCatchingExceptions([&] { channels.at(number).send(message, nullptr, Clock::now() + messageLimit); });
   channels.clear();
+  replaceConnection("its machine is not here any more");
   finish();
 }
 
@@ -430,11 +431,7 @@ std::unique_ptr<ByteStream> NodeSide::reconnect() {
 
 // A daemon of this host has connected, to resume the session.
 void NodeSide::takeDaemon() {
-  int fd = accept4(reattach, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return;
-  kj::AutoCloseFd from(fd);
-  auto ignored = kj::runCatchingExceptions([&] {
-    if (!isTrusted(peerOf(from))) return;
+  acceptTrusted(reattach, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
     auto message = channel.receive(0, Clock::now() + messageLimit);
     if (!message || !message->reader->getRoot<control::ToSession>().isReattach()) return;

@@ -31,6 +31,7 @@ using std::chrono::seconds;
 constexpr seconds messageLimit{10};
 constexpr uint64_t idleSleep = 1'000'000'000;  // nanoseconds; bells and descriptors end it
 constexpr seconds lanesRetry{1};
+constexpr unsigned mostTimesAsked = 5;
 
 template <typename Fill>
 void say(ControlChannel& channel, Fill&& fill, kj::ArrayPtr<const int> descriptors = nullptr) {
@@ -74,8 +75,8 @@ bool ProgramSide::open() {
     say(channel, [&](control::ToSession::Builder message) { message.setRefused(reader(why)); });
     return false;
   }
-  auto words = flatten<control::ToNode>(first->reader->getRoot<control::ToNode>());
-  link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(words));
+  asked = flatten<control::ToNode>(first->reader->getRoot<control::ToNode>());
+  link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(asked));
   return true;
 }
 
@@ -112,6 +113,7 @@ void ProgramSide::take(const LinkMessage& message) {
 // What a worker makes for a session that it serves itself.
 void ProgramSide::takeOpened(std::span<const std::byte> bytes) {
   if (segment) fail("the node opened the session twice");
+  asked = nullptr;
   ReceivedControl received(bytes);
   auto said = received.get<control::ToSession>();
   if (!said.isOpened()) fail("the node answered with something else than a session");
@@ -145,6 +147,7 @@ void ProgramSide::takeControl(uint32_t channel, std::span<const std::byte> bytes
   auto said = message.get<control::ToSession>();
   if (said.isApproach()) return startSuccessor(said.getApproach());
   if (said.isRewrite() && guest) return rewrite(channel);
+  if (said.isRefused()) asked = nullptr;
   if (said.isMoving()) isMoving = true;
   if (said.isOpenGate()) isMoving = false;
   if (said.isSuspended() || said.isSuspendedInMemory()) isSuspended = true;
@@ -336,7 +339,20 @@ std::unique_ptr<ByteStream> ProgramSide::followHost() {
   return std::move(begun);
 }
 
+// The host that was asked serves this machine no more: it has moved, and nothing of a session is there yet. Another one gets
+// another place.
+std::unique_ptr<ByteStream> ProgramSide::askAgain() {
+  if (++timesAsked == mostTimesAsked) fail("no host opens the session");
+  releaseSlot(*guest);
+  guest.reset();
+  guest = claimSlot(openGuestDevice(node));
+  link = Link();
+  link.send(static_cast<uint16_t>(RelayMessage::open), bytesOf(asked));
+  return std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
+}
+
 std::unique_ptr<ByteStream> ProgramSide::reconnect() {
+  if (guest && isAsking() && !isOutdated()) return askAgain();
   if (guest) return followHost();
   if (!owns()) fail("the session stays where it is");
   auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});

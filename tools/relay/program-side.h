@@ -52,7 +52,7 @@ class ProgramSide final : public RelayLoop {
   void serveChannel(uint32_t channel) override;
   void serveWatched(int fd) override;
   std::unique_ptr<ByteStream> reconnect() override;
-  bool canReconnect() const override { return !guest || isOutdated(); }
+  bool canReconnect() const override { return !guest || isOutdated() || isAsking(); }
   void giveUp(const std::string& why) override;
   bool prepareToSleep() override;
   void awake() override;
@@ -66,6 +66,9 @@ class ProgramSide final : public RelayLoop {
 
   std::unique_ptr<ByteStream> reachHost();
   std::unique_ptr<ByteStream> followHost();
+  std::unique_ptr<ByteStream> askAgain();
+  // The program waits for a session.
+  bool isAsking() const { return asked != nullptr; }
   bool isOutdated() const { return guest->words().begun.load(std::memory_order_acquire) != guest->begun || begun != nullptr; }
   void takeOpened(std::span<const std::byte> bytes);
   void takeControl(uint32_t channel, std::span<const std::byte> bytes);
@@ -91,6 +94,8 @@ class ProgramSide final : public RelayLoop {
   const SessionToken token = newSessionToken();
   kj::AutoCloseFd program;  // a pidfd; none if its process cannot be seen
   std::string stateDirectory;
+  kj::Array<capnp::word> asked;  // its `open`, until there is a reply
+  unsigned timesAsked = 0;
   std::optional<GuestPlace> guest;     // if this is a virtual machine
   std::unique_ptr<GuestStream> begun;  // its mailbox that the host has begun anew, until that has said what it has received
   std::map<uint32_t, ControlChannel>

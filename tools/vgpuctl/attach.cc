@@ -33,14 +33,6 @@ bool attachSession(const std::string& socket) {
 
 }  // namespace
 
-unsigned attachSessions(const std::string& folder) {
-  unsigned sessions = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    sessions += attachSession(entry->path()) ? 1 : 0;
-  return sessions;
-}
-
 int attachGuest(const NodeAddress& node, const std::string& guest) {
   if (node.remote) fail("a virtual machine is attached on its own host: name the node by its unix socket");
   const std::string folder = attachFolderOf(node.directory, guest);
@@ -48,7 +40,9 @@ int attachGuest(const NodeAddress& node, const std::string& guest) {
   std::filesystem::directory_iterator entry(folder, error);
   if (error || guest.empty() || guest.find('/') != std::string::npos)
     fail("the vgpud in " + node.directory + " serves no guest \"" + guest + "\": start it with --guest " + guest + "=FILE");
-  const unsigned sessions = attachSessions(folder);
+  unsigned sessions = 0;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    sessions += attachSession(entry->path()) ? 1 : 0;
   fmt::print("{} session{} of {} can go on with it\n", sessions, sessions == 1 ? "" : "s", guest);
   return 0;
 }

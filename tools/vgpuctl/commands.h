@@ -63,15 +63,13 @@ struct EvacuateOptions {
 int evacuateNode(const NodeAddress& node, const EvacuateOptions& options);
 // A virtual machine that was saved goes on: its sessions' processes go on talking with it (docs/virtual-machines.md).
 int attachGuest(const NodeAddress& node, const std::string& guest);
-// The same of those whose processes listen in this folder (tools/common/guest-sockets.h). How many there are.
-unsigned attachSessions(const std::string& folder);
 struct MachineOptions {
   std::string monitor;                // where QEMU listens for a QMP client: the path of a unix socket, or tcp:HOST:PORT
   std::string machine;                // its name there, if that is to be checked
   std::string guest;                  // as `vgpud --guest` calls it; empty: the only one, or as the monitor does
   std::vector<std::string> sessions;  // of its programs; empty: all of the node whose programs are elsewhere
   std::string target;  // follow: the node, as --node takes it; save, restore: the folder with the sessions' snapshots
-  std::string uri;     // where the machine goes, if this begins its migration; empty: somebody else does
+  std::string uri;     // where the machine goes, or comes from, if not FOLDER/machine; follow: empty: somebody else begins
   double downtimeMilliseconds = 100;  // for which each session's program may be held
   unsigned timeoutSeconds = 60;
   bool stays = false;  // follow: also further migrations, after one that has failed
@@ -82,7 +80,7 @@ struct MachineOptions {
 int followMachine(const NodeAddress& node, const MachineOptions& options);
 // To disk: suspends the sessions, then saves the machine, and ends it. After a failure all goes on.
 int saveMachine(const NodeAddress& node, const MachineOptions& options);
-// When the machine runs again: resumes them.
+// Loads the machine, if its QEMU waits for that, and resumes them when it runs. What does not fit here is refused before that.
 int restoreMachine(const NodeAddress& node, const MachineOptions& options);
 // As libvirt calls its hook for QEMU: the machine's name, an operation, and what belongs to it.
 int hookMachine(const std::vector<std::string>& words);

@@ -22,6 +22,7 @@
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
 
 namespace vgpu::ctl {
@@ -34,11 +35,12 @@ struct Departing {
   control::Departure::Client departure;
   kj::Promise<void> advanced = kj::READY_NOW;
   kj::Promise<void> held = kj::READY_NOW;
+  kj::Promise<void> watched = kj::READY_NOW;  // from then on: whether the target still has it
   bool isAdvancing = false, isHeld = false, hasLeft = false;
   std::string device, problem;
   double heldSeconds = 0;
 
-  bool sharesMemory() const { return !session.guest.empty(); }
+  bool sharesMemory() const { return session.sharesMemory(); }
 };
 
 // Of the sessions that share memory with the machine, while it migrates.
@@ -65,11 +67,12 @@ class Following {
     why.clear();
     troubled = kj::newPromiseAndFulfiller<void>();
     holding = Holding::notYet;
+    pause = nullptr;
     if (options.uri.empty() && !begins()) return End::ended;
     bool moved = false;
     auto caught = kj::runCatchingExceptions([&] {
       const auto now = sessionsNow();
-      const bool anyShares = std::ranges::any_of(now, [](const MachineSession& one) { return !one.guest.empty(); });
+      const bool anyShares = std::ranges::any_of(now, &MachineSession::sharesMemory);
       if (anyShares && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
       for (auto& session : now) depart(session);
       if (anyShares && !machine.isNearlyThere()) machine.hasten();
@@ -83,10 +86,10 @@ class Following {
     }
     if (!moved) {
       for (auto& one : sessions) {
-        one.advanced = kj::READY_NOW;
-        one.held = kj::READY_NOW;
+        for (auto* work : {&one.advanced, &one.held, &one.watched}) *work = kj::READY_NOW;
         one.departure = nullptr;
       }
+      pause = nullptr;
       return machine.monitor().hasEnded() ? End::ended : End::stayed;
     }
     leave();
@@ -155,13 +158,29 @@ class Following {
       machine.slow();
       holding = Holding::rounds;
     } else if (holding == Holding::rounds && std::ranges::none_of(sharing(), &Departing::isAdvancing)) {
+      if (pause == nullptr) pause = pauseGuest(sharing().front().session.guest);
       if (departLate()) return;
       for (auto& one : sharing()) hold(one);
       holding = Holding::begun;
     } else if (holding == Holding::begun && std::ranges::all_of(sharing(), &Departing::isHeld)) {
+      faultPoint("machine.held");
       machine.hasten();
       holding = Holding::done;
     }
+  }
+
+  // Programs that ask for a session from now on get it where the machine runs in the end.
+  control::GuestPause::Client pauseGuest(const std::string& guest) {
+    auto request = client.node().pauseGuestRequest();
+    request.setGuest(reader(guest));
+    return client.wait(untilSignal(client, request.send())).getPause();
+  }
+
+  void endPause(bool hasMoved) {
+    KJ_IF_MAYBE (begun, pause) {
+      if (hasMoved) client.wait(untilSignal(client, begun->movedRequest().send().ignoreResult()));
+    }
+    pause = nullptr;
   }
 
   // Programs that have begun meanwhile. Whether there are any.
@@ -169,7 +188,7 @@ class Following {
     bool any = false;
     for (auto& session : sessionsNow()) {
       const bool isKnown = std::ranges::any_of(sessions, [&](const Departing& one) { return one.session.id == session.id; });
-      if (isKnown || session.guest.empty()) continue;
+      if (isKnown || !session.sharesMemory()) continue;
       depart(session);
       any = true;
     }
@@ -180,7 +199,11 @@ class Following {
     one.held = one.departure.holdRequest()
                    .send()
                    .ignoreResult()
-                   .then([&one] { one.isHeld = true; })
+                   .then([this, &one] {
+                     one.isHeld = true;
+                     one.watched = one.departure.watchRequest().send().ignoreResult().eagerlyEvaluate(
+                         [this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
+                   })
                    .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
   }
 
@@ -202,10 +225,12 @@ class Following {
         look();
         continue;
       }
+      if (now == "completed") return true;  // what comes after it is leave()'s
       step = machine.nextStep().fork();
-      if (now == "completed") return true;
       if (now == "pre-switchover") {
         if (holding != Holding::done) fail("it stopped before its programs could be held: give its migration less bandwidth");
+        faultPoint("machine.handing-over");
+        requireAllHeld();
         // Its processors stand still. Who has not come to the target yet comes when they go on, or moves then from the beginning.
         isHandedOver = true;
         machine.handOver();
@@ -218,6 +243,12 @@ class Following {
     }
   }
 
+  // What the node has learned of its targets so far comes before its next reply.
+  void requireAllHeld() {
+    client.wait(untilSignal(client, client.node().listRequest().send().ignoreResult()));
+    if (const std::string problem = firstProblem(); !problem.empty()) fail(problem);
+  }
+
   std::string firstProblem() const {
     for (auto& one : sessions)
       if (!one.problem.empty()) return one.session.id + " cannot go: " + one.problem;
@@ -227,6 +258,8 @@ class Following {
   // The machine's programs answer when it runs. If it runs where it was, because somebody has let it go on there, its sessions
   // stay.
   void leave() {
+    faultPoint("machine.moved");
+    for (auto& one : sessions) one.watched = kj::READY_NOW;
     auto all = kj::heapArrayBuilder<kj::Promise<void>>(sessions.size());
     for (auto& one : sessions) all.add(leave(one));
     bool isBack = false;
@@ -235,6 +268,7 @@ class Following {
       return stay();
     });
     client.wait(untilSignal(client, kj::joinPromises(all.finish()).exclusiveJoin(kj::mv(back))));
+    endPause(!isBack);
     for (auto& one : sessions) {
       if (one.hasLeft) continue;
       if (isBack)
@@ -322,6 +356,7 @@ class Following {
   Machine machine;
   std::deque<Departing> sessions;  // which stay in place
   Holding holding = Holding::notYet;
+  kj::Maybe<control::GuestPause::Client> pause;  // from before they are held
   kj::PromiseFulfillerPair<void> troubled = kj::newPromiseAndFulfiller<void>();
   std::string why;  // it stays
 };

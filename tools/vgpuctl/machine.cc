@@ -88,6 +88,11 @@ void Machine::handOver() {
   if (holds) qmp.run("migrate-continue", {{"state", "pre-switchover"}});
 }
 
+bool Machine::isEmpty(MachineMonitor& monitor) {
+  return monitor.run("query-status").value("status", "") == "inmigrate" &&
+         !isUnderWay(monitor.run("query-migrate").value("status", ""));
+}
+
 void Machine::slow() {
   if (!formerPace.is_null()) return;
   const json now = qmp.run("query-migrate-parameters");
@@ -145,7 +150,9 @@ std::vector<MachineSession> sessionsOf(NodeClient& client, const MachineOptions&
       if (!options.sessions.empty()) fail("session " + id + " does not run");
       continue;
     }
-    all.push_back({id, name, guest});
+    auto place = session.getPlace();
+    all.push_back(
+        {id, name, session.getProgram(), session.getPid(), guest, place.getSlot(), place.getClaim(), place.getFileBytes()});
   }
   if (!missing.empty()) fail("the node has no session '" + missing.front() + "'");
   return all;

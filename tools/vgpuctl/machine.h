@@ -29,6 +29,8 @@ class Machine {
   kj::Promise<std::string> nextStep();
   // At pre-switchover: lets it go on, unless who set the capability does.
   void handOver();
+  // Whether it waits for its memory, of which nobody has begun to send it any.
+  static bool isEmpty(MachineMonitor& monitor);
   // While it migrates: keeps it from being handed over, however little is left to be sent, until hasten().
   void slow();
   void hasten();
@@ -53,8 +55,14 @@ class Machine {
 };
 
 struct MachineSession {
-  std::string id, name;
-  std::string guest;  // of one that shares memory with the machine: as the node's vgpud calls that
+  std::string id, name, program;
+  int32_t pid = 0;
+  // Of one that shares memory with the machine: its place there (GuestPlace of control.capnp).
+  std::string guest;
+  uint32_t slot = 0;
+  uint64_t claim = 0, fileBytes = 0;
+
+  bool sharesMemory() const { return !guest.empty(); }
 };
 // Those of options.sessions, or all that run on the node and whose programs are elsewhere; of sessions that share memory with a
 // virtual machine, those of options.guest, or the only one, or the one that has the name `machine`. Throws kj::Exception if one

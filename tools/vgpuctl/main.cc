@@ -110,8 +110,12 @@ void addMachineCommands(CLI::App& app, Options& options, Command& chosen) {
   save->add_option("folder", options.machine.target, "a new one; the machine's own file in it is `machine`")->required();
   save->add_option("--uri", options.machine.uri,
                    "where the machine is saved, as QEMU's migrate takes it (default: into the folder)");
-  auto* restore = add("restore", "When a machine that was saved runs again, resume its sessions", restoreMachine);
-  restore->add_option("folder", options.machine.target, "that `save` has made")->required();
+  auto* restore =
+      add("restore", "Load a machine that was saved, on this host or another one, and resume its sessions", restoreMachine);
+  restore->add_option("folder", options.machine.target, "that `save` has made, or a copy of it")->required();
+  restore->add_option("--guest", options.machine.guest, "its name at `vgpud --guest` here, if that is another one");
+  restore->add_option("--uri", options.machine.uri,
+                      "where the machine is, as QEMU's migrate-incoming takes it (default: in the folder)");
   auto* hook = machine->add_subcommand(
       "hook", "What libvirt's hook for QEMU does: /etc/libvirt/hooks/qemu calls it with its own arguments");
   hook->prefix_command()->fallthrough(false);

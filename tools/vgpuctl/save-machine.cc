@@ -3,31 +3,35 @@
 // A program holds its calls while its session is suspended, so the machine's memory and the session's snapshot are of one moment,
 // whenever the machine is saved after the suspend: its programs have seen everything done that the snapshot has, and nothing
 // else.
-#include <fcntl.h>
+//
+// The processes of sessions that share memory with the machine end when it is saved, and others take their places before it is
+// loaded: on any host. Those that reach the node by network are suspended at their node, where their relays wait for the machine.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "tools/common/guest-sockets.h"
 #include "tools/common/printable.h"
 #include "tools/common/reason.h"
+#include "tools/vgpuctl/machine-folder.h"
 #include "tools/vgpuctl/machine.h"
-#include "tools/vgpuctl/operation.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/control/text.h"
+#include "vgpu/snapshot/manifest.h"
+#include "vgpu/snapshot/snapshot-files.h"
 
 namespace vgpu::ctl {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
+
+constexpr auto lookInterval = 100 * kj::MILLISECONDS;
 
 struct Saved {
   MachineSession session;
@@ -36,45 +40,80 @@ struct Saved {
   double onGpuSeconds = 0;  // of these
   bool isDone = false;
   std::string problem;
+  kj::Maybe<control::Arrival::Client> arrival;  // of one that comes back with its machine
 };
 
 class SavedSessions {
  public:
-  SavedSessions(NodeClient& client, const MachineOptions& options) : client(client), options(options) {}
+  SavedSessions(NodeClient& client, const MachineOptions& options, const MachineFolder& folder,
+                const std::vector<MachineSession>& sessions)
+      : client(client), options(options) {
+    for (auto& session : sessions) all.push_back({.session = session, .snapshot = folder.snapshotOf(session.id)});
+  }
 
-  void suspend(std::vector<MachineSession> sessions) {
-    for (auto& session : sessions) all.push_back({.session = session, .snapshot = options.target + "/" + session.id});
+  bool anyShares() const {
+    return std::ranges::any_of(all, [](const Saved& one) { return one.session.sharesMemory(); });
+  }
+
+  void suspend() {
     each([&](Saved& one) {
       auto request = client.node().suspendRequest();
       request.setSession(reader("id:" + one.session.id));
       request.setDirectory(reader(one.snapshot));
       request.setProgress(kj::heap<ProgressLine>("save"));
       request.setTimeoutSeconds(options.timeoutSeconds);
+      request.setWithMachine(one.session.sharesMemory());
       return request.send().then(
           [&one](capnp::Response<control::Node::SuspendResults>&& results) { note(one, results.getReport()); });
     });
   }
 
-  // Those that are suspended.
-  void resume() {
-    std::erase_if(all, [](const Saved& one) { return !one.isDone; });
-    each([&](Saved& one) {
-      auto request = client.node().resumeRequest();
-      request.setDirectory(reader(one.snapshot));
-      request.setProgress(kj::heap<ProgressLine>("restore"));
-      return request.send().then([&one](capnp::Response<control::Node::ResumeResults>&& results) {
-        one.session = {results.getSession().getId(), results.getSession().getName()};
-        note(one, results.getReport());
+  // After a failure: those that are suspended. What has been suspended, and could not be made ready for the machine, is too.
+  void takeBack() {
+    std::erase_if(all, [](const Saved& one) { return !fs::exists(one.snapshot + "/" + snapshot::manifestFile); });
+    resume();
+  }
+
+  // The machine is on disk: the node forgets those that share memory with it.
+  void letGo() {
+    each([&](Saved& one) -> kj::Promise<void> {
+      if (!one.session.sharesMemory()) return kj::READY_NOW;
+      auto request = client.node().parkRequest();
+      request.setSession(reader("id:" + one.session.id));
+      return request.send().ignoreResult();
+    });
+  }
+
+  // Before the machine is loaded: those that share memory with it take their places there, and get their workers.
+  void prepare() {
+    letGoOfFormer();
+    each([&](Saved& one) -> kj::Promise<void> {
+      if (!one.session.sharesMemory()) return kj::READY_NOW;
+      auto request = client.node().receiveRequest();
+      describe(one.session, request.initSession());
+      request.setSnapshotVersion(snapshot::snapshotVersion);
+      request.setIsElsewhere(true);
+      return request.send().then([&one](capnp::Response<control::Node::ReceiveResults>&& results) {
+        auto restore = one.arrival.emplace(results.getArrival()).restoreRequest();
+        restore.setProgress(kj::heap<ProgressLine>("restore"));
+        restore.setDirectory(reader(one.snapshot));
+        return restore.send().ignoreResult();
       });
     });
   }
 
-  // Those of a folder that suspend() has filled.
-  void find() {
-    for (auto& entry : fs::directory_iterator(options.target))
-      if (entry.is_directory())
-        all.push_back({.session = {entry.path().filename(), ""}, .snapshot = entry.path(), .isDone = true});
-    std::ranges::sort(all, {}, &Saved::snapshot);
+  void resume() {
+    each([&](Saved& one) -> kj::Promise<void> {
+      KJ_IF_MAYBE (arrival, one.arrival) {
+        return arrival->completeRequest().send().then(
+            [&one](capnp::Response<control::Arrival::CompleteResults>&& results) { note(one, results.getReport()); });
+      }
+      auto request = client.node().resumeRequest();
+      request.setDirectory(reader(one.snapshot));
+      request.setProgress(kj::heap<ProgressLine>("restore"));
+      return request.send().then(
+          [&one](capnp::Response<control::Node::ResumeResults>&& results) { note(one, results.getReport()); });
+    });
   }
 
   std::string problem() const {
@@ -107,10 +146,35 @@ class SavedSessions {
  private:
   static void note(Saved& one, control::Report::Reader report) {
     one.seconds = one.onGpuSeconds = report.getSeconds();
-    // What the program does, by the machine's network.
+    // What the program does, by the machine's network, and the machine.
     for (auto phase : report.getPhases())
-      for (const char* its : {"gate", "program", "handover"})
+      for (const char* its : {"gate", "program", "machine", "handover"})
         if (phase.getName() == its) one.onGpuSeconds -= phase.getSeconds();
+  }
+
+  // What an earlier `machine save` has left here that was ended before its end: their machine is in the folder.
+  void letGoOfFormer() {
+    auto listed = client.wait(client.node().listRequest().send());
+    for (auto session : listed.getSessions()) {
+      const bool isOurs = std::ranges::any_of(
+          all, [&](const Saved& one) { return one.session.sharesMemory() && session.getId() == one.session.id.c_str(); });
+      if (!isOurs || session.getState() != control::State::SUSPENDED || session.getPlace().getGuest().size() == 0) continue;
+      auto request = client.node().parkRequest();
+      request.setSession(reader("id:" + std::string(session.getId())));
+      client.wait(untilSignal(client, request.send().ignoreResult()));
+    }
+  }
+
+  void describe(const MachineSession& session, control::SessionInfo::Builder info) const {
+    info.setId(reader(session.id));
+    info.setName(reader(session.name));
+    info.setProgram(reader(session.program));
+    info.setPid(session.pid);
+    auto place = info.initPlace();
+    place.setGuest(reader(options.guest.empty() ? session.guest : options.guest));
+    place.setSlot(session.slot);
+    place.setClaim(session.claim);
+    place.setFileBytes(session.fileBytes);
   }
 
   // All at once: a machine's programs wait for the longest.
@@ -127,37 +191,8 @@ class SavedSessions {
 
   NodeClient& client;
   const MachineOptions& options;
-  std::vector<Saved> all;
+  std::deque<Saved> all;
 };
-
-// As QEMU's migrate takes it: a command of the shell.
-std::string intoFile(const std::string& path) {
-  std::string quoted;
-  for (char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return "exec:cat > '" + quoted + "'";
-}
-
-// Beside the sessions: the folders in which those that share memory with the machine have their processes, a line each.
-std::string foldersFile(const MachineOptions& options) { return options.target + "/attach"; }
-
-void noteFolders(const MachineOptions& options, const std::string& runDirectory, const std::vector<MachineSession>& sessions) {
-  std::set<std::string> folders;
-  for (auto& session : sessions)
-    if (!session.guest.empty()) folders.insert(attachFolderOf(runDirectory, session.guest));
-  if (folders.empty()) return;
-  std::ofstream file(foldersFile(options));
-  for (auto& folder : folders) file << folder << '\n';
-  if (!file.flush()) fail("there is no space in " + options.target);
-}
-
-// The machine's memory has mailboxes of an earlier state than their processes.
-void attachNoted(const MachineOptions& options) {
-  std::ifstream file(foldersFile(options));
-  for (std::string folder; std::getline(file, folder);)
-    if (attachSessions(folder) == 0)
-      fail("no process of the machine's sessions is left in " + folder +
-           ": a machine whose programs share memory with its host is restored on that host, while it runs");
-}
 
 // Whether the machine has been saved.
 bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
@@ -171,28 +206,38 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
   }
 }
 
+// However long it takes to load it; then somebody may have to let it go on.
+void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOptions& options) {
+  auto& timer = client.events().provider->getTimer();
+  for (auto loadedAt = timer.now();;) {
+    const auto status = monitor.run("query-status");
+    if (status.value("running", false)) return;
+    if (status.value("status", "") == "inmigrate") loadedAt = timer.now();
+    if (timer.now() - loadedAt > options.timeoutSeconds * kj::SECONDS)
+      fail(fmt::format("the machine is loaded, and does not run after {} s", options.timeoutSeconds));
+    client.wait(untilSignal(client, timer.afterDelay(lookInterval)));
+  }
+}
+
 }  // namespace
 
-int saveMachine(const NodeAddress& node, const MachineOptions& asked) {
-  MachineOptions options = asked;
-  options.target = absolute(asked.target);
-  if (options.uri.empty()) options.uri = intoFile(options.target + "/machine");
+int saveMachine(const NodeAddress& node, const MachineOptions& options) {
+  const MachineFolder folder(options.target);
   takeSignals();
   NodeClient client(node);
   Machine machine(client, options);
-  auto found = sessionsOf(client, options, machine.name());
-  if (mkdir(options.target.c_str(), 0700) != 0)
-    fail("no folder " + options.target + " can be made for the sessions: " + std::string(strerror(errno)));
+  const auto found = sessionsOf(client, options, machine.name());
+  folder.make();
   machine.monitor().run("migrate-set-capabilities", {{"capabilities", {{{"capability", "events"}, {"state", true}}}}});
 
-  noteFolders(options, client.runDirectory(), found);
-  SavedSessions sessions(client, options);
-  sessions.suspend(std::move(found));
+  SavedSessions sessions(client, options, folder, found);
+  sessions.suspend();
+  faultPoint("machine.suspended");
   std::string why = sessions.problem();
   if (why.empty()) {
     auto caught = kj::runCatchingExceptions([&] {
-      machine.monitor().run("migrate", {{"uri", options.uri}});
-      isSaved(client, machine, why);
+      machine.monitor().run("migrate", {{"uri", options.uri.empty() ? folder.writing() : options.uri}});
+      if (isSaved(client, machine, why)) folder.complete(machine.name(), found);
     });
     KJ_IF_MAYBE (exception, caught) {
       machine.cancel();
@@ -200,36 +245,38 @@ int saveMachine(const NodeAddress& node, const MachineOptions& asked) {
     }
   }
   if (!why.empty()) {
-    sessions.resume();
-    std::error_code ignored;
+    sessions.takeBack();
     if (sessions.problem().empty())
-      fs::remove_all(options.target, ignored);
+      folder.remove();
     else
       why += "; " + sessions.problem();
     fail("'" + printable(machine.name()) + "' is not saved and goes on: " + why);
   }
   sessions.print("is suspended");
+  faultPoint("machine.saved");
+  sessions.letGo();
   machine.monitor().run("quit");
+  if (!sessions.problem().empty()) fmt::print(stderr, "vgpuctl: the machine is saved; {}\n", sessions.problem());
   return 0;
 }
 
-int restoreMachine(const NodeAddress& node, const MachineOptions& asked) {
-  MachineOptions options = asked;
-  options.target = absolute(asked.target);
-  if (!fs::is_directory(options.target)) fail("there is no folder " + options.target + ": `machine save` makes it");
+int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
+  const MachineFolder folder(options.target);
+  const auto saved = folder.sessions();
   takeSignals();
   NodeClient client(node);
   MachineMonitor monitor(client.events(), options.monitor);
-  auto isRunning = [&] { return monitor.run("query-status").value("running", false); };
-  auto late = client.events().provider->getTimer().afterDelay(options.timeoutSeconds * kj::SECONDS).fork();
-  while (!isRunning()) {
-    auto next = monitor.nextEvent().ignoreResult().exclusiveJoin(
-        late.addBranch().then([&] { fail(fmt::format("the machine does not run after {} s", options.timeoutSeconds)); }));
-    client.wait(untilSignal(client, kj::mv(next)));
-  }
-  attachNoted(options);
-  SavedSessions sessions(client, options);
-  sessions.find();
+  SavedSessions sessions(client, options, folder, saved);
+  const bool isEmpty = Machine::isEmpty(monitor);
+  if (sessions.anyShares() && !isEmpty)
+    fail("the machine at " + options.monitor +
+         " has its memory already, and its sessions are not there: start its QEMU with -incoming defer, and this gives it " +
+         folder.path() + "/machine when they are");
+  sessions.prepare();
+  if (!sessions.problem().empty()) fail("nothing is restored: " + sessions.problem());
+  faultPoint("machine.restored");
+  if (isEmpty) monitor.run("migrate-incoming", {{"uri", options.uri.empty() ? folder.reading() : options.uri}});
+  awaitRunning(client, monitor, options);
   sessions.resume();
   sessions.print("runs again");
   return sessions.problem().empty() ? 0 : 1;

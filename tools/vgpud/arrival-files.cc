@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 
 #include "tools/common/descriptor.h"
+#include "tools/vgpud/sparse-pieces.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/text.h"
 
@@ -17,39 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t pieceBytes = 256 * 1024;  // well below what a message may have
+constexpr const char* brought = "what a session from another host brings";
 
 // As the files of snapshots have; none leads out of the folder.
 bool isPlainName(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos;
-}
-
-void writeAll(int file, kj::ArrayPtr<const kj::byte> bytes, uint64_t offset) {
-  while (bytes.size() > 0) {
-    ssize_t put = pwrite(file, bytes.begin(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) KJ_FAIL_SYSCALL("pwrite", errno, "what a session from another host brings cannot be kept");
-    bytes = bytes.slice(static_cast<size_t>(put), bytes.size());
-    offset += static_cast<uint64_t>(put);
-  }
-}
-
-struct Piece {
-  uint64_t offset;
-  kj::Array<kj::byte> bytes;  // empty: there is none any more
-};
-
-// The first bytes of `file` from `offset` on; what was never written of a sparse one is left out.
-Piece nextPiece(int file, uint64_t offset) {
-  off_t data = lseek(file, static_cast<off_t>(offset), SEEK_DATA);
-  if (data < 0 && errno == ENXIO) return {offset, nullptr};
-  if (data < 0) KJ_FAIL_SYSCALL("lseek", errno);
-  auto bytes = kj::heapArray<kj::byte>(pieceBytes);
-  ssize_t got;
-  KJ_SYSCALL(got = pread(file, bytes.begin(), bytes.size(), data));
-  auto filled = bytes.slice(0, static_cast<size_t>(got));
-  return {static_cast<uint64_t>(data), filled.attach(kj::mv(bytes))};
 }
 
 // Sends one file, piece by piece.
@@ -102,13 +75,13 @@ kj::Promise<void> ArrivalFiles::open(std::string in, std::string name) {
 kj::Promise<void> ArrivalFiles::put(std::string file, uint64_t offset, kj::Array<kj::byte> bytes) {
   return files.run([arena = arena, path = path(), file = std::move(file), offset, bytes = kj::mv(bytes)] {
     if (file.empty()) {
-      writeAll(*arena, bytes, offset);
+      writeAll(*arena, bytes, offset, brought);
       return;
     }
     if (!isPlainName(file)) fail("a snapshot has no file \"" + file + "\"");
     int fd;
     KJ_SYSCALL(fd = ::open((path + "/" + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), file.c_str());
-    writeAll(kj::AutoCloseFd(fd), bytes, offset);
+    writeAll(kj::AutoCloseFd(fd), bytes, offset, brought);
   });
 }
 
@@ -117,7 +90,7 @@ kj::Promise<void> ArrivalFiles::fillArena(int to) {
     for (uint64_t offset = 0;;) {
       auto piece = nextPiece(*arena, offset);
       if (piece.bytes.size() == 0) return;
-      writeAll(to, piece.bytes, piece.offset);
+      writeAll(to, piece.bytes, piece.offset, brought);
       offset = piece.offset + piece.bytes.size();
     }
   });

@@ -9,6 +9,7 @@
 #include "tools/common/arrival.h"
 #include "tools/common/descriptor.h"
 #include "tools/vgpud/arrival-files.h"
+#include "tools/vgpud/host-arena-file.h"
 #include "tools/vgpud/resume.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -140,15 +141,31 @@ class Arrivals::Server final : public control::Arrival::Server {
     context.allowCancellation();
     if (!comesWithMachine)
       fail("session " + session + " does not come with a virtual machine: it is restored when it is complete");
-    auto restored = kj::newPromiseAndFulfiller<void>();
-    Arrived arrived = takeAll();
-    arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
-    ahead = resume(sessions, files->path(), context.getParams().getProgress(), {}, kj::mv(arrived)).fork();
-    // It does not end before the machine comes, unless it fails.
-    return restored.promise.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
+    faultPoint("machine.restoring");
+    auto params = context.getParams();
+    onDisk = params.getDirectory();
+    if (onDisk.empty()) return restoreAhead(files->path(), params.getProgress());
+    return programCame.promise.then(
+        [this, progress = params.getProgress()]() mutable { return restoreAhead(onDisk, kj::mv(progress)); });
+  }
+
+  kj::Promise<void> watch(WatchContext context) override {
+    context.allowCancellation();
+    KJ_IF_MAYBE (begun, ahead) return begun->addBranch().ignoreResult();
+    fail("session " + session + " has not been restored");
   }
 
  private:
+  kj::Promise<void> restoreAhead(std::string directory, control::Progress::Client progress) {
+    auto restored = kj::newPromiseAndFulfiller<void>();
+    Arrived arrived = takeAll();
+    arrived.machine = Arrived::Machine{kj::mv(restored.fulfiller), kj::mv(machineCame.promise)};
+    ahead = resume(sessions, std::move(directory), kj::mv(progress), {}, kj::mv(arrived)).fork();
+    // It does not end before the machine comes, unless it fails.
+    auto first = restored.promise.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });  // `ahead` says why
+    return first.exclusiveJoin(KJ_ASSERT_NONNULL(ahead).addBranch().ignoreResult());
+  }
+
   kj::Promise<Resumed> taken(std::string directory, control::Progress::Client progress) {
     KJ_IF_MAYBE (begun, ahead) {
       machineCame.fulfiller->fulfill();
@@ -163,7 +180,10 @@ class Arrivals::Server final : public control::Arrival::Server {
     Arrived arrived{.worker = kj::mv(worker)};
     if (!isElsewhere()) return arrived;
     arrived.program = kj::mv(program);
-    arrived.fillArena = kj::Function<kj::Promise<void>(int)>([this](int arena) { return files->fillArena(arena); });
+    arrived.fillArena = kj::Function<kj::Promise<void>(int)>([this](int arena) {
+      if (onDisk.empty()) return files->fillArena(arena);
+      return sessions.files.run([directory = onDisk, arena = duplicate(arena)] { loadHostArena(directory, arena); });
+    });
     return arrived;
   }
 
@@ -180,6 +200,7 @@ class Arrivals::Server final : public control::Arrival::Server {
   kj::Own<ProgramLink> program;
   kj::Promise<void> entering = nullptr;
   bool comesWithMachine = false;
+  std::string onDisk;  // the directory of its snapshot, if it was saved with its machine
   kj::PromiseFulfillerPair<void> machineCame = kj::newPromiseAndFulfiller<void>();
   kj::Maybe<kj::ForkedPromise<Resumed>> ahead;  // of a session that was restored before its machine comes
 };

@@ -16,6 +16,7 @@
 #include "tools/common/node-relay.h"
 #include "tools/common/reason.h"
 #include "tools/vgpud/arrival-files.h"
+#include "tools/vgpud/elapsed.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -146,10 +147,19 @@ class Migration final : public kj::Refcounted {
     return request.send().ignoreResult().then([this] {
       isTold = true;
       session->move();  // before the program is somewhere where this cannot be said
+      faultPoint("machine.ready");
       return session->rewrite();
     });
   }
   bool isReady() const { return isTold; }
+  // From then on: rejects when the target cannot take the session any more.
+  kj::Promise<void> watch() {
+    auto watching = KJ_ASSERT_NONNULL(arrival).watchRequest().send().ignoreResult();
+    return watching.catch_([id = id, target = options.target](kj::Exception&& exception) -> kj::Promise<void> {
+      spdlog::warn("session {} is not ready at {} any more: {}", id, target, reasonOf(exception));
+      return kj::mv(exception);
+    });
+  }
   bool goesWithMachine() const { return options.withMachine; }
 
   // The machine runs here again: the session stays.
@@ -185,8 +195,6 @@ class Migration final : public kj::Refcounted {
     }
     fail("session " + session.id + " does not run: resume it before it can be migrated");
   }
-  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
-  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
 
   kj::Promise<void> greet() {
     auto request = peer->node().helloRequest();
@@ -286,7 +294,7 @@ class Migration final : public kj::Refcounted {
     removeFolderAfter(kj::READY_NOW);
     source = nullptr;
     if (options.withMachine)
-      KJ_IF_MAYBE (known, sessions.find(id)) known->leave();
+      KJ_IF_MAYBE (known, sessions.find(id)) sessions.spawn(known->gone().exclusiveJoin(known->leave()));
     return held->stop().then([this] { return kj::mv(result); });
   }
 
@@ -410,6 +418,14 @@ class DepartureServer final : public control::Departure::Server {
   kj::Promise<void> stay(StayContext) override {
     KJ_IF_MAYBE (mine, leaving) (*mine)->giveUp();
     return kj::READY_NOW;
+  }
+
+  kj::Promise<void> watch(WatchContext context) override {
+    context.allowCancellation();
+    KJ_IF_MAYBE (mine, migration) {
+      if ((*mine)->isReady()) return (*mine)->watch();
+    }
+    fail("session " + id + " is not held");
   }
 
   kj::Promise<void> leave(LeaveContext context) override {

@@ -145,8 +145,15 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
   std::vector<SessionFolder> tree;
   for (auto one : params.getTree()) tree.push_back({one.getSession(), one.getDirectory()});
   if (!tree.empty() && tree.front().session != session.id) fail("a tree of sessions does not begin with the one that is named");
+  const bool withMachine = params.getWithMachine();
+  if (withMachine && !session.place.exists()) fail("session " + session.id + " is in no virtual machine's memory");
   return suspendTogether(sessions, {session.id, params.getDirectory()}, std::move(tree), params.getProgress(), seconds,
                          params.getMemory())
+      .then([this, withMachine, directory = std::string(params.getDirectory())](kj::Array<SuspendedMember>&& suspended) mutable {
+        auto all = withMachine ? suspendedWithMachine(sessions, suspended[0].session, std::move(directory))
+                               : kj::Promise<void>(kj::READY_NOW);
+        return all.then([suspended = kj::mv(suspended)]() mutable { return kj::mv(suspended); });
+      })
       .then([this, context](kj::Array<SuspendedMember>&& suspended) mutable {
         auto results = context.getResults();
         suspended[0].report.give(results.initReport());
@@ -267,6 +274,14 @@ kj::Promise<void> NodeServer::depart(DepartContext context) {
 kj::Promise<void> NodeServer::park(ParkContext context) {
   ++*calls;
   return daemon::park(sessions, sessions.get(context.getParams().getSession()));
+}
+
+kj::Promise<void> NodeServer::pauseGuest(PauseGuestContext context) {
+  ++*calls;
+  context.allowCancellation();
+  return sessions.pauses.begin(context.getParams().getGuest()).then([context](control::GuestPause::Client&& pause) mutable {
+    context.getResults().setPause(kj::mv(pause));
+  });
 }
 
 kj::Promise<void> NodeServer::receive(ReceiveContext context) {

@@ -24,6 +24,7 @@ class NodeServer final : public control::Node::Server {
   kj::Promise<void> explain(ExplainContext context) override;
   kj::Promise<void> migrate(MigrateContext context) override;
   kj::Promise<void> depart(DepartContext context) override;
+  kj::Promise<void> pauseGuest(PauseGuestContext context) override;
   kj::Promise<void> receive(ReceiveContext context) override;
   kj::Promise<void> park(ParkContext context) override;
 

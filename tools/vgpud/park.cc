@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tools/common/descriptor.h"
+#include "tools/vgpud/host-arena-file.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/parked-program.h"
 
@@ -21,9 +23,16 @@ void requireParkable(Sessions& sessions, Session& session) {
 
 }  // namespace
 
+kj::Promise<void> suspendedWithMachine(Sessions& sessions, const std::string& id, std::string directory) {
+  Session& session = sessions.get("id:" + id);
+  auto saved = sessions.files.run(
+      [arena = duplicate(session.hostArena), directory = std::move(directory)] { saveHostArena(arena, directory); });
+  return session.exclusively(saved.then([&session] { return session.rewrite(); }));
+}
+
 kj::Promise<void> park(Sessions& sessions, Session& session) {
   requireParkable(sessions, session);
-  auto refused = session.park();
+  auto refused = session.place.exists() ? session.leave() : session.park();
   // The session is gone when the program has hung up; its directory is removed behind those of others.
   auto left = session.gone().then([] {}, [](kj::Exception&&) {});
   return left.exclusiveJoin(kj::mv(refused)).then([&sessions] { return sessions.removalsEnded(); });

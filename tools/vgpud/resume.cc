@@ -5,6 +5,7 @@
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
+#include "tools/vgpud/elapsed.h"
 #include "tools/vgpud/memory-snapshots.h"
 #include "tools/vgpud/park.h"
 #include "vgpu/base/fail.h"
@@ -98,14 +99,12 @@ class Resumption final : public kj::Refcounted {
         })
         .then([this] {
           report.end("handover");
-          report.seconds = (now() - start) / kj::NANOSECONDS / 1e9;
+          report.seconds = secondsSince(start);
           return Resumed{identity.session, report};
         });
   }
 
  private:
-  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
-
   void enter(snapshot::Identity&& read) {
     KJ_IF_MAYBE (known, sessions.find(read.session)) {
       known->requireIdle();
@@ -248,7 +247,8 @@ class Resumption final : public kj::Refcounted {
   kj::Promise<void> awaitMachine() {
     KJ_IF_MAYBE (its, machine) {
       its->restored->fulfill();
-      return sessions.whileProgramLives(*session, kj::mv(its->came));
+      auto lost = worker->exited().then([](std::string how) { fail("the vgpu-worker " + how); });
+      return sessions.whileProgramLives(*session, its->came.exclusiveJoin(kj::mv(lost))).then([this] { report.end("machine"); });
     }
     return kj::READY_NOW;
   }

@@ -174,8 +174,11 @@ kj::Promise<void> Session::rewrite() {
   return answer.promise.exclusiveJoin(kj::mv(late));
 }
 
-void Session::leave() {
+kj::Promise<void> Session::leave() {
   link->send([](control::ToSession::Builder message) { message.setLeft(); });
+  return io.provider->getTimer().afterDelay(acceptLimit).then([this] {
+    fail("the process of session " + id + " did not let go of the memory of guest " + place.guest + " in 30 s");
+  });
 }
 
 kj::Promise<void> Session::park() {

@@ -45,8 +45,9 @@ class Session {
   kj::Promise<bool> stay();
   // Of one in a virtual machine's memory, while it moves: resolves when the machine has written all of it again, unchanged.
   kj::Promise<void> rewrite();
-  // The same, when another daemon has it: its program is not here any more.
-  void leave();
+  // Of the same, when its machine is not here any more: the process that is its program ends. Rejects if it does not in time;
+  // else that it is gone() says so.
+  kj::Promise<void> leave();
   // No relay is to take the session any more.
   void forgetSuccessor() { successor = nullptr; }
 

@@ -70,7 +70,12 @@ Sessions::~Sessions() noexcept(false) {}
 void Sessions::admit(kj::AutoCloseFd socket) {
   auto holder = kj::heap<kj::Own<ProgramLink>>(kj::heap<ProgramLink>(io, kj::mv(socket)));
   auto& link = *holder;
-  auto opened = link->receiveOpen().then([this, &link](ProgramOpen&& request) { return open(link, kj::mv(request)); });
+  auto opened = link->receiveOpen().then([this, &link](ProgramOpen&& request) -> kj::Promise<void> {
+    if (!request.place.exists()) return open(link, kj::mv(request));
+    std::string guest = request.place.guest;
+    return pauses.open(std::move(guest),
+                       [this, &link, request = kj::mv(request)]() mutable { return open(link, kj::mv(request)); });
+  });
   admissions.add(opened
                      .catch_([this, &link](kj::Exception&& exception) {
                        warnLimited("admission", 0, "no session: " + reasonOf(exception));

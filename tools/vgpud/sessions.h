@@ -13,6 +13,7 @@
 #include "tools/common/file-work.h"
 #include "tools/vgpud/arrivals.h"
 #include "tools/vgpud/exchange.h"
+#include "tools/vgpud/guest-pauses.h"
 #include "tools/vgpud/memory-snapshots.h"
 #include "tools/vgpud/pinned-pool.h"
 #include "tools/vgpud/processes.h"
@@ -100,6 +101,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   Exchange exchange{*this};
   Arrivals arrivals;
   Guests* guests = nullptr;  // the virtual machines that this daemon serves
+  GuestPauses pauses{io.provider->getTimer()};
 
  private:
   void giveWorkerBack(Session& session);  // its program has ended

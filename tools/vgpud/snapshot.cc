@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "tools/common/descriptor.h"
+#include "tools/vgpud/elapsed.h"
 #include "tools/vgpud/target-folder.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
@@ -57,9 +58,6 @@ class Snapshotting {
   }
 
  private:
-  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
-  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
-
   kj::Promise<void> begin(kj::AutoCloseFd target) {
     isBegun = true;
     auto request = worker.remote().beginSnapshotRequest();

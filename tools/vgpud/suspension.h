@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tools/vgpud/commit-barrier.h"
+#include "tools/vgpud/elapsed.h"
 #include "tools/vgpud/suspend.h"
 #include "tools/vgpud/target-folder.h"
 
@@ -47,8 +48,6 @@ class Suspension {
  private:
   static kj::Own<WorkerProcess>& getWorker(Session& session);
   PinnedHold holdFor(const std::string& directory);
-  kj::TimePoint now() const { return kj::systemPreciseMonotonicClock().now(); }
-  double secondsSince(kj::TimePoint time) const { return (now() - time) / (1 * kj::NANOSECONDS) / 1e9; }
   kj::Promise<uint64_t> closeGate();
   kj::Promise<void> quiesce();
   kj::Promise<void> allQuiesced();

@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 17;
+const version :UInt32 = 18;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -81,10 +81,10 @@ struct ToSession {
     working @8 :Void;        # while it restores, every few seconds: a daemon that says nothing for long is given up
     park @13 :Void;          # after `suspended`: let go of the connection, the socket and the state directory, so that the process can
                              # be saved, and wait in memory for another one (vgpu/control/parked-program.h). Answered by parked, or refused
-    rewrite @14 :Void;       # after `moving`, to the relay of a virtual machine's program there: write every page of the session's memory
+    rewrite @14 :Void;       # after `moving` or `suspended`, to the relay of a virtual machine's program there: write every page of the session's memory
                              # again, unchanged, so that the machine's migration sends what the host has written. Answered by rewritten
     left @15 :Void;          # to the relay of a virtual machine's program here: the machine has moved, and another daemon has the
-                             # session. Answered by moved, and that relay ends
+                             # session, or it is on disk with it. Answered by moved, and that relay ends
   }
 }
 
@@ -108,11 +108,14 @@ interface Node {
   hello @0 (version :UInt32) -> (version :UInt32, runDirectory :Text, devices :List(Device), pid :Int32, daemon :Text);
   # `daemon`: a name of this process that no other one has, on any host.
   list @1 () -> (sessions :List(SessionInfo), before :Launches);   # before: of workers that have ended
-  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory, tree :List(SessionFolder))
+  suspend @2 (session :Text, directory :Text, progress :Progress, timeoutSeconds :UInt32, memory :Memory, tree :List(SessionFolder),
+              withMachine :Bool)
     -> (report :Report, others :List(SuspendedWith));
   # The program goes on where its gate cannot be closed or its GPU is not idle within the timeout (0: 60 s). All sessions that share
   # with it (docs/ipc.md) are suspended with it, or none: to sessions/ID below the directory. `tree`: these are, and another one
   # that shares with one of them refuses. It is named by id then, and is one of them.
+  # `withMachine`: of a session in a virtual machine's memory, whose machine is saved next: the snapshot gets what this host has of its
+  # pinned memory too, and the machine knows that it is suspended.
   resume @3 (directory :Text, progress :Progress, devices :List(UInt32), others :List(Text), copies :List(Int32))
     -> (session :SessionInfo, report :Report, others :List(SessionInfo));
   # `devices`: those of this node, by device of the session. Empty: each the one of its number. `others`: directories of sessions
@@ -133,10 +136,19 @@ interface Node {
   # beside the program comes there too.
   park @9 (session :Text) -> ();
   # Of a suspended session: its program lets go of all that it has of this node, which forgets the session. `resume` finds a parked
-  # program by its pid.
+  # program by its pid. One in a virtual machine's memory is forgotten alone: its machine has been saved.
   depart @10 (session :Text, target :Text, progress :Progress, downtimeSeconds :Float64, timeoutSeconds :UInt32)
     -> (departure :Departure);
   # A migration of which the caller takes one step after the other. Rejects, saying why, if the target does not take the session.
+  pauseGuest @11 (guest :Text) -> (pause :GuestPause);
+  # Of a virtual machine that is about to move: its programs that ask for a session from now on wait. Resolves when those that have asked
+  # before have one, or none.
+}
+
+interface GuestPause {
+  # As long as a client has it, programs of that machine that ask for a session wait; then they get one here.
+  moved @0 ();
+  # The machine runs elsewhere: they get none here, and ask there.
 }
 
 interface Departure {
@@ -152,6 +164,8 @@ interface Departure {
   # the machine is at the target.
   stay @3 ();
   # While leave() waits for the machine at the target: it runs here again.
+  watch @4 ();
+  # After hold(): rejects when the target cannot take the session any more. Else it does not end.
 }
 
 struct SessionFolder {
@@ -172,8 +186,11 @@ interface Arrival {
   # Takes the session over from the snapshot in `directory`, of which the memory has come ahead; empty: from what was put.
   put @2 (file :Text, offset :UInt64, bytes :Data) -> stream;
   # A piece of a file of the snapshot, from another host; without a name, of the host arena.
-  restore @3 (progress :Progress) -> ();
-  # Of a session in a virtual machine's memory, which is not here yet: all of complete() that can be done before it is.
+  restore @3 (progress :Progress, directory :Text) -> ();
+  # Of a session in a virtual machine's memory, which is not here yet: all of complete() that can be done before it is. From the snapshot in
+  # `directory`, if that is named: neither memory nor files have come then.
+  watch @4 ();
+  # After restore(): rejects when the session cannot be taken over any more. Else it does not end before complete() has.
 }
 
 struct Obstacle {

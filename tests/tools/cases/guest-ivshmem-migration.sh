@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../../guest/guest.sh"
 # shellcheck source=../../guest/two-hosts.sh
 source "$guests/two-hosts.sh"
-makeImage steady
+makeImage steady vector-add
 declare -A memory=() nodeOptions=()
 for host in a b; do
   memory[$host]=$(guestFolder $host)/memory
@@ -88,8 +88,17 @@ kill -KILL "${machine[lost]}"
 wait "${machine[lost]}" 2>/dev/null
 stays "stays, and all of its sessions"
 
+# It goes, and a program that is started when the others are held begins at the target.
 waits second
-follows 1000000000
+export VGPU_FAULT_LOG=$dir/faults
+VGPU_FAULT_POINT=machine.held:stop follows 1000000000
+stopped() { awk '$1 == "machine.held" { print $3 }' "$dir/faults"; }
+isStopped() { [ -s "$dir/faults" ] && grep -q '^State:[[:space:]]*T' "/proc/$(stopped)/status"; }
+waitUntil isStopped
+inGuest first "vgpuctl run --name late -- /bin/vector-add 1000 &"
+asks() { [ "$(ls "$dir/a/guests/vm" | wc -l)" = 3 ]; }
+waitUntil asks
+kill -CONT "$(stopped)"
 waitUntil ended "$following"
 wait "$following" || fail "machine follow returned $?"
 cat "$dir/follow.log"
@@ -102,6 +111,7 @@ waitUntil listsNone
 machineIs second running || fail "the machine does not run at its target"
 endMachine first
 works b
+waitUntil says second 'vector-add: ok'
 guestReturns second "touch /tmp/end; wait"
 [ "$(grep -c 'steady: ok' "$dir/second.log")" = ${#programs[@]} ] || fail "the programs have not said that their answers are right"
 endMachine second

@@ -1,0 +1,45 @@
+# A virtual machine without an emulator, for cases of tests/tools: to be sourced after library.sh. Its programs run in in-guest and share
+# the memory $memory with the host, as guest `one`; its monitor is machine-double, which stops them, and saves and loads that memory.
+# shellcheck shell=bash
+guests=$(dirname "${BASH_SOURCE[0]}")
+one=$(guestFolder one)
+memory=$one/memory
+declare -A machine=()
+"$guests/../in-guest" "$one" true || skip "no namespaces can be made here"
+inMachine() { "$guests/../in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run "$@"; }
+
+# startDoubleMachine NAME [--incoming]: its monitor is NAME.qmp.
+startDoubleMachine() {
+  rm -f "$dir/$1.qmp"
+  python3 "$guests/machine-double" "$dir/$1.qmp" "$memory" "${@:2}" >"$dir/$1-machine.log" 2>&1 &
+  machine[$1]=$!
+  waitUntil listensOrEnded "$1"
+  ! ended "${machine[$1]}" || fail "the machine $1 has ended"
+}
+listensOrEnded() { [ -S "$dir/$1.qmp" ] || ended "${machine[$1]}"; }
+qmp() { python3 "$guests/qmp" "$dir/$1.qmp" "${@:2}"; }
+endMachine() {
+  qmp "$1" quit >/dev/null
+  waitUntil ended "${machine[$1]}"
+}
+
+# startInMachine NAME MIB: the program contents, as startContents.
+startInMachine() {
+  local file
+  [ -x "$tree/tests/programs/contents" ] || skip "no program contents"
+  mkfifo "$dir/$1.in"
+  inMachine --name "$1" -- "$tree/tests/programs/contents" --serve random "$2" <"$dir/$1.in" >"$dir/$1.log" 2>&1 &
+  runner[$1]=$!
+  exec {file}<>"$dir/$1.in"
+  commands[$1]=$file
+}
+
+# allReached POINT...: that somebody came to these fault points, who is the process that the list says.
+export VGPU_FAULT_LOG=$dir/faults
+allReached() {
+  local point
+  for point in "$@"; do
+    grep -q "^$point $("$tree/bin/vgpud" --list-fault-points | awk -F '\t' -v point="$point" '$1 == point { print $2 }') " "$VGPU_FAULT_LOG" ||
+      fail "nobody came to $point"
+  done
+}

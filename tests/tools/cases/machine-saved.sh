@@ -1,0 +1,101 @@
+# A machine whose programs share memory with its host goes to disk with their sessions, and comes back from a copy of that folder at a
+# node that knows nothing of it, and again where it was saved. What does not fit there is refused by name before, and nothing is lost.
+# shellcheck source=../../guest/double.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
+[ -x "$tree/tests/programs/memory" ] || skip "no program memory"
+startNode a --guest "one=$memory,512MiB"
+startInMachine kept 16
+VGPU_PAUSE_FILE=$one/pause inMachine --name pinned -- "$tree/tests/programs/memory" >"$dir/pinned.log" 2>&1 &
+pinned=$!
+waitUntil says kept ready
+waitUntil test -e "$one/pause.reached"
+startDoubleMachine here
+save() { ctl "$1" machine save --qmp "$dir/$2.qmp" "${@:3}"; }
+restore() { ctl "$1" machine restore --qmp "$dir/$2.qmp" "${@:3}"; }
+
+# What cannot be saved goes on.
+refused "is not saved and goes on" save a here --uri "exec:false" "$dir/failed"
+[ ! -e "$dir/failed" ] || fail "a save that failed has left its folder"
+for name in kept pinned; do hasState a $name running || fail "$name is $(field a $name state) after a save that failed"; done
+memoryIsRight kept
+
+succeeds save a here "$dir/saved"
+waitUntil ended "${machine[here]}"
+for name in kept pinned; do listsNot a $name || fail "the node still knows $name"; done
+stopNode a  # nothing of that host is left
+cp -r "$dir/saved" "$dir/carried"
+rm -rf "$dir/saved"
+
+# Nothing is loaded where it does not fit.
+startDoubleMachine there --incoming
+startNode other
+startNode small --guest "one=$one/small,256MiB"
+VGPU_EMULATED=memory=8MiB startNode tight --guest "one=$one/tight,512MiB"
+refused "serves none of that name: start it with --guest one=FILE" restore other there "$dir/carried"
+refused "serves none of that name: start it with --guest two=FILE" restore small there --guest two "$dir/carried"
+refused "give both the same size" restore small there "$dir/carried"
+refused "memory" restore tight there "$dir/carried"
+refused "No such file\|no vgpud\|nothing answers" restore nobody there "$dir/carried"
+refused "there is no folder $dir/nothing" restore other there "$dir/nothing"
+startNode b --guest "one=$memory"
+damaged() {  # PATTERN FILE COMMAND...: with that file of the folder changed.
+  mkdir "$dir/damaged"
+  cp -r "$dir/carried/sessions.json" "$dir/carried"/*/ "$dir/damaged"  # not the machine: it is not looked at
+  "${@:3}" "$dir/damaged/$2"
+  refused "$1" restore b there "$dir/damaged"
+  rm -rf "$dir/damaged"
+}
+session=$(python3 -c 'import json, sys; print(*[s["session"] for s in json.load(open(sys.argv[1]))["sessions"] if s["name"] == "pinned"])' "$dir/carried/sessions.json")
+damaged "was not saved to its end" sessions.json rm
+damaged "no list of sessions of version 1" sessions.json truncate -s 10
+damaged "is damaged" sessions.json sed -i 's/"slot"/"place"/'
+damaged "host-arena: it is truncated" "$session/host-arena" truncate -s 100
+damaged "host-arena: its checksum is another one" "$session/host-arena" sed -i '$ s/.$/x/'
+damaged "host-arena cannot be opened" "$session/host-arena" rm
+damaged "manifest" "$session/manifest.json" rm
+startDoubleMachine loaded
+refused "start its QEMU with -incoming defer" restore b loaded "$dir/carried"
+kill "${machine[loaded]}"
+[ "$(qmp there query-status)" = '{"status": "inmigrate", "running": false}' ] || fail "the machine was loaded after a refusal"
+
+# As often as somebody likes; the second time where it was saved.
+succeeds restore b there "$dir/carried"
+for name in kept pinned; do hasState b $name running || fail "$name is $(field b $name state) where its machine runs"; done
+memoryIsRight kept
+tell kept change changed
+refused "is on this node already\|start its QEMU" restore b there "$dir/carried"
+succeeds save b there "$dir/again"
+waitUntil ended "${machine[there]}"
+startDoubleMachine back --incoming
+succeeds restore b back "$dir/again"
+memoryIsRight kept
+
+# Whoever saves it is killed before the node has been told, and before the machine is saved.
+for point in machine.saved machine.suspended; do
+  VGPU_FAULT_POINT=$point save b back "$dir/$point" >"$dir/killed.log" 2>&1 && fail "vgpuctl did not come to $point"
+  hasState b kept suspended || fail "the session is $(field b kept state) after $point"
+  if [ "$point" = machine.saved ]; then
+    endMachine back
+    startDoubleMachine back --incoming
+    succeeds restore b back "$dir/$point"
+  else
+    for session in "$dir/$point"/*/; do succeeds ctl b resume "$session"; done
+  fi
+  memoryIsRight kept
+done
+# The same of a restore: it begins again.
+succeeds save b back "$dir/last"
+waitUntil ended "${machine[back]}"
+startDoubleMachine last --incoming
+VGPU_FAULT_POINT=machine.restored restore b last "$dir/last" >"$dir/killed.log" 2>&1 && fail "vgpuctl did not come to machine.restored"
+waitUntil listsNot b kept
+succeeds restore b last "$dir/last"
+memoryIsRight kept
+
+: >"$one/pause.go"
+code=0
+wait "$pinned" || code=$?
+[ "$code" = 0 ] || fail "the program with pinned memory returned $code"
+endContents kept
+stopNode b
+allReached machine.suspended machine.saved machine.restored

@@ -1,0 +1,110 @@
+# A machine whose programs share memory with its host is to move, and does not: whatever ends when they are held, all stays where it was,
+# and a program that was started meanwhile runs there too. (tests/guest/machine-double; guest-ivshmem-migration.sh has machines that move.)
+# shellcheck source=../../guest/double.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../guest/double.sh"
+[ -x "$tree/tests/programs/vector-add" ] || skip "no program vector-add"
+there=$(guestFolder there)/memory
+startNode a --guest "one=$memory,512MiB"
+startTarget() { startNode b --guest "one=$there,512MiB"; }
+startTarget
+startInMachine kept 16
+waitUntil says kept ready
+startDoubleMachine here
+
+# follows [POINT:ACTION]: in the background, with a migration that it begins.
+follows() {
+  local variables=()
+  [ $# = 0 ] || variables=("VGPU_FAULT_POINT=$1")
+  rm -f "$dir/faults"
+  env "${variables[@]}" "$tree/bin/vgpuctl" --node "unix:$dir/a/vgpud.sock" machine follow --qmp "$dir/here.qmp" --to "$dir/b" \
+    --uri tcp:elsewhere:1 --json >"$dir/follow.log" 2>&1 &
+  following=$!
+}
+reached() { grep -qs "^$1 " "$dir/faults"; }
+isStopped() { grep -q '^State:[[:space:]]*T' "/proc/$following/status"; }
+# stopsAt POINT: it has come there, and stands still.
+stopsAt() {
+  follows "$1:stop"
+  waitUntil reached "$1"
+  waitUntil isStopped
+}
+runsAt() { hasState "$1" kept running && [ -n "$(field "$1" kept workerPid)" ]; }
+# stays PATTERN: the command says so, and the program runs where it was.
+stays() {
+  local code=0
+  waitUntil ended "$following"
+  wait "$following" || code=$?
+  [ "$code" = 1 ] || fail "machine follow returned $code"
+  grep -q "$1" "$dir/follow.log" || fail "machine follow did not say '$1'"
+  isBack
+}
+isBack() {
+  waitUntil runsAt a
+  waitUntil listsNot b kept
+  memoryIsRight kept
+}
+
+saidNotReady() { grep -c 'is not ready at' "$dir/a.log"; }
+saysNotReady() { [ "$(saidNotReady)" -gt "$notReady" ]; }
+
+# What the target has for the session ends: while its programs are held, and when the machine stands still.
+for point in machine.held machine.handing-over; do
+  stopsAt $point
+  notReady=$(saidNotReady)
+  kill -KILL $(pgrep -P "${daemon[b]}" vgpu-worker)
+  waitUntil saysNotReady
+  kill -CONT "$following"
+  stays "cannot go: .*vgpu-worker"
+  stopsAt $point
+  notReady=$(saidNotReady)
+  kill -KILL "${daemon[b]}"
+  waitUntil saysNotReady
+  kill -CONT "$following"
+  stays "cannot go"
+  wait "${daemon[b]}" 2>/dev/null
+  startTarget
+done
+stopNode b
+VGPU_FAULT_POINT=machine.restoring startTarget
+follows
+waitUntil ended "${daemon[b]}"
+stays "problem"
+startTarget
+
+# A program that begins when the others are held waits, and runs here when the machine stays.
+stopsAt machine.held
+inMachine --name late -- "$tree/tests/programs/vector-add" 1000 >"$dir/late.log" 2>&1 &
+late=$!
+asks() { [ "$(ls "$dir/a/guests/one" | wc -l)" = 2 ]; }
+waitUntil asks
+sleep 0.3
+listsNot a late || fail "a program of a machine that is about to move got a session"
+kill -CONT "$following"
+stays "the double was told to fail"
+code=0
+wait "$late" || code=$?
+[ "$code" = 0 ] || fail "the program that began meanwhile returned $code: $(cat "$dir/late.log")"
+
+# The machine is completed at its target, and goes on here: so do its programs.
+: >"$memory.completes"
+follows
+stays "runs at its source again"
+# Whoever moves it is killed: the same, when somebody has cancelled the migration.
+for point in machine.held machine.handing-over machine.moved; do
+  follows "$point"
+  waitUntil ended "$following"
+  reached "$point" || fail "machine follow did not come to $point"
+  [ "$point" = machine.moved ] || qmp here migrate_cancel >/dev/null
+  qmp here migrate-set-parameters '{"max-bandwidth": 134217728, "downtime-limit": 300}' >/dev/null
+  qmp here migrate-set-capabilities '{"capabilities": [{"capability": "pause-before-switchover", "state": false}]}' >/dev/null
+  isBack
+done
+rm -f "$memory.completes"
+
+follows
+stays "the double was told to fail"
+allReached machine.restoring machine.ready machine.held machine.handing-over
+endMachine here
+endContents kept
+stopNode a
+stopNode b

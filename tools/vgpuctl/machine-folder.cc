@@ -1,0 +1,109 @@
+#include "tools/vgpuctl/machine-folder.h"
+
+#include <fmt/format.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/vgpuctl/operation.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::ctl {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr int version = 1;
+constexpr const char* listName = "/sessions.json";
+constexpr const char* machineName = "/machine";
+
+// As QEMU's `migrate` takes it: in a command of the shell.
+std::string quoted(const std::string& path) {
+  std::string made = "'";
+  for (char c : path) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return made + "'";
+}
+
+json describe(const MachineSession& session) {
+  json described = {{"session", session.id}, {"name", session.name}, {"program", session.program}, {"pid", session.pid}};
+  if (session.sharesMemory()) {
+    described["guest"] = session.guest;
+    described["slot"] = session.slot;
+    described["claim"] = session.claim;
+    described["fileBytes"] = session.fileBytes;
+  }
+  return described;
+}
+
+// Which is a name in the folder.
+bool isId(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos;
+}
+
+MachineSession sessionOf(const json& described) {
+  MachineSession session{.id = described.at("session"),
+                         .name = described.at("name"),
+                         .program = described.at("program"),
+                         .pid = described.at("pid")};
+  if (!isId(session.id)) throw std::out_of_range("a session has an impossible id");
+  if (described.contains("guest")) {
+    session.guest = described.at("guest");
+    session.slot = described.at("slot");
+    session.claim = described.at("claim");
+    session.fileBytes = described.at("fileBytes");
+  }
+  return session;
+}
+
+}  // namespace
+
+MachineFolder::MachineFolder(const std::string& path) : folder(absolute(path)) {}
+
+void MachineFolder::make() const {
+  if (mkdir(folder.c_str(), 0700) != 0)
+    fail("no folder " + folder + " can be made for the sessions: " + std::string(strerror(errno)));
+}
+
+void MachineFolder::remove() const noexcept {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+void MachineFolder::complete(const std::string& machine, const std::vector<MachineSession>& sessions) const {
+  json list = json::array();
+  for (auto& session : sessions) list.push_back(describe(session));
+  const std::string path = folder + listName, made = path + ".new";
+  std::ofstream file(made);
+  file << json{{"version", version}, {"machine", machine}, {"sessions", list}}.dump(2, ' ', false,
+                                                                                    nlohmann::json::error_handler_t::replace)
+       << '\n';
+  file.close();
+  if (!file || rename(made.c_str(), path.c_str()) != 0) fail(path + " cannot be written: " + strerror(errno));
+}
+
+std::vector<MachineSession> MachineFolder::sessions() const {
+  if (!fs::is_directory(folder)) fail("there is no folder " + folder + ": `machine save` makes it");
+  const std::string path = folder + listName;
+  std::ifstream file(path);
+  if (!file) fail("there is no " + path + ": the machine was not saved to its end, or not all of the folder is here");
+  const json all = json::parse(file, nullptr, false);
+  if (!all.is_object() || all.value("version", 0) != version)
+    fail(fmt::format("{} is no list of sessions of version {}: use the vgpu that has saved the machine", path, version));
+  std::vector<MachineSession> sessions;
+  try {
+    for (const json& described : all.at("sessions")) sessions.push_back(sessionOf(described));
+  } catch (const std::exception& error) {
+    fail(path + " is damaged: " + error.what());
+  }
+  return sessions;
+}
+
+std::string MachineFolder::writing() const { return "exec:cat > " + quoted(folder + machineName); }
+std::string MachineFolder::reading() const { return "exec:cat " + quoted(folder + machineName); }
+
+}  // namespace vgpu::ctl
