@@ -2,6 +2,7 @@
 // last bit.
 #include <cstring>
 #include <map>
+#include <string>
 
 #include "driver-entry.h"
 

@@ -1,4 +1,6 @@
 // Products of matrices in captured streams: their graphs are launched with other data, when the handle is set otherwise, after the pause.
+#include <string>
+
 #include "blas.h"
 
 constexpr int n = 192;

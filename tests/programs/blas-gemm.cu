@@ -1,5 +1,7 @@
 // Matrix products in every type, single, batched and strided, with scalars on the host and on the device, twice: before and after
 // the pause.
+#include <string>
+
 #include "blas.h"
 
 constexpr int m = 96, n = 80, k = 112, batch = 3;

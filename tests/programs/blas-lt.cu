@@ -1,4 +1,6 @@
 // cuBLASLt's matrix product with its epilogues, by the heuristic's choice, with objects made before the pause and used after it.
+#include <string>
+
 #include "blas.h"
 
 constexpr int m = 128, n = 96, k = 64;

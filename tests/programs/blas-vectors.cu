@@ -1,4 +1,6 @@
 // Vectors and triangular systems: results to the host and to the device, before and after the pause.
+#include <string>
+
 #include "blas.h"
 
 constexpr int n = 3000, rows = 64, columns = 48;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <fstream>
 #include <future>
+#include <string>
 #include <thread>
 
 #include "bench.h"

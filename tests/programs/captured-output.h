@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <string>
 #include <thread>
 
 #include "program.h"

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <set>
+#include <string>
 
 // add: *total += by, and counts its launches in `launches`; returns both in out[0] and out[1]. scale: out[0] *= factor.
 const char* const ptx = R"(

@@ -3,6 +3,7 @@
 #include "exported-entry.h"
 
 #include <cstring>
+#include <string>
 
 namespace {
 

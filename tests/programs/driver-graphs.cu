@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 __global__ void add(unsigned* value, unsigned amount) { *value += amount; }
 

@@ -1,5 +1,7 @@
 // Memory of one process that another maps (cudaIpcGetMemHandle): what either writes the other reads, allocations beside it keep
 // their bytes, and what is allocated after a free is nobody else's.
+#include <string>
+
 #include "driver-entry.h"
 #include "processes.h"
 

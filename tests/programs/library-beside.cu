@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <string>
 #include <thread>
 
 __global__ void add(int* sum, int value) { *sum += value; }

@@ -1,6 +1,7 @@
 // Objects that are destroyed right behind the launch that uses them, before it has run: a posted launch uses these objects, even
 // if the program has made others with the same handles or addresses since.
 #include <cstring>
+#include <string>
 
 #include "driver-entry.h"
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <string>
 
 const std::string header = ".version 7.5\n.target sm_75\n.address_size 64\n";
 

@@ -2,6 +2,8 @@
 //
 //   many-kernels [KERNELS]             loads, checks some of them, pauses, checks again
 //   many-kernels --bench full|quick    tells what loading took: 3,000 kernels in 5 MB of PTX, or 300
+#include <string>
+
 #include "bench.h"
 #include "driver-entry.h"
 

@@ -1,6 +1,7 @@
 // Kernels with as many bytes of parameters as CUDA takes: one structure, and a thousand numbers. And another long reply: why an
 // image is refused, with a long word in it.
 #include <cstring>
+#include <string>
 
 #include "driver-entry.h"
 

@@ -1,6 +1,7 @@
 // Modules are loaded and unloaded in an order that no restore can repeat: every remaining variable must keep its address, because
 // the program and its device memory hold the addresses.
 #include <map>
+#include <string>
 
 #include "driver-entry.h"
 

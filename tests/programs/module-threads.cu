@@ -3,6 +3,7 @@
 // program and its device memory know it.
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "captured-output.h"
 #include "driver-entry.h"

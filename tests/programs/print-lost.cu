@@ -1,5 +1,6 @@
 // A program that ends without waiting for its kernels loses what they print; one that resets the device does not.
 #include <cstring>
+#include <string>
 #include <sys/wait.h>
 
 #include "captured-output.h"

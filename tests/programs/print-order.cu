@@ -1,6 +1,7 @@
 // The text of kernels appears between the program's own output in the order that CUDA promises, if standard output is a file or a
 // pipe: at the calls that flush it (CUDA C++ Programming Guide, "Formatted Output"), and not before.
 #include <cstring>
+#include <string>
 
 #include "captured-output.h"
 

@@ -2,6 +2,7 @@
 // once, and the last line is among it.
 #include <algorithm>
 #include <sstream>
+#include <string>
 
 #include "captured-output.h"
 

@@ -1,5 +1,7 @@
 // Threads that wait for kernels which print: when a thread's wait is over, its kernel's text has been written, whichever thread
 // wrote it.
+#include <string>
+
 #include "captured-output.h"
 
 __global__ void say(int thread, int round) { printf("kernel %d %d\n", thread, round); }

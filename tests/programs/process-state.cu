@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 
 constexpr int count = 1 << 18, block = 256, steps = 40;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -88,23 +89,25 @@ inline void pausePoint() {
   if (!path) return;
   const char* index = std::getenv("VGPU_PAUSE_INDEX");
   const int number = nextPauseIndex();
-  const bool isEach = index && std::string(index) == "all";
+  const bool isEach = index && std::strcmp(index, "all") == 0;
   if (!isEach && number != (index ? std::atoi(index) : 0)) return;
 
-  const std::string name = isEach ? std::string(path) + "." + std::to_string(number) : path;
-  const std::string reached = name + ".reached", go = name + ".go";
-  const std::string unfinished = reached + ".tmp";
-  std::FILE* file = std::fopen(unfinished.c_str(), "w");
+  char which[16] = "", reached[4096], go[4096], unfinished[4096];
+  if (isEach) std::snprintf(which, sizeof which, ".%d", number);
+  std::snprintf(reached, sizeof reached, "%s%s.reached", path, which);
+  std::snprintf(go, sizeof go, "%s%s.go", path, which);
+  std::snprintf(unfinished, sizeof unfinished, "%s%s.reached.tmp", path, which);
+  std::FILE* file = std::fopen(unfinished, "w");
   if (!file || std::fprintf(file, "%d\n", static_cast<int>(getpid())) < 0 || std::fclose(file) != 0 ||
-      std::rename(unfinished.c_str(), reached.c_str()) != 0) {
-    std::perror(reached.c_str());
+      std::rename(unfinished, reached) != 0) {
+    std::perror(reached);
     std::exit(3);
   }
   const char* limit = std::getenv("VGPU_TIME_LIMIT");  // of tests/run-flavour, larger under sanitizers
   const int pollMicroseconds = 2000, limitSeconds = limit ? std::atoi(limit) : 120;
-  for (int polls = 0; access(go.c_str(), F_OK) != 0; ++polls) {
+  for (int polls = 0; access(go, F_OK) != 0; ++polls) {
     if (polls > limitSeconds * (1000000 / pollMicroseconds)) {
-      std::fprintf(stderr, "pause point: %s did not appear within %d s\n", go.c_str(), limitSeconds);
+      std::fprintf(stderr, "pause point: %s did not appear within %d s\n", go, limitSeconds);
       std::exit(3);
     }
     usleep(pollMicroseconds);
@@ -135,13 +138,19 @@ inline bool hasSize(const char* what, size_t got, size_t want) {
   return got == want;
 }
 
-template <typename T>
-std::string numberText(T value) {
-  if constexpr (!std::is_floating_point_v<T>) return std::to_string(value);
+// Of a value, to be printed. Not std::string, which takes nvcc half a second of each program.
+struct NumberText {
+  template <typename T>
+  explicit NumberText(T value) {
+    if constexpr (std::is_floating_point_v<T>)
+      std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
+    else if constexpr (std::is_unsigned_v<T>)
+      std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(value));
+    else
+      std::snprintf(text, sizeof text, "%lld", static_cast<long long>(value));
+  }
   char text[40];
-  std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
-  return text;
-}
+};
 
 // Whether two results are the same to the last bit of every element; the first difference goes to stderr.
 template <typename T>
@@ -149,7 +158,7 @@ bool same(const char* what, const std::vector<T>& got, const std::vector<T>& wan
   if (!hasSize(what, got.size(), want.size())) return false;
   for (size_t i = 0; i < got.size(); ++i) {
     if (got[i] == want[i]) continue;
-    std::fprintf(stderr, "%s[%zu]: got %s, expected %s\n", what, i, numberText(got[i]).c_str(), numberText(want[i]).c_str());
+    std::fprintf(stderr, "%s[%zu]: got %s, expected %s\n", what, i, NumberText(got[i]).text, NumberText(want[i]).text);
     return false;
   }
   return true;
@@ -162,8 +171,8 @@ bool close(const char* what, const std::vector<T>& got, const std::vector<U>& wa
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(double(got[i]) - double(want[i])) / std::fmax(1.0, std::fabs(double(want[i])));
     if (error <= tolerance) continue;  // a NaN is never within it
-    std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, numberText(got[i]).c_str(),
-                 numberText(want[i]).c_str(), tolerance);
+    std::fprintf(stderr, "%s[%zu]: got %s, expected %s within %g\n", what, i, NumberText(got[i]).text,
+                 NumberText(want[i]).text, tolerance);
     return false;
   }
   return true;

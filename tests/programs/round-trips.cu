@@ -1,5 +1,7 @@
 // Calls whose result the client knows must not go to the worker each time, and copies of many rows not for each row. The test
 // counts frames in the ring and measures no time.
+#include <string>
+
 #include "driver-entry.h"
 
 #include "crossings.h"

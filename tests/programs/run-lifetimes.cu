@@ -1,5 +1,7 @@
 // Modules, events, streams and memory that end between launches of them which follow each other closely, so that a worker may
 // have made one piece of work of many: what comes behind must use what is there then, at the same addresses perhaps.
+#include <string>
+
 #include "driver-entry.h"
 
 namespace {

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <nvrtc.h>
 
+#include <string>
+
 #include "driver-entry.h"
 
 namespace {

@@ -1,6 +1,8 @@
 // Programs whose time is that of launching: many small kernels, copies and fills behind each other. A group of them at a time:
 //   small-launches --bench full|quick GROUP
 // The groups are at the end. Each prints the time of one launch, all waits included.
+#include <string>
+
 #include "bench.h"
 #include "random-numbers.h"
 

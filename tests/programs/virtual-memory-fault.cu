@@ -1,4 +1,6 @@
 // A kernel that touches reserved addresses without access: the illegal address of CUDA (700), and nothing before.
+#include <string>
+
 #include "driver-entry.h"
 
 __global__ void write(int* place) { *place = 1; }

@@ -4,6 +4,7 @@
 #include <cuda_fp8.h>
 
 #include <cstring>
+#include <string>
 
 #include "hopper.h"
 #include "random-numbers.h"

@@ -1,4 +1,6 @@
 // Modules, libraries of code and linking at run time, by the driver's entries: what is found, what is refused.
+#include <string>
+
 #include "conformance.h"
 
 static const char* const text = R"(.version 7.5
