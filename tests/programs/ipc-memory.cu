@@ -9,6 +9,10 @@ __global__ void fillWith(unsigned* data, size_t count, unsigned value) {
   for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) data[i] = value + unsigned(i);
 }
 
+// Natively memory that its owner has freed is undefined for who still has it open, and of a handle only some bytes are looked at.
+// In a session what is shared lasts until nobody has it, and a handle is one that was made, or none.
+const bool inSession = std::getenv("VGPU_NODE") != nullptr;
+
 constexpr size_t small = 1000, large = (9 << 20) + 12345;
 
 void fill(unsigned* data, size_t count, unsigned value) {
@@ -44,7 +48,7 @@ bool refuseWrongUses(const cudaIpcMemHandle_t& handle) {
   ok &= EXPECT_ERROR(cudaIpcOpenMemHandle(&memory, wrong, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
   wrong = handle;
   wrong.reserved[9] ^= 1;  // no handle that anybody has made
-  ok &= EXPECT(cudaIpcOpenMemHandle(&memory, wrong, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);
+  ok &= !inSession || EXPECT(cudaIpcOpenMemHandle(&memory, wrong, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);
   unsigned* own = nullptr;
   CHECK(cudaMalloc(&own, small));
   ok &= EXPECT_ERROR(cudaIpcCloseMemHandle(own), cudaErrorInvalidValue);
@@ -71,14 +75,15 @@ int child(const Peer& parent) {
   fill(second, large, 400);
   parent.meet();  // the child has written
   parent.meet();  // the parent has looked, freed what was shared, and written to what it has allocated since
-  ok &= holds("what was shared, after its free", first, small, 300);
+  ok &= !inSession || holds("what was shared, after its free", first, small, 300);
   CHECK(cudaIpcCloseMemHandle(first));
-  ok &= holds("what is opened twice and closed once", first, small, 300);
+  ok &= !inSession || holds("what is opened twice and closed once", first, small, 300);
   CHECK(cudaIpcCloseMemHandle(first));
   ok &= EXPECT_ERROR(cudaIpcCloseMemHandle(first), cudaErrorInvalidValue);
   CHECK(cudaIpcCloseMemHandle(second));
   void* memory = nullptr;
-  ok &= EXPECT(cudaIpcOpenMemHandle(&memory, handles.small, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);  // it is freed
+  const cudaError_t freed = cudaIpcOpenMemHandle(&memory, handles.small, cudaIpcMemLazyEnablePeerAccess);
+  ok &= !inSession || EXPECT(freed != cudaSuccess);
   cudaGetLastError();
   parent.meet();
   return ok ? 0 : 1;
