@@ -1,6 +1,7 @@
 // Green contexts: parts of the device's multiprocessors with streams of their own, which share memory, kernels and variables with the
 // primary context. What the program keeps of resources, in its own memory, is of use behind the pause point too.
 #include "exported-entry.h"
+#include "in-session.h"
 
 #include <cooperative_groups.h>
 
@@ -211,9 +212,7 @@ bool takesOddResources(CUdevResource* parts) {
     CUdevResourceDesc descriptor = nullptr;
     ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, resources, 2);
   }
-  CUgreenCtx green = nullptr;
-  ok &= WORKS(cuGreenCtxCreate, &green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
-  return ok & WORKS(cuGreenCtxDestroy, green);
+  return ok;
 }
 
 bool refusesEnded(CUdevResource* parts) {
@@ -270,7 +269,8 @@ int main() {
   ok &= WORKS(cuGreenCtxGetDevResource, first.green, &ofFirst, multiprocessors) & EXPECT(ofFirst.sm.smCount == size);
   ok &= WORKS(cuDevSmResourceSplitByCount, &quarter, &groups, &ofFirst, nullptr, 0, size / 2) & EXPECT(groups == 1);
   ok &= nested.make(&quarter) && EXPECT(nested.has() == size / 2);
-  ok &= all.make(descriptor) && counts(all);  // without a descriptor it has the whole device
+  // Without a descriptor it has the whole device. Natively driver 580 takes that too, and may free something twice at the program's end.
+  ok &= (inSession ? all.make(descriptor) : all.make(&whole)) && counts(all);
   ok &= WORKS(cuDevResourceGenerateDesc, &descriptor, parts + 3, 1) & works(first) & counts(nested);
   CUstream blocking = nullptr;
   ok &= WORKS(cuCtxSetCurrent, first.context) & WORKS(cuStreamCreate, &blocking, CU_STREAM_DEFAULT) & WORKS(cuCtxSetCurrent, primary);

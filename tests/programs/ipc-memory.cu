@@ -3,6 +3,7 @@
 #include <string>
 
 #include "driver-entry.h"
+#include "in-session.h"
 #include "processes.h"
 
 __global__ void fillWith(unsigned* data, size_t count, unsigned value) {
@@ -11,7 +12,6 @@ __global__ void fillWith(unsigned* data, size_t count, unsigned value) {
 
 // Natively memory that its owner has freed is undefined for who still has it open, and of a handle only some bytes are looked at.
 // In a session what is shared lasts until nobody has it, and a handle is one that was made, or none.
-const bool inSession = std::getenv("VGPU_NODE") != nullptr;
 
 constexpr size_t small = 1000, large = (9 << 20) + 12345;
 
