@@ -1,6 +1,7 @@
 // What is slow by nature does not hold up the ring of its GPU, and a GPU that is not used costs nothing.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -74,6 +75,14 @@ std::string inHeldWorker(TestSession& session, const TestSession::Adapt& adapted
         body(worker);
       },
       "", adapted);
+}
+
+// Where nothing is mapped.
+uint64_t freeAddress(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KJ_REQUIRE(memory != MAP_FAILED);
+  munmap(memory, bytes);
+  return reinterpret_cast<uint64_t>(memory);
 }
 
 // It is loaded if it has its function. A second load of the same image comes behind the first.
@@ -150,7 +159,7 @@ TEST_CASE("a ring goes on while memory of the program's is registered") {
   TestSession session;
   auto problem = inHeldWorker(session, adaptRegistering, [&](stub::Worker&) {
     session.begin(makeFrame<api::Cuda::HostAdoptParams>(0, api::Method::hostAdopt, 0, [](auto p) {
-      p.setAddress(0x6f00'0000'0000);
+      p.setAddress(freeAddress(3 * MiB));
       p.setArenaAddress(hostArenaBase);
       p.setBytes(3 * MiB);
     }));

@@ -70,6 +70,9 @@ bool tryMemory(float* data) {
   CHECK(cudaPointerGetAttributes(&attributes.value, data));
   bool ok = EXPECT(attributes.isWhole()) & EXPECT(attributes.value.type == cudaMemoryTypeDevice);
   ok &= EXPECT(attributes.value.devicePointer == data) & EXPECT(attributes.value.device == 0);
+  int concurrent = 0;
+  CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+  if (concurrent == 0) return ok;  // advice and prefetches are refused then
   float* managed = nullptr;
   CHECK(cudaMallocManaged(&managed, count * sizeof *managed));
   for (unsigned i = 0; i < count; ++i) managed[i] = 3;
