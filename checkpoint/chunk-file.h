@@ -114,7 +114,7 @@ struct SavedChunks {
   SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store, std::vector<ChunkPlan> plans);
   SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace> places, std::span<const uint64_t> packs, const DigestKey& key)
       : places(std::move(places)), packs(directory.openPacks(packs)), digester(key) {}
-  const std::vector<ChunkPlace> places;
+  std::vector<ChunkPlace> places;
   const std::vector<PackReader> packs;
   const Digester digester;
   const PinnedRoom* room = nullptr;  // has those of form pinned (pinned-chunks.h), which nobody has compared with their digests

@@ -6,10 +6,6 @@
 #include <set>
 
 #include "checkpoint/device-identity.h"
-#include "vgpu/snapshot/library-calls.h"
-#include "vgpu/snapshot/methods.h"
-#include "vgpu/snapshot/pending-calls.h"
-#include "stub/worker/execution.h"
 #include "checkpoint/pinned-chunks.h"
 #include "checkpoint/progress.h"
 #include "checkpoint/recipes.h"
@@ -17,8 +13,13 @@
 #include "checkpoint/saved-snapshot.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state.h"
-#include "vgpu/snapshot/records.h"
+#include "checkpoint/twin-memory.h"
+#include "stub/worker/execution.h"
 #include "vgpu/base/fault-point.h"
+#include "vgpu/snapshot/library-calls.h"
+#include "vgpu/snapshot/methods.h"
+#include "vgpu/snapshot/pending-calls.h"
+#include "vgpu/snapshot/records.h"
 
 namespace vgpu::checkpoint {
 
@@ -110,8 +111,7 @@ void requireResident(const SnapshotReader& directory, const std::vector<ChunkPla
   }
 }
 
-Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const PinnedRoom* room,
-                         const ResidentChunks* resident, bool memoryLater) {
+Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const Progress& progress, const RestoreFrom& from) {
   KJ_REQUIRE(on.isAttached(), "the program's memory must be attached before its snapshot is restored");
   PhaseClock clock;
   SnapshotReader directory(path);
@@ -126,24 +126,26 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   adoptDevices(on, manifest.devices, records);
   PendingCalls pending = loadPendingCalls(directory, manifest);
   auto output = directory.readWhole(outputFile, manifest.files.at(outputFile), stub::DeviceOutput::mostBytes);
-  if (!memoryLater) requireSamePlace(pending, on.shared());
+  if (!from.memoryLater) requireSamePlace(pending, on.shared());
 
   reserveBlobs(on, directory, manifest.blobs, imageNumbers(records, manifest.state));
   auto store = storeOf(directory, manifest);
   auto places = loadChunks(directory, manifest);
   size_t first = planOf(manifest.blobs).count();
-  requireResident(directory, places, first, manifest.state, resident);
-  if (room != nullptr)
-    places = findPinned(*room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
+  requireResident(directory, places, first, manifest.state, from.resident);
+  if (from.room != nullptr)
+    places = findPinned(*from.room, manifest.digestKey, std::move(places), {planOf(manifest.blobs), planOf(manifest.state)});
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
                             : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
-  saved.room = room;
+  saved.room = from.room;
   clock.end("manifest");
   StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places)));
   clock.end("buffers");
   loadBlobs(on, ring, saved, manifest.blobs, progress);
   clock.end("images");
-  ChunkReading reading(ring, saved, first, planOf(manifest.state));  // ahead, while the objects are made
+  std::optional<ChunkReading> reading;
+  auto beginReading = [&] { reading.emplace(ring, saved, first, planOf(manifest.state)); };
+  if (from.twin == nullptr) beginReading();  // ahead, while the objects are made
   runStep(on, manifest.state, &stub::KindModule::prepare);
   Phase objects(progress, "objects", bytesOf(records));
   rebuild(on, records, [&](size_t bytes) { objects.advance(bytes); });
@@ -153,8 +155,15 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   uint64_t deviceBytes = bytesOf(manifest.state);
   if (deviceBytes != manifest.deviceBytes)
     directory.refuse(manifestFile, fmt::format("deviceBytes: {}, and its tables have {}", manifest.deviceBytes, deviceBytes));
+  uint64_t twinBytes = 0;
+  if (!reading) {
+    twinBytes = takeFromTwin(on, *from.twin, saved, first, manifest.state);
+    clock.end("twin");
+    beginReading();
+  }
   Phase memory(progress, "memory", deviceBytes);
-  restoreBytes(on, ring, reading, saved, first, manifest.state, [&](size_t count) { memory.advance(count); });
+  memory.advance(twinBytes);
+  restoreBytes(on, ring, *reading, saved, first, manifest.state, [&](size_t count) { memory.advance(count); });
   clock.end("memory");
   setClocks(on, manifest);
   runStep(on, manifest.state, &stub::KindModule::restore);
@@ -168,7 +177,8 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   Report report{.deviceBytes = deviceBytes,
                 .storedBytes = storedBytes(manifest),
                 .objects = records.size(),
-                .pendingCalls = pending.frameCount};
+                .pendingCalls = pending.frameCount,
+                .twinBytes = twinBytes};
   clock.end("state");
   report.phases = clock.take();
   return {std::move(report), std::move(pending)};
@@ -176,11 +186,9 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
 
 }  // namespace
 
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room,
-                 const ResidentChunks* resident, bool memoryLater) {
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const RestoreFrom& from) {
   Restored restored;
-  worker.runQuiesced(
-      [&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, room, resident, memoryLater); });
+  worker.runQuiesced([&](stub::SessionState& on) { restored = restoreQuiesced(on, directory, progress, from); });
   return restored;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "vgpu/base/phase-times.h"
 #include "checkpoint/pinned-memory.h"
@@ -21,6 +22,7 @@ namespace vgpu::checkpoint {
 using namespace snapshot;
 
 class ResidentChunks;  // resident-chunks.h
+struct TwinMemory;     // twin-memory.h
 
 struct Report {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0;
@@ -28,6 +30,7 @@ struct Report {
   PhaseTimes phases;                       // what the time went to, in order
   unsigned rounds = 0;                     // of a snapshot whose program goes on (live-snapshot.h)
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise: copied while it ran, and while it was held
+  uint64_t twinBytes = 0;                  // of a restore: that came from another session's GPU memory (twin-memory.h)
 };
 
 // Called from the working thread, at most every 100 ms or so. `phase` is one word for a person.
@@ -51,13 +54,19 @@ struct Restored {
   PendingCalls pending;
 };
 
+// What a restore takes from elsewhere than files.
+struct RestoreFrom {
+  const PinnedRoom* room = nullptr;          // chunks that it has come from there, also those of a snapshot that has all in files
+  const ResidentChunks* resident = nullptr;  // what a migration has sent ahead into this worker
+  const std::vector<TwinMemory>* twin = nullptr;  // what a session of the same snapshot has on its GPUs
+  bool memoryLater =
+      false;  // what the program has written into the segment is not there yet; requireMemory() is called when it is
+};
+
 // Rebuilds the session in a fresh worker, to which the program's memory has been attached and which does not consume
 // yet. Changes nothing of that memory, so all can still be undone by ending the worker. Throws kj::Exception that names the
-// file and the check, or the symbol whose address differs; the worker is of no further use then. Chunks that `room` has come from
-// there, also those of a snapshot that has all in files. `resident`: what a migration has sent ahead into this worker.
-// `memoryLater`: what the program has written into the segment is not there yet; requireMemory() is called when it is.
-Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const PinnedRoom* room = nullptr,
-                 const ResidentChunks* resident = nullptr, bool memoryLater = false);
+// file and the check, or the symbol whose address differs; the worker is of no further use then.
+Restored restore(stub::Worker& worker, const std::string& directory, const Progress& progress, const RestoreFrom& from = {});
 // Throws kj::Exception if the program's memory is not at the snapshot's place.
 void requireMemory(stub::Worker& worker, const Restored& restored);
 

@@ -45,6 +45,11 @@ std::optional<MemoryDigests::Place> placeOf(const Item& item) {
   return MemoryDigests::Place{item.kind->device(*item.row), item.kind->address(*item.row)};
 }
 
+void digestAll(MemoryDigests& digests, const std::vector<Item>& items) {
+  for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
+  digests.finish();
+}
+
 // Once a piece's copies have begun.
 OnItsWay deviceOf(stub::SessionState& on, const Item& item) {
   if (item.kind->device != nullptr) return item.kind->device(*item.row);
@@ -101,8 +106,7 @@ std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* di
   std::optional<MemoryDigests> digests;
   if (digester != nullptr) {
     digests.emplace(on, *digester, bytesOf(state));
-    for (auto& item : items) digests->add(placeOf(item), item.kind->bytes(*item.row));
-    digests->finish();
+    digestAll(*digests, items);
   }
   std::vector<DevicePiece> pieces;
   for (auto plan = planOf(state); auto piece = plan.next();) {
@@ -127,8 +131,7 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
                const ResidenceOf& residence) {
   auto items = itemsOf(state);
   MemoryDigests digests(on, sink.digester, bytesOf(state));
-  for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
-  digests.finish();
+  digestAll(digests, items);
   where.endPhase("digests");
   where.isFlat = [&](size_t item) { return items[item].kind->address != nullptr; };
   where.fill = [&](const Piece& piece, std::byte* out) {
@@ -160,10 +163,9 @@ Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& 
 void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
   auto isCompared = [](Form form) { return form == Form::pinned || form == Form::resident; };
   if (std::ranges::none_of(std::span(saved.places).subspan(first), isCompared, &ChunkPlace::form)) return;
-  MemoryDigests digests(on, saved.digester, bytesOf(state));
   auto items = itemsOf(state);
-  for (auto& item : items) digests.add(placeOf(item), item.kind->bytes(*item.row));
-  digests.finish();
+  MemoryDigests digests(on, saved.digester, bytesOf(state));
+  digestAll(digests, items);
   std::vector<PinnedPiece> others;
   auto plan = planOf(state);
   for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
@@ -181,6 +183,20 @@ void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t fir
 }
 
 }  // namespace
+
+uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state) {
+  MemoryDigests digests(on, saved.digester, bytesOf(state));
+  digestAll(digests, itemsOf(state));
+  uint64_t bytes = 0;
+  auto plan = planOf(state);
+  for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
+    ChunkPlace& place = saved.places[chunk];
+    if (place.form == Form::zero || place.form == Form::resident || digests.of(*piece) != place.digest) continue;
+    place.form = Form::resident;
+    bytes += piece->bytes;
+  }
+  return bytes;
+}
 
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,
                   const StateTables& state, const Moved& moved) {

@@ -43,6 +43,10 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
 // The places in device memory of planOf(state)'s pieces, in order; nothing for one that lies otherwise.
 std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state);
 
+// Marks those of the chunks of `saved` from number `first` on, `state`'s, that device memory has already, as its digests say:
+// Form::resident. Returns their bytes.
+uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state);
+
 // After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws
 // kj::Exception as ChunkReading does.
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,

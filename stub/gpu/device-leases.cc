@@ -31,6 +31,10 @@ void DeviceLeases::reserveArena() {
     KJ_FAIL_REQUIRE("the driver put the device arena elsewhere", device, kj::hex(deviceArena(device)), kj::hex(got));
   }
   isReserved = true;
+  int hasDescriptors = 0;
+  driver.cuDeviceGetAttribute(&hasDescriptors, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                              driver.device(device));
+  if (hasDescriptors != 0) handleType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   std::lock_guard lock(mutex);
   access.push_back(accessOf(driver.device(device)));
 }
@@ -59,7 +63,7 @@ CUresult DeviceLeases::lease(uint64_t address, uint64_t bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   if (!isFree(leases, address, bytes, bytesOf)) return CUDA_ERROR_INVALID_VALUE;
   Piece piece{bytes, 0};
-  if (CUresult error = make(bytes, false, piece.physical)) return error;
+  if (CUresult error = make(bytes, piece.physical)) return error;
   return add(address, bytes, {{address, piece}});
 }
 
@@ -87,11 +91,11 @@ std::vector<LeasedRange> DeviceLeases::ranges() const {
   return all;
 }
 
-CUresult DeviceLeases::make(uint64_t bytes, bool isShareable, CUmemGenericAllocationHandle& physical) {
+CUresult DeviceLeases::make(uint64_t bytes, CUmemGenericAllocationHandle& physical) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, driver.device(device)};
-  if (isShareable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.requestedHandleTypes = handleType;
   return driver.cuMemCreate(&physical, bytes, &properties, 0);
 }
 

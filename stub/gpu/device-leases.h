@@ -9,6 +9,8 @@
 // A suspend drops the mappings; restore leases the same pieces again.
 #pragma once
 
+#include <kj/io.h>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -61,6 +63,17 @@ class DeviceLeases {
   // A lease of another process's memory, in the order of its parts, whose descriptors stay the caller's. Ended as any.
   CUresult adopt(uint64_t address, const std::vector<Part>& parts);
 
+  // An object of the driver's that holds leased memory, for a process that copies from it.
+  struct Shown {
+    uint64_t address, bytes;
+    kj::AutoCloseFd descriptor;
+  };
+  // The largest, at most so many. Any thread.
+  std::vector<Shown> show(size_t most) const;
+  // Copies from the object that another process shows what it has of `ranges`, which are leased here at the same addresses. While
+  // no GPU uses them. CUDA's answer; some of it may have been copied then.
+  CUresult copyFrom(const Shown& shown, const std::vector<LeasedRange>& ranges);
+
   // Any thread. Whether [address, address + bytes) lies within one run of leased memory: what a session may name in a copy.
   bool owns(uint64_t address, uint64_t bytes) const;
   // All that is leased, by address. Any thread.
@@ -83,7 +96,8 @@ class DeviceLeases {
     uint64_t begin, end;
   };
 
-  CUresult make(uint64_t bytes, bool isShareable, CUmemGenericAllocationHandle& physical);
+  CUresult make(uint64_t bytes, CUmemGenericAllocationHandle& physical);
+  CUresult mapAside(uint64_t bytes, CUmemGenericAllocationHandle physical, uint64_t at);
   CUresult map(uint64_t address, const Piece& piece);
   CUresult add(uint64_t address, uint64_t bytes, Pieces pieces);
   std::vector<Range> partsOf(uint64_t address, uint64_t bytes) const;
@@ -97,6 +111,7 @@ class DeviceLeases {
   const Driver& driver;
   const unsigned device;
   bool isReserved = false;
+  CUmemAllocationHandleType handleType = CU_MEM_HANDLE_TYPE_NONE;  // of all objects, so that other processes can have them
   // Of this GPU, and of the others that are used and reach its memory: a copy between two GPUs is executed by one of them, and the
   // driver refuses it to one that may not (docs/facts.md). So a program's kernels reach it without having enabled it, too.
   std::vector<CUmemAccessDesc> access;

@@ -89,7 +89,7 @@ void saveTo(TestSession& session, stub::Worker& worker, const std::string& path,
 std::string resume(TestSession& session, const std::string& path, Room& room) {
   return session.inWorker([&](stub::Worker& worker) {
     PinnedRoom pinned = room.room();
-    Restored rebuilt = restore(worker, path, nullptr, &pinned);
+    Restored rebuilt = restore(worker, path, nullptr, {.room = &pinned});
     proceed(worker, rebuilt);
     requireFinished(session);
   });
@@ -129,7 +129,7 @@ TEST_CASE("a second suspend to pinned memory copies what has changed since, and 
   }) == "");
   CHECK(session.inWorker([&](stub::Worker& worker) {
     PinnedRoom pinned = room.room();
-    proceed(worker, restore(worker, path, nullptr, &pinned));
+    proceed(worker, restore(worker, path, nullptr, {.room = &pinned}));
     session.post(add(made::large + 6 * MiB, 9));
     session.require(synchronize());
     worker.quiesce();

@@ -1,9 +1,9 @@
-// A program that loads much before it answers, like one that serves a model: it reads FILE into device memory and has host memory
-// too, and answers at once, and then again and again until STOP exists. An answer multiplies all that it has by 3, on the GPU and
-// on the CPU, and is the sum of each, modulo 2^32: a step that is lost or done twice shows in all sums from then on. Beside it is
-// the time at which it was there, in seconds since 1970.
+// A program that loads much before it answers, like one that serves a model: it reads FILE into device memory, and answers at
+// once, and then again and again until STOP exists. Its state is as much memory on the GPU as on the host, which each answer
+// multiplies by 3. An answer is a sum over FILE's words with weights, and the sums of both states, modulo 2^32: a byte that is
+// wrong, or a step that is lost or done twice, shows. Beside it is the time at which it was there, in seconds since 1970.
 //
-//   loaded [FILE [HOST-MIB [STOP]]]    without FILE 8 MiB that it makes; without STOP it ends after its pause point
+//   loaded [FILE [STATE-MIB [STOP]]]    without FILE 8 MiB that it makes; without STOP it ends after its pause point
 #include "program.h"
 
 #include <sys/stat.h>
@@ -17,16 +17,26 @@ constexpr unsigned blocks = 1024, threads = 256;
 constexpr size_t pieceWords = 4 << 20;  // of FILE, read at once
 constexpr uint32_t factor = 3;
 
-__global__ void multiplyAndAddUp(uint32_t* words, size_t count, uint32_t* sum) {
+__device__ __host__ uint32_t weightOf(size_t i) { return static_cast<uint32_t>(2 * i + 1); }
+
+__global__ void weigh(const uint32_t* words, size_t count, uint32_t* sum) {
+  uint32_t mine = 0;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += gridDim.x * size_t{blockDim.x})
+    mine += words[i] * weightOf(i);
+  atomicAdd(sum, mine);
+}
+
+__global__ void multiply(uint32_t* words, size_t count, uint32_t* sum) {
   uint32_t mine = 0;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += gridDim.x * size_t{blockDim.x})
     mine += words[i] *= factor;
   atomicAdd(sum, mine);
 }
 
-class DeviceWords {
+// Device memory with the words of FILE, or with numbers if there is none.
+class Model {
  public:
-  DeviceWords(const char* path, size_t count) : count(count) {
+  Model(const char* path, size_t count) : count(count) {
     std::FILE* file = path ? std::fopen(path, "rb") : nullptr;
     if (path && !file) {
       std::perror(path);
@@ -43,19 +53,18 @@ class DeviceWords {
         std::fprintf(stderr, "%s ends early\n", path);
         std::exit(2);
       }
-      for (size_t i = 0; i < part; ++i) expected += piece[i];
+      for (size_t i = 0; i < part; ++i) expected += piece[i] * weightOf(at + i);
       CHECK(cudaMemcpy(words + at, piece, part * sizeof(uint32_t), cudaMemcpyHostToDevice));
     }
     CHECK(cudaFreeHost(piece));
     if (file) std::fclose(file);
   }
-  ~DeviceWords() { CHECK(cudaFree(words)); }
+  ~Model() { CHECK(cudaFree(words)); }
 
-  uint32_t next() {
+  uint32_t sum() const {
     DeviceArray<uint32_t> sum(std::vector<uint32_t>(1));
-    multiplyAndAddUp<<<blocks, threads>>>(words, count, sum);
+    weigh<<<blocks, threads>>>(words, count, sum);
     CHECK(cudaGetLastError());
-    expected *= factor;
     return sum.download()[0];
   }
   uint32_t expected = 0;
@@ -65,37 +74,44 @@ class DeviceWords {
   uint32_t* words = nullptr;
 };
 
-class HostWords {
+class State {
  public:
-  explicit HostWords(size_t count) : words(count) {
-    for (size_t i = 0; i < count; ++i) expected += words[i] = static_cast<uint32_t>(i * 2246822519u + 1);
+  explicit State(size_t count) : host(count), device(count) {
+    for (size_t i = 0; i < count; ++i) expected += host[i] = static_cast<uint32_t>(i * 2246822519u + 1);
+    device.upload(host);
   }
-  uint32_t next() {
-    uint32_t sum = 0;
-    for (uint32_t& word : words) sum += word *= factor;
+  // Of both.
+  std::pair<uint32_t, uint32_t> next() {
+    DeviceArray<uint32_t> sum(std::vector<uint32_t>(1));
+    multiply<<<blocks, threads>>>(device, host.size(), sum);
+    CHECK(cudaGetLastError());
+    uint32_t ofHost = 0;
+    for (uint32_t& word : host) ofHost += word *= factor;
     expected *= factor;
-    return sum;
+    return {sum.download()[0], ofHost};
   }
   uint32_t expected = 0;
 
  private:
-  std::vector<uint32_t> words;
+  std::vector<uint32_t> host;
+  DeviceArray<uint32_t> device;
 };
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-bool answer(DeviceWords& device, HostWords& host, size_t number) {
-  const uint32_t ofDevice = device.next(), ofHost = host.next();
-  std::printf("answer %zu at %.3f: %u %u\n", number, now(), ofDevice, ofHost);
+bool answer(const Model& model, State& state, size_t number) {
+  const uint32_t sum = model.sum();
+  const auto [onDevice, onHost] = state.next();
+  std::printf("answer %zu at %.3f: %u %u %u\n", number, now(), sum, onDevice, onHost);
   std::fflush(stdout);
-  return EXPECT(ofDevice == device.expected) & EXPECT(ofHost == host.expected);
+  return EXPECT(sum == model.expected) & EXPECT(onDevice == state.expected) & EXPECT(onHost == state.expected);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   const char* path = count > 1 ? arguments[1] : nullptr;
-  const size_t hostMebibytes = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 4;
+  const size_t mebibytes = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 4;
   const char* stop = count > 3 ? arguments[3] : nullptr;
   struct stat about {};
   about.st_size = 8 << 20;
@@ -103,13 +119,13 @@ int main(int count, char** arguments) {
     std::perror(path);
     return 2;
   }
-  DeviceWords device(path, static_cast<size_t>(about.st_size) / sizeof(uint32_t));
-  HostWords host(hostMebibytes << 18);
+  const Model model(path, static_cast<size_t>(about.st_size) / sizeof(uint32_t));
+  State state(mebibytes << 18);
   size_t number = 0;
-  bool ok = answer(device, host, ++number);
+  bool ok = answer(model, state, ++number);
   pausePoint();
   do {
-    ok &= answer(device, host, ++number);
+    ok &= answer(model, state, ++number);
   } while (ok && stop && access(stop, F_OK) != 0);
   return verdict("loaded", ok);
 }

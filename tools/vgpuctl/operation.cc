@@ -29,15 +29,11 @@ std::string absolute(const std::string& path) { return std::filesystem::absolute
 json reportJson(control::Report::Reader report) {
   json phases = json::array();  // in their order
   for (auto phase : report.getPhases()) phases.push_back({{"name", phase.getName().cStr()}, {"seconds", phase.getSeconds()}});
-  return {{"seconds", report.getSeconds()},
-          {"gateSeconds", report.getGateSeconds()},
-          {"deviceBytes", report.getDeviceBytes()},
-          {"storedBytes", report.getStoredBytes()},
-          {"objects", report.getObjects()},
-          {"pendingCalls", report.getPendingCalls()},
-          {"memoryBytes", report.getMemoryBytes()},
-          {"copiedBytes", report.getCopiedBytes()},
-          {"phases", phases}};
+  return {{"seconds", report.getSeconds()},         {"gateSeconds", report.getGateSeconds()},
+          {"deviceBytes", report.getDeviceBytes()}, {"storedBytes", report.getStoredBytes()},
+          {"objects", report.getObjects()},         {"pendingCalls", report.getPendingCalls()},
+          {"memoryBytes", report.getMemoryBytes()}, {"copiedBytes", report.getCopiedBytes()},
+          {"twinBytes", report.getTwinBytes()},     {"phases", phases}};
 }
 
 std::string targetOf(const SuspendOptions& options) {
@@ -57,9 +53,11 @@ std::string sourceOf(const std::string& snapshot) {
 
 std::string summary(control::Report::Reader report) {
   uint64_t memoryBytes = report.getMemoryBytes();
+  uint64_t twinBytes = report.getTwinBytes();
   std::string pinned = memoryBytes == 0 ? "" : fmt::format("{} in pinned memory, ", humanBytes(memoryBytes));
-  return fmt::format("{} of device memory, {}{} on disk, {} objects, {} waiting calls, {:.3f} s",
-                     humanBytes(report.getDeviceBytes()), pinned, humanBytes(report.getStoredBytes()), report.getObjects(),
+  std::string twin = twinBytes == 0 ? "" : fmt::format("{} copied from another session's, ", humanBytes(twinBytes));
+  return fmt::format("{} of device memory, {}{}{} on disk, {} objects, {} waiting calls, {:.3f} s",
+                     humanBytes(report.getDeviceBytes()), twin, pinned, humanBytes(report.getStoredBytes()), report.getObjects(),
                      report.getPendingCalls(), report.getSeconds());
 }
 

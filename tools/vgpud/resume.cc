@@ -2,6 +2,7 @@
 
 #include <kj/refcount.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include "tools/common/descriptor.h"
 #include "tools/common/reason.h"
@@ -218,30 +219,51 @@ class Resumption final : public kj::Refcounted {
   kj::Promise<void> rebuild(ProgramOpen open) {
     kj::Promise<kj::Own<WorkerProcess>> ready =
         worker.get() != nullptr ? kj::Promise<kj::Own<WorkerProcess>>(kj::mv(worker)) : sessions.pool.take(WorkerPool::Want::fresh);
-    return ready.then([this, open = kj::mv(open)](kj::Own<WorkerProcess>&& taken) mutable {
-      worker = kj::mv(taken);
-      report.end("worker");
-      auto request = worker->remote().restoreRequest();
-      request.setDirectory(reader(directory));
-      request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
-      request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
-      request.setProgress(progress);
-      request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
-      request.setMemoryLater(machine != nullptr);
-      kj::Maybe<kj::Own<SharingGroup>> group;
-      if (tree.group.get() != nullptr) group = kj::addRef(*tree.group);
-      request.setExchange(sessions.exchange.serve(*session, kj::mv(group)));
-      if (sessions.pinned.exists()) {
-        hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
-        request.setRoom(kj::heap<PinnedRoomServer>(hold));
-      }
-      return worker->orExit(request.send().then(
-          [this](capnp::Response<control::Worker::RestoreResults>&& results) {
+    return ready
+        .then([this](kj::Own<WorkerProcess>&& taken) {
+          worker = kj::mv(taken);
+          report.end("worker");
+          return restoration.emplace(sessions.twins, directory, session->link->peer().uid).twin();
+        })
+        .then([this, open = kj::mv(open)](kj::Maybe<control::Worker::Client>&& twin) mutable {
+          auto request = worker->remote().restoreRequest();
+          KJ_IF_MAYBE (other, twin) {
+            report.end("wait for twin");
+            request.setTwin(kj::heap<PassedDescriptor>(askForMemory(*other)));
+          }
+          request.setDirectory(reader(directory));
+          request.setSegment(kj::heap<PassedDescriptor>(kj::mv(open.segment)));
+          request.setHostArena(kj::heap<PassedDescriptor>(kj::mv(open.hostArena)));
+          request.setProgress(progress);
+          request.setDevices(kj::arrayPtr(devices.data(), devices.size()));
+          request.setMemoryLater(machine != nullptr);
+          kj::Maybe<kj::Own<SharingGroup>> group;
+          if (tree.group.get() != nullptr) group = kj::addRef(*tree.group);
+          request.setExchange(sessions.exchange.serve(*session, kj::mv(group)));
+          if (sessions.pinned.exists()) {
+            hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
+            request.setRoom(kj::heap<PinnedRoomServer>(hold));
+          }
+          return worker->orExit(request.send().then([this](capnp::Response<control::Worker::RestoreResults>&& results) {
             faultPoint("resume.restored");
             report.take(results.getReport(), "restore");
+            KJ_ASSERT_NONNULL(restoration).done(worker->remote());
             if (hold) report.memoryBytes = hold->bytes();
           }));
-    });
+        });
+  }
+
+  // Has another session's worker show its device memory, on the other end of a socket. If it cannot, that ends with nothing in
+  // it.
+  kj::AutoCloseFd askForMemory(control::Worker::Client other) {
+    int ends[2];
+    KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    auto request = other.showMemoryRequest();
+    request.setTo(kj::heap<PassedDescriptor>(kj::AutoCloseFd(ends[0])));
+    sessions.spawn(request.send().ignoreResult().catch_([id = identity.session](kj::Exception&& exception) {
+      spdlog::info("session {} has nothing from another one's GPU memory: {}", id, reasonOf(exception));
+    }));
+    return kj::AutoCloseFd(ends[1]);
   }
 
   kj::Promise<void> awaitMachine() {
@@ -275,7 +297,9 @@ class Resumption final : public kj::Refcounted {
       reports = nullptr;
       session->openGate();
       KJ_IF_MAYBE (known, sessions.find(identity.session)) sessions.spawn(sessions.pool.kept.drop(known->snapshot));
+      session->memoryIn = directory;
       sessions.keep(kj::mv(session), kj::mv(worker));
+      restoration = nullptr;
       hold = nullptr;
       sessions.spawn(sessions.inMemory.remove(directory));  // it was kept for this
       faultPoint("resume.gate-opened");
@@ -301,6 +325,7 @@ class Resumption final : public kj::Refcounted {
   kj::Maybe<kj::Function<kj::Promise<void>(int)>> fillArena;
   kj::Maybe<Arrived::Machine> machine;  // with which it comes
   InTree tree;
+  kj::Maybe<Twins::Restoration> restoration;
   PinnedHold hold;                // of the chunks that are in pinned memory
   kj::Promise<void> reports = nullptr;
   bool entered = false, done = false;

@@ -77,6 +77,7 @@ class Session {
   StateDirectory::Shared directory;  // the object list is in it
   StateDirectory::Shared renewal;    // while it gets a new worker: the folder of that snapshot
   std::string snapshot;              // the directory to which it was suspended
+  std::string memoryIn;              // the directory of a snapshot that had its device memory last, while it runs
   std::string device;
   std::vector<uint32_t> devices;  // of the node, by device of the session, as its resume named them; empty: in their order
   pid_t pid = 0;

@@ -19,6 +19,7 @@
 #include "tools/vgpud/processes.h"
 #include "tools/vgpud/run-directory.h"
 #include "tools/vgpud/session.h"
+#include "tools/vgpud/twins.h"
 #include "tools/vgpud/worker-pool.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/control/greeting.h"
@@ -99,6 +100,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork files;  // work for which a caller waits
   MemorySnapshots inMemory;
   Exchange exchange{*this};
+  Twins twins{*this};
   Arrivals arrivals;
   Guests* guests = nullptr;  // the virtual machines that this daemon serves
   GuestPauses pauses{io.provider->getTimer()};

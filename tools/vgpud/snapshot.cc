@@ -102,6 +102,7 @@ class Snapshotting {
       report.take(results.getReport(), "finish");
       faultPoint("snapshot.finished");
       done = true;
+      session.memoryIn = path;
       snapshot = nullptr;
       spdlog::info("session {} ({}, pid {}) has a snapshot in {}; it was held for {:.3f} s", session.id, session.name,
                    session.pid, path, report.gateSeconds);

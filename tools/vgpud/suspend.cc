@@ -26,6 +26,7 @@ void OperationReport::take(control::Report::Reader from, const char* phase) {
   rounds = from.getRounds();
   roundBytes = from.getRoundBytes();
   heldBytes = from.getHeldBytes();
+  twinBytes = from.getTwinBytes();
 }
 
 void OperationReport::give(control::Report::Builder to) const {
@@ -40,6 +41,7 @@ void OperationReport::give(control::Report::Builder to) const {
   to.setRoundBytes(roundBytes);
   to.setHeldBytes(heldBytes);
   to.setCopiedBytes(copiedBytes);
+  to.setTwinBytes(twinBytes);
   auto list = to.initPhases(static_cast<unsigned>(phases.size()));
   for (unsigned i = 0; i < phases.size(); ++i) {
     list[i].setName(phases[i].first.c_str());

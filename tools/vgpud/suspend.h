@@ -16,6 +16,7 @@ struct OperationReport {
   uint64_t deviceBytes = 0, storedBytes = 0, objects = 0, pendingCalls = 0, memoryBytes = 0, copiedBytes = 0;
   unsigned rounds = 0;                     // of a snapshot whose program goes on
   uint64_t roundBytes = 0, heldBytes = 0;  // likewise
+  uint64_t twinBytes = 0;                  // of a resume: from another session's GPU memory (twins.h)
   PhaseClock clock;                        // the daemon's part
   PhaseTimes phases;                       // all of it
 

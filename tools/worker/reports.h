@@ -32,6 +32,7 @@ inline void give(const checkpoint::Report& from, control::Report::Builder to) {
   to.setRoundBytes(from.roundBytes);
   to.setHeldBytes(from.heldBytes);
   to.setCopiedBytes(from.copiedBytes);
+  to.setTwinBytes(from.twinBytes);
   auto phases = to.initPhases(static_cast<unsigned>(from.phases.size()));
   for (unsigned i = 0; i < from.phases.size(); ++i) {
     phases[i].setName(from.phases[i].first.c_str());

@@ -23,6 +23,7 @@
 #include "tools/worker/pinned-relay.h"
 #include "tools/worker/progress-relay.h"
 #include "tools/worker/reports.h"
+#include "tools/worker/shown-memory.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/wire/handover.h"
@@ -51,6 +52,10 @@ kj::Promise<kj::AutoCloseFd> receiveSegment(control::Worker::AttachParams::Reade
   if (params.hasSegment()) return receiveDescriptor(params.getSegment());
   return kj::AutoCloseFd();
 }
+kj::Promise<kj::AutoCloseFd> receiveTwin(control::Worker::RestoreParams::Reader params) {
+  if (params.hasTwin()) return receiveDescriptor(params.getTwin());
+  return kj::AutoCloseFd();
+}
 
 // stub::Worker checks the sizes of what a session shares; here only the seals are checked.
 MemoryFile adopt(kj::AutoCloseFd& fd) {
@@ -75,6 +80,9 @@ std::vector<kj::AutoCloseFd> toVector(kj::Array<kj::AutoCloseFd> array) {
   for (auto& fd : array) vector.push_back(kj::mv(fd));
   return vector;
 }
+
+// For which the session's calls may be held while it is asked for its device memory.
+constexpr auto showLimit = std::chrono::milliseconds(50);
 
 // Reports what is waited for, and gives up at the deadline.
 class GpuWait {
@@ -274,17 +282,28 @@ kj::Promise<void> WorkerServer::restore(RestoreContext context) {
   std::vector<uint32_t> devices;
   for (uint32_t device : params.getDevices()) devices.push_back(device);
   const bool memoryLater = params.getMemoryLater();
-  auto memory = receiveMemory(params);
-  auto report = memory.then([this, relay, room, exchange, directory, devices, memoryLater](ProgramMemory&& memory) {
-    return thread.run([this, relay, room, exchange, directory, devices, memoryLater, memory = kj::mv(memory)]() mutable {
+  auto twin = receiveTwin(params);
+  auto memory = receiveMemory(params).then([twin = kj::mv(twin)](ProgramMemory&& memory) mutable {
+    return twin.then(
+        [memory = kj::mv(memory)](kj::AutoCloseFd&& socket) mutable { return std::pair(kj::mv(memory), kj::mv(socket)); });
+  });
+  auto report = memory.then([this, relay, room, exchange, directory, devices, memoryLater](auto&& received) {
+    return thread.run([this, relay, room, exchange, directory, devices, memoryLater, received = kj::mv(received)]() mutable {
+      auto& [memory, twin] = received;
       useDevices(directory, devices);
       running().shareBy(exchange);
       running().attach(adoptSegment(memory.segment.release()), adopt(memory.hostArena));
       faultPoint("resume.memory-attached");
       auto pinnedRoom = roomIn(pinnedBytes(), room, "");
-      auto resident = ahead ? &ahead->finish() : nullptr;
-      restored = checkpoint::restore(running(), directory, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr, resident,
-                                     memoryLater);
+      checkpoint::RestoreFrom from{.room = pinnedRoom ? &*pinnedRoom : nullptr,
+                                   .resident = ahead ? &ahead->finish() : nullptr,
+                                   .memoryLater = memoryLater};
+      std::vector<checkpoint::TwinMemory> shown;
+      if (twin >= 0) {
+        shown = receiveShown(kj::mv(twin));
+        from.twin = &shown;
+      }
+      restored = checkpoint::restore(running(), directory, progressTo(relay), from);
       isMemoryChecked = !memoryLater;
       ahead.reset();
       return restored->report;
@@ -372,6 +391,23 @@ kj::Promise<void> WorkerServer::takeAhead(TakeAheadContext context) {
     return thread
         .run([this, sockets = kj::mv(sockets)]() mutable {
           ahead = std::make_unique<migrate::PreCopyTarget>(*driver, running(), toVector(kj::mv(sockets)));
+          return Done{};
+        })
+        .ignoreResult();
+  });
+}
+
+kj::Promise<void> WorkerServer::showMemory(ShowMemoryContext context) {
+  return receiveDescriptor(context.getParams().getTo()).then([this](kj::AutoCloseFd&& socket) {
+    return thread
+        .run([this, socket = kj::mv(socket)]() mutable {
+          std::vector<checkpoint::TwinMemory> shown;
+          auto look = [&](stub::SessionState& on) { shown = checkpoint::showMemory(on); };
+          if (restored)
+            running().runQuiesced(look);
+          else
+            running().interlude(false, showLimit, look);
+          sendShown(kj::mv(socket), shown);
           return Done{};
         })
         .ignoreResult();

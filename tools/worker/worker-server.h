@@ -46,6 +46,7 @@ class WorkerServer final : public control::Worker::Server {
   kj::Promise<void> reclaim(ReclaimContext context) override;
   kj::Promise<void> sendAhead(SendAheadContext context) override;
   kj::Promise<void> takeAhead(TakeAheadContext context) override;
+  kj::Promise<void> showMemory(ShowMemoryContext context) override;
 
  private:
   stub::Worker& running();

@@ -276,6 +276,7 @@ struct Report {
   heldBytes @9 :UInt64;        # and what was copied while the program was held, for gateSeconds
   copiedBytes @10 :UInt64;     # whose bytes were copied: of chunks that are no zeros, and that were not known by their digests
   phases @11 :List(PhaseTime);  # what `seconds` went to, in order
+  twinBytes @12 :UInt64;       # of a resume: that were copied from the GPU memory of a session of the same snapshot
 }
 
 struct PhaseTime {
@@ -361,11 +362,12 @@ interface Worker {
   # and removes in case of an error; its path is for messages. With `room`: chunks go there, and the snapshot says that they are in
   # `pool`. `owned`: names of what it has of sessions that have let go of it: this one saves their bytes.
   restore @5 (directory :Text, segment :Descriptor, hostArena :Descriptor, progress :Progress, room :PinnedRoom,
-             devices :List(UInt32), exchange :Exchange, memoryLater :Bool)
+             devices :List(UInt32), exchange :Exchange, memoryLater :Bool, twin :Descriptor)
     -> (report :Report);
   # Rebuilds a session from a snapshot in a fresh worker, to which the program's memory is attached. Nothing of that memory
   # is changed and nothing consumed before `proceed`. `devices`: as of Node.resume. `memoryLater`: what the program has written into the
-  # segment is there when `proceed` is called, and compared with the snapshot then.
+  # segment is there when `proceed` is called, and compared with the snapshot then. `twin`: the other end of showMemory()'s; what the
+  # session there has of this snapshot on the same GPUs is copied from there.
   recycle @6 ();
   # The program has ended: destroys all that its session made and makes memory for another one ready. Rejects, saying why, if the
   # process is not like a new one then; it is of no further use.
@@ -385,4 +387,14 @@ interface Worker {
   # While the session runs: sends its memory, in rounds, until the rest takes less than the downtime.
   takeAhead @13 (streams :List(Descriptor)) -> ();
   # Of a fresh worker: takes memory that another one sends ahead, for the next `restore`.
+  showMemory @14 (to :Descriptor) -> ();
+  # While the session runs, or is restored: sends the descriptors of its device memory to another worker, a ShownMemory each, and closes
+  # `to`, a socket.
+}
+
+struct ShownMemory {
+  # Between two workers, with a descriptor: an object of the driver's, mapped in the session.
+  gpu @0 :Int32;               # of the node
+  address @1 :UInt64;
+  bytes @2 :UInt64;
 }

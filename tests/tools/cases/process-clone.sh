@@ -16,6 +16,7 @@ exec {input}>"$file"
 commands[held]=$input
 waitUntil says held ready
 original=$(field a held pid)
+succeeds ctl a snapshot held --name gpu
 succeeds ctl a snapshot held --process --name model
 memoryIsRight held
 
@@ -33,7 +34,6 @@ idsInside() { awk '/^NSpid:/ { print $NF }' "/proc/$1/status"; }
 
 # Where they can be none.
 refused "there is no snapshot nothing" ctl a clone nothing
-succeeds ctl a snapshot held --name gpu
 refused "has no process that could be copied: make one with .vgpuctl snapshot SESSION --process" ctl a clone gpu
 succeeds ctl a snapshots rm --force gpu
 expectUsage() { "$@" >"$dir/usage.log" 2>&1; [ $? = 2 ] || fail "is no wrong usage: $*"; }
@@ -45,9 +45,13 @@ VGPU_CRIU=$dir/none refused "VGPU_CRIU names" ctl a clone model
 unshare --pid true 2>"$dir/unshare.log" || skip "$(cat "$dir/unshare.log")"
 succeeds ctl a clone model --count 3
 [ "$(grep -c 'held, pid [0-9]*) is a copy, and runs on emulated 0' "$dir/succeeds.log")" = 3 ] || fail "it does not say which: $(cat "$dir/succeeds.log")"
-succeeds ctl b clone model
-[ "$(sessionsOn a | wc -l) $(sessionsOn b | wc -l)" = "4 1" ] || fail "not all are listed"
-[ "$( (sessionsOn a; sessionsOn b) | cut -d ' ' -f 1 | sort -u | wc -l)" = 5 ] || fail "two have one session id"
+# The program's GPU memory is as it was saved: copies copy from there. Of the two on another node one reads files.
+copied() { [ "$(grep -c "MiB copied from another session" "$dir/succeeds.log")" = "$1" ] || fail "not $1 copied: $(cat "$dir/succeeds.log")"; }
+copied 3
+succeeds ctl b clone model --count 2
+copied 1
+[ "$(sessionsOn a | wc -l) $(sessionsOn b | wc -l)" = "4 2" ] || fail "not all are listed"
+[ "$( (sessionsOn a; sessionsOn b) | cut -d ' ' -f 1 | sort -u | wc -l)" = 6 ] || fail "two have one session id"
 for pid in $(pidsOn a) $(pidsOn b); do
   [ "$(idsInside "$pid")" = "$original" ] || fail "process $pid is process $(idsInside "$pid") for itself, not $original"
   only "$pid"
@@ -74,13 +78,14 @@ echo quit >&"${commands[held]}"
 waitUntil ended "$copy"
 waitUntil ended "$parent"
 areLeft() { [ "$(sessionsOn a | wc -l) $(sessionsOn b | wc -l)" = "$*" ]; }
-waitUntil areLeft 3 1
+waitUntil areLeft 3 2
 # Killed from outside: so are all of its namespace.
-copy=$(pidsOn b)
-kill -CONT "$copy"
-parent=$(awk '/^PPid:/ { print $2 }' "/proc/$copy/status")
-kill -KILL "$parent"
-waitUntil ended "$copy"
+for copy in $(pidsOn b); do
+  kill -CONT "$copy"
+  parent=$(awk '/^PPid:/ { print $2 }' "/proc/$copy/status")
+  kill -KILL "$parent"
+  waitUntil ended "$copy"
+done
 waitUntil isEmpty "$dir/b/sessions"
 
 # vgpuctl is killed before the node knows of the copy; and a copy that gets no GPU memory ends, without the others.
@@ -99,6 +104,19 @@ for pid in $(pidsOn a); do
   [ "$pid" = "$original" ] || echo quit >&"${commands[held]}"
   [ "$pid" = "$original" ] || waitUntil ended "$pid"
 done
+kill -CONT "$original"
+
+# The worker that has the memory does not answer: all is read from files.
+worker=$(field a held workerPid)
+kill -STOP "$worker"
+succeeds ctl a clone model
+kill -CONT "$worker"
+copied 0
+copy=$(pidsOn a | grep -v "^$original$")
+only "$copy"
+memoryIsRight held
+echo quit >&"${commands[held]}"
+waitUntil ended "$copy"
 kill -CONT "$original"
 endContents held
 stopNode a
