@@ -183,6 +183,16 @@ SavedChunks::SavedChunks(const SnapshotReader& directory, std::vector<ChunkPlace
                          std::vector<ChunkPlan> plans)
     : SavedChunks(resolve(directory, std::move(places), store, std::move(plans)), store.key()) {}
 
+namespace {
+
+[[noreturn]] void refuseChunk(const SavedChunks& saved, size_t chunk, const char* check) {
+  saved.packs[saved.places[chunk].pack].refuse(fmt::format("chunk {}: {}; the file was altered or damaged", chunk, check));
+}
+
+}  // namespace
+
+void refuseDigest(const SavedChunks& saved, size_t chunk) { refuseChunk(saved, chunk, "its digest differs"); }
+
 struct ChunkReading::State {
   State(StagingRing& ring, const SavedChunks& saved, size_t first, ChunkPlan plan)
       : saved(saved), first(first), plan(plan), toRead(std::move(plan)), arrived(ring.all().size()), threads([this] {
@@ -223,9 +233,7 @@ struct ChunkReading::State {
   void readChunk(const ChunkPlace& place, const Slot& slot, std::vector<std::byte>& packed) {
     auto& pack = saved.packs[place.pack];
     std::span<std::byte> chunk(slot.memory, slot.bytes);
-    auto refuse = [&](const char* check) {
-      pack.refuse(fmt::format("chunk {}: {}; the file was altered or damaged", slot.chunk, check));
-    };
+    auto refuse = [&](const char* check) { refuseChunk(saved, slot.chunk, check); };
     if (place.form == Form::plain) {
       if (place.bytes != slot.bytes) refuse("its size differs");
       pack.read(place.offset, chunk);
@@ -234,7 +242,8 @@ struct ChunkReading::State {
       pack.read(place.offset, packed);
       if (!unpack(place.form, packed, chunk)) refuse("it does not decompress");
     }
-    if (saved.digester(chunk) != place.digest) refuse("its digest differs");
+    bool isComparedLater = !saved.isComparedLater.empty() && saved.isComparedLater[slot.chunk];
+    if (!isComparedLater && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);
   }
 
   void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte*)>& take) {

@@ -118,6 +118,7 @@ struct SavedChunks {
   const std::vector<PackReader> packs;
   const Digester digester;
   const PinnedRoom* room = nullptr;  // has those of form pinned (pinned-chunks.h), which nobody has compared with their digests
+  std::vector<bool> isComparedLater;  // of those in files: on the GPU, once they are there (state.h); empty: none
 
  private:
   struct Resolved;
@@ -125,6 +126,9 @@ struct SavedChunks {
   static Resolved resolve(const SnapshotReader& directory, std::vector<ChunkPlace> places, ChunkStore& store,
                           std::vector<ChunkPlan> plans);
 };
+
+// For a chunk in a file.
+[[noreturn]] void refuseDigest(const SavedChunks& saved, size_t chunk);
 
 // Reads the chunks of `plan`, the first of which is number `first`. Threads begin to read at once, as far as the ring's slots go.
 class ChunkReading {
@@ -134,8 +138,9 @@ class ChunkReading {
   ChunkReading(const ChunkReading&) = delete;
   ChunkReading& operator=(const ChunkReading&) = delete;
 
-  // Once. `take` is called in order on the calling thread; `bytes` is nullptr for a piece of zeros, and may be read until the copies
-  // that `take` has begun are done. Throws kj::Exception that names the file, the chunk and the check.
+  // Once. `take` is called in order on the calling thread; `bytes` is nullptr for a piece of zeros, and may be read until the
+  // copies that `take` has begun are done. Throws kj::Exception that names the file, the chunk and the check. Chunks are compared
+  // with their digests, but those that are compared later.
   void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte* bytes)>& take);
 
  private:

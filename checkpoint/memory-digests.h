@@ -22,6 +22,11 @@ class MemoryDigests {
   MemoryDigests(stub::SessionState& on, const Digester& digester, uint64_t bytes)
       : on(on), ring(&on.driver, slotsFor(bytes)), digester(digester), tilesAtOnce(ring.whole().size() / sizeof(Digest)) {}
 
+  // Whether a GPU digests such a piece, which begins with a tile of its item, unless it has not the kernel.
+  static bool areOnGpu(const stub::Driver& driver, const DevicePiece& piece) {
+    return driver.noteAllocation == nullptr && piece.address % 16 == 0 && piece.bytes % tileBytes == 0;
+  }
+
   // The next item of a plan; where it lies, if it does so.
   struct Place {
     unsigned device;

@@ -138,6 +138,7 @@ Restored restoreQuiesced(stub::SessionState& on, const std::string& path, const 
   SavedChunks saved = store ? SavedChunks(directory, std::move(places), *store, {planOf(manifest.blobs), planOf(manifest.state)})
                             : SavedChunks(directory, std::move(places), manifest.packs, manifest.digestKey);
   saved.room = from.room;
+  compareOnGpus(on.driver, saved, first, manifest.state);
   clock.end("manifest");
   StagingRing ring(&on.driver, StagingRing::slotsFor(packsHere(), filesOf(saved.places)));
   clock.end("buffers");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 
 #include "stub/worker/execution.h"
@@ -159,23 +160,32 @@ Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& 
   return digester(bytes);
 }
 
-// Compares what did not come from files with its digests: on the device, where that can be digested, else in pinned memory.
+bool isComparedLater(const SavedChunks& saved, size_t chunk) {
+  return !saved.isComparedLater.empty() && saved.isComparedLater[chunk];
+}
+
+// Compares with its digests what nobody has compared as it was read: on the device, where that can be digested, else in pinned
+// memory.
 void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
-  auto isCompared = [](Form form) { return form == Form::pinned || form == Form::resident; };
-  if (std::ranges::none_of(std::span(saved.places).subspan(first), isCompared, &ChunkPlace::form)) return;
+  auto isCompared = [&](size_t chunk) {
+    const Form form = saved.places[chunk].form;
+    return form == Form::pinned || form == Form::resident || (isInFile(form) && isComparedLater(saved, chunk));
+  };
+  if (std::ranges::none_of(std::views::iota(first, saved.places.size()), isCompared)) return;
   auto items = itemsOf(state);
   MemoryDigests digests(on, saved.digester, bytesOf(state));
   digestAll(digests, items);
   std::vector<PinnedPiece> others;
   auto plan = planOf(state);
   for (size_t chunk = first; auto piece = plan.next(); ++chunk) {
+    if (!isCompared(chunk)) continue;
     Form form = saved.places[chunk].form;
-    if (!isCompared(form)) continue;
     auto digest = digests.of(*piece);
-    if (!digest && form == Form::resident) digest = digestHere(on, saved.digester, items[piece->item], *piece);
+    if (!digest && form != Form::pinned) digest = digestHere(on, saved.digester, items[piece->item], *piece);
     if (digest && *digest == saved.places[chunk].digest) continue;
     if (form == Form::resident)
       fail(fmt::format("chunk {}, which was sent ahead: its digest differs; it was altered or damaged on its way", chunk));
+    if (isInFile(form)) refuseDigest(saved, chunk);
     if (digest) refusePinned(chunk);
     others.push_back({chunk, piece->bytes});
   }
@@ -183,6 +193,12 @@ void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t fir
 }
 
 }  // namespace
+
+void compareOnGpus(const stub::Driver& driver, SavedChunks& saved, size_t first, const StateTables& state) {
+  saved.isComparedLater.assign(saved.places.size(), false);
+  for (size_t chunk = first; const auto& piece : placesOf(state))
+    saved.isComparedLater[chunk++] = piece && MemoryDigests::areOnGpu(driver, *piece);
+}
 
 uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state) {
   MemoryDigests digests(on, saved.digester, bytesOf(state));

@@ -47,6 +47,10 @@ std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state);
 // Form::resident. Returns their bytes.
 uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state);
 
+// Leaves it to the GPUs to compare the chunks in files with their digests, as far as they can: a processor does 4 GB/s. Before
+// they are read; restoreBytes() compares them.
+void compareOnGpus(const stub::Driver& driver, SavedChunks& saved, size_t first, const StateTables& state);
+
 // After the step compare. `reading` is of planOf(state), whose chunks are those of `saved` from number `first` on. Throws
 // kj::Exception as ChunkReading does.
 void restoreBytes(stub::SessionState& on, StagingRing& ring, ChunkReading& reading, const SavedChunks& saved, size_t first,

@@ -6,29 +6,42 @@ CUresult TextureHandles::destroyReal(const TextureHandle& object) {
   return object.surface ? driver.cuSurfObjectDestroy(object.value) : driver.cuTexObjectDestroy(object.value);
 }
 
-CUresult TextureHandles::makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value) {
-  auto held = placeholders.find(wanted.value);
-  if (held != placeholders.end()) {
-    destroyReal({held->second, wanted.value});
-    placeholders.erase(held);
-  }
-  for (;;) {
-    if (CUresult error = create(value)) return error;
-    // Past it, or not by the rule above: no number of placeholders would help.
-    if (value >= wanted.value) return CUDA_SUCCESS;
-    placeholders.emplace(value, wanted.surface);
-  }
-}
-
-CUresult TextureHandles::make(uint64_t handle, bool surface, const Create& create, uint64_t& value) {
+CUresult TextureHandles::make(uint64_t handle, bool surface, Create create, uint64_t& value) {
   if (handle == 0 || objects.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  unsigned long long made = 0;
   auto wanted = expected.find(handle);
-  bool known = wanted != expected.end() && wanted->second.surface == surface;
-  if (CUresult error = known ? makeExpected(wanted->second, create, made) : create(made)) return error;
-  value = made;
+  if (wanted != expected.end() && wanted->second.surface == surface) {
+    value = wanted->second.value;
+    later.emplace(value, Later{handle, std::move(create)});
+  } else {
+    unsigned long long made = 0;
+    if (CUresult error = create(made)) return error;
+    value = made;
+  }
   objects.emplace(handle, TextureHandle{surface, value});
   return CUDA_SUCCESS;
+}
+
+CUresult TextureHandles::makeLater(std::vector<TextureHandle>& placeholders) {
+  for (auto& [number, object] : later) {
+    TextureHandle& known = objects.at(object.handle);
+    for (;;) {
+      unsigned long long made = 0;
+      if (CUresult error = object.create(made)) return error;
+      known.value = made;
+      if (made >= number) break;
+      placeholders.push_back(known);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult TextureHandles::finishRestore() {
+  std::vector<TextureHandle> placeholders;
+  CUresult error = makeLater(placeholders);
+  for (auto& placeholder : placeholders) destroyReal(placeholder);
+  later.clear();
+  expected.clear();
+  return error;
 }
 
 std::optional<TextureHandle> TextureHandles::take(uint64_t handle, bool surface) {
@@ -37,12 +50,6 @@ std::optional<TextureHandle> TextureHandles::take(uint64_t handle, bool surface)
   TextureHandle object = found->second;
   objects.erase(found);
   return object;
-}
-
-void TextureHandles::finishRestore() {
-  for (auto& [number, surface] : placeholders) destroyReal({surface, number});
-  placeholders.clear();
-  expected.clear();
 }
 
 }  // namespace vgpu::stub

@@ -1,10 +1,10 @@
 // One GPU's handles of texture and surface objects. The program holds those very numbers, in kernel parameters and in
 // device memory, so restore must make each object have the one it had.
 //
-// A driver gives the lowest number that is free, textures and surfaces alike, each device its own (seen on an H200 with
-// driver 580). What a restored session has never made leaves holes, so restore fills them: objects are made, and kept to
-// the end of the restore, until the next one is what is wanted. Used by the thread of that GPU, in its context; a
-// snapshot keeps the numbers.
+// A driver numbers textures and surfaces alike, each device its own, and counts as long as none is destroyed: which number it
+// gives after that, and when, is its own affair (docs/facts.md). So restore makes them in the order of their numbers, after all
+// other objects, and placeholders for the numbers between them, and destroys those at the end. Used by the thread of that GPU, in
+// its context; a snapshot keeps the numbers.
 #pragma once
 
 #include <cuda.h>
@@ -31,13 +31,13 @@ class TextureHandles {
 
   // Says which number each object that comes by this virtual handle shall have; until finishRestore().
   void expect(std::unordered_map<uint64_t, TextureHandle> wanted) { expected = std::move(wanted); }
-  // Destroys the placeholders.
-  void finishRestore();
+  // Makes those that have been expected. CUDA's answer; a number that cannot be had is no error here, the kind's compare finds
+  // it.
+  CUresult finishRestore();
 
-  // Makes an object by `create`, and remembers it. CUDA's answer; an expected
-  // number that cannot be had is no error here, the kind's compare finds it.
+  // Makes an object by `create`, and remembers it; one that is expected only when the restore ends. CUDA's answer.
   using Create = std::function<CUresult(unsigned long long& value)>;
-  CUresult make(uint64_t handle, bool surface, const Create& create, uint64_t& value);
+  CUresult make(uint64_t handle, bool surface, Create create, uint64_t& value);
   // Forgets an object, whose number is the driver's until destroyReal(). Nothing where there is no such object.
   std::optional<TextureHandle> take(uint64_t handle, bool surface);
   CUresult destroyReal(const TextureHandle& object);
@@ -47,11 +47,15 @@ class TextureHandles {
   const std::unordered_map<uint64_t, TextureHandle>& live() const { return objects; }
 
  private:
-  CUresult makeExpected(const TextureHandle& wanted, const Create& create, unsigned long long& value);
+  struct Later {
+    uint64_t handle;
+    Create create;
+  };
+  CUresult makeLater(std::vector<TextureHandle>& placeholders);
 
   const Driver& driver;
   std::unordered_map<uint64_t, TextureHandle> objects, expected;  // by virtual handle
-  std::map<uint64_t, bool> placeholders;                       // their numbers, and whether each is a surface
+  std::multimap<uint64_t, Later> later;                           // by number
 };
 
 }  // namespace vgpu::stub

@@ -57,8 +57,8 @@ CUresult textureCreate(Execution& on, const api::FrameReader<api::Cuda::TextureC
   uint64_t value = 0;
   CUresult result = on.textures.make(
       p.getTexture(), false,
-      [&](CUtexObject& made) {
-        return on.driver.cuTexObjectCreate(&made, &resource, &sampling, p.getHasView() ? &view : nullptr);
+      [&driver = on.driver, resource, sampling, view, hasView = p.getHasView()](CUtexObject& made) {
+        return driver.cuTexObjectCreate(&made, &resource, &sampling, hasView ? &view : nullptr);
       },
       value);
   if (result == CUDA_SUCCESS) reply.init<api::Cuda::TextureCreateResults>().setValue(value);
@@ -76,7 +76,7 @@ CUresult surfaceCreate(Execution& on, const api::FrameReader<api::Cuda::SurfaceC
   uint64_t value = 0;
   CUresult result = on.textures.make(
       p.getSurface(), true,
-      [&](CUsurfObject& made) { return on.driver.cuSurfObjectCreate(&made, &resource); }, value);
+      [&driver = on.driver, resource](CUsurfObject& made) { return driver.cuSurfObjectCreate(&made, &resource); }, value);
   if (result == CUDA_SUCCESS) reply.init<api::Cuda::SurfaceCreateResults>().setValue(value);
   return result;
 }
@@ -122,7 +122,8 @@ void prepare(SessionState& session, const Rows& rows) {
 }
 
 void compare(SessionState& session, const Rows& rows) {
-  for (unsigned device : session.usedDevices()) session.select(device).textures.finishRestore();
+  for (unsigned device : session.usedDevices())
+    require(session.driver, session.select(device).textures.finishRestore(), "making textures and surfaces again");
   for (auto& row : rows) {
     auto& live = session.of(deviceOf(row)).textures.live();
     uint64_t handle = numberIn(row, 0);
