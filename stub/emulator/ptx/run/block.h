@@ -8,6 +8,7 @@
 #include <random>
 
 #include "stub/emulator/ptx/run/cluster.h"
+#include "stub/emulator/ptx/run/device-launches.h"
 #include "stub/emulator/ptx/run/shared-check.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -15,7 +16,7 @@ namespace vgpu::emulator {
 
 // What all blocks of a launch share.
 struct Grid {
-  explicit Grid(const Launch& l) : launch(l), serial(nextSerial()) {}
+  Grid(const Launch& launch, WaitingWork& waiting) : launch(launch), serial(nextSerial()), launches(waiting) {}
 
   const Launch& launch;
   const uint64_t serial;              // tells launches apart: warps are used again, and addresses of kernels come back
@@ -24,6 +25,7 @@ struct Grid {
   std::atomic<bool> stopped{false};         // a fault elsewhere, or cancelled
   std::mutex mutex;                         // guards fault
   std::optional<Fault> fault;
+  DeviceLaunches launches;
 
   void report(Fault);
   uint32_t clusterBlocks() const { return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]; }
