@@ -63,7 +63,7 @@ DeviceAnswer fillLine(DeviceCall& call) {
 DeviceAnswer fillImage(DeviceCall& call) {
   const BoxPlace to{call.argument(0), call.argument(1)};
   const BoxExtent extent{call.argument(3), call.argument(4)};
-  if (extent.width > to.rowBytes) return cudaErrorInvalidPitchValue;
+  if (extent.width > to.rowBytes) return cudaErrorInvalidValue;
   return enqueue(call, DeviceFill{to, extent, static_cast<uint8_t>(call.argument(2))}, call.argument(5));
 }
 
@@ -71,7 +71,7 @@ DeviceAnswer fillImage(DeviceCall& call) {
 DeviceAnswer fillVolume(DeviceCall& call) {
   const BoxPlace to = placeOf(call.argument(0), call.argument(0, 2), call.argument(0, 6));
   const BoxExtent extent{call.argument(2), call.argument(2, 2), call.argument(2, 4)};
-  if (extent.width > to.rowBytes) return cudaErrorInvalidPitchValue;
+  if (extent.width > to.rowBytes) return cudaErrorInvalidValue;
   return enqueue(call, DeviceFill{to, extent, static_cast<uint8_t>(call.argument(1))}, call.argument(3));
 }
 
