@@ -47,10 +47,12 @@ TEST_CASE("children run when the parent's blocks have ended, each with its desce
                                                  takeNote("0"))) == std::vector<uint32_t>{0, 1, 7, 8, 9, 2, 20, 7, 8, 9, 21});
 }
 
-TEST_CASE("every thread of every block launches, and none is lost") {
-  std::vector<uint32_t> notes = notesOf(
-      launchingKernel("k", "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1;" + launchOf("note", "%r1")),
-      0, {{30, 1, 1}, {64, 1, 1}});
+TEST_CASE("every thread of every block launches, on several threads of the host, and none is lost") {
+  LaunchingDevice device(launchingKernel(
+      "k", "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1;" + launchOf("note", "%r1")));
+  device.launch.workers = 4;
+  device("k", {{30, 1, 1}, {64, 1, 1}}, device.notes, uint32_t{0});
+  std::vector<uint32_t> notes = device.noted();
   std::ranges::sort(notes);
   std::vector<uint32_t> expected(30 * 64);
   std::iota(expected.begin(), expected.end(), 0);
@@ -131,6 +133,39 @@ TEST_CASE("a parameter buffer can be launched once, and is of so many bytes") {
   CHECK(past.kind == Fault::Kind::illegalAddress);
   mentions(past, "offset 0x8 of the 12 bytes of a launch's parameters");
   CHECK(notesOf(buffer("mov.u64 %d2, 0;" + launchIt + takeNote("%r9"))) == std::vector<uint32_t>{1});
+}
+
+TEST_CASE("the first versions of the two calls say kernel and shape at the launch") {
+  const std::string declared =
+      ".extern .func (.param .b64 r) __cudaCDP2GetParameterBuffer (.param .b64 a, .param .b64 n);\n"
+      ".extern .func (.param .b32 r) __cudaCDP2LaunchDevice (.param .b64 k, .param .b64 p, .param .align 4 .b8 g[12],\n"
+      ".param .align 4 .b8 b[12], .param .b32 n, .param .b64 s);\n";
+  const auto buffer = [](int bytes) {
+    return "{ .param .b64 a1; .param .b64 n1; .param .b64 r1; st.param.b64 [a1], 8; st.param.b64 [n1], " + std::to_string(bytes) +
+           "; call.uni (r1), __cudaCDP2GetParameterBuffer, (a1, n1); ld.param.b64 %d2, [r1]; }\n";
+  };
+  const auto launchIt = [](std::string_view kernel, int threads) {
+    return "{ .param .b64 k1; .param .b64 p1; .param .align 4 .b8 g1[12]; .param .align 4 .b8 b1[12]; .param .b32 n1; .param "
+           ".b64 s1;"
+           ".param .b32 r1; mov.u64 %d3, " +
+           std::string(kernel) +
+           "; st.param.b64 [k1], %d3; st.param.b64 [p1], %d2; st.param.b32 [g1], 1; st.param.b32 [g1+4], 1; st.param.b32 [g1+8], "
+           "1;"
+           "st.param.b32 [b1], " +
+           std::to_string(threads) +
+           "; st.param.b32 [b1+4], 1; st.param.b32 [b1+8], 1; st.param.b32 [n1], 0; st.param.b64 [s1], 0;"
+           "call.uni (r1), __cudaCDP2LaunchDevice, (k1, p1, g1, b1, n1, s1); ld.param.b32 %r9, [r1]; }\n" +
+           takeNote("%r9");
+  };
+  const std::string fill = "st.u64 [%d2], %d0; st.u32 [%d2+8], 5;";
+  CHECK(notesOf(declared + launchingKernel("k", buffer(12) + fill + launchIt("note", 2))) == std::vector<uint32_t>{0, 5, 5});
+  CHECK(notesOf(declared + launchingKernel("k", buffer(12) + fill + launchIt("note", 2000) + launchIt("note", 1))) ==
+        std::vector<uint32_t>{9, 0, 5});
+  const std::string none = ".visible .entry none () { ret; }\n";
+  CHECK(notesOf(declared + none + launchingKernel("k", "mov.u64 %d2, 0;" + launchIt("none", 1) + launchIt("note", 1))) ==
+        std::vector<uint32_t>{0, 1});
+  mentions(faultOfLaunch(declared + launchingKernel("k", buffer(4) + launchIt("note", 1))),
+           "4 bytes of parameters, 12 are needed");
 }
 
 TEST_CASE("a fault in a child names its kernel and its parent's, and nothing runs behind it") {

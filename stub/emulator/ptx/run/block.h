@@ -87,6 +87,11 @@ class Block {
   // As many of those that have ended had arrived at the cluster's barrier.
   void threadsExited(uint32_t count, uint32_t arrivedAtCluster);
   void arriveAtCluster(uint32_t threads);
+  // The error of the thread's last CUDA call that failed, until it is asked for: a cudaError_t.
+  uint32_t& deviceError(uint32_t thread) {
+    deviceErrors.resize(threadCount);
+    return deviceErrors[thread];
+  }
   Warpgroup& warpgroup(uint32_t index) { return warpgroups[index]; }
   // Lets the warps go on that have arrived there.
   void releaseWarpgroup(uint32_t index);
@@ -117,6 +122,7 @@ class Block {
   std::unique_ptr<SharedCheck> ownCheck;
   std::array<Barrier, blockBarriers> barriers, results;
   std::array<Warpgroup, mostWarpgroups> warpgroups;
+  std::vector<uint32_t> deviceErrors;  // of no thread if no CUDA call of the block has failed
   bool progress = false;
 };
 

@@ -47,11 +47,8 @@ class DeviceCall {
   DeviceRuntime& runtime() { return *launch().runtime; }
   DeviceLaunches& launches() { return warp.block().grid().launches; }
   uint64_t pendingLimit() { return runtime().limit(cudaLimitDevRuntimePendingLaunchCount).value_or(0); }
-  // The thread's number in its grid.
-  uint64_t thread() {
-    constexpr uint64_t mostBlockThreads = 1024;
-    return warp.block().linear() * mostBlockThreads + warp.index() * laneCount + static_cast<uint64_t>(lane);
-  }
+  // The thread's own: what cudaGetLastError() returns.
+  uint32_t& lastError() { return warp.block().deviceError(warp.index() * laneCount + static_cast<uint32_t>(lane)); }
 
  private:
   Warp& warp;
@@ -81,7 +78,7 @@ const Inst* answer(Warp& warp, const Inst* inst) {
 template <DeviceFunction function>
 DeviceAnswer noting(DeviceCall& call) {
   const DeviceAnswer result = function(call);
-  if (result && *result != cudaSuccess) call.launches().setError(call.thread(), static_cast<uint32_t>(*result));
+  if (result && *result != cudaSuccess) call.lastError() = static_cast<uint32_t>(*result);
   return result;
 }
 template <DeviceFunction function>

@@ -14,14 +14,15 @@ std::optional<cudaError_t> prepare(DeviceCall& call, uint64_t address, const Gri
   const DeviceRuntime::Found found = call.runtime().findKernel(address);
   if (!found.problem.empty()) return call.fault(Fault::Kind::notSupported, "a launch of " + found.problem);
   if (!found.kernel) return cudaErrorInvalidDeviceFunction;
-  if (!call.runtime().canLaunch(*found.kernel, shape)) return cudaErrorInvalidConfiguration;
+  const bool hasBuffer = found.kernel->parameterBytes <= mostParameterBytes;
+  if (!hasBuffer || !call.runtime().canLaunch(*found.kernel, shape)) return cudaErrorInvalidConfiguration;
   child = {found.kernel, shape, std::vector<std::byte>(found.kernel->parameterBytes)};
   return cudaSuccess;
 }
 
 uint64_t bufferFor(DeviceCall& call, ChildGrid child) {
   const uint64_t buffer = call.launches().newBuffer(std::move(child));
-  if (buffer == 0) call.launches().setError(call.thread(), cudaErrorLaunchPendingCountExceeded);
+  if (buffer == 0) call.lastError() = cudaErrorLaunchPendingCountExceeded;
   return buffer;
 }
 
@@ -32,7 +33,7 @@ DeviceAnswer bufferOfLaunch(DeviceCall& call) {
   const std::optional<cudaError_t> error = prepare(call, call.argument(0), shape, child);
   if (!error) return std::nullopt;
   if (*error == cudaSuccess) return bufferFor(call, std::move(child));
-  call.launches().setError(call.thread(), *error);
+  call.lastError() = *error;
   return 0;
 }
 
@@ -41,7 +42,7 @@ DeviceAnswer bufferOfSize(DeviceCall& call) {
   constexpr uint64_t mostAlignment = 16;  // of a type in PTX, and of the buffer's bytes
   if (call.argument(0) <= mostAlignment && call.argument(1) <= mostParameterBytes)
     return bufferFor(call, {.parameters = std::vector<std::byte>(call.argument(1))});
-  call.launches().setError(call.thread(), cudaErrorInvalidValue);
+  call.lastError() = cudaErrorInvalidValue;
   return 0;
 }
 
@@ -63,7 +64,7 @@ DeviceAnswer launchBuffer(DeviceCall& call, uint64_t buffer, uint64_t stream, co
 // cudaError_t cudaLaunchDeviceV2(void* buffer, cudaStream_t stream). Without a buffer the thread has its error already.
 DeviceAnswer launchPrepared(DeviceCall& call) {
   if (call.argument(0) != 0) return launchBuffer(call, call.argument(0), call.argument(1));
-  const uint32_t error = call.launches().lastError(call.thread(), false);
+  const uint32_t error = call.lastError();
   return error != cudaSuccess ? error : static_cast<uint32_t>(cudaErrorInvalidValue);
 }
 

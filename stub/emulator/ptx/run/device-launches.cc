@@ -90,20 +90,6 @@ bool DeviceLaunches::destroyEvent(uint64_t handle) {
   return events.erase(handle) != 0;
 }
 
-void DeviceLaunches::setError(uint64_t thread, uint32_t error) {
-  const std::lock_guard lock(mutex);
-  errors[thread] = error;
-}
-
-uint32_t DeviceLaunches::lastError(uint64_t thread, bool reset) {
-  const std::lock_guard lock(mutex);
-  const auto found = errors.find(thread);
-  if (found == errors.end()) return 0;
-  const uint32_t error = found->second;
-  if (reset) errors.erase(found);
-  return error;
-}
-
 DeviceLaunches::Work DeviceLaunches::take() {
   const std::lock_guard lock(mutex);
   const auto unused = std::ranges::count_if(buffers, [](const Buffer& buffer) { return !buffer.launched; });

@@ -1,21 +1,20 @@
 // What the threads of one grid have asked the device runtime for: launches, copies and fills, which wait until the grid's blocks
-// have ended, and the error of each thread's last call that failed.
+// have ended; and the numbers of its streams and events.
 //
 // A launch takes two calls. The first gives the thread a parameter buffer, an address in parameterBufferWindow that it writes the
 // child's parameters to; the second adds the child to the work that waits. The buffer's bytes are the child's parameters, and
 // stay where they are until the grid has ended: warps keep the places of buffers they have written to.
 //
 // Threads: blocks of a grid run on several threads of the host, and `mutex` guards everything here; it is the last lock taken.
-// The work is taken by the thread that runs the grid, when those threads have left the pool's round: so a child's threads see
-// what the thread that launched it wrote before, and the order of work from one thread is the order of its calls. Freed with its
-// grid; nothing of it survives a launch, and a session suspends between launches.
+// Work of one thread of the grid keeps the order of its calls. The thread that runs the grid takes the work when runOnWorkers()
+// has returned; the pool's mutex orders that behind all that the blocks wrote, so children see it. Freed with its grid: nothing
+// of it survives a launch, and a session suspends between launches.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -35,7 +34,8 @@ using DeviceWork = std::variant<ChildGrid, DeviceCopy, DeviceFill>;
 // When work may begin: after the grid's blocks, or after these and all of the grid's other descendants (cudaStreamTailLaunch).
 enum class Order : uint8_t { child, tail };
 
-// How much work waits in all grids that descend from one launch by the host. Only bounds: each count is atomic by itself.
+// How much work waits in all grids that descend from one launch by the host. The counts only bound it, and no other data is read
+// by means of them, so their operations are relaxed.
 struct WaitingWork {
   std::atomic<uint64_t> all{0};    // parameter buffers that are not launched included
   std::atomic<uint64_t> tails{0};  // of these
@@ -73,10 +73,6 @@ class DeviceLaunches {
   bool isEvent(uint64_t handle);
   bool destroyEvent(uint64_t handle);
 
-  // ---- errors: `thread` is its number in the grid, `error` a cudaError_t
-  void setError(uint64_t thread, uint32_t error);
-  uint32_t lastError(uint64_t thread, bool reset);
-
   // ---- when the grid's blocks have ended
   struct Work {
     std::deque<DeviceWork> children, tails;
@@ -98,7 +94,6 @@ class DeviceLaunches {
   Work work;
   uint64_t streams = 0, eventsMade = 0;
   std::set<uint64_t> events;
-  std::unordered_map<uint64_t, uint32_t> errors;
 };
 
 }  // namespace vgpu::emulator

@@ -1,5 +1,5 @@
 // Functions of the device runtime: errors, and what the device and its kernels are.
-#include <algorithm>
+#include <utility>
 
 #include "stub/emulator/ptx/run/device-call.h"
 #include "stub/emulator/ptx/run/error-texts.h"
@@ -7,8 +7,8 @@
 namespace vgpu::emulator {
 namespace {
 
-DeviceAnswer getLastError(DeviceCall& call) { return call.launches().lastError(call.thread(), true); }
-DeviceAnswer peekAtLastError(DeviceCall& call) { return call.launches().lastError(call.thread(), false); }
+DeviceAnswer getLastError(DeviceCall& call) { return std::exchange(call.lastError(), cudaSuccess); }
+DeviceAnswer peekAtLastError(DeviceCall& call) { return call.lastError(); }
 DeviceAnswer errorText(DeviceCall& call) { return addressOfErrorText(static_cast<uint32_t>(call.argument(0))); }
 DeviceAnswer errorName(DeviceCall& call) { return addressOfErrorName(static_cast<uint32_t>(call.argument(0))); }
 
