@@ -76,7 +76,8 @@ void addOfElf(const image::Elf& elf, std::set<std::string>& names) {
 // What a text, or the names of a file's symbols, say of the functions that kernels call.
 void noteCalls(std::string_view text, ImageFacts& facts) {
   facts.prints = facts.prints || namesWord(text, "vprintf");
-  facts.usesHeap = facts.usesHeap || namesWord(text, "malloc");
+  // The latter is cudaMalloc() of a kernel in PTX; linked to machine code, it calls malloc().
+  facts.usesHeap = facts.usesHeap || namesWord(text, "malloc") || namesWord(text, "__cudaCDP2Malloc");
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ TEST_CASE("a module that prints is told from one that does not, and one that all
   CHECK(findFacts(imageBytes(prints)).prints);
   CHECK_FALSE(findFacts(imageBytes(prints)).usesHeap);
   CHECK(findFacts(imageBytes(allocates)).usesHeap);
+  std::string_view runtime = ".extern .func (.param .b32 r) __cudaCDP2Malloc (.param .b64 p, .param .b64 n);\n";
+  CHECK(findFacts(imageBytes(runtime)).usesHeap);  // cudaMalloc() of a kernel
 }
 
 TEST_CASE("machine code in a fatbinary is read for the GPUs that could run it, PTX for all") {

@@ -62,15 +62,29 @@ std::string ptxOfFatbinary(image::Fatbinary fatbinary, int architecture) {
 }
 
 // A host object or executable keeps fatbinaries in .nv_fatbin, of relocatable device code in __nv_relfatbin; a device one has machine
-// code only.
+// code only, and this is empty.
+image::Bytes fatbinaryOfElf(const image::Elf& elf) {
+  for (const char* name : {"__nv_relfatbin", ".nv_fatbin"})
+    if (auto section = elf.findSection(name); section && !elf.bytesOf(*section).empty()) return elf.bytesOf(*section);
+  return {};
+}
+
 std::string ptxOfElf(const image::Elf& elf, int architecture) {
   if (auto* problem = elf.problem()) refuseImage(problem);
-  for (const char* name : {"__nv_relfatbin", ".nv_fatbin"})
-    if (auto section = elf.findSection(name); section && !elf.bytesOf(*section).empty())
-      return ptxOfFatbinary(image::Fatbinary(elf.bytesOf(*section)), architecture);
+  if (image::Bytes fatbinary = fatbinaryOfElf(elf); !fatbinary.empty())
+    return ptxOfFatbinary(image::Fatbinary(fatbinary), architecture);
   refuse(CUDA_ERROR_NO_BINARY_FOR_GPU,
          "the module is machine code for one GPU architecture (ELF); the emulated device runs PTX. Compile with "
          "-gencode arch=compute_75,code=compute_75 or the like to have it included.");
+}
+
+// Whether the file has a definition of the function, and no mere reference.
+bool defines(const image::Elf& elf, std::string_view function) {
+  auto table = elf.findSection(SHT_SYMTAB);
+  if (!table) return false;
+  for (const Elf64_Sym& symbol : elf.symbolsOf(*table))
+    if (symbol.st_shndx != SHN_UNDEF && elf.nameOf(*table, symbol) == function) return true;
+  return false;
 }
 
 // The text up to its NUL. PTX is ASCII; the driver takes anything else for a damaged binary.
@@ -90,6 +104,17 @@ std::string findPtx(std::span<const std::byte> image, int architecture) {
   if (image::isFatbinary(image)) return ptxOfFatbinary(image::Fatbinary(image), architecture);
   if (image::isElf(image)) return ptxOfElf(image::Elf(image), architecture);
   return ptxOfText(image::textOf(image));
+}
+
+bool isDeviceRuntime(std::span<const std::byte> image) {
+  image::Fatbinary fatbinary(image::isElf(image) ? fatbinaryOfElf(image::Elf(image)) : image);
+  while (auto member = fatbinary.next()) {
+    if (member->kind != image::machineCode) continue;
+    std::string room;
+    auto content = image::contentOf(*member, room);
+    return content && defines(image::Elf(std::as_bytes(std::span(*content))), "__cudaCDP2LaunchDeviceV2");
+  }
+  return false;
 }
 
 std::span<const std::byte> imageAt(const void* pointer) {

@@ -12,6 +12,10 @@ namespace vgpu::emulator::api {
 // CUDA_ERROR_INVALID_IMAGE, or CUDA_ERROR_NO_BINARY_FOR_GPU with the list of what is there.
 std::string findPtx(std::span<const std::byte> image, int architecture);
 
+// Whether the image is a part of CUDA's device runtime (libcudadevrt.a), which has machine code for most GPUs and PTX for the newest
+// alone. The device has one of its own (ptx/run/device-runtime.h).
+bool isDeviceRuntime(std::span<const std::byte> image);
+
 // The bytes of an image given by address alone (vgpu/image/image.h). Throws Refusal (CUDA_ERROR_INVALID_IMAGE).
 std::span<const std::byte> imageAt(const void* pointer);
 

@@ -36,7 +36,7 @@ void add(Link& link, CUjitInputType type, std::span<const std::byte> image, cons
     if (!carriesPtx)
       refuse(CUDA_ERROR_NOT_SUPPORTED, "only PTX, and fatbinaries, objects and libraries that carry PTX can be linked");
     auto addPiece = [&](std::span<const std::byte> piece) {
-      problems = link.linker.add(called, findPtx(piece, link.context.device.architecture()));
+      if (!isDeviceRuntime(piece)) problems = link.linker.add(called, findPtx(piece, link.context.device.architecture()));
     };
     if (type != CU_JIT_INPUT_LIBRARY || !image::isArchive(image)) {
       addPiece(image);

@@ -46,6 +46,11 @@ class ParsedModule : public Module {
 
   bool usesHeap() const override { return heapIsUsed; }
 
+  std::string_view kernelNameAt(uint64_t address) const override {
+    const FunctionDecl* decl = image.functionAt(address);
+    return decl && decl->isKernel && decl->hasBody ? std::string_view(decl->name) : std::string_view();
+  }
+
   const Kernel* findKernel(std::string_view name) override {
     const auto found = declarations.functionIndex.find(name);
     if (found == declarations.functionIndex.end()) return nullptr;
@@ -74,7 +79,7 @@ class ParsedModule : public Module {
   std::string ownText;  // what declarations point into
   int architecture;
   Declarations declarations;
-  bool heapIsUsed = refersTo(declarations, "malloc");
+  bool heapIsUsed = refersTo(declarations, "malloc") || refersTo(declarations, "__cudaCDP2Malloc");
   Image image;
   std::mutex mutex;  // guards kernels
   std::unordered_map<const FunctionDecl*, std::unique_ptr<Kernel>> kernels;

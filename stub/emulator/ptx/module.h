@@ -41,6 +41,8 @@ class Module {
 
   // The kernel named `name`, decoded; nullptr if there is none. Throws PtxError where its body cannot be decoded.
   virtual const Kernel* findKernel(std::string_view name) = 0;
+  // The name of the kernel that has this address in the module's code and variables; empty if there is none.
+  virtual std::string_view kernelNameAt(uint64_t address) const = 0;
 };
 
 }  // namespace vgpu::emulator

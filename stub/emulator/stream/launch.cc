@@ -6,6 +6,7 @@
 #include <span>
 
 #include "stub/emulator/driver/driver.h"
+#include "stub/emulator/stream/device-runtime.h"
 #include "stub/emulator/stream/graph-conditional.h"
 
 namespace vgpu::emulator::api {
@@ -71,6 +72,7 @@ void runKernel(const LaunchRequest& request) {
   const Settings& settings = context.driver.settings;
   KernelMemory memory(context.driver.space, context.device.bit(), context.peers);
   KernelViews images(context.driver.textures, context.device);
+  ModuleRuntime runtime(*function.module);
   TimeLimit limit(context.driver.scheduler, settings.timeoutSeconds);
   Launch launch{
       .kernel = &function.kernel(),
@@ -89,7 +91,8 @@ void runKernel(const LaunchRequest& request) {
       .checks = settings.checks,
       .smCount = static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)),
       .warpsPerSm =
-          static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32};
+          static_cast<uint32_t>(context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) / 32,
+      .runtime = &runtime};
   launch.stackBytes = static_cast<uint32_t>(std::max<size_t>(launch.stackBytes, context.limit(CU_LIMIT_STACK_SIZE)));
   if (function.module->module->usesHeap()) {  // no memory is taken for one that nothing uses
     Context::Heap heap = context.heap();

@@ -74,6 +74,7 @@ void Block::begin(Grid& grid, uint64_t index) {
   }
   barriers.fill({});
   warpgroups.fill({});
+  deviceErrors.clear();
   output.clear();
   warpCount = (threadCount + laneCount - 1) / laneCount;
   while (warps.size() < warpCount) warps.push_back(std::make_unique<Warp>());

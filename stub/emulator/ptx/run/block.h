@@ -8,6 +8,7 @@
 #include <random>
 
 #include "stub/emulator/ptx/run/cluster.h"
+#include "stub/emulator/ptx/run/device-launches.h"
 #include "stub/emulator/ptx/run/shared-check.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -15,7 +16,7 @@ namespace vgpu::emulator {
 
 // What all blocks of a launch share.
 struct Grid {
-  explicit Grid(const Launch& l) : launch(l), serial(nextSerial()) {}
+  Grid(const Launch& launch, WaitingWork& waiting) : launch(launch), serial(nextSerial()), launches(waiting) {}
 
   const Launch& launch;
   const uint64_t serial;              // tells launches apart: warps are used again, and addresses of kernels come back
@@ -24,6 +25,7 @@ struct Grid {
   std::atomic<bool> stopped{false};         // a fault elsewhere, or cancelled
   std::mutex mutex;                         // guards fault
   std::optional<Fault> fault;
+  DeviceLaunches launches;
 
   void report(Fault);
   uint32_t clusterBlocks() const { return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]; }
@@ -85,6 +87,11 @@ class Block {
   // As many of those that have ended had arrived at the cluster's barrier.
   void threadsExited(uint32_t count, uint32_t arrivedAtCluster);
   void arriveAtCluster(uint32_t threads);
+  // The error of the thread's last CUDA call that failed, until it is asked for: a cudaError_t.
+  uint32_t& deviceError(uint32_t thread) {
+    deviceErrors.resize(threadCount);
+    return deviceErrors[thread];
+  }
   Warpgroup& warpgroup(uint32_t index) { return warpgroups[index]; }
   // Lets the warps go on that have arrived there.
   void releaseWarpgroup(uint32_t index);
@@ -115,6 +122,7 @@ class Block {
   std::unique_ptr<SharedCheck> ownCheck;
   std::array<Barrier, blockBarriers> barriers, results;
   std::array<Warpgroup, mostWarpgroups> warpgroups;
+  std::vector<uint32_t> deviceErrors;  // of no thread if no CUDA call of the block has failed
   bool progress = false;
 };
 

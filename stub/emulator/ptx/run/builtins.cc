@@ -4,28 +4,14 @@
 #include <cstring>
 
 #include "stub/emulator/ptx/run/block.h"
+#include "stub/emulator/ptx/run/call-values.h"
+#include "stub/emulator/ptx/run/device-call.h"
 #include "stub/emulator/ptx/run/format.h"
 #include "stub/emulator/ptx/run/handlers.h"
 #include "stub/emulator/ptx/run/heap.h"
 
 namespace vgpu::emulator {
 namespace {
-
-// A parameter is rows of 4-byte lanes.
-uint32_t word(Warp& warp, const Slot& slot, int lane, int index = 0) {
-  return warp.lanes<uint32_t>(slot.offset)[index * laneCount + lane];
-}
-uint64_t argument64(Warp& warp, const CallSite& site, size_t index, int lane) {
-  const Slot& slot = site.arguments[index];
-  return word(warp, slot, lane) | (slot.bytes > 4 * laneCount ? uint64_t{word(warp, slot, lane, 1)} << 32 : 0);
-}
-void result64(Warp& warp, const CallSite& site, int lane, uint64_t value) {
-  uint32_t* rows = warp.lanes<uint32_t>(site.results[0].offset);
-  rows[lane] = static_cast<uint32_t>(value);
-  if (site.results[0].bytes > 4 * laneCount) rows[laneCount + lane] = static_cast<uint32_t>(value >> 32);
-}
-
-const CallSite& siteOf(const Inst* inst) { return *static_cast<const CallSite*>(inst->aux); }
 
 // A string in device memory; nothing, after a fault, if it cannot be read.
 std::optional<std::string> readText(Warp& warp, const Inst* inst, int lane, uint64_t address, uint32_t charBytes = 1) {
@@ -83,32 +69,26 @@ const Inst* print(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
+const Warp::Span* heapOf(Warp& warp) {
+  const Launch& launch = warp.block().launch();
+  return launch.heapBytes ? warp.findSpan(launch.heapBase, launch.heapBytes, true) : nullptr;
+}
+
 const Inst* allocate(Warp& warp, const Inst* inst) {
   const CallSite& site = siteOf(inst);
-  const Launch& launch = warp.block().launch();
-  const Warp::Span* span = launch.heapBytes ? warp.findSpan(launch.heapBase, launch.heapBytes, true) : nullptr;
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
-    uint64_t found = 0;
-    if (span) {
-      Heap heap(span->host + (launch.heapBase - span->base), launch.heapBytes);
-      if (const uint64_t offset = heap.allocate(argument64(warp, site, 0, lane))) found = launch.heapBase + offset;
-    }
-    result64(warp, site, lane, found);
+    result64(warp, site, lane, allocateFromHeap(warp, argument64(warp, site, 0, lane)));
   }
   return inst + 1;
 }
 
 const Inst* release(Warp& warp, const Inst* inst) {
   const CallSite& site = siteOf(inst);
-  const Launch& launch = warp.block().launch();
-  const Warp::Span* span = launch.heapBytes ? warp.findSpan(launch.heapBase, launch.heapBytes, true) : nullptr;
   for (uint32_t left = warp.active; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     const uint64_t address = argument64(warp, site, 0, lane);
-    if (address == 0) continue;
-    if (!span ||
-        !Heap(span->host + (launch.heapBase - span->base), launch.heapBytes).release(address - launch.heapBase))
+    if (address != 0 && !releaseToHeap(warp, address))
       return warp.fault(Fault::Kind::illegalAddress, inst, lane, "free() of an address that malloc() did not give");
   }
   return inst + 1;
@@ -139,12 +119,6 @@ const Inst* setCondition(Warp& warp, const Inst* inst) {
   return inst + 1;
 }
 
-struct BuiltinRow {
-  std::string_view name;
-  size_t arguments, results;
-  Handler handler;
-};
-
 constexpr BuiltinRow builtinRows[] = {
     {"vprintf", 2, 1, print},
     {"malloc", 1, 1, allocate},
@@ -153,17 +127,35 @@ constexpr BuiltinRow builtinRows[] = {
     {"cudaGraphSetConditional", 2, 0, setCondition},
 };
 
-}  // namespace
-
-bool isBuiltin(std::string_view name) {
-  return std::any_of(std::begin(builtinRows), std::end(builtinRows),
-                     [&](const BuiltinRow& row) { return row.name == name; });
+const BuiltinRow* findRow(std::string_view name) {
+  for (const std::span<const BuiltinRow> rows :
+       {std::span<const BuiltinRow>(builtinRows), deviceLaunchBuiltins(), deviceMemoryBuiltins(), deviceQueryBuiltins()})
+    for (const BuiltinRow& row : rows)
+      if (row.name == name) return &row;
+  return nullptr;
 }
 
+}  // namespace
+
+uint64_t allocateFromHeap(Warp& warp, uint64_t bytes) {
+  const Warp::Span* span = heapOf(warp);
+  if (!span) return 0;
+  const Launch& launch = warp.block().launch();
+  const uint64_t offset = Heap(span->host + (launch.heapBase - span->base), launch.heapBytes).allocate(bytes);
+  return offset == 0 ? 0 : launch.heapBase + offset;
+}
+
+bool releaseToHeap(Warp& warp, uint64_t address) {
+  const Warp::Span* span = heapOf(warp);
+  const Launch& launch = warp.block().launch();
+  return span && Heap(span->host + (launch.heapBase - span->base), launch.heapBytes).release(address - launch.heapBase);
+}
+
+bool isBuiltin(std::string_view name) { return findRow(name) != nullptr; }
+
 Handler findBuiltin(std::string_view name, size_t arguments, size_t results) {
-  for (const BuiltinRow& row : builtinRows)
-    if (row.name == name && row.arguments == arguments && row.results == results) return row.handler;
-  return nullptr;
+  const BuiltinRow* row = findRow(name);
+  return row && row->arguments == arguments && row->results == results ? row->handler : nullptr;
 }
 
 }  // namespace vgpu::emulator

@@ -1,4 +1,6 @@
-// A launch: blocks handed to workers, their output put together in block order.
+// A grid: blocks handed to workers, their output put together in block order.
+#include "stub/emulator/ptx/run/grid.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -12,7 +14,6 @@ namespace {
 constexpr int fullPatience = 64;     // turns of a block that only spins before one more block is started beside it
 constexpr size_t mostResident = 64;  // blocks that one worker runs in turn
 constexpr uint64_t mostSharedBytes = 227 * 1024;  // of a block of compute capability 9.0, the largest known here
-constexpr size_t mostOutput = 64 << 20;           // bytes of printf output that a launch keeps; its context keeps less
 
 // Gives out numbers of clusters, which are blocks if a cluster has one, in order, or in an order shuffled by the launch's seed.
 class BlockSource {
@@ -189,9 +190,9 @@ std::optional<Fault> refuse(const Launch& launch) {
 
 }  // namespace
 
-std::optional<Fault> run(const Launch& launch, std::string& output) {
+std::optional<Fault> runGrid(const Launch& launch, WaitingWork& waiting, std::string& output, DeviceLaunches::Work& launched) {
   if (auto refused = refuse(launch)) return refused;
-  Grid grid(launch);
+  Grid grid(launch, waiting);
   grid.parameters.assign(launch.parameters.begin(), launch.parameters.end());
   BlockSource source(grid);
   OutputOrder texts;
@@ -202,6 +203,7 @@ std::optional<Fault> run(const Launch& launch, std::string& output) {
   texts.append(output);
   if (!grid.fault && grid.stopped)
     grid.fault = Fault{Fault::Kind::timeout, "kernel " + launch.kernel->name + ": cancelled"};
+  launched = grid.launches.take();
   return std::move(grid.fault);
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "stub/emulator/ptx/run/device-runtime.h"
 #include "stub/emulator/ptx/run/image-views.h"
 #include "stub/emulator/ptx/run/kernel.h"
 
@@ -56,6 +57,7 @@ struct Launch {
   uint64_t heapBase = 0, heapBytes = 0;
   // What cudaGraphSetConditional() of device code does; of a kernel that no graph launches nothing.
   std::function<void(uint64_t number, uint32_t value)> setCondition = {};
+  DeviceRuntime* runtime = nullptr;  // what serves CUDA calls by kernels; nullptr: they are refused
 };
 
 // What a kernel did wrong, as the driver would say it, with a report for a person.
@@ -80,8 +82,8 @@ struct Fault {
   std::string report;  // kernel, block, thread, PTX line (source line where .loc knows it), address, nearest allocation
 };
 
-// Runs to the end or to the first fault. printf() output goes to `output` (the worker's stdout buffer), in block order
-// where the schedule is deterministic.
+// Runs the kernel and all that it launches, to the end or to the first fault. printf() output goes to `output` (the worker's stdout buffer), in the order
+// in which kernels run and, of each, in block order where the schedule is deterministic.
 std::optional<Fault> run(const Launch&, std::string& output);
 
 }  // namespace vgpu::emulator

@@ -169,7 +169,8 @@ bool inConstants(Warp& warp, uint64_t address) {
 }
 bool inGlobal(Warp& warp, uint64_t address) {
   const uint64_t window = windowOf(address);
-  return (window == 0 || window == workspaceWindow) && !inConstants(warp, address);
+  const bool ofDevice = window == 0 || window == workspaceWindow || window == parameterBufferWindow || window == errorTextWindow;
+  return ofDevice && !inConstants(warp, address);
 }
 bool inBlock(Warp& warp, uint64_t address) {
   const uint64_t rank = rankIn(address);

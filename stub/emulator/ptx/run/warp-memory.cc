@@ -3,6 +3,7 @@
 
 #include "stub/emulator/ptx/run/block.h"
 #include "stub/emulator/ptx/run/cluster.h"
+#include "stub/emulator/ptx/run/error-texts.h"
 #include "stub/emulator/ptx/run/hex.h"
 #include "stub/emulator/ptx/run/warp.h"
 
@@ -19,6 +20,11 @@ std::string describeWindow(Block& block, uint64_t address) {
     return "shared memory offset " + hex(offsetIn(address)) + " of " + std::to_string(block.sharedBytes()) + " bytes";
   if (window == localWindow) return "local memory offset " + hex(offsetIn(address));
   if (window == paramWindow) return "parameter offset " + hex(offsetIn(address));
+  if (window == parameterBufferWindow) {
+    const auto buffer = block.grid().launches.findBuffer(address);
+    if (!buffer) return "no parameter buffer of this grid, or one that has been launched";
+    return "offset " + hex(address - buffer->base) + " of the " + std::to_string(buffer->bytes) + " bytes of a launch's parameters";
+  }
   return block.launch().memory->describe(address);
 }
 
@@ -40,6 +46,11 @@ const Warp::Span* Warp::findSpan(uint64_t address, uint64_t bytes, bool write) {
     found = {paramWindow, grid.parameters.size(), grid.parameters.data(), false};
   } else if (window == workspaceWindow) {
     found = {workspaceWindow, grid.workspace.size(), grid.workspace.data(), true};
+  } else if (window == errorTextWindow) {
+    const auto texts = errorTextBytes();
+    found = {errorTextWindow, texts.size(), const_cast<std::byte*>(texts.data()), false};
+  } else if (window == parameterBufferWindow) {
+    if (const auto buffer = grid.launches.findBuffer(address)) found = {buffer->base, buffer->bytes, buffer->host, true};
   } else if (const auto region = grid.launch.memory->find(address)) {
     found = {region->base, region->bytes, region->host, region->writable};
   }

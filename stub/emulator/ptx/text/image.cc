@@ -60,6 +60,12 @@ uint64_t Image::functionAddress(const FunctionDecl& function) const {
   return 8 * static_cast<uint64_t>(&function - declarations.functions.data() + 1);
 }
 
+const FunctionDecl* Image::functionAt(uint64_t address) const {
+  const uint64_t number = address / 8;
+  if (address % 8 != 0 || number == 0 || number > declarations.functions.size()) return nullptr;
+  return &declarations.functions[number - 1];
+}
+
 std::pair<uint64_t, uint64_t> Image::constantRange() const {
   if (!constants) return {};
   const uint64_t base = placedAt[*constants].base;

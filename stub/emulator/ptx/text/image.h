@@ -28,6 +28,7 @@ class Image {
   std::optional<uint64_t> findStatic(const FunctionDecl&, std::string_view name) const;  // its address
   // A small number, as on hardware: nothing lies there.
   uint64_t functionAddress(const FunctionDecl&) const;
+  const FunctionDecl* functionAt(uint64_t address) const;  // nullptr if it is of none
   // [begin, end) of .const variables.
   std::pair<uint64_t, uint64_t> constantRange() const;
 
