@@ -221,9 +221,8 @@ void WorkerPool::refill() {
   serveTakers();
   size_t wanted = takers.size() + target.count(), there = ready.size() + returning;
   size_t missing = wanted - std::min(wanted, there);
-  // A session that comes back from pinned memory would wait for that to be registered.
-  bool lacksFresh = kind.pinnedMemory >= 0 && target.count() > 0 &&
-                    std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
+  // A session that comes back takes none that was used, and would wait for a driver's start.
+  bool lacksFresh = target.count() > 0 && std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
   startUpTo(std::max<size_t>(missing, lacksFresh ? 1 : 0));
 }
 

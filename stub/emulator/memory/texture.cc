@@ -8,11 +8,10 @@ namespace vgpu::emulator::api {
 uint64_t TextureObjects::add(TextureObject object) {
   std::lock_guard lock(mutex);
   auto& there = objects[&object.context->device];
+  auto& recent = freed[&object.context->device];
   uint64_t handle = 1;
-  for (const auto& [taken, each] : there) {
-    if (taken != handle) break;
-    ++handle;
-  }
+  while (there.contains(handle) || recent.contains(handle)) ++handle;
+  recent.clear();
   there.emplace(handle, object);
   return handle;
 }
@@ -45,6 +44,7 @@ void TextureObjects::destroy(const Context& current, uint64_t handle, bool surfa
 void TextureObjects::remove(const Device& device, uint64_t handle) {
   std::lock_guard lock(mutex);
   objects[&device].erase(handle);
+  freed[&device].insert(handle);
 }
 
 void TextureObjects::removeOf(const Context& context) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "stub/emulator/driver/context.h"
@@ -39,6 +40,8 @@ class TextureObjects {
 
   mutable std::mutex mutex;
   mutable std::map<const Device*, OfDevice> objects;
+  std::map<const Device*, std::set<uint64_t>>
+      freed;  // numbers, since the last object was made: a GPU may be late to give them again
 };
 
 // The objects as they are when a kernel first uses one.
