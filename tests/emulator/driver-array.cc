@@ -100,20 +100,22 @@ TEST_CASE("a mipmapped array's levels halve") {
   CHECK_CUDA(cuMipmappedArrayDestroy(mipmaps));
 }
 
-TEST_CASE("texture objects say what they were made of, and their handles are reused lowest first") {
+TEST_CASE("texture objects say what they were made of, and their handles are reused lowest first, but by the next object") {
   Device device;
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_LINEAR;
   resource.res.linear = {device.allocate(256), CU_AD_FORMAT_FLOAT, 1, 256};
   CUDA_TEXTURE_DESC texture{};
   texture.filterMode = CU_TR_FILTER_MODE_POINT;
-  CUtexObject first = 0, second = 0, third = 0;
+  CUtexObject first = 0, second = 0, third = 0, fourth = 0;
   REQUIRE_CUDA(cuTexObjectCreate(&first, &resource, &texture, nullptr));
   REQUIRE_CUDA(cuTexObjectCreate(&second, &resource, &texture, nullptr));
   CHECK_NE(first, second);
   CHECK_CUDA(cuTexObjectDestroy(first));
   REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
-  CHECK_EQ(third, first);
+  REQUIRE_CUDA(cuTexObjectCreate(&fourth, &resource, &texture, nullptr));
+  CHECK_NE(third, first);
+  CHECK_EQ(fourth, first);
   CUDA_RESOURCE_DESC asked{};
   CHECK_CUDA(cuTexObjectGetResourceDesc(&asked, second));
   CHECK_EQ(asked.res.linear.devPtr, resource.res.linear.devPtr);
@@ -183,6 +185,7 @@ TEST_CASE(
   released.notify_all();
   CHECK_CUDA(cuCtxSynchronize());
   CHECK_EQ(std::vector(found, found + 4), numbers);
+  REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
   REQUIRE_CUDA(cuTexObjectCreate(&third, &resource, &texture, nullptr));
   CHECK_EQ(third, first);
   CHECK_CUDA(cuMemFreeHost(found));

@@ -17,7 +17,7 @@ succeeds ctl a suspend one --to "$dir/left"
 oneWaits() {
   worker=$(ctl a ps --workers --json | python3 -c '
 import json, sys
-print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] is None])')
+print(*[w["pid"] for w in json.load(sys.stdin) if w["session"] is None and not w["used"]])')
   [ -n "$worker" ]
 }
 waitUntil oneWaits

@@ -3,6 +3,7 @@ waiting() { ctl "$1" ps --workers --json | python3 -c '
 import json, sys
 print(" ".join(str(w["pid"]) for w in json.load(sys.stdin) if w["session"] is None and w["used"] == (sys.argv[1] == "used")))' "$2"; }
 hasUsed() { [ "$(waiting "$1" used)" = "$2" ]; }
+isUsed() { waiting a used | tr ' ' '\n' | grep -qx "$1"; }
 endDouble() { kill -KILL "${double[$1]}"; waitUntil listsNot a "$1"; }
 
 startNode a --warm 1 --recycle 60
@@ -17,19 +18,22 @@ startDouble a two
 [ "$(field a two workerPid)" = "$worker" ] || fail "another worker serves than the one that was used"
 stillWorks a two
 
-# A session that was suspended goes on in a fresh one, and gives it back in its turn.
+# A session that was suspended goes on in a fresh one, and its worker serves others, as does that of a program that has ended. One that is
+# new waits beside them.
 succeeds ctl a suspend two --to "$dir/x"
-ended "$worker" || fail "the suspended session's worker lives"
+waitUntil isUsed "$worker"
 startDouble a three
 worker=$(field a three workerPid)
 endDouble three
-waitUntil hasUsed a "$worker"
+waitUntil isUsed "$worker"
+hasNew() { [ -n "$(waiting a new)" ]; }
+waitUntil hasNew
 succeeds ctl a resume "$dir/x"
 [ "$(field a two workerPid)" != "$worker" ] || fail "a session was restored in a worker that had served another program"
 stillWorks a two
 
-# One that dies while it waits is missed by nobody.
-kill -KILL "$worker"
+# Those that die while they wait are missed by nobody.
+for worker in $(waiting a used); do kill -KILL "$worker"; done
 waitUntil hasUsed a ""
 startDouble a four
 stillWorks a four
@@ -40,9 +44,9 @@ VGPU_NODE=unix:$dir/b/vgpud.sock "$doubleProgram" five >"$dir/five.log" 2>&1 &
 double[five]=$!
 waitUntil openedOrEnded five
 kill -KILL "${double[five]}"
-isUsed() { [ -n "$(waiting b used)" ]; }
+hasAny() { [ -n "$(waiting b used)" ]; }
 isAlone() { [ "$(ctl b ps --workers --json | grep -c '"pid"')" = 1 ]; }
-waitUntil isUsed
+waitUntil hasAny
 waitUntil isAlone
 startNode c --recycle 0
 startDouble c six
