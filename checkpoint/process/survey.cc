@@ -89,6 +89,24 @@ std::vector<Descriptor> foreignPipesIn(const std::vector<Descriptor>& descriptor
   return foreign;
 }
 
+// Which of these pipes a process outside of the tree has, as far as we may look: the other end of any other is closed, and stays
+// so.
+std::set<std::string> openElsewhere(const std::vector<pid_t>& tree, const std::vector<Descriptor>& pipes) {
+  std::set<std::string> wanted, found;
+  for (auto& pipe : pipes) wanted.insert(pipe.target);
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") != name.npos || std::ranges::find(tree, std::stoi(name)) != tree.end()) continue;
+    std::error_code unseen;
+    for (fs::directory_iterator one(entry->path() / "fd", unseen), last; !unseen && one != last; one.increment(unseen)) {
+      std::error_code closed;
+      if (auto target = fs::read_symlink(*one, closed).string(); wanted.contains(target)) found.insert(target);
+    }
+  }
+  return found;
+}
+
 // Of those, the ones that become the restorer's: standard streams of any process, each once, whatever other descriptors lead
 // there.
 std::vector<ForeignPipe> standardPipesOf(const std::vector<Descriptor>& foreign) {
@@ -223,8 +241,12 @@ std::vector<std::string> obstaclesOf(pid_t root) {
     if (one.target.starts_with("socket:") && isConnection(one.pid, one.target))
       add(one.pid, fmt::format("its descriptor {} is a TCP connection", one.number));
   }
+  std::vector<Descriptor> halves;
   for (auto& one : foreign)
-    if (std::ranges::find(fine, one.target, &ForeignPipe::name) == fine.end())
+    if (std::ranges::find(fine, one.target, &ForeignPipe::name) == fine.end()) halves.push_back(one);
+  const auto elsewhere = halves.empty() ? std::set<std::string>() : openElsewhere(tree, halves);
+  for (auto& one : halves)
+    if (elsewhere.contains(one.target))
       add(one.pid, fmt::format("its descriptor {} is an end of a pipe whose other end is another process's", one.number));
   return found;
 }
