@@ -306,10 +306,11 @@ uint64_t Worker::quiesce(const std::function<void(const std::string&)>& waiting)
 bool Worker::interlude(bool idle, std::chrono::milliseconds limit, const std::function<void(SessionState&)>& work) {
   auto until = std::chrono::steady_clock::now() + limit;
   std::unique_lock lock(impl->mutex);
+  const bool wasRunning = impl->running;
   impl->stop();
   bool haveStopped = impl->changed.wait_until(lock, until, [&] { return impl->consuming == 0; });
   lock.unlock();
-  KJ_DEFER(proceed());
+  KJ_DEFER(if (wasRunning) proceed());
   if (!haveStopped) return false;
   bool isDone = true;
   runQuiesced([&](SessionState& on) {

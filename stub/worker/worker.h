@@ -56,7 +56,7 @@ class Worker {
 
   // Runs `work` on the first GPU's thread between two frames of each thread, which go on after it; `idle`: while no GPU has any
   // work, for which they stop for so long at most. False, and `work` was not run, if that does not come about in time. What it
-  // throws comes out here. While calls are executed.
+  // throws comes out here. A worker that executes no calls, as after quiesce(), executes none afterwards.
   bool interlude(bool idle, std::chrono::milliseconds limit, const std::function<void(SessionState&)>& work);
 
   // After quiesce(), when the session has ended: destroys all that it has made, as if this worker were a new one, but for the

@@ -5,7 +5,7 @@
 
 #include "checkpoint/twin-memory.h"
 #include "session-fixture.h"
-#include "stub/worker/session-state.h"
+#include "stub/worker/execution.h"
 #include "tools/worker/shown-memory.h"
 
 using namespace vgpu;
@@ -69,6 +69,23 @@ TEST_CASE("what the other session has changed comes from files") {
   });
   CHECK(outcome.error == "");
   CHECK(outcome.twinBytes == chunksBytes / 2);
+}
+
+TEST_CASE("a session that is being suspended shows its memory and stays as it is") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    buildAndStop(session, worker);
+    auto executed = [&] {
+      uint64_t position = 0;
+      worker.runQuiesced([&](stub::SessionState& on) { position = on.of(0).gpu.executed; });
+      return position;
+    };
+    const uint64_t before = executed();
+    KJ_REQUIRE(
+        worker.interlude(false, std::chrono::seconds(1), [](stub::SessionState& on) { KJ_REQUIRE(!showMemory(on).empty()); }));
+    usleep(50000);  // calls wait in the ring, and would be executed in this time
+    KJ_REQUIRE(executed() == before);
+  }) == "");
 }
 
 TEST_CASE("memory that is not what the other worker says of it is of no use, and does no harm") {

@@ -402,11 +402,7 @@ kj::Promise<void> WorkerServer::showMemory(ShowMemoryContext context) {
     return thread
         .run([this, socket = kj::mv(socket)]() mutable {
           std::vector<checkpoint::TwinMemory> shown;
-          auto look = [&](stub::SessionState& on) { shown = checkpoint::showMemory(on); };
-          if (restored)
-            running().runQuiesced(look);
-          else
-            running().interlude(false, showLimit, look);
+          running().interlude(false, showLimit, [&](stub::SessionState& on) { shown = checkpoint::showMemory(on); });
           sendShown(kj::mv(socket), shown);
           return Done{};
         })
