@@ -116,7 +116,9 @@ PendingCalls capturePendingCalls(const Segment& segment, const RingCut& barrier)
   std::map<uint32_t, uint32_t> slabs;
   for (unsigned device = 0; device < maxDevices; ++device) {
     PendingRing ring{{device, barrier[device], segment.ring(device).head.load()}, {}};
-    if (ring.head == 0 && ring.barrier == 0) continue;  // never used
+    // One that is open and has had no frame belongs to it: the program does not open it again.
+    const bool isOpen = device != 0 && segment.ring(device).isOpen.load() != 0;
+    if (ring.head == 0 && ring.barrier == 0 && !isOpen) continue;
     KJ_REQUIRE(ring.head >= ring.barrier && ring.head - ring.barrier <= ringBytes, "a ring's head is out of reach", device, ring.head,
                ring.barrier);
     const std::byte* start = segment.ringAt(device, ring.barrier);

@@ -39,7 +39,7 @@ struct PendingRing : RingState {
 };
 
 struct PendingCalls {
-  std::vector<PendingRing> rings;  // those that have been used, by device
+  std::vector<PendingRing> rings;  // those that are open, by device
   std::vector<SlabContent> slabs;
   uint64_t frameCount = 0;
 
