@@ -253,6 +253,26 @@ TEST_CASE("completion words that frames have named are reported, and what the pr
   CHECK(both.worker.completionWord(13).answered.load() == called);
 }
 
+TEST_CASE("when a wait has ended, an event that was recorded before it is done") {
+  Mirrored both;
+  uint64_t recorded =
+      both.post<api::Cuda::EventRecordParams>(api::Method::eventRecord, 0, [](auto& frame) { frame.setLine(12); });
+  uint64_t waited = both.synchronize(300);
+  both.settle();
+  both.worker.completionWord(12).done.store(recorded);
+  both.worker.slot(300).done.store(waited);
+  both.atWorker.send();
+  both.pair.move(SIZE_MAX, SIZE_MAX);
+  bool isInOrder = true;
+  auto applyOne = [&](const LinkMessage& message) {
+    both.atProgram.apply(message);
+    if (both.program.slot(300).done.load() == waited) isInOrder &= both.program.completionWord(12).done.load() == recorded;
+  };
+  both.pair.deliver(applyOne, [&](const LinkMessage& message) { both.atWorker.apply(message); });
+  CHECK(both.program.slot(300).done.load() == waited);
+  CHECK(isInOrder);
+}
+
 TEST_CASE("errors and flags are the worker's, and a fault is cleared by the program") {
   Mirrored both;
   both.worker.header().fault[1].store(719);

@@ -179,7 +179,8 @@ bool WorkerMirror::isExpecting() const {
 
 // Tails are read first and reported last, so that whatever a program concludes from a tail has been reported before it. Faults
 // are read before completions: of a context that has ended, those that are not there then never come. Flags and errors are read
-// after completions and reported before them, because a program looks at them when its wait ends.
+// after completions and reported before them, because a program looks at them when its wait ends. So are completion words, after and
+// before slots: when a call that waits for the GPU has returned, an event that was recorded before it is done.
 bool WorkerMirror::send() {
   Seen seen;
   for (unsigned device = 0; device < maxDevices; ++device) {
@@ -191,8 +192,8 @@ bool WorkerMirror::send() {
     if (state.later || state.awaited > state.reported)
       state.seen = segment.completionWord(index).done.load(std::memory_order_acquire);
   bool any = sendState();
-  any |= sendSlots(seen);
   any |= sendWords(seen);
+  any |= sendSlots(seen);
   any |= sendSlabs();
   any |= sendTails(seen);
   return any;
