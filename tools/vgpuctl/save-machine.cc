@@ -219,6 +219,14 @@ void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOpti
   }
 }
 
+// `mayHave`: a machine whose QEMU was told by -incoming where its memory is may be about to read it, and seem to have none.
+void giveMemory(MachineMonitor& monitor, const std::string& from, bool mayHave) {
+  KJ_IF_MAYBE (failure, kj::runCatchingExceptions([&] { monitor.run("migrate-incoming", {{"uri", from}}); })) {
+    bool isUnderWay = reasonOf(*failure).find("already been started") != std::string::npos;
+    if (!mayHave || !isUnderWay) kj::throwFatalException(kj::mv(*failure));
+  }
+}
+
 }  // namespace
 
 int saveMachine(const NodeAddress& node, const MachineOptions& options) {
@@ -275,7 +283,7 @@ int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
   sessions.prepare();
   if (!sessions.problem().empty()) fail("nothing is restored: " + sessions.problem());
   faultPoint("machine.restored");
-  if (isEmpty) monitor.run("migrate-incoming", {{"uri", options.uri.empty() ? folder.reading() : options.uri}});
+  if (isEmpty) giveMemory(monitor, options.uri.empty() ? folder.reading() : options.uri, !sessions.anyShares());
   awaitRunning(client, monitor, options);
   sessions.resume();
   sessions.print("runs again");
