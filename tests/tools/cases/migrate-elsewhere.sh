@@ -77,14 +77,23 @@ for ((move = 0; move < ${VGPU_MOVES:-4}; ++move)); do
   read -r from to <<<"$to $from"
 done
 
-# The target ends in each phase: the program stays where it is.
-for phase in takeAhead complete; do
-  startNode doomed --listen "$transport:127.0.0.1:0"
-  at "${address[$from]}" migrate moving --to "$(addressOf doomed)" >"$dir/doomed-migrate.log" 2>&1 &
+# migratesAtStandstill TARGET LOG: begins to move the program, whose worker is stopped, so that no memory is sent before goesOn.
+migratesAtStandstill() {
+  worker=$(field "$from" moving workerPid)
+  kill -STOP "$worker"
+  at "${address[$from]}" migrate moving --to "$1" >"$dir/$2.log" 2>&1 &
   migrating=$!
-  [ "$phase" = takeAhead ] || waitUntil says doomed 'is to come here'
+}
+goesOn() { kill -CONT "$worker"; }
+
+# The target ends in each phase: the program stays where it is.
+for phase in asked taken; do
+  startNode doomed --listen "$transport:127.0.0.1:0"
+  migratesAtStandstill "$(addressOf doomed)" doomed-migrate
+  [ "$phase" = asked ] || waitUntil says doomed 'is to come here'
   kill -KILL "${daemon[doomed]}"
   wait "${daemon[doomed]}" 2>/dev/null
+  goesOn
   waitUntil ended "$migrating"
   wait "$migrating" && fail "a migration to a node that was killed succeeded"
   rm -rf "$dir/doomed"
@@ -93,10 +102,10 @@ done
 
 # Its relay's successor ends on the way: the same.
 before=$(relaysOf successor)
-at "${address[$from]}" migrate moving --to "${address[$to]}" >"$dir/orphan-migrate.log" 2>&1 &
-migrating=$!
+migratesAtStandstill "${address[$to]}" orphan-migrate
 waitUntil newRelay "$before"
 kill -KILL "$made"
+goesOn
 waitUntil ended "$migrating"
 wait "$migrating" && fail "a migration succeeded whose program's relay was killed"
 runs "$from" || fail "the program does not run where it was"
