@@ -242,8 +242,8 @@ struct ChunkReading::State {
       pack.read(place.offset, packed);
       if (!unpack(place.form, packed, chunk)) refuse("it does not decompress");
     }
-    bool isComparedLater = !saved.isComparedLater.empty() && saved.isComparedLater[slot.chunk];
-    if (!isComparedLater && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);
+    bool isCompared = saved.whenCompared(slot.chunk) == SavedChunks::Compared::asRead;
+    if (isCompared && saved.digester(chunk) != place.digest) refuseDigest(saved, slot.chunk);
   }
 
   void run(Transfers* transfers, const std::function<OnItsWay(const Piece&, const std::byte*)>& take) {

@@ -118,7 +118,10 @@ struct SavedChunks {
   const std::vector<PackReader> packs;
   const Digester digester;
   const PinnedRoom* room = nullptr;  // has those of form pinned (pinned-chunks.h), which nobody has compared with their digests
-  std::vector<bool> isComparedLater;  // of those in files: on the GPU, once they are there (state.h); empty: none
+  // When a chunk is compared with its digest: as it is read from a file, on the device when all are there (state.h), or it has been.
+  enum class Compared : uint8_t { asRead, onDevice, already };
+  std::vector<Compared> compared;  // empty: all in files as they are read
+  Compared whenCompared(size_t chunk) const { return compared.empty() ? Compared::asRead : compared[chunk]; }
 
  private:
   struct Resolved;

@@ -160,16 +160,14 @@ Digest digestHere(stub::SessionState& on, const Digester& digester, const Item& 
   return digester(bytes);
 }
 
-bool isComparedLater(const SavedChunks& saved, size_t chunk) {
-  return !saved.isComparedLater.empty() && saved.isComparedLater[chunk];
-}
-
 // Compares with its digests what nobody has compared as it was read: on the device, where that can be digested, else in pinned
 // memory.
 void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t first, const StateTables& state) {
   auto isCompared = [&](size_t chunk) {
     const Form form = saved.places[chunk].form;
-    return form == Form::pinned || form == Form::resident || (isInFile(form) && isComparedLater(saved, chunk));
+    const auto when = saved.whenCompared(chunk);
+    if (when == SavedChunks::Compared::already) return false;
+    return form == Form::pinned || form == Form::resident || (isInFile(form) && when == SavedChunks::Compared::onDevice);
   };
   if (std::ranges::none_of(std::views::iota(first, saved.places.size()), isCompared)) return;
   auto items = itemsOf(state);
@@ -195,9 +193,10 @@ void requireDigests(stub::SessionState& on, const SavedChunks& saved, size_t fir
 }  // namespace
 
 void compareOnGpus(const stub::Driver& driver, SavedChunks& saved, size_t first, const StateTables& state) {
-  saved.isComparedLater.assign(saved.places.size(), false);
+  using enum SavedChunks::Compared;
+  saved.compared.assign(saved.places.size(), asRead);
   for (size_t chunk = first; const auto& piece : placesOf(state))
-    saved.isComparedLater[chunk++] = piece && MemoryDigests::areOnGpu(driver, *piece);
+    saved.compared[chunk++] = piece && MemoryDigests::areOnGpu(driver, *piece) ? onDevice : asRead;
 }
 
 uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state) {
@@ -209,6 +208,7 @@ uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, 
     ChunkPlace& place = saved.places[chunk];
     if (place.form == Form::zero || place.form == Form::resident || digests.of(*piece) != place.digest) continue;
     place.form = Form::resident;
+    saved.compared[chunk] = SavedChunks::Compared::already;
     bytes += piece->bytes;
   }
   return bytes;

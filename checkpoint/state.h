@@ -44,7 +44,7 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
 std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state);
 
 // Marks those of the chunks of `saved` from number `first` on, `state`'s, that device memory has already, as its digests say:
-// Form::resident. Returns their bytes.
+// Form::resident, and compared. After compareOnGpus(). Returns their bytes.
 uint64_t markResident(stub::SessionState& on, SavedChunks& saved, size_t first, const StateTables& state);
 
 // Leaves it to the GPUs to compare the chunks in files with their digests, as far as they can: a processor does 4 GB/s. Before
