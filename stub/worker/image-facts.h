@@ -17,7 +17,8 @@ struct ImageFacts {
   // of ours waits for the GPU without the driver's knowledge. So the worker waits the driver's way for programs that
   // print, and only for those.
   bool prints = false;
-  // Whether they name `malloc`, or the device runtime's cudaMalloc(). The device heap is the driver's: neither its place nor its book-keeping can be saved.
+  // Whether they name `malloc`, or the device runtime's cudaMalloc(). The device heap is the driver's: neither its place nor its
+  // book-keeping can be saved.
   bool usesHeap = false;
   // Every name that may be a variable of the module: the declarations of its PTX, the data symbols of its machine code.
   // Some may be no variable; the driver knows which.
