@@ -38,6 +38,13 @@ waitUntil hasUsed a ""
 startDouble a four
 stillWorks a four
 
+# One that has had another session's memory open serves nobody else.
+program=$tree/tests/programs/ipc-memory
+if [ -x "$program" ]; then
+  succeeds ctl a run -- "$program"
+  waitUntil says a 'serves no other program: its session has opened what another session gave'
+fi
+
 # It waits as long as it was told, or not at all.
 startNode b --warm 1 --recycle 1
 VGPU_NODE=unix:$dir/b/vgpud.sock "$doubleProgram" five >"$dir/five.log" 2>&1 &
