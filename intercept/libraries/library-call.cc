@@ -110,7 +110,7 @@ bool LibraryCall::layOut() {
     if ((argument.unusedModes & mode) != 0) laidOut[i] = 0;
     if ((argument.hostModes & mode) == 0 || laidOut[i] == 0) continue;
     uint64_t bytes = bytesIn(i);
-    if (bytes > maxResultBytes) return answer = static_cast<uint64_t>(libraryStatus.unsupported), false;
+    if (bytes > maxResultBytes) return refuseSize(bytes);
     hostMask |= 1u << i;
     HostRange range{0, static_cast<uint32_t>(bytes)};
     if (isRead(argument.what) || bytes <= keptOutputBytes) {
@@ -122,7 +122,7 @@ bool LibraryCall::layOut() {
     laidOut[i] = range.word();
   }
   dataBytes = end - count() * sizeof(uint64_t);
-  if (dataBytes > maxInputBytes || results > maxResultBytes) return answer = static_cast<uint64_t>(libraryStatus.unsupported), false;
+  if (dataBytes > maxInputBytes || results > maxResultBytes) return refuseSize(std::max(dataBytes, results));
   if (dataBytes > sizeof small) large = std::make_unique<std::byte[]>(dataBytes);
   data = large ? large.get() : std::as_writable_bytes(std::span(small)).data();
 
@@ -148,6 +148,15 @@ bool LibraryCall::layOut() {
   }
   replaceHeld();
   return true;
+}
+
+bool LibraryCall::refuseSize(uint64_t bytes) {
+  reportFailure(fmt::format("{}: its arrays in host memory have {} bytes; a call takes at most {} to the GPU's host, and {} from "
+                            "there. Make several calls of it",
+                            entry.symbol, bytes, maxInputBytes, maxResultBytes)
+                    .c_str());
+  answer = static_cast<uint64_t>(libraryStatus.unsupported);
+  return false;
 }
 
 // Bytes that are a handle of the program's become the virtual one.

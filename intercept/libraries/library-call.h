@@ -34,6 +34,7 @@ class LibraryCall {
   bool resolveObjects();
   bool resolveStream(CUresult& error);
   bool layOut();
+  bool refuseSize(uint64_t bytes);
   void replaceHeld();
 
   CUresult send();

@@ -38,6 +38,20 @@ VGPU_LIBRARIES=$doubles VGPU_RECORD=$dir/calls startNode b
 ctl b run -- env VGPU_LIBRARIES="$doubles" "$program" || fail "the program failed"
 head -n 40 "$dir/calls" | sed -E 's/ [0-9a-f]{16,}/ */g' | diff "${BASH_SOURCE[0]%/*}/libraries.expected" - >"$dir/calls.log" ||
   fail "other calls were recorded than expected"
+waitUntil says b 'serves no other program: it has called a library'
+
+# What no frame carries is refused by name.
+grouped='import ctypes
+blas = ctypes.CDLL("libcublas.so.13")
+handle = ctypes.c_void_p()
+assert blas.cublasCreate_v2(ctypes.byref(handle)) == 0
+groups = 4000
+whole, scalars, pointers = (ctypes.c_int * groups)(), (ctypes.c_float * groups)(), ctypes.c_void_p(0x200000000000)
+print(blas.cublasSgemmGroupedBatched(handle, whole, whole, whole, whole, whole, scalars, pointers, whole, pointers, whole,
+                                     scalars, pointers, whole, groups, whole))'
+ctl b run -- env VGPU_LIBRARIES="$doubles" python3 -c "$grouped" >"$dir/grouped.log" 2>&1 || fail "a call with many groups ended the program"
+says grouped '^15$' || fail "a call with many groups has another status than CUBLAS_STATUS_NOT_SUPPORTED"
+says grouped '^vgpu: cublasSgemmGroupedBatched: its arrays in host memory have [0-9]* bytes' || fail "it is not said why"
 
 # A node without the library refuses the snapshot; the program goes on where it has one.
 VGPU_PAUSE_FILE=$dir/pause ctl b run --name paused -- env VGPU_LIBRARIES="$doubles" "$program" >"$dir/paused.log" 2>&1 &
