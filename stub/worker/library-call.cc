@@ -24,8 +24,8 @@ std::byte* bytesOf(std::vector<uint64_t>& words) { return std::as_writable_bytes
 }  // namespace
 
 LibraryCall::LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask,
-                         kj::ArrayPtr<const kj::byte> block)
-    : on(on), mine(on.library), hostMask(hostMask), given(block) {
+                         kj::ArrayPtr<const kj::byte> block, LibraryBuffers& buffers)
+    : on(on), mine(on.library), buffers(buffers), hostMask(hostMask), given(block) {
   auto known = mine.functions.find(signature);
   if (known != mine.functions.end()) {
     entry = known->second.entry;
@@ -57,7 +57,6 @@ void LibraryCall::makeCall() {
     status = api::libraryAbsent;
     return;
   }
-  on.moduleGroups.letLibraryLoad();
   uint64_t returned = callByWords(function, words, entry->arguments.size());
   status = entry->returnsStatus ? static_cast<uint32_t>(returned) : returned;
   isMade = status == 0 || !entry->returnsStatus;
@@ -78,14 +77,14 @@ bool LibraryCall::isQuick() const {
 void LibraryCall::read() {
   const size_t wordBytes = entry->arguments.size() * sizeof(uint64_t);
   KJ_REQUIRE(given.size() >= wordBytes, "an argument block without its words", entry->symbol, given.size());
-  mine.block.assign((given.size() + 7) / 8 + slackWords, 0);
-  std::memcpy(mine.block.data(), given.begin(), given.size());
-  std::copy_n(mine.block.begin(), entry->arguments.size(), words);
+  buffers.block.assign((given.size() + 7) / 8 + slackWords, 0);
+  std::memcpy(buffers.block.data(), given.begin(), given.size());
+  std::copy_n(buffers.block.begin(), entry->arguments.size(), words);
   size_t bytes = 0;
   for (size_t i = 0; i < entry->arguments.size(); ++i)
     if (isHost(i) && isWritten(entry->arguments[i].what)) bytes += roundUp(HostRange::of(words[i]).bytes, api::libraryResultAlignment);
   KJ_REQUIRE(bytes <= maxReplyBytes, "results larger than a reply", entry->symbol, bytes);
-  mine.results.assign(bytes / 8 + slackWords, 0);
+  buffers.results.assign(bytes / 8 + slackWords, 0);
 }
 
 CUresult LibraryCall::translate(size_t i) {
@@ -128,11 +127,11 @@ CUresult LibraryCall::placeHost(size_t i) {
   KJ_REQUIRE(isGiven || isWritten(argument.what), "bytes that are read and not there", entry->symbol, i);
   // An array's length is another argument; of a scalar there is room enough in any case.
   KJ_REQUIRE(argument.count == api::noArgument ||
-                 range.bytes >= api::pointedBytes(*entry, i, std::span(mine.block.data(), entry->arguments.size()), 0),
+                 range.bytes >= api::pointedBytes(*entry, i, std::span(buffers.block.data(), entry->arguments.size()), 0),
              "an array shorter than its length", entry->symbol, i);
-  std::byte* at = bytesOf(mine.block) + range.offset;
+  std::byte* at = bytesOf(buffers.block) + range.offset;
   if (isWritten(argument.what)) {
-    std::byte* result = bytesOf(mine.results) + resultBytes;
+    std::byte* result = bytesOf(buffers.results) + resultBytes;
     if (isGiven) std::memcpy(result, at, range.bytes);
     resultBytes += roundUp(range.bytes, api::libraryResultAlignment);
     at = result;
@@ -159,7 +158,7 @@ void LibraryCall::keepObject(uint64_t object) {
 
 // The latest of each key, in the order in which they were made: a stream that is set takes the workspace away.
 void LibraryCall::keepSetting() {
-  uint64_t object = mine.block[0];
+  uint64_t object = buffers.block[0];
   auto found = mine.objects.find(object);
   if (found == mine.objects.end()) return;
   auto bytes = std::as_bytes(std::span(given.begin(), given.size()));
@@ -175,7 +174,7 @@ void LibraryCall::keepSetting() {
 
 kj::ArrayPtr<const kj::byte> LibraryCall::results() const {
   if (function == nullptr) return kj::arrayPtr(problem.data(), problem.size()).asBytes();
-  return kj::arrayPtr(mine.results.data(), mine.results.size()).asBytes().slice(0, resultBytes);
+  return kj::arrayPtr(buffers.results.data(), buffers.results.size()).asBytes().slice(0, resultBytes);
 }
 
 }  // namespace vgpu::stub

@@ -2,8 +2,8 @@
 // memory in buffers of this process. One interpreter of the rows of vgpu/api/cublas.table for all entries.
 //
 // Used by the thread of a GPU while it executes a frame, or while a session is restored; the block must live until prepare() has
-// copied it, and that of a setting until finish(). Only makeCall() may run elsewhere: on the thread of slow calls, while no other
-// call of a library of that GPU is made. Throws kj::Exception on a block that no honest client sends.
+// copied it, and that of a setting until finish(). Only makeCall() may run elsewhere: on the thread of slow calls, if the call has
+// buffers of its own. Throws kj::Exception on a block that no honest client sends.
 #pragma once
 
 #include <kj/array.h>
@@ -18,7 +18,10 @@ namespace vgpu::stub {
 
 class LibraryCall {
  public:
-  LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block);
+  LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block)
+      : LibraryCall(on, signature, symbol, hostMask, block, on.library.buffers) {}
+  LibraryCall(Execution& on, uint64_t signature, kj::StringPtr symbol, uint32_t hostMask, kj::ArrayPtr<const kj::byte> block,
+              LibraryBuffers& buffers);
 
   // CUDA's answer: an error is of an argument that the program may not use. `object`: the virtual handle of what is made.
   CUresult run(uint64_t object = 0);
@@ -54,6 +57,7 @@ class LibraryCall {
 
   Execution& on;
   LibraryObjects& mine;
+  LibraryBuffers& buffers;
   void* function = nullptr;
   bool isMade = false;  // the library has been called, and has not refused
   const uint32_t hostMask;

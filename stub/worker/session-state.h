@@ -67,7 +67,7 @@ class SessionState {
 
   // Held while modules with variables are loaded or unloaded for a GPU: where the driver puts them must not depend on what is loaded
   // for another GPU meanwhile (kinds/module-groups.h). Before any other mutex. Whoever holds it may compile for long, so a GPU's
-  // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a library's first call.
+  // thread takes it only if it is free, and leaves it to its SlowCalls otherwise; but for a call of a library that is captured.
   std::mutex moduleLoading;
 
   // Has somebody free memory of the GPUs that is spare. False if there is none. Called by any GPU's thread, which waits; set

@@ -60,6 +60,14 @@ class History {
   }
   // From now on a library of the worker's loads modules of its own, too.
   void withLibrary(stub::Worker& with) { worker = &with; }
+  bool mayLibraryLoad() {
+    bool may = false;
+    session.require(synchronize());
+    worker->quiesce();
+    worker->runQuiesced([&](stub::SessionState& on) { may = on.of(0).moduleGroups.mayLibraryLoad(); });
+    worker->proceed();
+    return may;
+  }
   // What no recipe brings back, and no rule of ours places.
   void libraryLoads() {
     auto device = below(devices);
@@ -228,4 +236,19 @@ TEST_CASE("variables of two devices are where they were on one GPU in the place 
     CHECK(restored(seed, 20, 2, false, onOne, onOne) == "");
     CHECK(restored(seed, 20, 2, false, onOne, swapped) == "");
   }
+}
+
+TEST_CASE("once a library is used, it may load modules as soon as a module of the program's is there") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    worker.proceed();
+    History history(session, 1, 1);
+    history.withLibrary(worker);
+    history.load();
+    KJ_REQUIRE(!history.mayLibraryLoad());
+    history.libraryLoads();
+    KJ_REQUIRE(history.mayLibraryLoad());
+    history.load();
+    KJ_REQUIRE(history.mayLibraryLoad());
+  }) == "");
 }

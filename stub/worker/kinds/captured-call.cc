@@ -66,6 +66,7 @@ bool allocates(const Driver& driver, CUgraph graph) {
 
 CUresult libraryCapture(Execution& on, const api::FrameReader<api::Cuda::LibraryCaptureParams>& p, Reply& reply) {
   if (CUresult error = setAsThen(on, p)) return error;
+  on.moduleGroups.letLibraryLoad();
   LibraryCall call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
   auto stream = fromWire<CUstream>(on.handles.get(api::Kind::STREAM, p.getStream()));
   if (CUresult error = on.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return error;

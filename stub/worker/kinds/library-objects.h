@@ -33,12 +33,15 @@ struct KnownLibraryObject {
   std::vector<LibrarySetting> settings;     // in the order in which they were made
 };
 
+// Of one call: its argument block, and what it writes to host memory.
+struct LibraryBuffers {
+  std::vector<uint64_t> block, results;
+};
+
 struct LibraryObjects {
   std::unordered_map<uint64_t, LibraryFunction> functions;   // by signature
   std::unordered_map<uint64_t, KnownLibraryObject> objects;  // by virtual handle
-
-  // Of the call that is executed; they keep their memory.
-  std::vector<uint64_t> block, results;
+  LibraryBuffers buffers;                                    // of the call that the GPU's thread executes; they keep their memory
 };
 
 }  // namespace vgpu::stub

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "cuda-handlers.h"
@@ -26,15 +27,51 @@ LibraryCall callOf(Execution& on, const Params& p) {
   return LibraryCall(on, p.getEntry(), p.getSymbol(), p.getHostMask(), p.getArguments());
 }
 
+// A call that is made beside its GPU's ring, with all that it needs.
+struct SlowLibraryCall {
+  template <typename Params>
+  SlowLibraryCall(Execution& on, const Params& p)
+      : given(kj::heapArray(p.getArguments())), call(on, p.getEntry(), p.getSymbol(), p.getHostMask(), given, buffers) {}
+
+  const kj::Array<kj::byte> given;  // a copy: the frame is gone when the call ends
+  LibraryBuffers buffers;
+  LibraryCall call;
+};
+
+// `end` is told how the call went, and gives the reply's result.
+template <typename Params, typename End>
+CUresult makeBeside(Execution& on, const Params& p, Reply& reply, End end) {
+  auto late = std::make_shared<SlowLibraryCall>(on, p);
+  if (CUresult error = late->call.prepare()) return error;
+  auto work = [&on, late] {
+    on.moduleGroups.letLibraryLoad();
+    late->call.makeCall();
+    return CUDA_SUCCESS;
+  };
+  reply.putOff({work, [late, end](CUresult, Reply& to) { return end(late->call, to); }});
+  return CUDA_SUCCESS;
+}
+
+// A call that is the first of its kind may load modules of the library's: if they have no place yet, beside the ring, behind the
+// program's modules that are being loaded. `stream`: where it has work, or nothing.
 template <typename Results, typename Params>
-CUresult answer(Execution& on, const Params& p, Reply& reply) {
+CUresult answer(Execution& on, const Params& p, Reply& reply, std::optional<uint64_t> stream = std::nullopt) {
+  if (!on.moduleGroups.mayLibraryLoad())
+    return makeBeside(on, p, reply, [&on, stream](LibraryCall& call, Reply& to) {
+      if (stream) on.stream(*stream);
+      call.finish(0);
+      call.reply<Results>(to);
+      return CUDA_SUCCESS;
+    });
+  if (stream) on.stream(*stream);
   auto call = callOf(on, p);
   if (CUresult error = call.run()) return error;
   call.template reply<Results>(reply);
   return CUDA_SUCCESS;
 }
 
-// A posted call is one that has succeeded before: if the library refuses it now, that is the next call's error.
+// A posted call is one that has succeeded before, so that the library has loaded what it needs: if it refuses it now, that is the
+// next call's error.
 template <typename Params>
 CUresult post(Execution& on, const Params& p) {
   auto call = callOf(on, p);
@@ -49,24 +86,19 @@ CUresult post(Execution& on, const Params& p) {
 // A slow call if it loads the library, or makes a handle; not of a description in host memory. An error too if the library makes
 // none: a recipe that is executed again must make its object. The program gets the status.
 CUresult libraryCreate(Execution& on, const api::FrameReader<api::Cuda::LibraryCreateParams>& p, Reply& reply) {
-  auto call = std::make_shared<LibraryCall>(callOf(on, p));
-  if (CUresult error = call->prepare()) return error;
-  auto work = [call] {
-    call->makeCall();
-    return CUDA_SUCCESS;
+  auto end = [object = p.getObject()](LibraryCall& made, Reply& to) {
+    made.finish(object);
+    made.reply<api::Cuda::LibraryCreateResults>(to);
+    return made.status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
   };
-  auto end = [call, object = p.getObject()](CUresult, Reply& to) {
-    call->finish(object);
-    call->reply<api::Cuda::LibraryCreateResults>(to);
-    return call->status == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-  };
-  if (call->isQuick()) return end(work(), reply);
-  reply.putOff({work, end});
-  return CUDA_SUCCESS;
+  auto call = callOf(on, p);
+  if (!call.isQuick()) return makeBeside(on, p, reply, end);
+  if (CUresult error = call.prepare()) return error;
+  call.makeCall();
+  return end(call, reply);
 }
 CUresult libraryCall(Execution& on, const api::FrameReader<api::Cuda::LibraryCallParams>& p, Reply& reply) {
-  on.stream(p.getStream());  // has work
-  return answer<api::Cuda::LibraryCallResults>(on, p, reply);
+  return answer<api::Cuda::LibraryCallResults>(on, p, reply, p.getStream());
 }
 CUresult libraryAsk(Execution& on, const api::FrameReader<api::Cuda::LibraryAskParams>& p, Reply& reply) {
   return answer<api::Cuda::LibraryAskResults>(on, p, reply);
@@ -135,6 +167,7 @@ bool setAgain(LibraryCall& call) try {
 void restore(SessionState& session, const Rows& rows) {
   for (auto& row : rows) {
     Execution& on = session.select(handleDevice(numberIn(row, 0)));
+    on.moduleGroups.letLibraryLoad();
     auto block = bytesOf(textIn(row, 5));
     auto bytes = kj::arrayPtr(block.data(), block.size());
     LibraryCall call(on, numberIn(row, 3), textIn(row, 2).c_str(), static_cast<uint32_t>(numberIn(row, 4)),

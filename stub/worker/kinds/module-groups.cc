@@ -41,15 +41,25 @@ ModuleGroups::Group& ModuleGroups::currentGroup() {
 void ModuleGroups::fillOthers() {
   for (unsigned device = 0; device < on.session.deviceCount(); ++device) {
     if (device == on.device() || on.driver.device(device) != on.driver.device(on.device())) continue;
-    for (auto& group : on.session.of(device).moduleGroups.groups) fill(group);
+    auto& other = on.session.of(device).moduleGroups;
+    for (auto& group : other.groups) fill(group);
+    other.isLibrarysTurn = false;
   }
 }
 
-void ModuleGroups::beginLibrarys() {
+void ModuleGroups::letLibraryLoad() {
+  if (mayLibraryLoad()) return;
   std::lock_guard lock(on.session.moduleLoading);
+  if (mayLibraryLoad()) return;
+  servesLibrary = true;
   GapFiller filled(on.driver);
+  beginLibrarys();
+}
+
+void ModuleGroups::beginLibrarys() {
   for (auto& group : groups) fill(group);
   groups.push_back({.members = {}, .fillers = {}, .isLibrarys = true});
+  isLibrarysTurn.store(true, std::memory_order_release);
 }
 
 // Halving sizes: each fits into what the larger ones have left. One that needs a new chunk has found no gap; with every free
@@ -110,6 +120,7 @@ CUresult ModuleGroups::loadInto(Group& group, Member& member, const Call& call) 
 
 CUresult ModuleGroups::load(uint64_t module, uint64_t blob, const Call& call, CUmodule& real) {
   GapFiller filled(on.driver);
+  isLibrarysTurn.store(false, std::memory_order_relaxed);  // who sees it too late loads beside this, as before this
   fillOthers();
   Group& group = currentGroup();
   Member member{.module = module, .blob = blob};
@@ -120,6 +131,7 @@ CUresult ModuleGroups::load(uint64_t module, uint64_t blob, const Call& call, CU
   } else if (group.members.empty()) {
     groups.remove_if([&](auto& each) { return &each == &group; });
   }
+  if (servesLibrary) beginLibrarys();
   return result;
 }
 
@@ -175,6 +187,7 @@ bool ModuleGroups::keepsImage(uint64_t blob) {
 void ModuleGroups::forget() {
   for (auto& group : groups) releaseImages(group);
   groups.clear();
+  isLibrarysTurn = false;
 }
 
 std::set<uint64_t> ModuleGroups::images() const {
@@ -205,6 +218,7 @@ void ModuleGroups::restore(const Row& row) {
   if (blob == nullptr || !blob->facts().problem.empty())
     fail(fmt::format("the snapshot has no usable image {:#x}, of which the module {:#x} is made", member.blob, member.module));
   GapFiller filled(on.driver);
+  isLibrarysTurn = false;
   if (restoredGroup != number) {
     fillOthers();
     for (auto& other : groups) fill(other);

@@ -11,8 +11,9 @@
 // - Groups share nothing. After a group's first unload the next module begins another one; before, what is left free in the old
 //   one's chunks is filled with modules of one variable.
 // - A library of the GPU's host (stub/worker/libraries.h) loads modules of its own, at moments that a recipe does not bring back, and
-//   their variables are side by side with others too. So before a library is called all gaps are filled, and before the program's
-//   next module those that the library's have left.
+//   their variables are side by side with others too. So before a library is first called all gaps are filled, before the program's
+//   next module those that the library's have left, and behind that module its own: a library's call must not wait for the GPU, as
+//   loading a module may.
 // A program that unloads nothing, or everything, pays for none of this with memory; what stays loaded at the worst are modules
 // that were loaded between two that live.
 //
@@ -21,6 +22,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
@@ -51,10 +53,10 @@ class ModuleGroups {
   CUresult endGroups();
   // Unloads all groups, and forgets their modules' handles. CUDA's answer.
   CUresult endAll();
-  // To be called before a library is, which may load modules.
-  void letLibraryLoad() {
-    if (groups.empty() || !groups.back().isLibrarys || groups.back().isFull) beginLibrarys();
-  }
+  // Whether a library may load modules: what has room for them is no module's of the program. Any thread.
+  bool mayLibraryLoad() const { return isLibrarysTurn.load(std::memory_order_acquire); }
+  // Makes it so: waits for modules that are being loaded, and loads some itself the first time.
+  void letLibraryLoad();
   // Whether `blob` is of a module that has to stay, and is dropped when that ends.
   bool keepsImage(uint64_t blob);
   // Their context has ended.
@@ -98,6 +100,8 @@ class ModuleGroups {
 
   Execution& on;
   std::list<Group> groups;                                // in the order in which they were begun
+  bool servesLibrary = false;                             // one has been called
+  std::atomic<bool> isLibrarysTurn{false};                // the last group is a library's, and not full
   std::set<uint64_t> dropped;                             // images that go with their group
   std::map<uint64_t, std::vector<DriverBlock>> expected;  // by the program's module
   std::optional<uint64_t> restoredGroup;                  // the last, by the number in its rows
