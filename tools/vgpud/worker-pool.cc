@@ -223,7 +223,7 @@ void WorkerPool::refill() {
   size_t missing = wanted - std::min(wanted, there);
   // A session that comes back takes none that was used, and would wait for a driver's start.
   bool lacksFresh = target.count() > 0 && std::all_of(ready.begin(), ready.end(), [](auto& one) { return one->wasUsed; });
-  startUpTo(std::max<size_t>(missing, lacksFresh ? 1 : 0));
+  startUpTo(std::max<size_t>(missing, lacksFresh && hasRoom() ? 1 : 0));
 }
 
 void WorkerPool::refillAfter(kj::Duration delay) {
