@@ -32,6 +32,17 @@ kill -USR2 "$link"
 waitUntil saysMore far "wrong " "$before"
 [ "$(grep '^wrong ' "$dir/far.log" | tail -n 1)" = "wrong 0" ] || fail "the memory has changed"
 
+# Cut, and its keys are being replaced.
+if [ "$transport" = tls ]; then
+  kill -USR2 "$link"
+  mv "$dir/config/vgpu/keys/identity.pem" "$dir/identity.pem"
+  sleep 1
+  hasState a far running || fail "the session is $(field a far state) while there are no keys"
+  mv "$dir/identity.pem" "$dir/config/vgpu/keys/identity.pem"
+  kill -USR2 "$link"
+  memoryIsRight far
+fi
+
 # Cut while it is suspended and resumed.
 kill -USR1 "$link"
 succeeds ctl a suspend far --to "$dir/snapshot"
