@@ -16,11 +16,15 @@ namespace vgpu::checkpoint {
 class ResidentChunks {
  public:
   void add(unsigned device, uint64_t address, size_t bytes, const Digest& digest) {
+    remove(device, address, bytes);
+    devices[device].insert({address, {bytes, digest}});
+  }
+  // All that overlap the range.
+  void remove(unsigned device, uint64_t address, size_t bytes) {
     auto& pieces = devices[device];
     auto next = pieces.lower_bound(address);
     if (next != pieces.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) --next;
     while (next != pieces.end() && next->first < address + bytes) next = pieces.erase(next);
-    pieces.insert({address, {bytes, digest}});
   }
   // Whether it is there with this digest.
   bool has(const DevicePiece& piece) const {

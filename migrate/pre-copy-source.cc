@@ -28,6 +28,7 @@ std::vector<stub::LeasedRange> leasesOf(stub::SessionState& on) {
   std::vector<stub::LeasedRange> leases;
   for (unsigned device : on.usedDevices())
     for (auto& lease : on.of(device).gpu.leases.ranges()) leases.push_back(lease);
+  std::ranges::sort(leases);
   return leases;
 }
 
@@ -62,7 +63,7 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     // A GPU that is never idle is digested in the end only; the first round of all needs no digests.
     if (!pieces && report.rounds == 0) pieces = live.all();
     // After the pieces: so it has the lease of each that is still there when it is copied.
-    if (!pieces || !live.visit([&](stub::SessionState& on) { leases = leasesOf(on); })) break;
+    if (!pieces || !live.visit([&](stub::SessionState& on) { noteLeases(leasesOf(on)); })) break;
     auto changed = changedOf(std::move(*pieces));
     uint64_t bytes = bytesOf(changed);
     bool isEnough = round > 0 && (static_cast<double>(bytes) <= rate * downtime * shareOfCopying || bytes > last / 4 * 3);
@@ -75,6 +76,16 @@ void PreCopySource::runRounds(double downtime, const Progress& progress) {
     report.roundBytes += bytes;
   }
   memory.emplace(driver, last);
+}
+
+// A lease that has ended, or has another size now, must be named again: where the target then leases anew, it loses the bytes.
+void PreCopySource::noteLeases(std::vector<stub::LeasedRange> now) {
+  for (auto& lease : leases) {
+    if (std::ranges::binary_search(now, lease)) continue;
+    sent.remove(lease.device, lease.address, lease.bytes);
+    for (auto& stream : streams) stream->leases.erase(lease.address);
+  }
+  leases = std::move(now);
 }
 
 // Of what lies in the arenas: the target has no other memory yet.
@@ -136,7 +147,7 @@ checkpoint::Report PreCopySource::capture(const std::string& objects, const snap
   checkpoint::SessionCapture captured;
   worker.runQuiesced([&](stub::SessionState& on) {
     captured = checkpoint::captureSession(on, objects, identity);
-    leases = leasesOf(on);
+    noteLeases(leasesOf(on));
     clock.end("objects");
     checkpoint::saveImages(on, *chunks.sink, {}, {}, captured.manifest.blobs, progress);
     checkpoint::Phase phase(progress, "memory", captured.manifest.deviceBytes);

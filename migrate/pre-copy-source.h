@@ -46,6 +46,7 @@ class PreCopySource {
     ChunkStream io;
     std::set<uint64_t> leases;  // by address, that the target knows by it
   };
+  void noteLeases(std::vector<stub::LeasedRange> now);
   std::vector<checkpoint::DevicePiece> changedOf(std::vector<checkpoint::DevicePiece> pieces) const;
   void sendRound(const std::vector<checkpoint::DevicePiece>& changed, const Progress& progress);
   Digest send(Stream& stream, const checkpoint::DevicePiece& piece, std::span<const std::byte> bytes);

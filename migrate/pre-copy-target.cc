@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 
 #include "checkpoint/staging-ring.h"
 #include "stub/gpu/primary-context.h"
@@ -163,8 +164,7 @@ const checkpoint::ResidentChunks& PreCopyTarget::finish() {
 // Whichever stream names it first.
 void PreCopyTarget::lease(const ChunkMessage& message) {
   std::lock_guard lock(mutex);
-  auto known = leases.find(message.address);
-  if (known != leases.end() && known->second == message.bytes) return;
+  if (leases.has(message.address, message.bytes)) return;
   worker.runQuiesced([&](stub::SessionState& on) {
     if (message.device >= on.deviceCount())
       fail(fmt::format("the program uses GPU {}, and this node has {}", message.device, on.deviceCount()));
@@ -178,17 +178,14 @@ void PreCopyTarget::lease(const ChunkMessage& message) {
                        stub::nameOf(on.driver, result)));
     on.select(0);
   });
-  leases[message.address] = message.bytes;
+  leases.add(message.address, message.bytes);
 }
 
 void PreCopyTarget::requireLeased(const ChunkMessage& message) {
   std::lock_guard lock(mutex);
-  uint64_t at = message.address, end = message.address + message.bytes;
-  for (auto lease = leases.upper_bound(at); at < end; at = lease->first + lease->second, lease = std::next(lease)) {
-    if (lease == leases.begin() || (lease = std::prev(lease), lease->first + lease->second <= at))
-      fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes,
-                       message.address));
-  }
+  if (!leases.cover(message.address, message.bytes))
+    fail(fmt::format("the source of the migration sent {} bytes for {:#x}, which it has not leased", message.bytes,
+                     message.address));
 }
 
 void PreCopyTarget::note(const std::vector<ChunkMessage>& taken) {

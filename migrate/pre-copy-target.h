@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "checkpoint/resident-chunks.h"
 #include "migrate/chunk-stream.h"
+#include "migrate/named-leases.h"
 #include "stub/worker/worker.h"
 #include "vgpu/base/thread-group.h"
 
@@ -42,7 +42,7 @@ class PreCopyTarget {
   std::mutex mutex;  // guards the next four
   bool isFinished = false;
   std::string failure;
-  std::map<uint64_t, uint64_t> leases;  // bytes by address
+  NamedLeases leases;
   checkpoint::ResidentChunks chunks;
   std::vector<std::unique_ptr<ChunkStream>> streams;
   ThreadGroup threads;  // ends first

@@ -11,6 +11,7 @@
 
 #include <kj/io.h>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -24,6 +25,7 @@ namespace vgpu::stub {
 struct LeasedRange {
   unsigned device = 0;
   uint64_t address = 0, bytes = 0;
+  auto operator<=>(const LeasedRange&) const = default;
 };
 
 class DeviceLeases {

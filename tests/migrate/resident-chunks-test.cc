@@ -44,3 +44,16 @@ TEST_CASE("a chunk that is added takes the place of all that it overlaps") {
   CHECK_FALSE(chunks.has(piece(150, 100, 5)));
   CHECK(chunks.has(piece(150, 100, 6)));
 }
+
+TEST_CASE("what overlaps a range that is removed is gone, on that GPU only") {
+  ResidentChunks chunks;
+  add(chunks, piece(0, 100, 1));
+  add(chunks, piece(100, 100, 2));
+  add(chunks, piece(200, 100, 3));
+  add(chunks, piece(150, 10, 4, 1));
+  chunks.remove(0, 150, 50);
+  CHECK(chunks.has(piece(0, 100, 1)));
+  CHECK_FALSE(chunks.has(piece(100, 100, 2)));
+  CHECK(chunks.has(piece(200, 100, 3)));
+  CHECK(chunks.has(piece(150, 10, 4, 1)));
+}

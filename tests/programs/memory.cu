@@ -44,6 +44,33 @@ bool blocksKeepApart() {
   return ok;
 }
 
+// Blocks that are no whole number of megabytes: each crosses from one piece of the device's memory into the next.
+class CrossingBlocks {
+ public:
+  CrossingBlocks() {
+    for (unsigned char*& block : blocks) CHECK(cudaMalloc(&block, bytes));
+    CHECK(cudaFree(blocks.front()));
+    blocks.erase(blocks.begin());
+    for (size_t i = 0; i < blocks.size(); ++i) CHECK(cudaMemset(blocks[i], int(i + 1), bytes));
+  }
+  ~CrossingBlocks() {
+    for (unsigned char* block : blocks) CHECK(cudaFree(block));
+  }
+  bool areHeld() const {
+    bool ok = true;
+    Bytes back(bytes);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      CHECK(cudaMemcpy(back.data(), blocks[i], bytes, cudaMemcpyDeviceToHost));
+      ok &= sameBytes("crossing block", back, Bytes(bytes, i + 1));
+    }
+    return ok;
+  }
+
+ private:
+  static constexpr size_t bytes = 3000000;
+  std::vector<unsigned char*> blocks = std::vector<unsigned char*>(24);
+};
+
 bool everyKindCopies() {
   const Bytes bytes = pattern(10007, 1);
   DeviceArray<unsigned char> a(bytes.size()), b(bytes.size());
@@ -85,6 +112,7 @@ bool largeCopies() {
 int main() {
   const Bytes kept = pattern(5 << 20, 4);
   DeviceArray<unsigned char> device(kept);
+  const CrossingBlocks crossing;
   unsigned char *pinned, *mapped, *mappedOnDevice;
   const size_t pinnedBytes = 1 << 20;
   CHECK(cudaHostAlloc(&pinned, pinnedBytes, cudaHostAllocDefault));
@@ -96,7 +124,7 @@ int main() {
   CHECK(cudaMemcpyAsync(pinned, device, pinnedBytes, cudaMemcpyDeviceToHost));
   bool ok = blocksKeepApart() & everyKindCopies() & rectanglesCopy();
   pausePoint();
-  ok &= largeCopies() & sameBytes("held over the pause", device.download(), kept);
+  ok &= largeCopies() & sameBytes("held over the pause", device.download(), kept) & crossing.areHeld();
   addOne<<<blocksFor(pinnedBytes, 512), 512>>>(mappedOnDevice, pinnedBytes);
   CHECK(cudaDeviceSynchronize());
 

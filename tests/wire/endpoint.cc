@@ -1,9 +1,44 @@
 #include "vgpu/control/endpoint.h"
 
+#include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <kj/debug.h>
 #include <kj/exception.h>
+#include <netdb.h>
+
+#include <bit>
+#include <cerrno>
+#include <string>
+
+// The system's, but for names that say what comes of them.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* wanted, addrinfo** found) {
+  const std::string asked = name == nullptr ? "" : name;
+  if (asked == "no-reply.test") return EAI_AGAIN;
+  if (asked == "no-descriptors.test") return errno = EMFILE, EAI_SYSTEM;
+  if (asked == "no-such-host.test") return EAI_NONAME;
+  static const auto system = std::bit_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return system(name, service, wanted, found);
+}
 
 namespace vgpu {
+namespace {
+
+kj::Exception connectFailure(const char* address) {
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { connectTo(*parseEndpoint(address)); })) return kj::mv(*exception);
+  KJ_FAIL_REQUIRE("it is connected", address);
+}
+
+}  // namespace
+
+TEST_CASE("a name that cannot be resolved for now is a node that does not answer now, and one that is unknown is an error") {
+  for (const std::string passing : {"tcp:no-reply.test:7000", "tls:no-descriptors.test:7000"}) {
+    CAPTURE(passing);
+    CHECK(connectFailure(passing.c_str()).getType() == kj::Exception::Type::DISCONNECTED);
+  }
+  const auto unknown = connectFailure("tcp:no-such-host.test:7000");
+  CHECK(unknown.getType() == kj::Exception::Type::FAILED);
+  CHECK(std::string(unknown.getDescription().cStr()).starts_with("the address tcp:no-such-host.test:7000 cannot be resolved: "));
+}
 
 TEST_CASE("an address says how a node is reached, and reads as it is written") {
   struct Case {

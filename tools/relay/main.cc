@@ -213,14 +213,14 @@ int runNodeSide(const Endpoint& listener, const std::string& directory, bool isQ
       }
       acceptGreeting(*stream, {}, limit);
       leaveParent();
-      NodeSide(std::move(stream), directory, greeting.token).run();
+      NodeSide(std::move(stream), directory, greeting).run();
       return 0;
     case GreetingFor::arrival: {
       acceptGreeting(*stream, {}, limit);
       leaveParent();  // first: the daemon watches the process that connects with it
       kj::AutoCloseFd daemon = connectUnix(directory + "/" + streamsSocketName);
       announce(daemon, Bringing::program, std::string(greeting.token.begin(), greeting.token.end()));
-      NodeSide(std::move(stream), directory, greeting.token, ControlChannel(kj::mv(daemon))).run();
+      NodeSide(std::move(stream), directory, greeting, ControlChannel(kj::mv(daemon))).run();
       return 0;
     }
     case GreetingFor::lane: {

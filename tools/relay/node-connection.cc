@@ -10,12 +10,23 @@ namespace {
 
 constexpr std::chrono::seconds greetingLimit{10};
 
+// Whoever has a session asks again: keys may be replaced just now.
+keys::Identity readOwnIdentity() {
+  keys::Identity own;
+  auto caught = kj::runCatchingExceptions([&] { own = keys::readIdentity(keys::ownIdentityFile()); });
+  KJ_IF_MAYBE (exception, caught) {
+    kj::throwFatalException(
+        kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::str(exception->getDescription())));
+  }
+  return own;
+}
+
 }  // namespace
 
 ReachedNode reachNode(const Endpoint& node, const Greeting& greeting) {
   const bool isEncrypted = node.transport == Transport::tls;
   keys::Identity own;
-  if (isEncrypted) own = keys::readIdentity(keys::ownIdentityFile());
+  if (isEncrypted) own = readOwnIdentity();
   kj::AutoCloseFd connection = connectTo(node);
   const auto deadline = std::chrono::steady_clock::now() + greetingLimit;
   ReachedNode reached;

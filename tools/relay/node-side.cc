@@ -60,12 +60,35 @@ void acceptTrusted(int acceptor, Work work) {
   });
 }
 
+// Between the process that has a new connection's end, or a lane's, and the relay that has the session.
+void passGreeting(ControlChannel& channel, const Greeting& greeting, int descriptor) {
+  capnp::MallocMessageBuilder message;
+  auto bytes = std::as_bytes(std::span(&greeting, 1));
+  std::memcpy(message.initRoot<capnp::Data>(bytes.size()).begin(), bytes.data(), bytes.size());
+  channel.send(message, kj::arrayPtr(&descriptor, 1), Clock::now() + messageLimit);
+}
+
+struct PassedGreeting {
+  Greeting greeting;
+  kj::AutoCloseFd descriptor;
+};
+
+std::optional<PassedGreeting> takeGreeting(ControlChannel& channel) {
+  auto message = channel.receive(1, Clock::now() + messageLimit);
+  if (!message || message->descriptors.size() != 1) return std::nullopt;
+  auto bytes = message->reader->getRoot<capnp::Data>();
+  PassedGreeting passed{{}, kj::mv(message->descriptors[0])};
+  if (bytes.size() != sizeof passed.greeting) return std::nullopt;
+  std::memcpy(&passed.greeting, bytes.begin(), bytes.size());
+  return passed;
+}
+
 MemoryFile adoptMemory(kj::AutoCloseFd& fd) { return MemoryFile::adopt(fd.release(), 1, std::numeric_limits<int64_t>::max()); }
 
 }  // namespace
 
-NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const SessionToken& token)
-    : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, token)) {
+NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting)
+    : runDirectory(std::move(directory)), socketPath(socketOf(runDirectory, greeting.token)), latest(greeting) {
   if (mkdir((runDirectory + "/relays").c_str(), 0700) < 0 && errno != EEXIST)
     fail("there is no folder for relays in " + runDirectory);
   acceptor = listenUnix(socketPath);
@@ -76,9 +99,9 @@ NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory
 }
 
 // Makes what a worker would make: the memory that the session had is the other host's.
-NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const SessionToken& token,
+NodeSide::NodeSide(std::unique_ptr<ByteStream> connection, std::string directory, const Greeting& greeting,
                    ControlChannel program)
-    : NodeSide(std::move(connection), std::move(directory), token) {
+    : NodeSide(std::move(connection), std::move(directory), greeting) {
   auto answer = program.receive(0, Clock::now() + openLimit);
   if (!answer || !answer->reader->getRoot<control::ToSession>().isOpened()) fail("the session is not expected here any more");
   segmentFile = Segment::create();
@@ -130,10 +153,7 @@ bool NodeSide::passOn(int connection, const std::string& runDirectory, const Gre
   auto caught = kj::runCatchingExceptions([&] { relay = connectUnix(socketOf(runDirectory, greeting.token)); });
   if (caught != nullptr) return false;
   ControlChannel channel(kj::mv(relay));
-  const int passed[] = {connection};
-  capnp::MallocMessageBuilder message;
-  message.initRoot<control::ToNode>().setAccepted(greeting.received);
-  channel.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
+  passGreeting(channel, greeting, connection);
   return true;
 }
 
@@ -145,10 +165,7 @@ std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const
     int ends[2];
     KJ_SYSCALL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     kj::AutoCloseFd ours(ends[0]), theirs(ends[1]);
-    const int passed[] = {theirs};
-    capnp::MallocMessageBuilder message;
-    message.initRoot<control::ToNode>().setAccepted(greeting.received);
-    relay.send(message, kj::arrayPtr(passed, 1), Clock::now() + messageLimit);
+    passGreeting(relay, greeting, theirs);
     auto answer = relay.receive(1, Clock::now() + messageLimit);
     if (!answer || answer->descriptors.size() != 1) return;
     lane = std::make_unique<Lane>(kj::mv(ours), adoptMemory(answer->descriptors[0]));
@@ -160,14 +177,14 @@ std::unique_ptr<Lane> NodeSide::offerLane(const std::string& runDirectory, const
 void NodeSide::takeLane() {
   acceptTrusted(laneAcceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
-    auto offer = channel.receive(1, Clock::now() + messageLimit);
-    if (!offer || offer->descriptors.size() != 1 || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
-    if (offer->reader->getRoot<control::ToNode>().getAccepted() != connections) return;  // it is beside an earlier one
+    auto offer = takeGreeting(channel);
+    if (!offer || mirror == nullptr || isCut() || lanes.count() >= mostLanes) return;
+    if (offer->greeting.received != connections) return;  // it is beside an earlier one
     const int memory[] = {segmentFile.fd()};
     capnp::MallocMessageBuilder message;
     message.initRoot<control::ToSession>().initOpened();
     channel.send(message, kj::arrayPtr(memory, 1), Clock::now() + messageLimit);
-    lanes.add(kj::mv(offer->descriptors[0]));
+    lanes.add(kj::mv(offer->descriptor));
   });
 }
 
@@ -327,14 +344,15 @@ void NodeSide::serveWatched(int fd) {
   takeDaemon();
 }
 
-// Takes the place of the one that is there, broken or not: only the program's relay knows the token.
+// Takes the place of the one that is there, broken or not: only the program's relay knows the token. One that it has given up
+// since may arrive late, and what it says of received messages is outdated.
 void NodeSide::takeConnection() {
   acceptTrusted(acceptor, [&](kj::AutoCloseFd from) {
     ControlChannel channel(kj::mv(from));
-    auto message = channel.receive(1, Clock::now() + messageLimit);
-    if (!message || message->descriptors.size() != 1) return;
-    receivedByPeer = message->reader->getRoot<control::ToNode>().getAccepted();
-    replacement = kj::mv(message->descriptors[0]);
+    auto passed = takeGreeting(channel);
+    if (!passed || passed->greeting.attempt <= latest.attempt) return;
+    latest = passed->greeting;
+    replacement = kj::mv(passed->descriptor);
   });
   if (replacement.get() >= 0) replaceConnection("another connection has taken its place");
 }
@@ -424,7 +442,7 @@ std::unique_ptr<ByteStream> NodeSide::reconnect() {
   if (isArriving) fail("the session does not arrive");  // it has another node yet
   if (replacement.get() < 0) return nullptr;
   auto connection = std::make_unique<PlainStream>(kj::mv(replacement));
-  link.restart(receivedByPeer);
+  link.restart(latest.received);
   acceptGreeting(*connection, {link.receivedMessages(), ++connections}, Clock::now() + messageLimit);
   return connection;
 }

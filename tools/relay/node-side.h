@@ -23,9 +23,9 @@ class NodeSide final : public RelayLoop {
  public:
   // `connection`: greeted. `runDirectory`: of the vgpud that gives the session. A connection that takes this one's place comes by
   // the socket relays/TOKEN there.
-  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token);
+  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const Greeting& greeting);
   // The same of a session that arrives from another host: `program` is known to the daemon as its program.
-  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const SessionToken& token, ControlChannel program);
+  NodeSide(std::unique_ptr<ByteStream> connection, std::string runDirectory, const Greeting& greeting, ControlChannel program);
   // The same of a program in a virtual machine, which has `place` of its memory. Ends that place's session when it is destroyed.
   // Whoever connects with the socket `attachSocket` has it begin the mailbox anew, and gets a byte when it has.
   NodeSide(GuestPlace place, std::string runDirectory, const std::string& attachSocket);
@@ -86,7 +86,7 @@ class NodeSide final : public RelayLoop {
   Clock::time_point begunAt{};
   kj::AutoCloseFd acceptor;     // of connections that take this one's place,
   kj::AutoCloseFd replacement;  // and the next one, greeted,
-  uint64_t receivedByPeer = 0;  // of whose other end
+  Greeting latest{};            // of the one that was greeted last
   uint32_t connections = 0;     // that have taken another one's place
   kj::AutoCloseFd laneAcceptor;  // of processes that have a further connection
   kj::AutoCloseFd reattach;     // of daemons, once there is a session

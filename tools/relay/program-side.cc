@@ -81,12 +81,12 @@ bool ProgramSide::open() {
 }
 
 std::unique_ptr<ByteStream> ProgramSide::reachHost() {
-  if (node.transport != Transport::ivshmem) return reachNode(node, {GreetingFor::session, token, 0}).stream;
+  if (node.transport != Transport::ivshmem) return reachNode(node, {GreetingFor::session, token, 0, ++attempts}).stream;
   guest = claimSlot(openGuestDevice(node));
   return std::make_unique<GuestStream>(*guest, GuestFile::Side::guest);
 }
 
-void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0}).stream); }
+void ProgramSide::follow() { use(reachNode(node, {GreetingFor::arrival, token, 0, ++attempts}).stream); }
 
 void ProgramSide::take(const LinkMessage& message) {
   if (isSucceeded) return;
@@ -355,7 +355,7 @@ std::unique_ptr<ByteStream> ProgramSide::reconnect() {
   if (guest && isAsking() && !isOutdated()) return askAgain();
   if (guest) return followHost();
   if (!owns()) fail("the session stays where it is");
-  auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages()});
+  auto reached = reachNode(node, {GreetingFor::session, token, link.receivedMessages(), ++attempts});
   link.restart(reached.answer.received);
   connection = reached.answer.connection;
   lanesTriedAt = {};

@@ -105,6 +105,7 @@ class ProgramSide final : public RelayLoop {
   std::unique_ptr<ProgramMirror> mirror;
   std::unique_ptr<BellThread> bells;
   const LaneWish laneWish = relay::laneWish();
+  uint64_t attempts = 0;    // to connect
   uint32_t connection = 0;  // the number of the one that there is
   Clock::time_point lanesTriedAt{}, lanesReadyAt{};
   bool hasHadLanes = false;

@@ -141,6 +141,7 @@ class Arrivals::Server final : public control::Arrival::Server {
     context.allowCancellation();
     if (!comesWithMachine)
       fail("session " + session + " does not come with a virtual machine: it is restored when it is complete");
+    sessions.requireAdmitting();
     faultPoint("machine.restoring");
     auto params = context.getParams();
     onDisk = params.getDirectory();
@@ -172,6 +173,7 @@ class Arrivals::Server final : public control::Arrival::Server {
       return begun->addBranch();
     }
     if (comesWithMachine) fail("session " + session + " comes with a virtual machine: it is restored before that");
+    sessions.requireAdmitting();
     return resume(sessions, isElsewhere() ? files->path() : directory, kj::mv(progress), {}, takeAll());
   }
 
@@ -206,6 +208,7 @@ class Arrivals::Server final : public control::Arrival::Server {
 };
 
 kj::Promise<void> Arrivals::receive(Sessions& sessions, ReceiveContext context) {
+  sessions.requireAdmitting();
   auto params = context.getParams();
   if (params.getSnapshotVersion() != snapshot::snapshotVersion)
     fail(fmt::format(

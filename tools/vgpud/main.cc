@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "tools/common/installation.h"
+#include "tools/common/known-nodes.h"
 #include "tools/common/node-address.h"
 #include "tools/common/private-daemon.h"
 #include "tools/common/reason.h"
@@ -33,6 +34,8 @@ namespace {
 
 constexpr uint64_t registeredInOneSecond = 4 * GiB;  // of pinned memory, by a driver; measured: 20 (docs/facts.md)
 constexpr unsigned mostRecycleSeconds = 24 * 60 * 60;
+// For sessions to leave. systemd kills a service that has not ended after 90 s (DefaultTimeoutStopSec).
+constexpr unsigned defaultEvacuateSeconds = 60;
 constexpr const char* description =
     "The daemon of a node: gives programs a virtual GPU, suspends and resumes them.\n"
     "Runs in the foreground until SIGTERM or SIGINT.";
@@ -107,7 +110,17 @@ void announce(const RunDirectory& directory, const WorkerPool& pool, const std::
   std::fflush(stdout);
 }
 
-// By the tool, as a person would; meanwhile the daemon goes on.
+// For how long sessions may leave: 0 if that was not asked for, and nothing is known of other nodes. What a private daemon serves
+// ends with it.
+unsigned evacuateSecondsOf(const DaemonOptions& options) {
+  if (options.evacuateSeconds) return *options.evacuateSeconds;
+  bool hasNodes = false;
+  auto caught = kj::runCatchingExceptions([&] { hasNodes = !options.isPrivate && !knownNodes().empty(); });
+  KJ_IF_MAYBE (exception, caught) spdlog::warn("sessions do not leave for other nodes: {}", reasonOf(*exception));
+  return hasNodes ? defaultEvacuateSeconds : 0;
+}
+
+// By the tool, as a person would; meanwhile the daemon goes on, until it is told to end once more.
 void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& directory, unsigned seconds) {
   SpawnRequest request;
   request.executable = binaryFile("vgpuctl");
@@ -121,7 +134,12 @@ void evacuate(kj::AsyncIoContext& io, Processes& processes, const RunDirectory& 
     kill(tool, SIGTERM);
     return "took longer than " + std::to_string(seconds) + " s";
   });
-  spdlog::info("the evacuation {}", kj::mv(child.ended).exclusiveJoin(kj::mv(late)).wait(io.waitScope));
+  auto stopped = stopSignal(io.unixEventPort).then([tool]() -> std::string {
+    kill(tool, SIGTERM);
+    return "was given up";
+  });
+  auto ended = kj::mv(child.ended).exclusiveJoin(kj::mv(late)).exclusiveJoin(kj::mv(stopped));
+  spdlog::info("the evacuation {}", ended.wait(io.waitScope));
 }
 
 void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& processes, WorkerPool& pool, RunDirectory& directory,
@@ -140,7 +158,9 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
                          directory.path()));
   announce(directory, pool, listeners);
   stop.wait(io.waitScope);
-  if (options.evacuateSeconds != 0 && sessions.all().size() != 0) evacuate(io, processes, directory, options.evacuateSeconds);
+  sessions.stopAdmitting();
+  const unsigned seconds = sessions.all().size() == 0 ? 0 : evacuateSecondsOf(options);
+  if (seconds != 0) evacuate(io, processes, directory, seconds);
   guests.close();
   sessions.close().wait(io.waitScope);
 }
@@ -232,8 +252,7 @@ int run(int argc, char** argv) {
       "made if it is not there (SIZE: a power of two, default 2GiB); may be given several times");
   app.add_option("--evacuate", options.evacuateSeconds,
                  "when it is told to end, sessions move to the nodes that `vgpuctl nodes` lists, for so many seconds; what has\n"
-                 "not left by then ends as it does otherwise (0)")
-      ->capture_default_str()
+                 "not left by then ends as it does otherwise (0). Default: 60 if there are such nodes")
       ->check(CLI::Range(0u, 86400u));
   app.add_flag("--list-fault-points", options.listsFaultPoints, "print where a test can interrupt, and end");
   app.add_flag("--private", options.isPrivate, "remove the run directory at the end")->group("");

@@ -167,6 +167,7 @@ kj::Promise<void> NodeServer::suspend(SuspendContext context) {
 
 kj::Promise<void> NodeServer::resume(ResumeContext context) {
   ++*calls;
+  sessions.requireAdmitting();
   context.allowCancellation();
   auto params = context.getParams();
   std::vector<uint32_t> devices;

@@ -3,6 +3,7 @@
 
 #include <spdlog/common.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct DaemonOptions {
   std::string fold = "auto";     // whether launches are folded into graphs
   std::vector<std::string> listens;  // addresses for connections from elsewhere
   bool allowsPlain = false;          // that others can reach, though they are neither encrypted nor authenticated
-  unsigned evacuateSeconds = 0;      // for sessions to leave when it is told to end; 0: they end with it
+  std::optional<unsigned> evacuateSeconds;  // for sessions to leave when it is told to end; 0: they end with it
   bool isPrivate = false;  // of one `vgpuctl run`: ends with it
   bool listsFaultPoints = false;
 };

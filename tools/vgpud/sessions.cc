@@ -87,7 +87,7 @@ void Sessions::admit(kj::AutoCloseFd socket) {
 // Takes `link` only when a session can hold it.
 kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request) {
   faultPoint("run.session-opening");
-  if (closing) fail("this vgpud is ending");
+  requireAdmitting();
   do {
     request.session = newSessionId();
   } while (find(request.session) != nullptr);
@@ -102,7 +102,7 @@ kj::Promise<void> Sessions::open(kj::Own<ProgramLink>& link, ProgramOpen request
 
 kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen request, StateDirectory::Shared state) {
   KJ_ON_SCOPE_FAILURE(remove(state));
-  if (closing) fail("this vgpud is ending");
+  requireAdmitting();
   auto session = kj::heap<kj::Own<Session>>(kj::heap<Session>(io, processes, kj::mv(link), request, state));
   auto taken = kj::evalNow([this] { return pool.take(); });  // the session must be undone if none can be started
   auto ready =
@@ -111,6 +111,7 @@ kj::Promise<void> Sessions::begin(kj::Own<ProgramLink>& link, ProgramOpen reques
       });
   auto opened = whileProgramLives(**session, kj::mv(ready))
                     .then([this, &session = *session](kj::Own<WorkerProcess>&& worker) {
+                      requireAdmitting();
                       session->link->send(
                           [&](control::ToSession::Builder message) {
                             auto opened = message.initOpened();
@@ -316,8 +317,12 @@ void Sessions::watchFolder(const std::string& folder) {
   }));
 }
 
+void Sessions::requireAdmitting() const {
+  if (isEnding) fail("this vgpud is ending, and takes no more sessions");
+}
+
 kj::Promise<void> Sessions::close() {
-  closing = true;
+  stopAdmitting();
   pool.close();
   kj::Vector<kj::Promise<void>> farewells;
   for (auto& session : table) {

@@ -87,6 +87,11 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   bool enter(const std::string& id) { return arriving.insert(id).second; }
   void leave(const std::string& id) { arriving.erase(id); }
 
+  // From here on no session comes to this node: no program's, and none that is resumed or moves here.
+  void stopAdmitting() { isEnding = true; }
+  // Throws kj::Exception if that is so.
+  void requireAdmitting() const;
+
   // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are.
   kj::Promise<void> close();
 
@@ -123,7 +128,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   FileWork removals;  // one after the other: they take long, and no caller waits for them
   kj::Vector<kj::Own<Session>> table;
   std::set<std::string> arriving;
-  bool closing = false;
+  bool isEnding = false;
   kj::TaskSet admissions, cleanups;
   kj::TaskSet watches;  // of programs whose sessions are not in the table; close() does not wait for them
   Launches before;

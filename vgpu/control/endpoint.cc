@@ -63,6 +63,19 @@ Address vsockAddress(const Endpoint& endpoint, bool passive) {
   return address;
 }
 
+[[noreturn]] void raiseUnreachable(const std::string& message) {
+  kj::throwFatalException(
+      kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(message.data(), message.size())));
+}
+
+// A name server that does not reply, or a system without memory or descriptors: whoever asks again may succeed.
+[[noreturn]] void failToResolve(const Endpoint& endpoint, int error) {
+  const std::string reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
+  const std::string message = "the address " + endpoint.text() + " cannot be resolved: " + reason;
+  if (error == EAI_AGAIN || error == EAI_MEMORY || error == EAI_SYSTEM) raiseUnreachable(message);
+  fail(message);
+}
+
 std::vector<Address> resolve(const Endpoint& endpoint, bool passive) {
   if (endpoint.transport == Transport::vsock) return {vsockAddress(endpoint, passive)};
   addrinfo wanted{}, *found = nullptr;
@@ -70,7 +83,7 @@ std::vector<Address> resolve(const Endpoint& endpoint, bool passive) {
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &wanted, &found);
-  if (error != 0) fail("the address " + endpoint.text() + " cannot be resolved: " + gai_strerror(error));
+  if (error != 0) failToResolve(endpoint, error);
   std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   std::vector<Address> addresses;
   for (; found != nullptr; found = found->ai_next) {
@@ -179,9 +192,7 @@ kj::AutoCloseFd connectTo(const Endpoint& endpoint) {
     KJ_SYSCALL(fcntl(fd, F_SETFL, 0));
     return fd;
   }
-  std::string message = "nothing answers at " + endpoint.text() + ": " + std::strerror(error);
-  kj::throwFatalException(
-      kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString(message.data(), message.size())));
+  raiseUnreachable("nothing answers at " + endpoint.text() + ": " + std::strerror(error));
 }
 
 kj::AutoCloseFd listenOn(const Endpoint& endpoint, bool plainAllowed) {

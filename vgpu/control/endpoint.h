@@ -33,7 +33,8 @@ inline constexpr const char* endpointForms = "tls:HOST:PORT, tcp:HOST:PORT or vs
 // does and is none.
 std::optional<Endpoint> parseEndpoint(const std::string& text);
 
-// A connected stream, without delay of small writes. Throws kj::Exception, of type DISCONNECTED if nothing answers there.
+// A connected stream, without delay of small writes. Throws kj::Exception, of type DISCONNECTED if nothing answers there, or if
+// the name cannot be resolved for now.
 kj::AutoCloseFd connectTo(const Endpoint& endpoint);
 
 // A listening socket, non-blocking. Where neither encryption nor certificates protect it, an address that is not this host's own

@@ -20,8 +20,8 @@ struct Asked {
   char magic[8];
   uint32_t version, what;
   uint8_t token[16];
-  uint64_t received;
-  uint8_t reserved[24];
+  uint64_t received, attempt;
+  uint8_t reserved[16];
 };
 static_assert(sizeof(Asked) == 64);
 
@@ -106,7 +106,7 @@ void awaitReady(int fd, short events, GreetingDeadline deadline) {
 }
 
 GreetingAnswer greet(ByteStream& stream, const Greeting& greeting, const std::string& node, GreetingDeadline deadline) {
-  Asked asked{{}, greetingVersion, static_cast<uint32_t>(greeting.what), {}, greeting.received, {}};
+  Asked asked{{}, greetingVersion, static_cast<uint32_t>(greeting.what), {}, greeting.received, greeting.attempt, {}};
   std::copy(std::begin(magic), std::end(magic), asked.magic);
   std::copy(greeting.token.begin(), greeting.token.end(), asked.token);
   writeAll(stream, bytesOf(asked), deadline);
@@ -137,7 +137,7 @@ Greeting receiveGreeting(ByteStream& stream, GreetingDeadline deadline) {
     fail("it speaks version " + std::to_string(asked.version) + " of the link, this vgpud version " +
          std::to_string(greetingVersion));
   }
-  Greeting greeting{static_cast<GreetingFor>(asked.what), {}, asked.received};
+  Greeting greeting{static_cast<GreetingFor>(asked.what), {}, asked.received, asked.attempt};
   std::copy(std::begin(asked.token), std::end(asked.token), greeting.token.begin());
   return greeting;
 }

@@ -1,6 +1,7 @@
 // The first bytes of every connection from elsewhere, of fixed size, so that a stranger on the port can make a node read no more.
 //
-//   to the node     "VGPULINK" · version (4) · what (4) · token (16) · messages received, or a connection's number (8) · 0 (24)
+//   to the node     "VGPULINK" · version (4) · what (4) · token (16) · messages received, or a connection's number (8) ·
+//                   attempt (8) · 0 (16)
 //   from the node   "VGPULINK" · version (4) · status (4) · messages received (8) · bytes of the reason (4) · connection (4) ·
 //   reason
 //
@@ -16,7 +17,7 @@
 
 namespace vgpu {
 
-constexpr uint32_t greetingVersion = 2;
+constexpr uint32_t greetingVersion = 3;
 
 enum class GreetingFor : uint32_t {
   control = 1,  // interface Node (control.capnp) follows
@@ -34,6 +35,7 @@ struct Greeting {
   GreetingFor what;
   SessionToken token{};
   uint64_t received = 0;  // messages; for a lane, the number of the connection that it is beside
+  uint64_t attempt = 0;   // of this session to connect, from 1: one that arrives after a later one is dropped
 };
 struct GreetingAnswer {
   uint64_t received = 0;    // messages

@@ -3,7 +3,7 @@ program=$tree/tests/programs/steady
 [ -x "$program" ] || fail "there is no $program"
 export VGPU_NODES=$dir/nodes
 for node in a b; do startNode "$node" --listen tcp:127.0.0.1:0; done
-startNode c --evacuate 60
+startNode c
 VGPU_EMULATED=architecture=80 startNode other
 refused "no nodes are known" ctl a evacuate
 
@@ -49,13 +49,42 @@ timeout "$limit" "$tree/bin/vgpuctl" evacuate "unix:$dir/a/vgpud.sock" --to "uni
 [ "$code" = 1 ] || fail "an evacuation that leaves sessions returned $code"
 says nowhere "(near) stays: .*migrate it to the same model" || fail "it does not say why one stays"
 
-# Told to end.
+# endsAfterAll NODE: the daemon, which was told to, ends as ever.
+endsAfterAll() {
+  waitUntil ended "${daemon[$1]}"
+  wait "${daemon[$1]}" || fail "vgpud $1 returned $?"
+  unset "daemon[$1]"
+}
+
+# Told to end: what runs there leaves, and nothing comes meanwhile.
 succeeds ctl a migrate near --to "unix:$dir/c/vgpud.sock"
+worker=$(field c near workerPid)
+kill -STOP "$worker"
 kill -TERM "${daemon[c]}"
-waitUntil ended "${daemon[c]}"
-wait "${daemon[c]}" || fail "vgpud c returned $?"
-unset 'daemon[c]'
+waitUntil says c "sessions have 60 s to leave for other nodes"
+VGPU_NODE=unix:$dir/c/vgpud.sock "$doubleProgram" late >"$dir/late.log" 2>&1
+says late "this vgpud is ending, and takes no more sessions" || fail "a program that came late was not told why"
+refused "this vgpud is ending, and takes no more sessions" ctl a migrate far --to "unix:$dir/c/vgpud.sock"
+hasState a far running || fail "far is $(field a far state) on a"
+kill -CONT "$worker"
+endsAfterAll c
 hasState a near running || hasState b near running || fail "the session ended with its node"
+
+# Told so twice: it ends at once, with what it has. Likewise if its sessions are to end with it.
+startNode c
+startDouble c stays
+worker=$(field c stays workerPid)
+kill -STOP "$worker"
+kill -TERM "${daemon[c]}"
+waitUntil says c "sessions have 60 s to leave for other nodes"
+kill -TERM "${daemon[c]}"
+endsAfterAll c
+says c "the evacuation was given up" || fail "the evacuation was not given up"
+startNode c --evacuate 0
+startDouble c ends
+stopNode c
+waitUntil says ends "^lost: its vgpud was ended"
+! says c "to leave for other nodes" || fail "a session was to leave"
 
 touch "$dir/end"
 for name in far near; do

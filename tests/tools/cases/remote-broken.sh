@@ -1,4 +1,18 @@
 # A program whose connection with its node breaks: it goes on where it was, until that lasts too long. VGPU_TRANSPORT: tcp or tls.
+# greetLate TOKEN: an attempt of that session to connect, its first one, that comes only now; until the node has dropped it.
+greetLate() {
+  timeout "$limit" python3 - "$transport" "${address##*:}" "$dir/config/vgpu/keys/identity.pem" "$1" >"$dir/late.log" 2>&1 <<'PY'
+import socket, ssl, struct, sys
+transport, port, keys, token = sys.argv[1:]
+connection = socket.create_connection(("127.0.0.1", int(port)))
+if transport == "tls":
+    context = ssl.create_default_context(cafile=keys)
+    context.load_cert_chain(keys)
+    connection = context.wrap_socket(connection, server_hostname="127.0.0.1")
+connection.sendall(b"VGPULINK" + struct.pack("<II", 3, 2) + bytes.fromhex(token) + struct.pack("<QQ", 0, 1) + b"\0" * 16)
+assert connection.recv(1) == b""
+PY
+}
 hasPort() { grep -qs '^[0-9]' "$dir/broken.port"; }
 
 transport=${VGPU_TRANSPORT:-tcp}
@@ -22,6 +36,10 @@ for round in 1 2 3 4; do
   memoryIsRight far
 done
 
+# One that it has given up since arrives late.
+greetLate "$(basename "$dir"/a/relays/*[0-9a-f])" || fail "an outdated connection was not dropped"
+memoryIsRight far
+
 # Cut for a while: it waits.
 kill -USR2 "$link"
 echo verify >&"${commands[far]}"
@@ -31,6 +49,17 @@ before=$(grep -c '^wrong ' "$dir/far.log")
 kill -USR2 "$link"
 waitUntil saysMore far "wrong " "$before"
 [ "$(grep '^wrong ' "$dir/far.log" | tail -n 1)" = "wrong 0" ] || fail "the memory has changed"
+
+# Cut, and its keys are being replaced.
+if [ "$transport" = tls ]; then
+  kill -USR2 "$link"
+  mv "$dir/config/vgpu/keys/identity.pem" "$dir/identity.pem"
+  sleep 1
+  hasState a far running || fail "the session is $(field a far state) while there are no keys"
+  mv "$dir/identity.pem" "$dir/config/vgpu/keys/identity.pem"
+  kill -USR2 "$link"
+  memoryIsRight far
+fi
 
 # Cut while it is suspended and resumed.
 kill -USR1 "$link"

@@ -26,12 +26,12 @@ def say(data):
 assert say(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100) == b""
 assert say(b"\0" * 10) == b""
 answer = say(b"VGPULINK" + struct.pack("<II", 99, 2) + b"\0" * 48)
-assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (2, 1) and len(answer) == 32, answer
-answer = say(b"VGPULINK" + struct.pack("<II", 2, 9) + b"\0" * 48)
+assert answer[:8] == b"VGPULINK" and struct.unpack("<II", answer[8:16]) == (3, 1) and len(answer) == 32, answer
+answer = say(b"VGPULINK" + struct.pack("<II", 3, 9) + b"\0" * 48)
 assert b"asks for what there is not" in answer, answer
 # A further connection of a session that there is not, and a flood of them.
 for _ in range(40):
-    answer = say(b"VGPULINK" + struct.pack("<II", 2, 5) + b"\x11" * 16 + b"\0" * 32 + b"\xff" * 5000)
+    answer = say(b"VGPULINK" + struct.pack("<II", 3, 5) + b"\x11" * 16 + b"\0" * 32 + b"\xff" * 5000)
     assert answer == b"" or b"the session has another connection by now, or none" in answer, answer
 assert answer != b"", "it was not told"
 PY

@@ -97,7 +97,7 @@ def heard(keys=None, version=ssl.TLSVersion.TLSv1_3):
         plain.settimeout(20)
         try:
             with context.wrap_socket(plain) as secret:
-                secret.sendall(b"VGPULINK" + b"\2\0\0\0\1\0\0\0" + b"\0" * 48)
+                secret.sendall(b"VGPULINK" + b"\3\0\0\0\1\0\0\0" + b"\0" * 48)
                 return str(secret.recv(4096))
         except (ssl.SSLError, ConnectionError) as error:
             return str(error).lower().replace("_", " ")

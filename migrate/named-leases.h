@@ -1,0 +1,37 @@
+// The leases that the source of a migration has named to its target, which has leased the same memory ahead.
+//
+// None overlaps another: one that is added takes the place of those that it overlaps, as DeviceLeases::leaseAhead() does. One
+// thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "stub/gpu/ranges.h"
+
+namespace vgpu::migrate {
+
+class NamedLeases {
+ public:
+  // Whether there is this very lease.
+  bool has(uint64_t address, uint64_t bytes) const {
+    auto found = leases.find(address);
+    return found != leases.end() && found->second == bytes;
+  }
+  void add(uint64_t address, uint64_t bytes) {
+    auto next = leases.lower_bound(address);
+    if (next != leases.begin() && std::prev(next)->first + std::prev(next)->second > address) --next;
+    while (next != leases.end() && next->first < address + bytes) next = leases.erase(next);
+    leases[address] = bytes;
+  }
+  // Whether all of that range is leased, by one or by several that touch each other.
+  bool cover(uint64_t address, uint64_t bytes) const {
+    return stub::isCovered(leases, address, bytes, [](uint64_t size) { return size; });
+  }
+
+ private:
+  std::map<uint64_t, uint64_t> leases;  // bytes by address
+};
+
+}  // namespace vgpu::migrate
