@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "checkpoint/live-images.h"
 #include "checkpoint/progress.h"
 #include "stub/worker/execution.h"
 #include "vgpu/base/thread-group.h"
@@ -39,7 +40,7 @@ LiveSnapshot::~LiveSnapshot() { context.select(); }  // for what is unpinned
 
 void LiveSnapshot::runRounds(const Progress& progress) {
   stub::require(driver, context.select(), "changing device");
-  copyImages();
+  images = copyImages(*chunks.sink, [&](auto& work) { return live.visit(work); });
   uint64_t last = 0;
   for (unsigned round = 0; round < mostRounds; ++round) {
     std::vector<DevicePiece> changed;
@@ -56,28 +57,6 @@ void LiveSnapshot::runRounds(const Progress& progress) {
   memory.emplace(driver, report.rounds == 1 ? HeldMemory::most : last);
   clock.end("rounds");
   faultPoint("snapshot.rounds-done");
-}
-
-// They do not change; but one may end between two frames, so each is copied between two.
-void LiveSnapshot::copyImages() {
-  std::vector<SavedBlob> blobs;
-  std::vector<std::byte> bytes;
-  auto visit = [&](const std::function<void(stub::SessionState&)>& work) {
-    if (!live.visit(work)) blobs.clear();  // they are copied in the end
-  };
-  visit([&](stub::SessionState& on) { blobs = imagesOf(on); });
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    uint64_t number = blobs[i].blob;
-    visit([&](stub::SessionState& on) {
-      bytes.clear();
-      if (auto* blob = on.of(handleDevice(number)).blobs.find(number)) bytes.assign(blob->bytes().begin(), blob->bytes().end());
-    });
-    ChunkPlan plan({bytes.size()});
-    for (size_t chunk = chunks.sink->reserve(plan.count()); auto piece = plan.next(); ++chunk) {
-      chunks.sink->add(0, chunk, std::span(bytes).subspan(piece->offset, piece->bytes));
-      images[{number, piece->offset}] = chunks.sink->digestOf(chunk);
-    }
-  }
 }
 
 // False if there was no occasion: nothing is known then.

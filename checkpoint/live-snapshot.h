@@ -34,7 +34,6 @@ class LiveSnapshot {
 
  private:
   struct Held;
-  void copyImages();
   bool findChanged(std::vector<DevicePiece>& changed, bool mustBeIdle);
   void copyChanged(const std::vector<DevicePiece>& changed, const Progress& progress);
 
