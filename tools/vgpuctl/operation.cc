@@ -22,6 +22,13 @@ std::string inStore(const std::string& session, const std::string& name) {
   return unusedSnapshot(ChunkStore(snapshotStore()), name, session.substr(session.find(':') + 1));
 }
 
+// As the directory is named; a store that it is in is read here first (docs/snapshot.md, Store).
+std::string inSoundStore(const std::string& directory) {
+  std::string path = absolute(directory);
+  if (auto store = ChunkStore::around(path)) requireSoundStore(*store);
+  return path;
+}
+
 }  // namespace
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
@@ -38,11 +45,11 @@ json reportJson(control::Report::Reader report) {
 
 std::string targetOf(const SuspendOptions& options) {
   bool isInStore = options.directory.empty() || options.directory == inMemory;
-  return isInStore ? inStore(options.session, options.name) : absolute(options.directory);
+  return isInStore ? inStore(options.session, options.name) : inSoundStore(options.directory);
 }
 
 std::string sourceOf(const std::string& snapshot) {
-  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return absolute(snapshot);
+  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return inSoundStore(snapshot);
   std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
   if (!std::filesystem::is_directory(stored))
     fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}",
