@@ -16,7 +16,7 @@ ctl ampere inspect "$dir/second" | grep -q "sm_90" || fail "the program's GPU is
 # With what it has, it would not fit.
 startContents hopper large 80
 succeeds ctl hopper suspend large
-refused "GiB of GPU memory where GPU 0 here" ctl small resume large
+refused "the program has [0-9]* MiB of GPU memory where GPU 0 here, .* has 64 MiB" ctl small resume large
 hasState hopper large suspended || fail "after a resume that was refused it is $(field hopper large state)"
 succeeds ctl hopper resume large
 memoryIsRight large
