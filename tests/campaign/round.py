@@ -17,7 +17,8 @@ import time
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
 WRITE_POINTS = ("write.writing", "write.manifest-written", "write.done")
 MEMORY_POINTS = ("suspend.pinned", *WRITE_POINTS)
-SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.captured", "snapshot.released", "snapshot.finished")
+SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.gate-closed", "snapshot.captured", "snapshot.released",
+                   "snapshot.finished")
 MIGRATE_POINTS = ("migrate.asked", "migrate.prepared", "migrate.sent-ahead", "migrate.captured", "migrate.moving", "migrate.arriving",
                   "migrate.moved")
 STORE_POINTS = (*SNAPSHOT_POINTS, "suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")

@@ -48,7 +48,11 @@ class Snapshotting {
           heldAt = now();
           return session.closeGate(timeoutSeconds);
         })
-        .then([this](uint64_t) { return capture(); })
+        .then([this](uint64_t) {
+          faultPoint("snapshot.gate-closed");
+          return worker.quiesce(sessions.io.provider->getTimer(), progress, timeoutSeconds);
+        })
+        .then([this] { return capture(); })
         .then([this] { return release(); })
         .then([this] { return finish(); })
         .then([this] {
@@ -72,18 +76,13 @@ class Snapshotting {
   control::LiveSnapshot::Client& begun() { return KJ_ASSERT_NONNULL(snapshot); }
 
   kj::Promise<void> capture() {
-    auto quiesce = worker.remote().quiesceRequest();
-    quiesce.setTimeoutSeconds(timeoutSeconds);
-    quiesce.setProgress(progress);
-    return worker.orExit(quiesce.send().ignoreResult().then([this] {
-      sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
-      auto request = begun().captureRequest();
-      request.setObjects(reader(session.directory->path()));
-      session.describe(request.initSession());
-      request.setReattach(reader(session.reattach));
-      request.setProgress(progress);
-      return request.send().ignoreResult();
-    }));
+    sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
+    auto request = begun().captureRequest();
+    request.setObjects(reader(session.directory->path()));
+    session.describe(request.initSession());
+    request.setReattach(reader(session.reattach));
+    request.setProgress(progress);
+    return worker.orExit(request.send().ignoreResult());
   }
 
   kj::Promise<void> release() {

@@ -63,6 +63,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"snapshot.rounds-done", "vgpu-worker",
      "of a program that goes on: what it had was copied while it ran; the daemon has not been told"},
     {"snapshot.captured", "vgpu-worker", "what it has changed since is held; it is still quiesced"},
+    {"snapshot.gate-closed", "vgpud", "the program has said that its gate is closed; its worker works on"},
     {"snapshot.released", "vgpud", "the program goes on; what is held is not on disk"},
     {"snapshot.finished", "vgpud", "there is a snapshot; its caller has not been told"},
     {"migrate.asked", "vgpuctl", "the request is on its way"},
