@@ -15,7 +15,7 @@ import threading
 import time
 
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
-WRITE_POINTS = ("write.writing", "write.manifest-written", "write.done")
+WRITE_POINTS = ("write.writing", "write.manifest-written", "write.manifest-named", "write.done")
 MEMORY_POINTS = ("suspend.pinned", *WRITE_POINTS)
 SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.gate-closed", "snapshot.captured", "snapshot.released",
                    "snapshot.finished")

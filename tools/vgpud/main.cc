@@ -142,7 +142,7 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   stop.wait(io.waitScope);
   if (options.evacuateSeconds != 0 && sessions.all().size() != 0) evacuate(io, processes, directory, options.evacuateSeconds);
   guests.close();
-  sessions.close().wait(io.waitScope);
+  sessions.close(stopSignal(io.unixEventPort)).wait(io.waitScope);
 }
 
 std::vector<RemoteListener> listenersOf(const DaemonOptions& options) {

@@ -87,8 +87,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   bool enter(const std::string& id) { return arriving.insert(id).second; }
   void leave(const std::string& id) { arriving.erase(id); }
 
-  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are.
-  kj::Promise<void> close();
+  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are. What is being
+  // written from memory to disk is written first, until `atOnce` resolves.
+  kj::Promise<void> close(kj::Promise<void> atOnce);
 
   kj::AsyncIoContext& io;
   Processes& processes;
@@ -106,6 +107,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   GuestPauses pauses{io.provider->getTimer()};
 
  private:
+  kj::Promise<void> leaveMemory();
   void giveWorkerBack(Session& session);  // its program has ended
   void workerLeaves(const Session& session);
 

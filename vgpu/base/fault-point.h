@@ -58,6 +58,7 @@ inline constexpr FaultPoint faultPoints[] = {
     {"write.writing", "vgpu-worker",
      "in the background: a piece of a snapshot in memory is being written; hit once for each piece"},
     {"write.manifest-written", "vgpu-worker", "all of it is on disk, and its new manifest has not its name yet"},
+    {"write.manifest-named", "vgpu-worker", "there is a snapshot on disk; the daemon has not been told"},
     {"write.done", "vgpud", "the daemon knows that it is on disk; the program has not been told"},
     {"snapshot.asked", "vgpuctl", "the request is on its way"},
     {"snapshot.rounds-done", "vgpu-worker",
