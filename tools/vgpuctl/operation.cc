@@ -17,9 +17,10 @@ namespace {
 using nlohmann::json;
 
 // Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
-std::string inStore(const std::string& session, const std::string& name) {
+NewSnapshot inStore(const std::string& session, const std::string& name) {
   requireSoundStore(snapshotStore());
-  return unusedSnapshot(ChunkStore(snapshotStore()), name, session.substr(session.find(':') + 1));
+  ChunkStore store(snapshotStore());
+  return name.empty() ? NewSnapshot::like(store, session.substr(session.find(':') + 1)) : NewSnapshot::called(store, name);
 }
 
 // As the directory is named; a store that it is in is read here first (docs/snapshot.md, Store).
@@ -43,9 +44,9 @@ json reportJson(control::Report::Reader report) {
           {"twinBytes", report.getTwinBytes()},     {"phases", phases}};
 }
 
-std::string targetOf(const SuspendOptions& options) {
+NewSnapshot targetOf(const SuspendOptions& options) {
   bool isInStore = options.directory.empty() || options.directory == inMemory;
-  return isInStore ? inStore(options.session, options.name) : inSoundStore(options.directory);
+  return isInStore ? inStore(options.session, options.name) : NewSnapshot(inSoundStore(options.directory));
 }
 
 std::string sourceOf(const std::string& snapshot) {

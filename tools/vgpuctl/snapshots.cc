@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -144,24 +143,6 @@ std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
   if (!isWhole(directory))
     fail(fmt::format("the store {} has no snapshot {}; `vgpuctl snapshots ls` lists them", store.path(), name));
   return directory;
-}
-
-std::string unusedSnapshot(const ChunkStore& store, const std::string& name, const std::string& wish) {
-  auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
-  if (!name.empty()) {
-    if (isWhole(directory(name)))
-      fail(fmt::format(
-          "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
-          store.path(), name));
-    return directory(name);
-  }
-  std::string base = wish.substr(0, 80);
-  for (char& letter : base)
-    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
-  for (int number = 1;; ++number) {
-    std::string target = directory(number == 1 ? base : fmt::format("{}-{}", base, number));
-    if (!fs::exists(target)) return target;
-  }
 }
 
 void requireSoundStore(const std::string& folder) {
