@@ -34,6 +34,7 @@ class Snapshotting {
         start(now()) {
     if (!this->path.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
     sessions.exchange.requireAlone(session.id);
+    if (sessions.pinned.exists()) hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
   }
   ~Snapshotting() noexcept(false) {
     if (!done) abandon();
@@ -82,6 +83,7 @@ class Snapshotting {
     session.describe(request.initSession());
     request.setReattach(reader(session.reattach));
     request.setProgress(progress);
+    if (hold) request.setRoom(kj::heap<PinnedRoomServer>(hold));
     return worker.orExit(request.send().ignoreResult());
   }
 
@@ -121,7 +123,8 @@ class Snapshotting {
       if (isBegun) writerEnded = worker.goOn();
       if (isHeld) session.openGate();
     }
-    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)));
+    // Until then a GPU may copy to what is held, too.
+    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
   }
 
   Sessions& sessions;
@@ -133,6 +136,7 @@ class Snapshotting {
   kj::Own<TargetFolder> folder;
   kj::Promise<std::string> workerExit;
   kj::Maybe<control::LiveSnapshot::Client> snapshot;
+  PinnedHold hold;  // null: this node has no pinned memory
   kj::TimePoint start, heldAt = start;
   bool isBegun = false, isHeld = false, done = false;
   OperationReport report;
