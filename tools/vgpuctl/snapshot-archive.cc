@@ -19,6 +19,7 @@
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/archive.h"
 #include "vgpu/snapshot/process-part.h"
 
@@ -73,6 +74,7 @@ int exportSnapshot(const std::string& name, const std::string& file) {
   }
   NewFile written(file);
   snapshot::writeArchive(store, directory, written.fd(), file, progress.report());
+  faultPoint("export.written");
   written.publish();
   fmt::print("{} is exported to {}: {}\n", name, file, humanBytes(std::filesystem::file_size(file)));
   return 0;

@@ -22,6 +22,7 @@
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
@@ -182,6 +183,7 @@ int removeSnapshot(const std::string& name, bool force) {
                      "else. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));
   fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
+  faultPoint("rm.unnamed");
   for (const char* file : dataFiles) fs::remove(directory + "/" + file);
   fs::remove_all(directory);
   fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
@@ -212,6 +214,7 @@ int verifySnapshots(const std::vector<std::string>& names) {
                    verifyChunks(store, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
                    all.insert(all.end(), wanted.begin(), wanted.end());
                    makeUnique(all);
+                   faultPoint("verify.compared");
                  })) {
       fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
       code = 1;
