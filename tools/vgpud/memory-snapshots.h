@@ -39,7 +39,7 @@ class MemorySnapshots {
   // The daemon ends. First: resolves when nobody writes any more, or when those who do have done nothing for a minute.
   kj::Promise<void> writesEnded(kj::Timer& timer);
   // Then: ends whoever still writes.
-  kj::Promise<void> stopWriters();
+  kj::Promise<void> stopWriters(kj::Timer& timer);
   // Then: removes what is not on disk.
   kj::Promise<void> removeAll();
 

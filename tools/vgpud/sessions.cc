@@ -332,7 +332,7 @@ kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
   }
   auto left = kj::joinPromises(farewells.releaseAsArray()).eagerlyEvaluate(nullptr);
   return inMemory.writesEnded(io.provider->getTimer()).exclusiveJoin(kj::mv(atOnce)).then([this, left = kj::mv(left)]() mutable {
-    return inMemory.stopWriters()
+    return inMemory.stopWriters(io.provider->getTimer())
         .then([this] { return leaveMemory(); })
         .then([left = kj::mv(left)]() mutable { return kj::mv(left); })
         .then([this] { return processes.allReaped(); })

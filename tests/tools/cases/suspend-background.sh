@@ -108,9 +108,9 @@ stoppedWriter() { sed -n "s/^$1 [^ ]* \([0-9]*\) stop\$/\1/p" "$dir/faults"; }
 # beginToWrite NAME POINT: on node h, whose writer stops at that point.
 beginToWrite() {
   rm -f "$dir/faults"
+  export VGPU_STORE=$dir/store-$1  # so that there is something to write
   VGPU_FAULT_POINT=$2:stop startNode h --pinned 48MiB
   startContents h "$1" 24
-  tell "$1" change changed  # so that there is something to write
   succeeds ctl h suspend "$1" --background
   waitUntil wasHit "$2" stop
   kill -TERM "${daemon[h]}"
