@@ -87,6 +87,9 @@ struct ChunkSource {
   const PinnedRoom* room = nullptr;
   // Where one is put in the place of that, to be added to the sink later; nullptr: it is written now.
   std::function<std::byte*(const NewPiece&)> hold = nullptr;
+  // For which that has no room: what keeps one by itself, to be added to the sink later, or false; then where it is put likewise.
+  std::function<bool(const NewPiece&)> keep = nullptr;
+  std::function<std::byte*(const NewPiece&)> holdLast = nullptr;
   // What is told where the time goes, and counts what was copied.
   PhaseClock* clock = nullptr;
   uint64_t* copied = nullptr;

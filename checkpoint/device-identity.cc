@@ -94,8 +94,8 @@ void adoptDevices(stub::SessionState& on, const std::vector<Device>& seen, const
     unsigned number = 0;
     while (number + 1 < on.deviceCount() && on.driver.device(number) != device) ++number;
     if (bytes > total)
-      fail(fmt::format("the program has {:.1f} GiB of GPU memory where {} has {:.1f} GiB: resume it on a larger one",
-                       static_cast<double>(bytes) / GiB, on.nameOf(number), static_cast<double>(total) / GiB));
+      fail(fmt::format("the program has {} MiB of GPU memory where {} has {} MiB: resume it on a larger one",
+                       roundUp(bytes, MiB) / MiB, on.nameOf(number), total / MiB));  // so two sizes never read alike
   }
   on.seen.clear();
   for (auto& device : seen) on.seen.push_back({device.name, device.uuid, device.memoryBytes, device.capability});

@@ -31,6 +31,13 @@ void addWork(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obs
   obstacles.push_back({false, object, why});
 }
 
+void addSlowCall(stub::SessionState& on, unsigned device, std::vector<Obstacle>& obstacles) {
+  auto& slow = on.select(device).slow;
+  if (slow.isEmpty() || slow.finish(std::chrono::milliseconds(0))) return;
+  obstacles.push_back(
+      {false, fmt::format("call {}", slow.first()), "it compiles, loads or registers; a suspend waits until it has ended"});
+}
+
 // The objects that say so of themselves; of a kind that cannot be saved for another reason, the first.
 void addKind(stub::SessionState& on, const stub::KindModule& kind, Explanation& found) {
   size_t before = found.obstacles.size();
@@ -53,13 +60,13 @@ Explanation explain(stub::Worker& worker) {
   Explanation found;
   bool isStopped = worker.interlude(false, stopLimit, [&](stub::SessionState& on) {
     for (unsigned device : on.usedDevices()) addWork(on, device, found.obstacles);
-    if (!on.finishSlowCalls(std::chrono::milliseconds(0)))
-      found.obstacles.push_back({false, "a call", "it compiles, loads or registers; a suspend waits until it has ended"});
+    for (unsigned device : on.usedDevices()) addSlowCall(on, device, found.obstacles);
     for (auto* kind : stub::kinds()) addKind(on, *kind, found);
   });
-  if (!isStopped)
+  if (isStopped) return found;
+  for (auto& name : worker.executing())
     found.obstacles.push_back(
-        {false, "a call",
+        {false, "call " + name,
          "it has been in the driver for half a second, with more work than the GPU takes, perhaps; a suspend "
          "waits until it has returned"});
   return found;

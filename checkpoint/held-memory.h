@@ -15,9 +15,9 @@ class HeldMemory {
  public:
   static constexpr uint64_t least = 64 * MiB, most = 1 * GiB;
 
-  // For twice as much as has changed in the last round, within these.
-  HeldMemory(const stub::Driver& driver, uint64_t changed)
-      : ring(&driver, std::clamp(2 * changed, least, most) / snapshot::chunkBytes) {}
+  // For twice as much as has changed in the last round, within these and `mostHere`, which is a chunk at least.
+  HeldMemory(const stub::Driver& driver, uint64_t changed, uint64_t mostHere = most)
+      : ring(&driver, std::min(std::clamp(2 * changed, least, most), mostHere) / snapshot::chunkBytes) {}
 
   // Room for so many bytes, as long as this lives; empty if there is none.
   std::span<std::byte> take(size_t bytes) {

@@ -1,14 +1,10 @@
 #include "checkpoint/live-copy.h"
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <thread>
 
-#include "checkpoint/staging-ring.h"
 #include "stub/worker/execution.h"
-#include "vgpu/base/thread-group.h"
-#include "vgpu/base/work-queue.h"
 
 namespace vgpu::checkpoint {
 
@@ -16,8 +12,6 @@ namespace {
 
 // For which the GPUs are waited for, with the program's calls not executed.
 constexpr auto idleLimit = std::chrono::milliseconds(50);
-// How many chunks are copied between two frames: 32 MiB, 0.7 ms.
-constexpr size_t chunksOfSlice = 16;
 
 }  // namespace
 
@@ -66,59 +60,27 @@ std::optional<std::vector<DevicePiece>> LiveCopy::find(const Digester* digester)
   return pieces;
 }
 
-void LiveCopy::copy(const std::vector<DevicePiece>& pieces, unsigned writers, Phase& phase, const Take& take) {
-  if (pieces.empty()) return;
-  writers = std::min<unsigned>(writers, static_cast<unsigned>(pieces.size()));
-  StagingRing ring(&driver, StagingRing::slotsFor(writers, pieces.size()));
+void LiveCopy::copy(const std::vector<DevicePiece>& pieces, unsigned writers, Phase& phase, const TakePiece& take) {
   Streams streams;
   KJ_DEFER(visit([&](stub::SessionState& on) { streams.end(on); }));
-  WorkQueue<Slot*> unused, filled;
-  ThreadGroup threads([&] {
-    unused.stop();
-    filled.stop();
-  });
-  for (auto& slot : ring.all()) unused.push(&slot);
-  auto write = [&](unsigned writer) {
-    while (auto slot = filled.pop()) {
-      take(writer, (*slot)->chunk, {(*slot)->memory, (*slot)->bytes});
-      unused.push(*slot);
-    }
-  };
-  auto read = [&] {
-    for (size_t next = 0; next < pieces.size();) {
-      std::vector<Slot*> slots;
-      for (auto slot = unused.pop(); slot; slot = unused.tryPop()) {
-        slots.push_back(*slot);
-        slots.back()->bytes = 0;  // as long as nothing is copied
-        if (slots.size() == chunksOfSlice || next + slots.size() == pieces.size()) break;
-      }
-      if (slots.empty()) return;  // another thread has failed
-      auto begin = std::chrono::steady_clock::now();
-      visit([&](stub::SessionState& on) {
-        for (size_t i = 0; i < slots.size(); ++i) {
-          auto& piece = pieces[next + i];
-          slots[i]->chunk = next + i;
-          if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it is gone
-          streams.begin(on, piece, slots[i]->memory);
-          slots[i]->bytes = piece.bytes;
-        }
-        streams.await(on);
-      });
+  auto mayGoOn = std::chrono::steady_clock::now();
+  auto copySlice = [&](std::span<Slot* const> slots) {
+    std::this_thread::sleep_until(mayGoOn);
+    const auto begin = std::chrono::steady_clock::now();
+    visit([&](stub::SessionState& on) {
       for (Slot* slot : slots) {
-        phase.advance(slot->bytes);
-        (slot->bytes > 0 ? filled : unused).push(slot);
+        auto& piece = pieces[slot->chunk];
+        if (!on.ownsMemory(piece.address, piece.bytes)) continue;  // it is gone
+        streams.begin(on, piece, slot->memory);
+        slot->bytes = piece.bytes;
       }
-      next += slots.size();
-      // Half of the time is the program's.
-      std::this_thread::sleep_for(std::chrono::steady_clock::now() - begin);
-    }
-    filled.close();
+      streams.await(on);
+    });
+    for (Slot* slot : slots) phase.advance(slot->bytes);
+    const auto end = std::chrono::steady_clock::now();
+    mayGoOn = end + (end - begin);  // half of the time is the program's
   };
-  threads.guard([&] {
-    for (unsigned writer = 0; writer < writers; ++writer) threads.start([&, writer] { write(writer); });
-    read();
-  });
-  threads.join();
+  copyInSlices(driver, pieces.size(), writers, copySlice, take);
 }
 
 }  // namespace vgpu::checkpoint

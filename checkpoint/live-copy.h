@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/progress.h"
+#include "checkpoint/slice-copy.h"
 #include "checkpoint/state.h"
 #include "stub/worker/worker.h"
 
@@ -29,10 +30,9 @@ class LiveCopy {
   // Without digests.
   std::optional<std::vector<DevicePiece>> all();
 
-  // Called by `writers` threads with the bytes of pieces[i]; not for one that is gone.
-  using Take = std::function<void(unsigned writer, size_t i, std::span<const std::byte> bytes)>;
-  // Copies `pieces`; half of the time is the program's. Throws kj::Exception if a copy fails, or what `take` throws.
-  void copy(const std::vector<DevicePiece>& pieces, unsigned writers, Phase& phase, const Take& take);
+  // Copies `pieces`, a few at a time between two frames; half of the time is the program's. `take` does not get one that is gone.
+  // Throws kj::Exception if a copy fails, or what `take` throws.
+  void copy(const std::vector<DevicePiece>& pieces, unsigned writers, Phase& phase, const TakePiece& take);
 
  private:
   class Streams;

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include "checkpoint/held-pool.h"
+#include "checkpoint/live-images.h"
 #include "checkpoint/progress.h"
 #include "stub/worker/execution.h"
-#include "vgpu/base/thread-group.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/fault-point.h"
 #include "vgpu/base/sizes.h"
+#include "vgpu/base/thread-group.h"
 
 namespace vgpu::checkpoint {
 
@@ -23,15 +25,31 @@ constexpr uint64_t smallEnough = 256 * MiB;
 
 }  // namespace
 
-// A piece whose bytes are in `memory`.
+// A piece whose bytes are in host memory: ours, or the daemon's.
 struct LiveSnapshot::Held {
   size_t chunk;
   std::span<const std::byte> bytes;
   bool isDigested;
 };
 
-LiveSnapshot::LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> owned)
-    : driver(driver), worker(worker), writer(std::move(owned)), chunks(*writer), context(driver, 0), live(driver, worker) {
+// A piece whose bytes are in spare memory of its GPU.
+struct LiveSnapshot::Kept {
+  size_t chunk;
+  unsigned device;
+  CUdeviceptr address;
+  size_t bytes;
+  bool isDigested;
+};
+
+LiveSnapshot::LiveSnapshot(const stub::Driver& driver, stub::Worker& worker, std::unique_ptr<SnapshotWriter> owned,
+                           uint64_t mostPinned)
+    : driver(driver),
+      worker(worker),
+      writer(std::move(owned)),
+      chunks(*writer),
+      context(driver, 0),
+      live(driver, worker),
+      mostPinned(mostPinned) {
   stub::require(driver, context.take(), "keeping a context");
 }
 
@@ -39,7 +57,7 @@ LiveSnapshot::~LiveSnapshot() { context.select(); }  // for what is unpinned
 
 void LiveSnapshot::runRounds(const Progress& progress) {
   stub::require(driver, context.select(), "changing device");
-  copyImages();
+  images = copyImages(*chunks.sink, [&](auto& work) { return live.visit(work); });
   uint64_t last = 0;
   for (unsigned round = 0; round < mostRounds; ++round) {
     std::vector<DevicePiece> changed;
@@ -53,31 +71,9 @@ void LiveSnapshot::runRounds(const Progress& progress) {
     ++report.rounds;
     report.roundBytes += bytes;
   }
-  memory.emplace(driver, report.rounds == 1 ? HeldMemory::most : last);
+  memory.emplace(driver, report.rounds == 1 ? HeldMemory::most : last, mostPinned);
   clock.end("rounds");
   faultPoint("snapshot.rounds-done");
-}
-
-// They do not change; but one may end between two frames, so each is copied between two.
-void LiveSnapshot::copyImages() {
-  std::vector<SavedBlob> blobs;
-  std::vector<std::byte> bytes;
-  auto visit = [&](const std::function<void(stub::SessionState&)>& work) {
-    if (!live.visit(work)) blobs.clear();  // they are copied in the end
-  };
-  visit([&](stub::SessionState& on) { blobs = imagesOf(on); });
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    uint64_t number = blobs[i].blob;
-    visit([&](stub::SessionState& on) {
-      bytes.clear();
-      if (auto* blob = on.of(handleDevice(number)).blobs.find(number)) bytes.assign(blob->bytes().begin(), blob->bytes().end());
-    });
-    ChunkPlan plan({bytes.size()});
-    for (size_t chunk = chunks.sink->reserve(plan.count()); auto piece = plan.next(); ++chunk) {
-      chunks.sink->add(0, chunk, std::span(bytes).subspan(piece->offset, piece->bytes));
-      images[{number, piece->offset}] = chunks.sink->digestOf(chunk);
-    }
-  }
 }
 
 // False if there was no occasion: nothing is known then.
@@ -97,33 +93,71 @@ void LiveSnapshot::copyChanged(const std::vector<DevicePiece>& changed, const Pr
   });
 }
 
-void LiveSnapshot::capture(const std::string& objects, const Identity& identity, const Progress& progress) {
+void LiveSnapshot::capture(const std::string& objects, const Identity& identity, const Progress& progress,
+                           const PinnedRoom* room) {
+  HeldPool pool(room, chunks.sink->key);
   worker.runQuiesced([&](stub::SessionState& on) {
     clock.end("gate");
     captured = captureSession(on, objects, identity);
     chunks.sink->beginList();
     clock.end("objects");
     ChunkSource where{.clock = &clock};
-    where.hold = [&](const NewPiece& piece) -> std::byte* {
-      report.heldBytes += piece.piece.bytes;
-      auto room = memory->take(piece.piece.bytes);
-      if (room.empty()) return nullptr;
-      held.push_back({piece.chunk, room, piece.digest.has_value()});
-      return room.data();
+    auto hold = [&](const NewPiece& one, std::span<std::byte> place) -> std::byte* {
+      if (place.empty()) return nullptr;
+      held.push_back({one.chunk, place, one.digest.has_value()});
+      return place.data();
     };
+    where.hold = [&](const NewPiece& one) {
+      report.heldBytes += one.piece.bytes;
+      return hold(one, memory->take(one.piece.bytes));
+    };
+    where.holdLast = [&](const NewPiece& one) { return hold(one, pool.take(one.piece.bytes)); };
     saveImages(on, *chunks.sink, where, images, captured.manifest.blobs, progress);
     Phase phase(progress, "memory", captured.manifest.deviceBytes);
-    saveBytes(on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); });
+    auto keepPiece = [&](const NewPiece& one, const DevicePiece& from) { return keep(on, one, from); };
+    saveBytes(
+        on, *chunks.sink, where, captured.manifest.state, [&](size_t bytes) { phase.advance(bytes); }, nullptr, keepPiece);
   });
   clock.end("held");
   faultPoint("snapshot.captured");
 }
 
-Report LiveSnapshot::finish(const Progress& progress) {
-  clock.end("released");
-  uint64_t bytes = 0;
-  for (auto& one : held) bytes += one.bytes.size();
-  Phase phase(progress, "writing", bytes);
+// In the stream in which what is read of the session is copied, too.
+bool LiveSnapshot::keep(stub::SessionState& on, const NewPiece& one, const DevicePiece& from) {
+  auto& of = on.select(from.device);
+  CUdeviceptr to = spare.try_emplace(from.device, driver, from.device).first->second.take(from.bytes);
+  if (to == 0) return false;
+  CUresult result = driver.cuMemcpyDtoDAsync_v2(to, from.address, from.bytes, of.gpu.progress.ownStream());
+  stub::require(driver, result, "copying within the device's memory");
+  kept.push_back({one.chunk, from.device, to, from.bytes, one.digest.has_value()});
+  return true;
+}
+
+void LiveSnapshot::writeKept(Phase& phase) {
+  auto copySlice = [&](std::span<Slot* const> slots) {
+    for (Slot* slot : slots) {
+      auto& one = kept[slot->chunk];
+      auto& from = spare.at(one.device);
+      from.select();
+      stub::require(driver, driver.cuMemcpyDtoHAsync_v2(slot->memory, one.address, one.bytes, from.stream()),
+                    "copying spare memory");
+      slot->bytes = one.bytes;
+    }
+    for (auto& [device, from] : spare) {
+      from.select();
+      stub::require(driver, driver.cuStreamSynchronize(from.stream()), "copying spare memory");
+    }
+    for (Slot* slot : slots) phase.advance(slot->bytes);
+  };
+  copyInSlices(driver, kept.size(), chunks.sink->writers(), copySlice,
+               [&](unsigned writer, size_t i, std::span<const std::byte> bytes) {
+                 chunks.sink->add(writer, kept[i].chunk, bytes, kept[i].isDigested);
+               });
+  spare.clear();
+  stub::require(driver, context.select(), "changing device");
+}
+
+void LiveSnapshot::writeHeld(Phase& phase) {
   std::atomic<size_t> next{0};
   std::atomic<bool> stopped{false};
   ThreadGroup threads([&] { stopped = true; });
@@ -139,6 +173,17 @@ Report LiveSnapshot::finish(const Progress& progress) {
     write(0);
   });
   threads.join();
+}
+
+// Spare memory first: the program may need it.
+Report LiveSnapshot::finish(const Progress& progress) {
+  clock.end("released");
+  uint64_t bytes = 0;
+  for (auto& one : held) bytes += one.bytes.size();
+  for (auto& one : kept) bytes += one.bytes;
+  Phase phase(progress, "writing", bytes);
+  writeKept(phase);
+  writeHeld(phase);
   clock.end("write");
   Report published = publish(captured, chunks, *writer, clock);
   published.rounds = report.rounds;

@@ -103,8 +103,13 @@ std::vector<NewPiece> holdPieces(stub::SessionState* on, std::vector<NewPiece> p
   KJ_ON_SCOPE_FAILURE(if (on != nullptr) on->synchronize());
   std::vector<NewPiece> left;
   for (auto& one : pieces) {
-    if (std::byte* out = source.hold(one)) source.fill(one.piece, out);
-    else left.push_back(one);
+    std::byte* out = source.hold(one);
+    if (out == nullptr && source.keep && source.keep(one)) continue;
+    if (out == nullptr && source.holdLast) out = source.holdLast(one);
+    if (out != nullptr)
+      source.fill(one.piece, out);
+    else
+      left.push_back(one);
   }
   if (on != nullptr) stub::require(on->driver, on->synchronize(), "copying the device's memory");
   return left;

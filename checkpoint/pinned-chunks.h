@@ -13,8 +13,8 @@ namespace vgpu::checkpoint {
 // are not copied. When this returns or throws, no copy is on its way.
 std::vector<NewPiece> pinPieces(stub::SessionState* on, ChunkSink& sink, std::vector<NewPiece> pieces, const ChunkSource& source);
 
-// Puts pieces where source.hold says; returns those for which there is no room. When this returns or throws, no copy is on its
-// way.
+// Puts pieces where source.hold says, leaves them to source.keep, or puts them where source.holdLast says; returns those for
+// which there is no room. When this returns or throws, no copy is on its way.
 std::vector<NewPiece> holdPieces(stub::SessionState* on, std::vector<NewPiece> pieces, const ChunkSource& source);
 
 // The same places, of form pinned for the chunks that `room` has. `plans`: of these chunks, one after the other; `key`: of their

@@ -2,15 +2,10 @@
 
 #include <sys/mman.h>
 
+#include "checkpoint/staging-ring.h"
 #include "vgpu/base/fail.h"
 
 namespace vgpu::checkpoint {
-
-namespace {
-
-constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-
-}  // namespace
 
 PinnedMemory::PinnedMemory(const stub::Driver& driver, const MemoryFile& file) : driver(driver), mapping(file) {
   madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);

@@ -15,7 +15,6 @@ namespace vgpu::checkpoint {
 
 namespace {
 
-constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 // A thread works on one while its next ones arrive; the GPU is never without one to copy.
 constexpr size_t slotsOfThread = 4, slotsOfGpu = 8;
 // The system gives memory at a few GB/s, and each slot is used for so many chunks at least.

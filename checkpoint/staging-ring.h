@@ -13,6 +13,9 @@
 
 namespace vgpu::checkpoint {
 
+// How host memory is registered that any GPU copies to.
+constexpr unsigned forAllGpus = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+
 struct Slot {
   size_t number = 0;  // in the ring
   std::byte* memory = nullptr;

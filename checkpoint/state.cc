@@ -129,7 +129,7 @@ std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state) {
 }
 
 void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved,
-               const ResidenceOf& residence) {
+               const ResidenceOf& residence, const KeepPiece& keep) {
   auto items = itemsOf(state);
   MemoryDigests digests(on, sink.digester, bytesOf(state));
   digestAll(digests, items);
@@ -147,6 +147,13 @@ void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const
     where.residence = [&](size_t chunk, const Piece& piece, const std::optional<Digest>& digest) {
       auto place = placeOf(items[piece.item]);
       return place ? residence(chunk, {place->device, place->address + piece.offset, piece.bytes, digest}) : Residence::inFiles;
+    };
+  if (keep)
+    where.keep = [&](const NewPiece& one) {
+      auto place = placeOf(items[one.piece.item]);
+      if (!place || !keep(one, {place->device, place->address + one.piece.offset, one.piece.bytes, one.digest})) return false;
+      moved(one.piece.bytes);
+      return true;
     };
   writeChunks(&on, sink, planOf(state), where);
 }

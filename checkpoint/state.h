@@ -38,8 +38,10 @@ std::vector<DevicePiece> devicePieces(stub::SessionState& on, const Digester* di
 using Moved = std::function<void(size_t bytes)>;
 // `where`: its room and its hold say where the bytes go. `residence`: of chunks that lie in device memory without gaps.
 using ResidenceOf = std::function<Residence(size_t chunk, const DevicePiece& piece)>;
+// `keep`: what source.keep does with one that lies so.
+using KeepPiece = std::function<bool(const NewPiece& one, const DevicePiece& from)>;
 void saveBytes(stub::SessionState& on, ChunkSink& sink, ChunkSource where, const StateTables& state, const Moved& moved,
-               const ResidenceOf& residence = nullptr);
+               const ResidenceOf& residence = nullptr, const KeepPiece& keep = nullptr);
 // The places in device memory of planOf(state)'s pieces, in order; nothing for one that lies otherwise.
 std::vector<std::optional<DevicePiece>> placesOf(const StateTables& state);
 

@@ -79,14 +79,15 @@ CUresult Execution::end(const SlowCall& call, CUresult result, Reply& reply) try
   return codeOf(bad);
 }
 
-CUresult Execution::afterSlowCalls(std::function<CUresult()> work) {
+CUresult Execution::afterSlowCalls(std::function<CUresult()> work, const char* name) {
   if (slow.isEmpty())
     if (std::unique_lock free(session.moduleLoading, std::try_to_lock); free) return work();
   auto locked = [this, work = std::move(work)] {
     std::lock_guard lock(session.moduleLoading);
     return work();
   };
-  slow.add(locked, [this](CUresult result) { session.noteDeferred(device(), result); });
+  slow.add(
+      locked, [this](CUresult result) { session.noteDeferred(device(), result); }, name);
   return CUDA_SUCCESS;
 }
 

@@ -93,7 +93,7 @@ class Execution {
 
   // Runs `work`, which is quick but comes behind the slow calls that are under way and needs `moduleLoading`: at once if there are
   // none. CUDA's answer, as far as it is known by then.
-  CUresult afterSlowCalls(std::function<CUresult()> work);
+  CUresult afterSlowCalls(std::function<CUresult()> work, const char* name);
 
   // Has the driver write what kernels of this GPU have printed by now, and takes it over.
   void collectOutput();

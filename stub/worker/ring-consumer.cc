@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cuda-frames.h"
+#include "stub/worker/method-name.h"
 #include "vgpu/api/effects.h"
 
 namespace vgpu::stub {
@@ -152,11 +153,12 @@ void RingConsumer::run(const Frame& executed, bool isAgain) {
 void RingConsumer::putOff(const Frame& frame, SlowCall call, bool isAgain) {
   auto words = std::make_shared<const kj::Array<capnp::word>>(kj::heapArray(frame.words));
   auto work = call.work;
-  on.slow.add(work, [this, late = frame, words, call = std::move(call), isAgain](CUresult result) mutable {
+  auto end = [this, late = frame, words, call = std::move(call), isAgain](CUresult result) mutable {
     late.words = words->asPtr();
     reply.reset();
     settle(late, on.end(call, result, reply), isAgain);
-  });
+  };
+  on.slow.add(work, end, methodName(frame.method));
 }
 
 void RingConsumer::settle(const Frame& executed, CUresult result, bool isAgain) {

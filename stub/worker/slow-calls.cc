@@ -13,8 +13,8 @@ SlowCalls::~SlowCalls() {
   if (thread.joinable()) thread.join();
 }
 
-void SlowCalls::add(Work work, End end) {
-  calls.push_back({std::move(work), std::move(end)});
+void SlowCalls::add(Work work, End end, const char* name) {
+  calls.push_back({std::move(work), std::move(end), name});
   if (calls.size() == 1) beginFirst();
 }
 

@@ -34,11 +34,13 @@ class SlowCalls {
   SlowCalls(const SlowCalls&) = delete;
   SlowCalls& operator=(const SlowCalls&) = delete;
 
-  // `end` is told the work's result. An exception of the work's comes out of poll().
-  void add(Work work, End end);
+  // `end` is told the work's result. An exception of the work's comes out of poll(). `name`: for a person who waits for it.
+  void add(Work work, End end, const char* name = "");
   // Runs `rest` behind the calls that have been added: at once if all have ended.
   void afterAll(std::function<void()> rest);
   bool isEmpty() const { return calls.empty(); }
+  // The name of the call that is under way or next. Not if it is empty.
+  const char* first() const { return calls.front().name; }
 
   // Runs the end of a call whose work is done, and gives the next work to the thread.
   void poll();
@@ -54,6 +56,7 @@ class SlowCalls {
   struct Call {
     Work work;  // empty: there is an end only
     End end;
+    const char* name = "";
   };
   void run();
   void beginFirst();

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "stub/worker/execution.h"
+#include "stub/worker/method-name.h"
 #include "stub/worker/ring-consumer.h"
 #include "vgpu/base/fail.h"
 
@@ -323,6 +324,20 @@ bool Worker::interlude(bool idle, std::chrono::milliseconds limit, const std::fu
     on.select(0);
   });
   return isDone;
+}
+
+// Another reader of the same rings. A frame that its thread has left meanwhile says nothing.
+std::vector<std::string> Worker::executing() const {
+  std::vector<std::string> names;
+  std::lock_guard lock(impl->mutex);
+  for (unsigned device = 0; device < maxDevices; ++device) {
+    if (!impl->consumers[device]) continue;
+    auto& executed = impl->session->of(device).gpu.executed;
+    const uint64_t position = executed.load();
+    auto frame = RingReader(impl->session->shared(), position, device).next();
+    if (frame && executed.load() == position) names.push_back(methodName(frame->method));
+  }
+  return names;
 }
 
 void Worker::recycle() {

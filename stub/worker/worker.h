@@ -58,6 +58,8 @@ class Worker {
   // work, for which they stop for so long at most. False, and `work` was not run, if that does not come about in time. What it
   // throws comes out here. A worker that executes no calls, as after quiesce(), executes none afterwards.
   bool interlude(bool idle, std::chrono::milliseconds limit, const std::function<void(SessionState&)>& work);
+  // The names of the calls that threads execute at this moment, for a person who asks why an interlude did not come about.
+  std::vector<std::string> executing() const;
 
   // After quiesce(), when the session has ended: destroys all that it has made, as if this worker were a new one, but for the
   // first device's context, which stays. No memory is attached then. Throws kj::Exception if the driver refuses, or if the session

@@ -15,12 +15,14 @@ import threading
 import time
 
 VICTIMS = ("program", "vgpu-worker", "vgpud", "vgpuctl")
-WRITE_POINTS = ("write.writing", "write.manifest-written", "write.done")
+WRITE_POINTS = ("write.writing", "write.manifest-written", "write.manifest-named", "write.done")
 MEMORY_POINTS = ("suspend.pinned", *WRITE_POINTS)
-SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.captured", "snapshot.released", "snapshot.finished")
+SNAPSHOT_POINTS = ("snapshot.asked", "snapshot.rounds-done", "snapshot.gate-closed", "snapshot.captured", "snapshot.released",
+                   "snapshot.finished")
 MIGRATE_POINTS = ("migrate.asked", "migrate.prepared", "migrate.sent-ahead", "migrate.captured", "migrate.moving", "migrate.arriving",
                   "migrate.moved")
-STORE_POINTS = (*SNAPSHOT_POINTS, "suspend.packs-synced", "suspend.chunks-indexed", "gc.index-written")
+KEEPING_POINTS = ("verify.compared", "export.written", "import.read", "rm.unnamed", "gc.index-written")
+STORE_POINTS = (*SNAPSHOT_POINTS, *KEEPING_POINTS, "suspend.packs-synced", "suspend.chunks-indexed")
 
 
 class Failure(Exception):
@@ -281,11 +283,20 @@ class Round:
                     return
             here, there = there, here
             if self.in_store:
-                self.ctl("a", "snapshots", "gc", name="gc", fault=self.is_fault_of("vgpuctl", "gc."))
+                self.keep_store()
             if self.point or self.struck:
                 return
             if time.monotonic() > end:
                 raise Failure(f"no {self.victim} was found to be killed")
+
+    def keep_store(self):
+        """What a person does with a store. The last snapshot, which is not needed any more, becomes a file, comes back under another
+        name, and that is removed."""
+        name, archive = str(self.moves), self.path(f"archive-{self.moves}")
+        work = [("verify",), ("export", name, archive), ("import", archive, "imported"), ("rm", "--force", "imported")]
+        for verb, *arguments in (work if self.point in KEEPING_POINTS else []) + [("gc",)]:
+            if self.ctl("a", "snapshots", verb, *arguments, name=verb, fault=self.is_fault_of("vgpuctl", verb + ".")) != 0:
+                return
 
     def settle(self):
         """Brings back what was killed around the program, resumes what is suspended, and lets the program end. Node a resumes,

@@ -31,9 +31,9 @@ struct Suspended {
               settings) == "");
   }
   // What restore says on such a device; nothing is changed then.
-  std::string refusal(const std::string& settings) {
+  std::string refusal(const std::string& settings, const TestSession::Adapt& adapt = nullptr) {
     auto before = session.program();
-    std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings);
+    std::string text = session.inWorker([&](stub::Worker& worker) { restore(worker, path, nullptr); }, settings, adapt);
     CHECK(session.program() == before);
     return text;
   }
@@ -67,15 +67,41 @@ struct Suspended {
 };
 
 // add(counters, 0) by so many blocks that must all run at once.
-RecordedFrame cooperative(unsigned blocks) {
+RecordedFrame cooperative(unsigned blocks, unsigned threads = 1) {
   return makeFrame<api::Cuda::LaunchKernelParams>(0, api::Method::launchKernel, 0, [&](auto params) {
     params.setFunction(made::addFunction);
     params.setCooperative(true);
     params.setGridX(blocks), params.setGridY(1), params.setGridZ(1);
+    params.setBlockX(threads), params.setBlockY(1), params.setBlockZ(1);
+    auto bytes = params.initParameters(12);
+    std::memset(bytes.begin(), 0, bytes.size());
+    std::memcpy(bytes.begin(), &made::counters, 8);
+  });
+}
+
+// The same by two blocks, which are one cluster.
+RecordedFrame inCluster() {
+  return makeFrame<api::Cuda::LaunchWithAttributesParams>(0, api::Method::launchWithAttributes, 0, [&](auto params) {
+    params.setFunction(made::addFunction);
+    params.setGridX(2), params.setGridY(1), params.setGridZ(1);
     params.setBlockX(1), params.setBlockY(1), params.setBlockZ(1);
     auto bytes = params.initParameters(12);
     std::memset(bytes.begin(), 0, bytes.size());
     std::memcpy(bytes.begin(), &made::counters, 8);
+    CUlaunchAttribute cluster{};
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim = {2, 1, 1};
+    std::memcpy(params.initAttributes(sizeof cluster).begin(), &cluster, sizeof cluster);
+  });
+}
+
+// A device as those before Hopper. In the worker's process.
+decltype(stub::Driver::cuDeviceGetAttribute) attributeOfAny;
+void lackClusters(stub::Driver& driver) {
+  attributeOfAny = std::exchange(driver.cuDeviceGetAttribute, [](int* value, CUdevice_attribute attribute, CUdevice device) {
+    CUresult result = attributeOfAny(value, attribute, device);
+    if (attribute == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) *value = 0;
+    return result;
   });
 }
 
@@ -116,7 +142,9 @@ TEST_CASE("a module that has no code for the other architecture is refused by na
 
 TEST_CASE("a GPU with less memory than the session has is refused with both sizes, and a smaller one with enough is not") {
   Suspended suspended;
-  contains(suspended.refusal("memory=16MiB"), "the program has 0.0 GiB of GPU memory where GPU 0 here");
+  contains(
+      suspended.refusal("memory=16MiB"),
+      "the program has 32 MiB of GPU memory where GPU 0 here, vgpu emulated device sm_90 (compute capability 9.0) has 16 MiB");
   CHECK(suspended.finish("memory=64MiB") == "");
 }
 
@@ -127,6 +155,44 @@ TEST_CASE("a cooperative grid that would not fit is refused by its kernel, also 
   CHECK(suspended.suspendAgain("architecture=80") == "");
   contains(suspended.refusal("architecture=75"), "2000 blocks");
   CHECK(suspended.finish("architecture=80") == "");
+}
+
+TEST_CASE("the largest cooperative grid is refused, however many other shapes the program has launched before") {
+  Suspended suspended([&](TestSession& session) {
+    for (unsigned shape = 1; shape <= 20; ++shape) session.post(cooperative(100 - shape, 1 + shape));
+    session.post(cooperative(2000));
+  });
+  contains(suspended.refusal("architecture=75"), "as a cooperative grid of 2000 blocks of 1 threads");
+  CHECK(suspended.finish("architecture=90") == "");
+}
+
+TEST_CASE("a grid is remembered that comes behind many other shapes, and the GPU that made all of them can go on") {
+  Suspended suspended([&](TestSession& session) {
+    for (unsigned shape = 0; shape < 100; ++shape) session.post(cooperative(150 - shape, 2 + shape));
+    session.post(cooperative(2000));
+  });
+  auto manifest = manifestOf(readFile(suspended.path + "/manifest.json"));
+  CHECK(manifest["state"]["launches"].size() < 80);
+  contains(suspended.refusal("architecture=75"), "the program has launched the kernel add as a cooperative grid");
+  CHECK(suspended.finish("architecture=90") == "");
+}
+
+TEST_CASE("a launch in clusters is refused by its kernel on a GPU that has none") {
+  Suspended suspended([&](TestSession& session) { session.post(inCluster()); });
+  contains(suspended.refusal("", lackClusters), "the program has launched the kernel add in clusters, and GPU 0 here");
+  CHECK(suspended.finish("") == "");
+}
+
+TEST_CASE("dynamic shared memory that a kernel was allowed is refused by the kernel on a GPU with less") {
+  Suspended suspended([&](TestSession& session) {
+    session.require(makeFrame<api::Cuda::FuncSetAttributeParams>(0, api::Method::funcSetAttribute, 0, [](auto params) {
+      params.setHfunc(made::addFunction);
+      params.setAttrib(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+      params.setValue(200 << 10);
+    }));
+  });
+  contains(suspended.refusal("architecture=80"), "(kernel add) cannot be made again on GPU 0 here, vgpu emulated device sm_80");
+  CHECK(suspended.finish("architecture=90") == "");
 }
 
 TEST_CASE("a session without cooperative launches goes on on a GPU with fewer multiprocessors") {

@@ -1,12 +1,11 @@
-// Snapshots whose chunks are in pinned memory, and those of a program that goes on.
+// Snapshots whose chunks are in pinned memory.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
 #include <cstring>
 
-#include "checkpoint/live-snapshot.h"
-#include "checkpoint/pinned-memory.h"
 #include "checkpoint/write-out.h"
+#include "pinned-room.h"
 #include "session-fixture.h"
 #include "vgpu/store/chunk-store.h"
 
@@ -15,58 +14,6 @@ using namespace vgpu::checkpoint;
 using namespace vgpu::test;
 
 namespace {
-
-// A daemon's part, in memory that all workers of a test share: room is given from its beginning on, and never comes back.
-class Room {
- public:
-  explicit Room(uint64_t bytes)
-      : file(MemoryFile::create("vgpu-test-pinned", tableBytes + bytes)),
-        mapping(file),
-        table(new (mapping.data()) Table),
-        bytes(bytes) {}
-
-  PinnedRoom room() {
-    return {memory(), "pool-of-the-test",
-            [this](const DigestKey&, std::span<const ChunkName> names, bool makesRoom) { return place(names, makesRoom); },
-            [this](const DigestKey&, std::span<const ChunkName> names, std::span<const uint64_t> offsets) {
-              for (size_t i = 0; i < names.size(); ++i) table->entries.at(table->count++) = {names[i], offsets[i]};
-            }};
-  }
-  std::span<std::byte> memory() { return {mapping.data() + tableBytes, bytes}; }
-  size_t chunks() const { return table->count; }
-  uint64_t offsetOf(size_t chunk) const { return table->entries.at(chunk).offset; }
-  void forget() { table->count = 0; }
-
- private:
-  struct Entry {
-    ChunkName name;
-    uint64_t offset = 0;
-  };
-  struct Table {
-    std::array<Entry, 256> entries;
-    size_t count = 0;
-    uint64_t used = 0;
-  };
-  static constexpr uint64_t tableBytes = 64 * KiB;
-  static_assert(sizeof(Table) <= tableBytes);
-
-  std::vector<PinnedPlace> place(std::span<const ChunkName> names, bool makesRoom) {
-    std::vector<PinnedPlace> places(names.size());
-    for (size_t i = 0; i < names.size(); ++i) {
-      for (size_t known = 0; known < table->count; ++known)
-        if (table->entries[known].name == names[i]) places[i] = {table->entries[known].offset, PinnedPlace::State::there};
-      if (places[i].state == PinnedPlace::State::there || !makesRoom || names[i].bytes > bytes - table->used) continue;
-      places[i] = {table->used, PinnedPlace::State::room};
-      table->used += names[i].bytes;
-    }
-    return places;
-  }
-
-  MemoryFile file;
-  Mapping mapping;
-  Table* table;
-  uint64_t bytes;
-};
 
 // A store beside the session's list, and a snapshot's directory in it.
 std::string storedSnapshot(const TestSession& session) {
@@ -193,57 +140,4 @@ TEST_CASE("a snapshot that was written out of pinned memory needs none, and an a
   CHECK(readHeader(SnapshotReader(path)).pool == "");
   room.forget();
   CHECK(resume(session, path, room) == "");
-}
-
-TEST_CASE("what a program has changed since the rounds of its snapshot is in it") {
-  TestSession session;
-  std::string list = session.scratch.path + "/list", path = session.scratch.path + "/snapshot";
-  CHECK(session.inWorker([&](stub::Worker& worker) {
-    buildAndStop(session, worker);
-    const stub::Driver* driver = nullptr;
-    worker.runQuiesced([&](stub::SessionState& on) { driver = &on.driver; });
-    worker.proceed();
-    session.require(synchronize());
-    LiveSnapshot live(*driver, worker, std::make_unique<SnapshotWriter>(path));
-    live.runRounds(nullptr);
-    session.post(add(made::counters, 100));  // in a chunk that is copied already
-    session.post(add(made::large + 6 * MiB, 9));
-    session.require(synchronize());
-    worker.quiesce();
-    session.post(add(made::counters, 1000));  // not consumed
-    session.commit();
-    live.capture(list, someIdentity(), nullptr);
-    Report report = live.finish(nullptr);
-    KJ_REQUIRE(report.rounds >= 1 && report.roundBytes >= 3 * MiB, report.rounds, report.roundBytes);
-    KJ_REQUIRE(report.heldBytes > 0 && report.heldBytes <= 8 * MiB, report.heldBytes);
-    KJ_REQUIRE(report.pendingCalls == 1, report.pendingCalls);
-  }) == "");
-  CHECK(session.inWorker([&](stub::Worker& worker) {
-    proceed(worker, restore(worker, path, nullptr));
-    session.require(synchronize());
-    uint32_t words[] = {session.readWord(made::counters), session.readWord(made::large + 6 * MiB),
-                        session.readWord(made::large + 5 * MiB), session.readWord(made::large + 64)};
-    bool isRight = words[0] == 1112 && words[1] == 0x5a5a5a5a + 9 && words[2] == 0x5a5a5a5a && words[3] == 0x33333333;
-    KJ_REQUIRE(isRight, words[0], words[1], words[2], words[3]);
-  }) == "");
-}
-
-TEST_CASE("a snapshot that is given up between its steps leaves the session as it is") {
-  TestSession session;
-  CHECK(session.inWorker([&](stub::Worker& worker) {
-    buildAndStop(session, worker);
-    const stub::Driver* driver = nullptr;
-    worker.runQuiesced([&](stub::SessionState& on) { driver = &on.driver; });
-    worker.proceed();
-    for (int step = 0; step < 2; ++step) {
-      LiveSnapshot live(*driver, worker, std::make_unique<SnapshotWriter>(session.scratch.path + "/snapshot"));
-      live.runRounds(nullptr);
-      if (step == 0) continue;
-      worker.quiesce();
-      live.capture(session.scratch.path + "/list", someIdentity(), nullptr);
-      worker.proceed();
-    }
-    requireFinished(session);
-  }) == "");
-  CHECK(namesIn(session.scratch.path).count("snapshot") == 0);
 }

@@ -200,6 +200,12 @@ void addCommands(CLI::App& app, Options& options, Command& chosen) {
                       [](const NodeAddress& node, const Options& o) { return snapshotSession(node, o.suspend); });
   snapshot->add_option("session", options.suspend.session, "SESSION")->required();
   auto* to = snapshot->add_option("--to", options.suspend.directory, "a new directory for it (default: your store of snapshots)");
+  to->check([](const std::string& directory) {
+    return directory != inMemory
+               ? ""
+               : "a program that goes on has its snapshot in your store or a directory, and memory is neither: leave --to out, "
+                 "or name a directory (one of that name is ./memory)";
+  });
   snapshot->add_option("--name", options.suspend.name, "its name in the store")->excludes(to);
   addProcess(snapshot, options);
   snapshot->add_option("--timeout", options.suspend.timeoutSeconds, "seconds to wait for the GPU before it is given up")

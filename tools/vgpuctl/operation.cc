@@ -17,9 +17,17 @@ namespace {
 using nlohmann::json;
 
 // Where a session goes in the store: as `name`, or as the person called the session. Of `session`, "name:app" is "app".
-std::string inStore(const std::string& session, const std::string& name) {
+NewSnapshot inStore(const std::string& session, const std::string& name) {
   requireSoundStore(snapshotStore());
-  return unusedSnapshot(ChunkStore(snapshotStore()), name, session.substr(session.find(':') + 1));
+  ChunkStore store(snapshotStore());
+  return name.empty() ? NewSnapshot::like(store, session.substr(session.find(':') + 1)) : NewSnapshot::called(store, name);
+}
+
+// As the directory is named; a store that it is in is read here first (docs/snapshot.md, Store).
+std::string inSoundStore(const std::string& directory) {
+  std::string path = absolute(directory);
+  if (auto store = ChunkStore::around(path)) requireSoundStore(*store);
+  return path;
 }
 
 }  // namespace
@@ -36,13 +44,13 @@ json reportJson(control::Report::Reader report) {
           {"twinBytes", report.getTwinBytes()},     {"phases", phases}};
 }
 
-std::string targetOf(const SuspendOptions& options) {
+NewSnapshot targetOf(const SuspendOptions& options) {
   bool isInStore = options.directory.empty() || options.directory == inMemory;
-  return isInStore ? inStore(options.session, options.name) : absolute(options.directory);
+  return isInStore ? inStore(options.session, options.name) : NewSnapshot(inSoundStore(options.directory));
 }
 
 std::string sourceOf(const std::string& snapshot) {
-  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return absolute(snapshot);
+  if (snapshot.find('/') != snapshot.npos || std::filesystem::is_directory(snapshot)) return inSoundStore(snapshot);
   std::string stored = ChunkStore::directoryOf(snapshotStore(), snapshot);
   if (!std::filesystem::is_directory(stored))
     fail(fmt::format("there is no snapshot {0}: the store has none of that name ({1}), and no directory here is called {0}",

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "tools/vgpuctl/new-snapshot.h"
 #include "vgpu/control/control.capnp.h"
 
 namespace vgpu::ctl {
@@ -11,8 +12,8 @@ namespace vgpu::ctl {
 struct SuspendOptions;
 
 std::string absolute(const std::string& path);
-// Where a snapshot is to be made, and where one is. Both throw kj::Exception, also if the user's store is damaged.
-std::string targetOf(const SuspendOptions& options);
+// Where a snapshot is to be made, and where one is. Both throw kj::Exception, also if the store is damaged.
+NewSnapshot targetOf(const SuspendOptions& options);
 std::string sourceOf(const std::string& snapshot);
 
 nlohmann::json reportJson(control::Report::Reader report);

@@ -23,6 +23,7 @@
 #include "tools/vgpuctl/native-list.h"
 #include "tools/vgpuctl/operation.h"
 #include "tools/vgpuctl/program-tree.h"
+#include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "vgpu/base/fail.h"
 

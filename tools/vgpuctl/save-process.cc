@@ -223,7 +223,8 @@ void print(const TreeSave& save, const ProcessPart& part, const std::string& ses
 int saveWithProcess(const NodeAddress& address, const SuspendOptions& options, bool goesOn) {
   if (address.remote) fail("a process is saved on its own machine: name the node by its unix socket");
   auto criu = process::Criu::find();
-  const std::string target = targetOf(options);
+  const NewSnapshot reserved = targetOf(options);
+  const std::string& target = reserved.path();
   NodeClient client(address);
   ProgramTree tree = findTree(client, options.session, target);
   requireSavable(tree);

@@ -14,10 +14,12 @@
 #include "tools/common/snapshot-store.h"
 #include "tools/vgpuctl/commands.h"
 #include "tools/vgpuctl/interruption.h"
+#include "tools/vgpuctl/new-snapshot.h"
 #include "tools/vgpuctl/progress-line.h"
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/archive.h"
 #include "vgpu/snapshot/process-part.h"
 
@@ -72,6 +74,7 @@ int exportSnapshot(const std::string& name, const std::string& file) {
   }
   NewFile written(file);
   snapshot::writeArchive(store, directory, written.fd(), file, progress.report());
+  faultPoint("export.written");
   written.publish();
   fmt::print("{} is exported to {}: {}\n", name, file, humanBytes(std::filesystem::file_size(file)));
   return 0;
@@ -89,7 +92,9 @@ int importSnapshot(const std::string& file, const std::string& name, bool asJson
   }
   snapshot::ArchiveReader archive(file == standard ? STDIN_FILENO : opened.get(), source, progress.report());
   auto& manifest = archive.manifest();
-  std::string directory = unusedSnapshot(store, name, manifest.identity.name.empty() ? "imported" : manifest.identity.name);
+  std::string wish = manifest.identity.name.empty() ? "imported" : manifest.identity.name;
+  const NewSnapshot reserved = name.empty() ? NewSnapshot::like(store, wish) : NewSnapshot::called(store, name);
+  const std::string& directory = reserved.path();
   auto imported = archive.importInto(store, directory);
   if (asJson)
     printJson({{"snapshot", nameOf(directory)},

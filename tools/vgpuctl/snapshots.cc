@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +22,7 @@
 #include "tools/vgpuctl/session-info.h"
 #include "tools/vgpuctl/snapshot-info.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/process-part.h"
 #include "vgpu/snapshot/snapshot-lock.h"
@@ -146,24 +146,6 @@ std::string wholeSnapshot(const ChunkStore& store, const std::string& name) {
   return directory;
 }
 
-std::string unusedSnapshot(const ChunkStore& store, const std::string& name, const std::string& wish) {
-  auto directory = [&](const std::string& snapshot) { return ChunkStore::directoryOf(store.path(), snapshot); };
-  if (!name.empty()) {
-    if (isWhole(directory(name)))
-      fail(fmt::format(
-          "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
-          store.path(), name));
-    return directory(name);
-  }
-  std::string base = wish.substr(0, 80);
-  for (char& letter : base)
-    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
-  for (int number = 1;; ++number) {
-    std::string target = directory(number == 1 ? base : fmt::format("{}-{}", base, number));
-    if (!fs::exists(target)) return target;
-  }
-}
-
 void requireSoundStore(const std::string& folder) {
   int code = runConfined("the index of the store of snapshots " + folder, [&] {
     ChunkStore(folder).checkIndex();
@@ -201,6 +183,7 @@ int removeSnapshot(const std::string& name, bool force) {
                      "else. If it runs, remove the snapshot with --force",
                      name, header->identity.session, header->identity.pid));
   fs::rename(directory + "/" + manifestFile, directory + "/" + unfinishedManifest);
+  faultPoint("rm.unnamed");
   for (const char* file : dataFiles) fs::remove(directory + "/" + file);
   fs::remove_all(directory);
   fmt::print("snapshot {} is removed; `vgpuctl snapshots gc` frees what no other one needs\n", name);
@@ -231,6 +214,7 @@ int verifySnapshots(const std::vector<std::string>& names) {
                    verifyChunks(store, std::move(chunks), [&](uint64_t bytes) { progress.add(bytes); });
                    all.insert(all.end(), wanted.begin(), wanted.end());
                    makeUnique(all);
+                   faultPoint("verify.compared");
                  })) {
       fmt::print(stderr, "vgpuctl: snapshot {} cannot be resumed: {}\n", nameOf(directory), printable(reasonOf(*exception)));
       code = 1;

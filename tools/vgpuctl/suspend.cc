@@ -19,7 +19,8 @@ using nlohmann::json;
 int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
   if (options.withProcess) return saveWithProcess(address, options, false);
   bool toMemory = options.directory == inMemory;
-  std::string target = targetOf(options);
+  const NewSnapshot reserved = targetOf(options);
+  const std::string& target = reserved.path();
   NodeClient client(address);
   auto request = client.node().suspendRequest();
   request.setSession(reader(options.session));
@@ -55,7 +56,8 @@ int suspendSession(const NodeAddress& address, const SuspendOptions& options) {
 
 int snapshotSession(const NodeAddress& address, const SuspendOptions& options) {
   if (options.withProcess) return saveWithProcess(address, options, true);
-  std::string target = targetOf(options);
+  const NewSnapshot reserved = targetOf(options);
+  const std::string& target = reserved.path();
   NodeClient client(address);
   auto request = client.node().snapshotRequest();
   request.setSession(reader(options.session));

@@ -162,7 +162,7 @@ void serveUntil(kj::Promise<void> stop, kj::AsyncIoContext& io, Processes& proce
   const unsigned seconds = sessions.all().size() == 0 ? 0 : evacuateSecondsOf(options);
   if (seconds != 0) evacuate(io, processes, directory, seconds);
   guests.close();
-  sessions.close().wait(io.waitScope);
+  sessions.close(stopSignal(io.unixEventPort)).wait(io.waitScope);
 }
 
 std::vector<RemoteListener> listenersOf(const DaemonOptions& options) {

@@ -2,10 +2,34 @@
 
 #include <kj/vector.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "vgpu/base/fail.h"
+#include "vgpu/snapshot/manifest.h"
 #include "vgpu/snapshot/snapshot-lock.h"
 
 namespace vgpu::daemon {
+namespace {
+
+constexpr auto idleLimit = 60 * kj::SECONDS;  // a disk may be slow
+
+// Fields 14 and 15 of /proc/PID/stat: the time for which a process has had a processor. 0 if it has ended.
+uint64_t processorTicks(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  size_t name = line.rfind(')');
+  if (name == line.npos) return 0;
+  std::istringstream fields(line.substr(name + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  uint64_t user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+}  // namespace
 
 void MemorySnapshots::keep(const std::string& path, PinnedHold hold, kj::Own<TargetFolder> folder) {
   snapshots.emplace(path, Kept{std::move(hold), kj::mv(folder), {}});
@@ -40,16 +64,43 @@ kj::Promise<void> MemorySnapshots::remove(const std::string& path) {
   return removed.attach(kj::mv(kept.folder));
 }
 
-// What has been written by the time its writer has ended stays (SnapshotTarget::isReplaced).
+kj::Promise<void> MemorySnapshots::writesEnded(kj::Timer& timer) { return awaitWrites(timer, 0, timer.now()); }
+
+kj::Promise<void> MemorySnapshots::awaitWrites(kj::Timer& timer, uint64_t worked, kj::TimePoint since) {
+  uint64_t now = 0;
+  bool isWriting = false;
+  for (auto& [path, kept] : snapshots) {
+    if (kept.writer.get() == nullptr) continue;
+    isWriting = true;
+    now += processorTicks(kept.writer->pid());
+  }
+  if (now != worked) since = timer.now();
+  if (!isWriting || timer.now() - since > idleLimit) return kj::READY_NOW;
+  return timer.afterDelay(50 * kj::MILLISECONDS).then([this, &timer, now, since] { return awaitWrites(timer, now, since); });
+}
+
+// Whoever has begun a write still uses its process, until it has noticed.
+kj::Promise<void> MemorySnapshots::stopWriters(kj::Timer& timer) {
+  for (auto& [path, kept] : snapshots)
+    if (kept.writer.get() != nullptr) kept.writer->kill();
+  return writesEnded(timer);
+}
+
+// What has been written stays (SnapshotTarget::isReplaced).
 kj::Promise<void> MemorySnapshots::removeAll() {
   kj::Vector<kj::Promise<void>> removed;
   while (!snapshots.empty()) {
     Kept kept = takeOut(std::string(snapshots.begin()->first));
-    kj::Promise<void> stopped = kept.writer.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : kept.writer->stop();
-    auto& folder = *kept.folder;
-    removed.add(stopped.then([&folder] { return folder.discard(); }).attach(kj::mv(kept.folder), kj::mv(kept.writer)));
+    auto discarded = kept.folder->discard();
+    removed.add(discarded.attach(kj::mv(kept.folder)));
   }
   return kj::joinPromises(removed.releaseAsArray());
+}
+
+bool isOnDisk(const std::string& directory) {
+  bool isThere = false;
+  kj::runCatchingExceptions([&] { isThere = snapshot::readHeader(snapshot::SnapshotReader(directory)).pool.empty(); });
+  return isThere;
 }
 
 void requireOwnMemory(const std::string& directory, const std::string& wanted, const std::string& pool) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/timer.h>
 
 #include <map>
 #include <string>
@@ -35,7 +36,11 @@ class MemorySnapshots {
   // Its program goes on, or has ended: lets its memory go at once, and removes its files. Nothing to do without one, or if it is
   // being written: then it becomes one like any other.
   kj::Promise<void> remove(const std::string& path);
-  // The daemon ends.
+  // The daemon ends. First: resolves when nobody writes any more, or when those who do have done nothing for a minute.
+  kj::Promise<void> writesEnded(kj::Timer& timer);
+  // Then: ends whoever still writes.
+  kj::Promise<void> stopWriters(kj::Timer& timer);
+  // Then: removes what is not on disk.
   kj::Promise<void> removeAll();
 
  private:
@@ -45,8 +50,12 @@ class MemorySnapshots {
     kj::Own<WorkerProcess> writer;  // null if nobody writes it
   };
   Kept takeOut(const std::string& path);
+  kj::Promise<void> awaitWrites(kj::Timer& timer, uint64_t worked, kj::TimePoint since);
   std::map<std::string, Kept> snapshots;
 };
+
+// Whether a snapshot that was in memory is on disk, whoever has been told of that. Work on files.
+bool isOnDisk(const std::string& directory);
 
 // Throws kj::Exception, for a person, unless a snapshot in `directory` can be resumed by the daemon whose pinned memory is
 // `pool`. `wanted`: the memory that it says its chunks are in; empty if they are in files. Work on files.

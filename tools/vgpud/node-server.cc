@@ -6,6 +6,7 @@
 
 #include "tools/common/memory-usage.h"
 #include "tools/vgpud/client-stream.h"
+#include "tools/vgpud/explain.h"
 #include "tools/vgpud/log.h"
 #include "tools/vgpud/migrate.h"
 #include "tools/vgpud/park.h"
@@ -232,25 +233,16 @@ kj::Promise<void> NodeServer::snapshot(SnapshotContext context) {
 kj::Promise<void> NodeServer::explain(ExplainContext context) {
   ++*calls;
   context.allowCancellation();
-  Session& session = sessions.get(context.getParams().getSession());
-  session.requireIdle();
-  KJ_IF_MAYBE (worker, session.worker) {
-    auto explained = (*worker)->orExit((*worker)->remote().explainRequest().send().then(
-        [this, id = session.id, context](capnp::Response<control::Worker::ExplainResults>&& found) mutable {
-          auto results = context.getResults();
-          auto shared = sessions.exchange.sharedBy(id);
-          auto list = results.initObstacles(static_cast<unsigned>(found.getObstacles().size() + shared.size()));
-          unsigned next = 0;
-          for (auto obstacle : found.getObstacles()) list.setWithCaveats(next++, obstacle);
-          for (auto& line : shared) {
-            list[next].setObject("what it shares");
-            list[next++].setWhy(line + "; all that share are suspended together");
-          }
-          results.setDeviceBytes(found.getDeviceBytes());
-        }));
-    return session.exclusively(kj::mv(explained));
-  }
-  fail("session " + session.id + " does not run: there is nothing to suspend");
+  return daemon::explain(sessions, sessions.get(context.getParams().getSession())).then([context](Explanation&& found) mutable {
+    auto results = context.getResults();
+    auto list = results.initObstacles(static_cast<unsigned>(found.obstacles.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setRefuses(found.obstacles[i].refuses);
+      list[i].setObject(reader(found.obstacles[i].object));
+      list[i].setWhy(reader(found.obstacles[i].why));
+    }
+    results.setDeviceBytes(found.deviceBytes);
+  });
 }
 
 kj::Promise<void> NodeServer::migrate(MigrateContext context) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tools/vgpud/group-memory.h"
 #include "vgpu/base/fail.h"
 #include "vgpu/base/machine-memory.h"
 #include "vgpu/base/sizes.h"
@@ -48,6 +49,11 @@ MemoryFile make(uint64_t bytes) {
   if (bytes == 0) return {};
   uint64_t available = machineMemory().availableBytes;
   if (bytes > available) refuse(bytes, fmt::format("the machine has {:.1f} GiB available", static_cast<double>(available) / GiB));
+  if (auto left = groupMemory(); left && bytes > *left)
+    refuse(bytes,
+           fmt::format(
+               "the control group of this process leaves it {:.1f} GiB (cgroup, memory.max); raise that limit, or ask for less",
+               static_cast<double>(*left) / GiB));
   MemoryFile memory = MemoryFile::create("vgpu-pinned", bytes);
   if (int error = populate(memory)) refuse(bytes, fmt::format("the system did not give it: {}", strerror(error)));
   return memory;

@@ -296,7 +296,10 @@ class Resumption final : public kj::Refcounted {
       done = true;
       reports = nullptr;
       session->openGate();
-      KJ_IF_MAYBE (known, sessions.find(identity.session)) sessions.spawn(sessions.pool.kept.drop(known->snapshot));
+      KJ_IF_MAYBE (known, sessions.find(identity.session)) {
+        sessions.spawn(sessions.pool.kept.drop(known->snapshot));
+        sessions.spawn(sessions.inMemory.remove(known->snapshot));  // also if it goes on from another one of that moment
+      }
       session->memoryIn = directory;
       sessions.keep(kj::mv(session), kj::mv(worker));
       restoration = nullptr;

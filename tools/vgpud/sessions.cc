@@ -321,19 +321,13 @@ void Sessions::requireAdmitting() const {
   if (isEnding) fail("this vgpud is ending, and takes no more sessions");
 }
 
-kj::Promise<void> Sessions::close() {
+kj::Promise<void> Sessions::close(kj::Promise<void> atOnce) {
   stopAdmitting();
   pool.close();
   kj::Vector<kj::Promise<void>> farewells;
   for (auto& session : table) {
     session->interrupt("this vgpud is ending");
     session->life = nullptr;
-    if (inMemory.has(session->snapshot)) {
-      session->link->send([](control::ToSession::Builder message) {
-        message.setLost("its snapshot was in the memory of its vgpud, which was ended");
-      });
-      farewells.add(session->link->flushed());
-    }
     if (session->state == control::State::SUSPENDED || session->state == control::State::RESUMING) continue;
     remove(session->directory);
     if (session->worker == nullptr) continue;
@@ -341,11 +335,38 @@ kj::Promise<void> Sessions::close() {
     farewells.add(releaseWorker(*session));
     farewells.add(session->link->flushed());
   }
-  farewells.add(inMemory.removeAll());
-  return kj::joinPromises(farewells.releaseAsArray())
-      .then([this] { return processes.allReaped(); })
-      .then([this] { return cleanups.onEmpty(); })
-      .exclusiveJoin(io.provider->getTimer().afterDelay(2 * farewellLimit));
+  auto left = kj::joinPromises(farewells.releaseAsArray()).eagerlyEvaluate(nullptr);
+  return inMemory.writesEnded(io.provider->getTimer()).exclusiveJoin(kj::mv(atOnce)).then([this, left = kj::mv(left)]() mutable {
+    return inMemory.stopWriters(io.provider->getTimer())
+        .then([this] { return leaveMemory(); })
+        .then([left = kj::mv(left)]() mutable { return kj::mv(left); })
+        .then([this] { return processes.allReaped(); })
+        .then([this] { return cleanups.onEmpty(); })
+        .exclusiveJoin(io.provider->getTimer().afterDelay(2 * farewellLimit));
+  });
+}
+
+// Tells the programs whose snapshots are in memory what becomes of them.
+kj::Promise<void> Sessions::leaveMemory() {
+  kj::Vector<kj::Promise<void>> told;
+  for (auto& each : table) {
+    Session& session = *each;
+    const std::string path = session.snapshot;
+    if (!inMemory.has(path)) {
+      if (session.state == control::State::SUSPENDED) told.add(session.link->flushed());
+      continue;
+    }
+    told.add(files.run([path] { return isOnDisk(path); }).then([&session, path](bool isThere) {
+      session.link->send([&](control::ToSession::Builder message) {
+        if (isThere)
+          message.setSuspended(reader(path));
+        else
+          message.setLost("its snapshot was in the memory of its vgpud, which was ended");
+      });
+      return session.link->flushed();
+    }));
+  }
+  return kj::joinPromises(told.releaseAsArray()).then([this] { return inMemory.removeAll(); });
 }
 
 void Sessions::taskFailed(kj::Exception&& exception) { spdlog::warn("{}", reasonOf(exception)); }

@@ -92,8 +92,9 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   // Throws kj::Exception if that is so.
   void requireAdmitting() const;
 
-  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are.
-  kj::Promise<void> close();
+  // Reports to all programs that their workers end, ends the workers, and leaves suspended programs as they are. What is being
+  // written from memory to disk is written first, until `atOnce` resolves.
+  kj::Promise<void> close(kj::Promise<void> atOnce);
 
   kj::AsyncIoContext& io;
   Processes& processes;
@@ -111,6 +112,7 @@ class Sessions final : private kj::TaskSet::ErrorHandler {
   GuestPauses pauses{io.provider->getTimer()};
 
  private:
+  kj::Promise<void> leaveMemory();
   void giveWorkerBack(Session& session);  // its program has ended
   void workerLeaves(const Session& session);
 

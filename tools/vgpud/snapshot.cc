@@ -34,6 +34,7 @@ class Snapshotting {
         start(now()) {
     if (!this->path.starts_with('/')) fail("a snapshot's directory must be an absolute path, not \"" + this->path + "\"");
     sessions.exchange.requireAlone(session.id);
+    if (sessions.pinned.exists()) hold = std::make_shared<PinnedChunks::Hold>(sessions.pinned.chunks);
   }
   ~Snapshotting() noexcept(false) {
     if (!done) abandon();
@@ -48,7 +49,11 @@ class Snapshotting {
           heldAt = now();
           return session.closeGate(timeoutSeconds);
         })
-        .then([this](uint64_t) { return capture(); })
+        .then([this](uint64_t) {
+          faultPoint("snapshot.gate-closed");
+          return worker.quiesce(sessions.io.provider->getTimer(), progress, timeoutSeconds);
+        })
+        .then([this] { return capture(); })
         .then([this] { return release(); })
         .then([this] { return finish(); })
         .then([this] {
@@ -72,18 +77,14 @@ class Snapshotting {
   control::LiveSnapshot::Client& begun() { return KJ_ASSERT_NONNULL(snapshot); }
 
   kj::Promise<void> capture() {
-    auto quiesce = worker.remote().quiesceRequest();
-    quiesce.setTimeoutSeconds(timeoutSeconds);
-    quiesce.setProgress(progress);
-    return worker.orExit(quiesce.send().ignoreResult().then([this] {
-      sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
-      auto request = begun().captureRequest();
-      request.setObjects(reader(session.directory->path()));
-      session.describe(request.initSession());
-      request.setReattach(reader(session.reattach));
-      request.setProgress(progress);
-      return request.send().ignoreResult();
-    }));
+    sessions.exchange.requireAlone(session.id);  // it may have opened something since it was asked for
+    auto request = begun().captureRequest();
+    request.setObjects(reader(session.directory->path()));
+    session.describe(request.initSession());
+    request.setReattach(reader(session.reattach));
+    request.setProgress(progress);
+    if (hold) request.setRoom(kj::heap<PinnedRoomServer>(hold));
+    return worker.orExit(request.send().ignoreResult());
   }
 
   kj::Promise<void> release() {
@@ -122,7 +123,8 @@ class Snapshotting {
       if (isBegun) writerEnded = worker.goOn();
       if (isHeld) session.openGate();
     }
-    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)));
+    // Until then a GPU may copy to what is held, too.
+    sessions.spawn(TargetFolder::discardAfter(kj::mv(writerEnded), kj::mv(folder)).attach(kj::mv(hold)));
   }
 
   Sessions& sessions;
@@ -134,6 +136,7 @@ class Snapshotting {
   kj::Own<TargetFolder> folder;
   kj::Promise<std::string> workerExit;
   kj::Maybe<control::LiveSnapshot::Client> snapshot;
+  PinnedHold hold;  // null: this node has no pinned memory
   kj::TimePoint start, heldAt = start;
   bool isBegun = false, isHeld = false, done = false;
   OperationReport report;

@@ -12,12 +12,6 @@
 #include "vgpu/store/chunk-store.h"
 
 namespace vgpu::daemon {
-namespace {
-
-// For a worker that does not reply at all, once the time for its GPU is over.
-constexpr unsigned workerGrace = 10;
-
-}  // namespace
 
 Suspension::Suspension(Sessions& sessions, Session& session, std::string path, control::Progress::Client progress,
                        unsigned timeoutSeconds, control::Memory memory, kj::Maybe<kj::Own<SuspendedTogether>> group, bool isFirst)
@@ -110,15 +104,7 @@ kj::Promise<uint64_t> Suspension::closeGate() {
 
 kj::Promise<void> Suspension::quiesce() {
   quiesceAsked = true;
-  auto request = worker.remote().quiesceRequest();
-  request.setTimeoutSeconds(timeoutSeconds);
-  request.setProgress(progress);
-  unsigned seconds = timeoutSeconds + workerGrace;
-  auto late = sessions.io.provider->getTimer().afterDelay(seconds * kj::SECONDS).then([this, seconds] {
-    fail("the vgpu-worker (pid " + std::to_string(worker.pid()) + ") did not answer in " + std::to_string(seconds) +
-         " s. The program goes on");
-  });
-  return worker.orExit(request.send().ignoreResult()).exclusiveJoin(kj::mv(late));
+  return worker.quiesce(sessions.io.provider->getTimer(), progress, timeoutSeconds);
 }
 
 // From here on none of the sessions that share changes anything of another one's. It may have opened something before its gate

@@ -1,5 +1,6 @@
 #include "tools/vgpud/worker-process.h"
 
+#include <fmt/format.h>
 #include <kj/debug.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include "tools/common/descriptor.h"
 #include "tools/common/installation.h"
 #include "tools/common/spawn.h"
+#include "vgpu/base/fail.h"
 
 namespace vgpu::daemon {
 namespace {
@@ -22,6 +24,9 @@ namespace {
 constexpr int workerSocket = 3;    // on which vgpu-worker expects its end of the connection
 constexpr int workerCounters = 4;  // and the memory for its counters
 constexpr int workerPinned = 5;    // and the node's pinned memory
+
+// For a worker that does not reply at all, once the time for its GPU is over.
+constexpr unsigned graceSeconds = 10;
 
 // All that a worker sees of our environment. What `vgpuctl run` sets for programs (LD_PRELOAD above all) is not in it.
 constexpr const char* passedPrefixes[] = {
@@ -92,6 +97,17 @@ WorkerProcess::~WorkerProcess() noexcept(false) { kill(); }
 
 const WorkerCounters& WorkerProcess::counted() const {
   return *static_cast<const WorkerCounters*>(static_cast<const void*>(counters.data()));
+}
+
+kj::Promise<void> WorkerProcess::quiesce(kj::Timer& timer, control::Progress::Client progress, unsigned timeoutSeconds) {
+  auto request = client.quiesceRequest();
+  request.setTimeoutSeconds(timeoutSeconds);
+  request.setProgress(kj::mv(progress));
+  const unsigned seconds = timeoutSeconds + graceSeconds;
+  auto late = timer.afterDelay(seconds * kj::SECONDS).then([process = process, seconds] {
+    fail(fmt::format("the vgpu-worker (pid {}) did not answer in {} s. The program goes on", process, seconds));
+  });
+  return orExit(request.send().ignoreResult()).exclusiveJoin(kj::mv(late));
 }
 
 kj::Promise<void> WorkerProcess::goOn() {

@@ -54,6 +54,8 @@ class WorkerProcess {
     });
   }
 
+  // Has its threads stop between two frames, and waits for the GPUs, so long at most. Rejects also if the worker does not reply.
+  kj::Promise<void> quiesce(kj::Timer& timer, control::Progress::Client progress, unsigned timeoutSeconds);
   // After a quiesce that is given up: resolves when the worker goes on, or has ended. It writes no snapshot then.
   kj::Promise<void> goOn();
 

@@ -1,5 +1,6 @@
 #include "tools/worker/live-snapshot-server.h"
 
+#include "tools/worker/pinned-relay.h"
 #include "tools/worker/progress-relay.h"
 #include "tools/worker/reports.h"
 
@@ -17,12 +18,16 @@ kj::Promise<void> LiveSnapshotServer::capture(CaptureContext context) {
   context.allowCancellation();
   auto params = context.getParams();
   auto relay = std::make_shared<ProgressRelay>(params.getProgress());
-  auto captured = thread.run([snapshot = snapshot.get(), relay, objects = textOf(params.getObjects()),
+  auto room = PinnedRelay::of(params);
+  auto captured = thread.run([snapshot = snapshot.get(), relay, room, pinned = pinned, objects = textOf(params.getObjects()),
                               identity = identityOf(params.getSession(), params.getReattach())] {
-    snapshot->capture(objects, identity, progressTo(relay));
+    auto pinnedRoom = roomIn(pinned, room, "");
+    snapshot->capture(objects, identity, progressTo(relay), pinnedRoom ? &*pinnedRoom : nullptr);
     return Done{};
   });
-  return cancelOnDrop(captured.ignoreResult(), relay);
+  return cancelOnDrop(captured.ignoreResult(), relay).attach(kj::defer([room] {
+    if (room) room->close();
+  }));
 }
 
 kj::Promise<void> LiveSnapshotServer::finish(FinishContext context) {

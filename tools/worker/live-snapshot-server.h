@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "checkpoint/live-snapshot.h"
@@ -14,8 +15,9 @@ namespace vgpu::stub {
 
 class LiveSnapshotServer final : public control::LiveSnapshot::Server {
  public:
-  LiveSnapshotServer(WorkThread& thread, std::shared_ptr<checkpoint::LiveSnapshot> snapshot)
-      : thread(thread), snapshot(std::move(snapshot)) {}
+  // `pinned`: the daemon's memory, as this process has it.
+  LiveSnapshotServer(WorkThread& thread, std::shared_ptr<checkpoint::LiveSnapshot> snapshot, std::span<std::byte> pinned)
+      : thread(thread), snapshot(std::move(snapshot)), pinned(pinned) {}
   ~LiveSnapshotServer() noexcept(false);
 
  protected:
@@ -25,6 +27,7 @@ class LiveSnapshotServer final : public control::LiveSnapshot::Server {
  private:
   WorkThread& thread;
   std::shared_ptr<checkpoint::LiveSnapshot> snapshot;
+  const std::span<std::byte> pinned;
 };
 
 }  // namespace vgpu::stub

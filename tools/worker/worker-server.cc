@@ -357,7 +357,7 @@ kj::Promise<void> WorkerServer::beginSnapshot(BeginSnapshotContext context) {
     });
   });
   return cancelOnDrop(begun.then([this, context](std::shared_ptr<checkpoint::LiveSnapshot>&& snapshot) mutable {
-    context.getResults().setSnapshot(kj::heap<LiveSnapshotServer>(thread, std::move(snapshot)));
+    context.getResults().setSnapshot(kj::heap<LiveSnapshotServer>(thread, std::move(snapshot), pinnedBytes()));
   }),
                       relay);
 }

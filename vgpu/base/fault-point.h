@@ -58,10 +58,12 @@ inline constexpr FaultPoint faultPoints[] = {
     {"write.writing", "vgpu-worker",
      "in the background: a piece of a snapshot in memory is being written; hit once for each piece"},
     {"write.manifest-written", "vgpu-worker", "all of it is on disk, and its new manifest has not its name yet"},
+    {"write.manifest-named", "vgpu-worker", "there is a snapshot on disk; the daemon has not been told"},
     {"write.done", "vgpud", "the daemon knows that it is on disk; the program has not been told"},
     {"snapshot.asked", "vgpuctl", "the request is on its way"},
     {"snapshot.rounds-done", "vgpu-worker",
      "of a program that goes on: what it had was copied while it ran; the daemon has not been told"},
+    {"snapshot.gate-closed", "vgpud", "the program has said that its gate is closed; its worker works on"},
     {"snapshot.captured", "vgpu-worker", "what it has changed since is held; it is still quiesced"},
     {"snapshot.released", "vgpud", "the program goes on; what is held is not on disk"},
     {"snapshot.finished", "vgpud", "there is a snapshot; its caller has not been told"},
@@ -88,6 +90,10 @@ inline constexpr FaultPoint faultPoints[] = {
     {"process.named", "vgpuctl", "the snapshot has the processes, which have not been ended"},
     {"process.restored", "vgpuctl", "the processes are there again, stopped; no daemon has been told"},
     {"process.cloned", "vgpuctl", "the processes of a copy are there, stopped; no daemon has been told"},
+    {"verify.compared", "vgpuctl", "the chunks of a snapshot are as they were written; hit once for each snapshot"},
+    {"rm.unnamed", "vgpuctl", "the snapshot has no manifest any more, and all its other files"},
+    {"export.written", "vgpuctl", "the archive is complete and has not its name yet"},
+    {"import.read", "vgpuctl", "all of the archive is in packs and files; the store's index does not know of them"},
     {"gc.index-written", "vgpuctl", "the store's index has forgotten what nobody needs; its bytes are still there"},
 };
 

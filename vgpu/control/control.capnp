@@ -11,7 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("vgpu::control");
 
-const version :UInt32 = 18;
+const version :UInt32 = 19;
 # A peer of another version is refused by name.
 
 # ---------------------------------------------------------------- application ⇄ vgpud, on DIR/session.sock
@@ -330,8 +330,8 @@ interface Exchange {
 
 interface LiveSnapshot {
   # A snapshot of a session that goes on (checkpoint/live-snapshot.h). Letting go of it gives it up.
-  capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress) -> ();
-  # After Worker.quiesce: takes what has changed since.
+  capture @0 (objects :Text, session :SessionInfo, reattach :Text, progress :Progress, room :PinnedRoom) -> ();
+  # After Worker.quiesce: takes what has changed since. `room`: for what has room nowhere else; it must stay as it is until `finish`.
   finish @1 (progress :Progress) -> (report :Report);
   # After Worker.proceed: writes it. There is a snapshot then.
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "vgpu/base/fail.h"
+#include "vgpu/base/fault-point.h"
 #include "vgpu/base/thread-group.h"
 #include "vgpu/base/work-queue.h"
 #include "vgpu/snapshot/archive-format.h"
@@ -207,6 +208,7 @@ ArchiveReader::Imported ArchiveReader::importInto(ChunkStore& store, const std::
   Digester before(snapshot.digestKey);
   Chunks(*input, before, names, sink).run([&](uint64_t packed) { progress(done += packed, 0); });
   input->requireEnd();
+  faultPoint("import.read");
 
   auto now = sink.places();
   std::map<ChunkName, ChunkPlace> renamed;

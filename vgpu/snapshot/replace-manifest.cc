@@ -42,6 +42,7 @@ void replaceManifest(const std::string& path, const std::string& text) {
   faultPoint("write.manifest-written");
   if (renameat(directory, replacingManifest, directory, manifestFile) != 0 || fsync(directory) != 0)
     fail(fmt::format("cannot name the manifest of the snapshot {}: {}", path, strerror(errno)));
+  faultPoint("write.manifest-named");
 }
 
 }  // namespace vgpu::snapshot

@@ -77,8 +77,8 @@ void cannotSave(const char* doing, const std::string& path, int error) {
 SnapshotTarget::SnapshotTarget(const std::string& path) : folder(path) {
   for (unsigned tries = 1; !take(tries >= mostTries); ++tries) usleep(1000);
   KJ_ON_SCOPE_FAILURE(discard());  // a constructor that fails has no destructor
-  if (made) syncFolderOf(folder);
   takeEmpty();
+  if (made) syncFolderOf(folder);
   create(unfinishedManifest);  // first: it says of the others that nobody ever finished them
   for (const char* name : dataFiles) create(name);
   if (ChunkStore::around(folder)) return;  // whose packs they are
@@ -116,6 +116,7 @@ bool SnapshotTarget::take(bool isLast) {
 
 void SnapshotTarget::takeEmpty() {
   auto found = leftIn(folder);
+  if (found.empty() && ChunkStore::around(folder)) made = true;  // a name that was reserved for this snapshot
   if (made) return;
   struct stat status;
   if (fstat(directory, &status) != 0) cannotSave("look at the snapshot's directory", folder, errno);

@@ -68,7 +68,7 @@ CUresult launch(Execution& on, const Params& p, LaunchAttributes& attributes) {
   return withFunction(on, p, [&](CUfunction function, CUstream stream, void** extra) {
     CUlaunchConfig config = configOf(p, stream, attributes);
     CUresult result = on.driver.cuLaunchKernelEx(&config, function, nullptr, extra);
-    if (result == CUDA_SUCCESS) noteNeed(on.functions.at(p.getFunction()), p, attributes.get());
+    if (result == CUDA_SUCCESS) noteNeed(on, on.functions.at(p.getFunction()), p, attributes.get());
     return result;
   });
 }
@@ -103,18 +103,49 @@ CUresult occupancyClusters(Execution& on, const api::FrameReader<api::Cuda::Occu
   return result;
 }
 
-// One for each shape, with most blocks; a program has few.
-void note(FunctionInfo& function, const LaunchNeed& need) {
-  constexpr size_t mostShapes = 16;
-  if (need.blocks == 0 && need.clusterBlocks == 0) return;
-  auto isAlike = [&](const LaunchNeed& known) {
-    return known.threads == need.threads && known.sharedBytes == need.sharedBytes && known.clusterBlocks == need.clusterBlocks;
+namespace {
+
+uint64_t attributeOf(Execution& on, CUdevice_attribute which) {
+  int value = 0;
+  return on.driver.cuDeviceGetAttribute(&value, which, on.driver.device(on.device())) == CUDA_SUCCESS
+             ? static_cast<uint64_t>(value)
+             : 0;
+}
+
+// How many blocks of that shape the GPU has room for at once.
+uint64_t roomFor(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
+  int blocks = 0;  // of each multiprocessor
+  on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
+  return static_cast<uint64_t>(blocks) * attributeOf(on, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+// Whether each GPU that can make a launch that needs `larger` can make one that needs `smaller`.
+bool covers(const LaunchNeed& larger, const LaunchNeed& smaller) {
+  return larger.blocks >= smaller.blocks && larger.threads >= smaller.threads && larger.sharedBytes >= smaller.sharedBytes &&
+         larger.clusterBlocks >= smaller.clusterBlocks;
+}
+
+void add(std::vector<LaunchNeed>& needs, const LaunchNeed& need) {
+  std::erase_if(needs, [&](auto& known) { return covers(need, known); });
+  needs.push_back(need);
+}
+
+}  // namespace
+
+// Grids that no other one covers, and the largest cluster. Once there are many, a grid counts as if it filled this GPU: so there
+// is one at most for each size of blocks and number of them that a multiprocessor has room for, and the GPU that made them can
+// make all.
+void note(Execution& on, FunctionInfo& function, const LaunchNeed& need) {
+  constexpr size_t mostExact = 64;
+  auto isKnown = [&](const LaunchNeed& other) {
+    return std::ranges::any_of(function.needs, [&](auto& known) { return covers(known, other); });
   };
-  auto known = std::ranges::find_if(function.needs, isAlike);
-  if (known != function.needs.end())
-    known->blocks = std::max(known->blocks, need.blocks);
-  else if (function.needs.size() < mostShapes)
-    function.needs.push_back(need);
+  if (LaunchNeed cluster{.clusterBlocks = need.clusterBlocks}; !isKnown(cluster) && need.clusterBlocks > 0)
+    add(function.needs, cluster);
+  LaunchNeed grid{need.blocks, need.threads, need.sharedBytes};
+  if (grid.blocks == 0 || isKnown(grid)) return;
+  if (function.needs.size() >= mostExact) grid.blocks = std::max(grid.blocks, roomFor(on, function, grid));
+  add(function.needs, grid);
 }
 
 namespace {
@@ -138,21 +169,16 @@ bool isValid(const Row& row, uint64_t devices) {
 // Of the GPU on which the recipes have made the function.
 void requireFit(Execution& on, const FunctionInfo& function, const LaunchNeed& need) {
   CUdevice device = on.driver.device(on.device());
-  auto attribute = [&](CUdevice_attribute which) {
-    int value = 0;
-    return on.driver.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? static_cast<uint64_t>(value) : 0;
-  };
   auto refuse = [&](const std::string& what, const std::string& here) {
     char name[256] = "";
     on.driver.cuDeviceGetName(name, sizeof name, device);
     fail(fmt::format("the program has launched the kernel {} {}, and GPU {} here, {}, {}: resume it on one that can",
                      function.name, what, device, name, here));
   };
-  if ((need.clusterBlocks > 0 || function.hasClusters) && attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
+  if ((need.clusterBlocks > 0 || function.hasClusters) && attributeOf(on, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
     refuse("in clusters", "has none");
-  int blocks = 0;  // of each multiprocessor
-  on.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.real, static_cast<int>(need.threads), need.sharedBytes);
-  uint64_t most = static_cast<uint64_t>(blocks) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  if (need.blocks == 0) return;
+  uint64_t most = roomFor(on, function, need);
   if (need.blocks > most)
     refuse(fmt::format("as a cooperative grid of {} blocks of {} threads with {} bytes of shared memory", need.blocks,
                        need.threads, need.sharedBytes),
@@ -167,7 +193,7 @@ void compare(SessionState& session, const Rows& rows) {
       fail(fmt::format("the snapshot has launches of a function {:#x}, which no object of it makes", numberIn(row, 0)));
     LaunchNeed need{numberIn(row, 1), numberIn(row, 2), numberIn(row, 3), numberIn(row, 4)};
     requireFit(on, found->second, need);
-    note(found->second, need);
+    note(on, found->second, need);
   }
 }
 

@@ -23,11 +23,11 @@ void reportAttributes(Execution& on, CUfunction function, Results& results) {
 }
 
 // Nothing of a launch that any GPU can make.
-void note(FunctionInfo& function, const LaunchNeed& need);
+void note(Execution& on, FunctionInfo& function, const LaunchNeed& need);
 
 // Notes what a launch, or a kernel's node, with these attributes needs of its GPU.
 template <typename Params>
-void noteNeed(FunctionInfo& function, const Params& p, std::span<const CUlaunchAttribute> attributes) {
+void noteNeed(Execution& on, FunctionInfo& function, const Params& p, std::span<const CUlaunchAttribute> attributes) {
   LaunchNeed need{.threads = uint64_t{p.getBlockX()} * p.getBlockY() * p.getBlockZ(), .sharedBytes = p.getSharedBytes()};
   for (auto& attribute : attributes) {
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative != 0)
@@ -37,7 +37,7 @@ void noteNeed(FunctionInfo& function, const Params& p, std::span<const CUlaunchA
       need.clusterBlocks = uint64_t{cluster.x} * cluster.y * cluster.z;
     }
   }
-  note(function, need);
+  note(on, function, need);
 }
 
 }  // namespace vgpu::stub

@@ -85,7 +85,7 @@ CUresult graphKernel(Execution& on, const api::FrameReader<api::Cuda::GraphKerne
   };
   KnownGraph& graph = graphOf(on, p.getGraph());
   if (graph.function == 0) graph.function = p.getFunction();
-  noteNeed(found->second, p, attributes.get());
+  noteNeed(on, found->second, p, attributes.get());
   return execute(on, p, add, [&](CUgraphExec executable, CUgraphNode node) {
     return on.driver.cuGraphExecKernelNodeSetParams_v2(executable, node, &kernel);
   });

@@ -44,7 +44,7 @@ struct Adding {
 // Behind what is done to it.
 void destroy(Execution& on, const std::shared_ptr<Link>& link) {
   on.slow.add([&on, link] { return link->result = link->real == nullptr ? CUDA_SUCCESS : on.driver.cuLinkDestroy(link->real); },
-              [](CUresult) {});
+              [](CUresult) {}, "cuLinkDestroy");
 }
 
 CUresult destroyAll(Execution& on) {

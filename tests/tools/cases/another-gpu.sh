@@ -16,7 +16,7 @@ ctl ampere inspect "$dir/second" | grep -q "sm_90" || fail "the program's GPU is
 # With what it has, it would not fit.
 startContents hopper large 80
 succeeds ctl hopper suspend large
-refused "GiB of GPU memory where GPU 0 here" ctl small resume large
+refused "the program has [0-9]* MiB of GPU memory where GPU 0 here, .* has 64 MiB" ctl small resume large
 hasState hopper large suspended || fail "after a resume that was refused it is $(field hopper large state)"
 succeeds ctl hopper resume large
 memoryIsRight large
@@ -40,6 +40,29 @@ succeeds ctl two suspend seer --to "$dir/seer"
 succeeds ctl hopper resume "$dir/seer"
 memoryIsRight seer
 endContents seer
+
+# A program that uses two GPUs goes on where there is one, in the place of both. If it has textures or surfaces on both, their numbers are
+# those of one GPU then.
+startBoth() {
+  rm -f "$dir/both.reached" "$dir/both.go"
+  VGPU_PAUSE_FILE=$dir/both ctl two run --name both -- "$tree/tests/programs/$1" "${@:2}" >"$dir/both.log" 2>&1 &
+  runner[both]=$!
+  waitUntil test -e "$dir/both.reached"
+  succeeds ctl two suspend both --name "$1"
+}
+goOn() {
+  touch "$dir/both.go"
+  wait "${runner[both]}" || fail "$1 returned $?"
+  says both "$1: ok" || fail "$1 did not say that all is well"
+}
+startBoth peers
+refused "the program uses 2 GPUs, and here are 1: say by --device-map 1=N" ctl hopper resume peers
+succeeds ctl hopper resume peers --device-map 0=0,1=0
+goOn peers
+startBoth random-history 7 200 1
+refused "has the number [0-9]* on this device, and the program knows it by" ctl hopper resume random-history --device-map 0=0,1=0
+succeeds ctl two resume random-history
+goOn random-history
 
 # Parts of its GPU's multiprocessors, of which another has not as many.
 VGPU_EMULATED=architecture=75 startNode turing

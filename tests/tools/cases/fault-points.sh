@@ -27,6 +27,10 @@ if [ -x "$program" ]; then
   succeeds ctl a suspend "$pid" --name stored
   succeeds ctl a resume stored
   succeeds ctl a snapshot "$pid" --name live
+  succeeds ctl a snapshots verify
+  succeeds ctl a snapshots export live "$dir/archive"
+  succeeds ctl a snapshots import "$dir/archive" imported
+  succeeds ctl a snapshots rm --force imported
   succeeds ctl a snapshots gc
   startNode e
   succeeds ctl a migrate "$pid" --to "$dir/e"

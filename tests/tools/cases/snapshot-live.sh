@@ -31,6 +31,26 @@ succeeds ctl a resume later
 memoryIsRight one
 endContents one
 
+# A worker that does not reply any more: the program goes on, and nothing is left.
+rm -f "$dir/faults"
+VGPU_FAULT_POINT=snapshot.gate-closed:stop startNode c
+startContents c silent 8
+worker=$(field c silent workerPid)
+ctl c snapshot silent --name silent --timeout 1 >"$dir/silent-snapshot.log" 2>&1 &
+snapshot=$!
+waitUntil wasHit snapshot.gate-closed stop
+kill -STOP "$worker"
+kill -CONT "${daemon[c]}"
+wait "$snapshot" && fail "a snapshot was made of a session whose worker is stopped"
+says silent-snapshot "the vgpu-worker (pid $worker) did not answer in [0-9]* s. The program goes on" || fail "it does not say why"
+hasState c silent running || fail "the program is $(field c silent state)"
+kill -CONT "$worker"
+waitUntil isGone "$VGPU_STORE/snapshots/silent"
+memoryIsRight silent
+stillWorks c silent
+endContents silent
+stopNode c
+
 # Interrupted at any step: the program runs on, and nothing of the snapshot is left.
 for point in snapshot.rounds-done snapshot.captured; do
   rm -f "$dir/faults"

@@ -45,6 +45,18 @@ damaged "chunks" cp snapshots/before/chunks snapshots/good/chunks
 damaged "manifest.json" flip snapshots/good/manifest.json 0.5
 
 # LMDB trusts its pages: whichever byte of their heads is altered, the process that reads them for us ends, and not vgpuctl or the worker.
+# A directory that is in the store by its path is read by that process first, too.
+startContents a two 8
+damage="the index of the store of snapshots .* is damaged"
+byPath() {
+  local stored=$VGPU_STORE/snapshots
+  refused "$damage" ctl a suspend two --to "$stored/by-path"
+  refused "$damage" ctl a snapshot two --to "$stored/by-path"
+  refused "$damage" ctl a resume "$stored/good"
+  hasState a two running || fail "with a damaged index the program is $(field a two state)"
+  hasState a one suspended || fail "with a damaged index the session is $(field a one state)"
+}
+isTried=
 pages=$(($(stat -c %s "$VGPU_STORE/index/data.mdb") / 4096))
 for ((page = 0; page < pages; ++page)); do
   for byte in 12 16; do
@@ -56,10 +68,17 @@ open(sys.argv[1], "wb").write(data)' "$VGPU_STORE/index/data.mdb" $((page * 4096
     code=0
     ctl a snapshots verify >"$dir/verify.log" 2>&1 || code=$?
     [ "$code" -le 1 ] || fail "byte $byte of page $page ended vgpuctl with code $code"
+    if [ -z "$isTried" ] && grep -q "$damage" "$dir/verify.log"; then
+      byPath
+      isTried=yes
+    fi
     cp "$dir/whole/index/data.mdb" "$VGPU_STORE/index/data.mdb"
   done
 done
+[ -n "$isTried" ] || fail "no altered page ended the process that reads them"
 succeeds ctl a snapshots verify
+memoryIsRight two
+endContents two
 
 # Nothing is collected that a snapshot might need.
 rm -r "$VGPU_STORE/index"

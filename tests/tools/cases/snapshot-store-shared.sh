@@ -19,6 +19,27 @@ succeeds ctl a resume two
 memoryIsRight one
 memoryIsRight two
 
+# Two sessions of one name are suspended at once: each chooses a name that the other has not.
+startContents a same 8
+VGPU_NODE=unix:$dir/b/vgpud.sock "$doubleProgram" same >"$dir/other.log" 2>&1 & other=$!
+waitUntil says other '^opened'
+VGPU_FAULT_POINT=suspend.asked:stop ctl a suspend "name:same" >"$dir/first.log" 2>&1 & first=$!
+stopped() { grep -qs '^suspend.asked [^ ]* [0-9]* stop$' "$dir/faults"; }
+waitUntil stopped
+succeeds ctl b suspend "name:same" --json
+kill -CONT "$(sed -n 's/^suspend.asked [^ ]* \([0-9]*\) stop$/\1/p' "$dir/faults")"
+wait "$first" || fail "the first was not suspended: $(cat "$dir/first.log")"
+for name in same same-2; do [ -e "$VGPU_STORE/snapshots/$name/manifest.json" ] || fail "there is no snapshot $name"; done
+succeeds ctl a resume same
+succeeds ctl b resume same-2
+memoryIsRight same
+endContents same
+kill -TERM "$other"
+
+# A name that was reserved for nothing is given back.
+refused "no session\|No such session" ctl a suspend nobody
+isGone "$VGPU_STORE/snapshots/nobody" || fail "the name of a snapshot that was not made is taken"
+
 # The worker is stopped behind its packs: nothing but its lease keeps them, and the chunks of `one` that it has found.
 succeeds ctl b suspend one --name one-again
 for name in one two; do succeeds ctl a snapshots rm --force "$name"; done

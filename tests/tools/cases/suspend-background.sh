@@ -103,6 +103,48 @@ wait "${runner[five]}" && fail "a program that has lost its snapshot ended well"
 isIn b "$dir/again" lost || fail "its directory is in '$(place b "$dir/again")'"
 refused "is lost" ctl b resume "$dir/again"
 
+# A daemon that is told to end finishes what it writes: the program waits on, for any daemon.
+stoppedWriter() { sed -n "s/^$1 [^ ]* \([0-9]*\) stop\$/\1/p" "$dir/faults"; }
+# beginToWrite NAME POINT: on node h, whose writer stops at that point.
+beginToWrite() {
+  rm -f "$dir/faults"
+  export VGPU_STORE=$dir/store-$1  # so that there is something to write
+  VGPU_FAULT_POINT=$2:stop startNode h --pinned 48MiB
+  startContents h "$1" 24
+  succeeds ctl h suspend "$1" --background
+  waitUntil wasHit "$2" stop
+  kill -TERM "${daemon[h]}"
+  waitUntil says h "ending on signal"
+}
+endsWell() {
+  waitUntil ended "${daemon[h]}"
+  wait "${daemon[h]}" || fail "vgpud ended with code $?"
+}
+beginToWrite seven write.writing
+sleep 0.2  # in which it would have ended
+alive "${daemon[h]}" || fail "vgpud ended although it was writing a snapshot"
+kill -CONT "$(stoppedWriter write.writing)"
+endsWell
+isIn b "$VGPU_STORE/snapshots/seven" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/seven")'"
+succeeds ctl b resume seven
+memoryIsRight seven
+endContents seven
+
+# A second signal ends it at once, and the snapshot is lost; one whose manifest has its name is not.
+beginToWrite eight write.writing
+kill -TERM "${daemon[h]}"
+endsWell
+wait "${runner[eight]}" && fail "a program that has lost its snapshot ended well"
+says eight "its snapshot was in the memory of its vgpud, which was ended" || fail "the program does not say so"
+isGone "$VGPU_STORE/snapshots/eight" || fail "what was written of it is left"
+beginToWrite nine write.manifest-named
+kill -TERM "${daemon[h]}"
+endsWell
+isIn b "$VGPU_STORE/snapshots/nine" disk || fail "it is in '$(place b "$VGPU_STORE/snapshots/nine")'"
+succeeds ctl b resume nine
+memoryIsRight nine
+endContents nine
+
 # A disk that is full when it is to be written: it stays in memory, and comes back from there.
 mkdir "$dir/disk"
 mount -t tmpfs -o size=12m vgpu-test "$dir/disk" 2>/dev/null || skip "no permission to mount a small disk"

@@ -90,6 +90,7 @@ isEmpty "$VGPU_STORE/snapshots" || fail "the store keeps what was removed"
 # What the parent has freed nobody could give to the child again.
 startSharing freed
 refused "has memory of a session that has freed it or has ended" ctl a suspend "pid:$child" --to "$dir/z"
+refused "refused what it shares: .*has memory of a session that has freed it or has ended" ctl a explain "pid:$child"
 bothRun a
 waitUntil isGone "$dir/z"
 goOn

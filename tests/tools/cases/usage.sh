@@ -5,7 +5,7 @@ expectCode() {
   "$@" >"$dir/usage.log" 2>&1 || code=$?
   [ "$code" = "$expected" ] || fail "returned $code instead of $expected: $*"
 }
-for words in "" "frobnicate" "suspend" "suspend --to x" "suspend x --to y --name z" "snapshots" "snapshots rm" "snapshots show" "resume" "clone" "clone x --count 0" "inspect" "run" "ps extra" "ps --what" "machine" "machine follow" "machine follow --qmp x" "machine save --qmp x"; do
+for words in "" "frobnicate" "suspend" "suspend --to x" "suspend x --to y --name z" "snapshot x --to memory" "snapshots" "snapshots rm" "snapshots show" "resume" "clone" "clone x --count 0" "inspect" "run" "ps extra" "ps --what" "machine" "machine follow" "machine follow --qmp x" "machine save --qmp x"; do
   # shellcheck disable=SC2086
   expectCode 2 "$tree/bin/vgpuctl" $words
 done

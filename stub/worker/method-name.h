@@ -1,0 +1,13 @@
+#pragma once
+
+#include "vgpu/api/effects.h"
+
+namespace vgpu::stub {
+
+// As a person knows the call.
+inline const char* methodName(api::Method method) {
+  auto& info = api::infoOf(method);
+  return info.entry != nullptr ? info.entry : info.name;
+}
+
+}  // namespace vgpu::stub

@@ -1,0 +1,68 @@
+// Images that are copied while the program runs, and a program that cannot be stopped meanwhile.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <vector>
+
+#include "checkpoint/live-images.h"
+#include "session-fixture.h"
+#include "stub/worker/execution.h"
+
+using namespace vgpu;
+using namespace vgpu::test;
+using namespace vgpu::checkpoint;
+
+namespace {
+
+constexpr uint64_t firstImage = 1, secondImage = 2;
+
+// Not the first one's bytes, with the final zero.
+std::vector<std::byte> otherImage() {
+  std::vector<std::byte> image(madeImage().begin(), madeImage().end());
+  image.insert(image.end() - 1, 5, std::byte{'\n'});
+  return image;
+}
+
+// Copies the images of two modules, with a visit that fails each time from number `fails` on.
+void copyTwo(TestSession& session, stub::Worker& worker, int fails, const std::function<void(ChunkSink&, ImageDigests&)>& look) {
+  auto other = otherImage();
+  worker.proceed();
+  bringImage(session, firstImage, madeImage());
+  session.require(moduleLoad(0, made::module, firstImage));
+  bringImage(session, secondImage, other);
+  session.require(moduleLoad(0, made::module + 1, secondImage));
+  SnapshotWriter directory(session.scratch.path + "/snapshot");
+  NewChunks chunks(directory);
+  int visits = 0;
+  ImageDigests images = copyImages(*chunks.sink, [&](const std::function<void(stub::SessionState&)>& work) {
+    if (visits++ >= fails) return false;
+    worker.quiesce();
+    worker.runQuiesced(work);
+    worker.proceed();
+    return true;
+  });
+  look(*chunks.sink, images);
+}
+
+}  // namespace
+
+TEST_CASE("an image that cannot be copied while the program runs is not known by the bytes of the one before") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    copyTwo(session, worker, 2, [](ChunkSink& sink, ImageDigests& images) {
+      KJ_REQUIRE(images.size() == 1, images.size());
+      KJ_REQUIRE(images.at({firstImage, 0}) == sink.digester(madeImage()));
+    });
+  }) == "");
+}
+
+TEST_CASE("images that are copied while the program runs are known by their own bytes") {
+  TestSession session;
+  CHECK(session.inWorker([&](stub::Worker& worker) {
+    copyTwo(session, worker, 3, [](ChunkSink& sink, ImageDigests& images) {
+      KJ_REQUIRE(images.size() == 2, images.size());
+      KJ_REQUIRE(images.at({firstImage, 0}) == sink.digester(madeImage()));
+      KJ_REQUIRE(images.at({secondImage, 0}) == sink.digester(otherImage()));
+    });
+  }) == "");
+}

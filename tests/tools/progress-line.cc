@@ -1,0 +1,34 @@
+// What a progress line says of a rate.
+#include "tools/vgpuctl/progress-line.h"
+
+#include <doctest/doctest.h>
+
+#include "vgpu/base/sizes.h"
+
+using namespace vgpu;
+using namespace vgpu::ctl;
+
+TEST_CASE("a rate is said with the time for what is left") {
+  CHECK(rateOf(2 * GiB, 8 * GiB, 2) == ", 1.0 GiB a second, 6 s left");
+  CHECK(rateOf(512, 1024, 4) == ", 128 bytes a second, 4 s left");
+}
+
+TEST_CASE("nothing is said of a rate before there is one to measure") {
+  CHECK(rateOf(0, 8 * GiB, 2) == "");
+  CHECK(rateOf(1 * GiB, 8 * GiB, 0.01) == "");
+}
+
+TEST_CASE(
+    "the time that is left is said once the work has run for a second, and not if nothing is, or if the total is not known") {
+  CHECK(rateOf(1 * GiB, 8 * GiB, 0.5) == ", 2.0 GiB a second");
+  CHECK(rateOf(8 * GiB, 8 * GiB, 4) == ", 2.0 GiB a second");
+  CHECK(rateOf(8 * GiB, 0, 4) == ", 2.0 GiB a second");
+}
+
+TEST_CASE("bytes are said in the largest unit of which there is one") {
+  CHECK(humanBytes(0) == "0 bytes");
+  CHECK(humanBytes(1023) == "1023 bytes");
+  CHECK(humanBytes(1 * KiB) == "1.0 KiB");
+  CHECK(humanBytes(3 * GiB / 2) == "1.5 GiB");
+  CHECK(humanBytes(5000 * TiB) == "5000.0 TiB");
+}

@@ -1,0 +1,45 @@
+#include "tools/vgpuctl/new-snapshot.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+
+#include "vgpu/base/fail.h"
+#include "vgpu/snapshot/snapshot-files.h"
+#include "vgpu/store/chunk-store.h"
+
+namespace vgpu::ctl {
+
+NewSnapshot NewSnapshot::called(const ChunkStore& store, const std::string& name) {
+  std::string directory = ChunkStore::directoryOf(store.path(), name);
+  if (std::filesystem::exists(directory + "/" + snapshot::manifestFile))
+    fail(fmt::format(
+        "the store {} has a snapshot {} already; give this one another name, or remove that with `vgpuctl snapshots rm`",
+        store.path(), name));
+  return NewSnapshot(directory);
+}
+
+NewSnapshot NewSnapshot::like(const ChunkStore& store, const std::string& wish) {
+  std::string base = wish.substr(0, 80);
+  for (char& letter : base)
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '-';
+  for (int number = 1;; ++number) {
+    NewSnapshot target(ChunkStore::directoryOf(store.path(), number == 1 ? base : fmt::format("{}-{}", base, number)));
+    if (mkdir(target.directory.c_str(), 0700) == 0) {
+      target.isReserved = true;
+      return target;
+    }
+    if (errno != EEXIST) fail(fmt::format("cannot make the snapshot's directory {}: {}", target.directory, strerror(errno)));
+  }
+}
+
+NewSnapshot::~NewSnapshot() {
+  if (isReserved) rmdir(directory.c_str());  // fails if there is a snapshot
+}
+
+}  // namespace vgpu::ctl

@@ -1,0 +1,77 @@
+#include "tools/vgpud/explain.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "tools/common/reason.h"
+#include "vgpu/base/fail.h"
+
+namespace vgpu::daemon {
+namespace {
+
+constexpr const char* whatIsShared = "what it shares";
+
+// Those that are suspended together with it, and what there is to say of that.
+std::set<std::string> groupOf(const Exchange& exchange, const std::string& session, std::vector<Obstacle>& obstacles) {
+  std::set<std::string> group{session};
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { group = exchange.groupOf(session); })) {
+    obstacles.push_back({true, whatIsShared, reasonOf(*exception)});
+    return group;
+  }
+  for (auto& line : exchange.sharedBy(session))
+    obstacles.push_back({false, whatIsShared, line + "; all that share are suspended together"});
+  return group;
+}
+
+// What a member's worker says. `whose`: before what it names.
+kj::Promise<Explanation> ask(Session& member, std::string whose) {
+  KJ_IF_MAYBE (worker, member.worker) {
+    auto asked = (*worker)->remote().explainRequest().send().then(
+        [whose = std::move(whose)](capnp::Response<control::Worker::ExplainResults>&& found) {
+          Explanation said{.obstacles = {}, .deviceBytes = found.getDeviceBytes()};
+          for (auto obstacle : found.getObstacles())
+            said.obstacles.push_back({obstacle.getRefuses(), whose + obstacle.getObject().cStr(), obstacle.getWhy().cStr()});
+          return said;
+        });
+    return member.exclusively((*worker)->orExit(kj::mv(asked)));
+  }
+  fail("session " + member.id + " does not run: there is nothing to suspend");
+}
+
+// Another one of the group; a suspend is refused for what refuses its own.
+kj::Promise<Explanation> askOther(Sessions& sessions, const std::string& id) {
+  Session& member = sessions.get("id:" + id);
+  std::string name = fmt::format("session {} ({}, pid {})", member.id, member.name, member.pid);
+  Explanation refused;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { member.requireIdle(); })) {
+    refused.obstacles.push_back({true, name, reasonOf(*exception)});
+    return refused;
+  }
+  if (member.worker == nullptr) {
+    refused.obstacles.push_back({true, name, "it does not run"});
+    return refused;
+  }
+  return ask(member, name + ": ");
+}
+
+}  // namespace
+
+kj::Promise<Explanation> explain(Sessions& sessions, Session& session) {
+  session.requireIdle();
+  Explanation found;
+  auto group = groupOf(sessions.exchange, session.id, found.obstacles);
+  auto all = kj::heapArrayBuilder<kj::Promise<Explanation>>(group.size());
+  all.add(ask(session, ""));
+  group.erase(session.id);
+  for (auto& other : group) all.add(askOther(sessions, other));
+  return kj::joinPromises(all.finish()).then([found = std::move(found)](kj::Array<Explanation>&& said) mutable {
+    for (auto& one : said) {
+      found.obstacles.insert(found.obstacles.end(), one.obstacles.begin(), one.obstacles.end());
+      found.deviceBytes += one.deviceBytes;
+    }
+    return std::move(found);
+  });
+}
+
+}  // namespace vgpu::daemon
