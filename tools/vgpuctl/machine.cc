@@ -127,6 +127,16 @@ void Machine::cancel() {
   qmp.forgetEvents();
 }
 
+void Machine::goOn() {
+  json now = qmp.run("query-status");
+  // QEMU is ending the migration, and lets the machine go on itself if that failed.
+  for (; now.value("status", "") == "finish-migrate"; now = qmp.run("query-status"))
+    client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
+  if (!now.value("running", false)) qmp.run("cont");
+}
+
+bool Machine::runs() { return qmp.run("query-status").value("running", false); }
+
 std::string Machine::reason() {
   if (qmp.hasEnded()) return "its QEMU has ended";
   return printable(qmp.run("query-migrate").value("error-desc", "QEMU gives no reason"));

@@ -38,6 +38,9 @@ class Machine {
   bool isNearlyThere();
   // Ends a migration, if there is one, and waits until it has ended: the machine stays.
   void cancel();
+  // After a migration that leads nowhere: its processors go on here. Throws kj::Exception if QEMU has ended, or does not let it.
+  void goOn();
+  bool runs();
   // Why the last migration failed, for people.
   std::string reason();
   std::string status();
@@ -49,7 +52,7 @@ class Machine {
   NodeClient& client;
   MachineMonitor qmp;
   std::string known;
-  bool holds = false;  // by our wish
+  bool holds = false;         // by our wish
   nlohmann::json formerPace;  // while it is slow
   uint64_t wasLeft = 0;       // when isNearlyThere() was asked last
 };

@@ -86,7 +86,7 @@ wait "$late" || code=$?
 [ "$code" = 0 ] || fail "the program that began meanwhile returned $code: $(cat "$dir/late.log")"
 
 # The machine is completed at its target, and goes on here: so do its programs.
-: >"$memory.completes"
+afterHandover here runs-here
 follows
 stays "runs at its source again"
 # Whoever moves it is killed: the same, when somebody has cancelled the migration.
@@ -99,7 +99,7 @@ for point in machine.held machine.handing-over machine.moved; do
   qmp here migrate-set-capabilities '{"capabilities": [{"capability": "pause-before-switchover", "state": false}]}' >/dev/null
   isBack
 done
-rm -f "$memory.completes"
+afterHandover here failed
 
 follows
 stays "the double was told to fail"
