@@ -294,6 +294,7 @@ int saveMachine(const NodeAddress& node, const MachineOptions& options) {
 int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
   const MachineFolder folder(options.target);
   const auto saved = folder.sessions();
+  if (options.uri.empty()) folder.verifyMemory();
   takeSignals();
   NodeClient client(node);
   MachineMonitor monitor(client.events(), options.monitor);
