@@ -20,6 +20,9 @@ listensOrEnded() { [ -S "$dir/$1.qmp" ] || ended "${machine[$1]}"; }
 qmp() { python3 "$guests/qmp" "$dir/$1.qmp.test" "${@:2}"; }
 # afterHandover NAME failed|completed|runs-here|waits: what a migration comes to that is let go on.
 afterHandover() { qmp "$1" x-after-handover "{\"becomes\": \"$2\"}" >/dev/null; }
+endsAs() { qmp "$1" x-end-migration "{\"becomes\": \"$2\"}" >/dev/null; }
+migrationIs() { [ "$(qmp "$1" query-migrate | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
+holdsHandover() { qmp "$1" query-migrate-capabilities | grep -q '"capability": "pause-before-switchover", "state": true'; }
 endMachine() {
   qmp "$1" quit >/dev/null
   waitUntil ended "${machine[$1]}"
