@@ -8,16 +8,21 @@ declare -A machine=()
 "$guests/../in-guest" "$one" true || skip "no namespaces can be made here"
 inMachine() { "$guests/../in-guest" "$one" "$tree/bin/vgpuctl" --node "ivshmem:$memory" run "$@"; }
 
-# startDoubleMachine NAME [--incoming]: its monitor is NAME.qmp.
+# startDoubleMachine NAME [--incoming]: its monitor is NAME.qmp, and the test's own NAME.qmp.test.
 startDoubleMachine() {
-  rm -f "$dir/$1.qmp"
+  rm -f "$dir/$1.qmp" "$dir/$1.qmp.test"
   python3 "$guests/machine-double" "$dir/$1.qmp" "$memory" "${@:2}" >"$dir/$1-machine.log" 2>&1 &
   machine[$1]=$!
   waitUntil listensOrEnded "$1"
   ! ended "${machine[$1]}" || fail "the machine $1 has ended"
 }
 listensOrEnded() { [ -S "$dir/$1.qmp" ] || ended "${machine[$1]}"; }
-qmp() { python3 "$guests/qmp" "$dir/$1.qmp" "${@:2}"; }
+qmp() { python3 "$guests/qmp" "$dir/$1.qmp.test" "${@:2}"; }
+# afterHandover NAME failed|completed|runs-here|waits: what a migration comes to that is let go on.
+afterHandover() { qmp "$1" x-after-handover "{\"becomes\": \"$2\"}" >/dev/null; }
+endsAs() { qmp "$1" x-end-migration "{\"becomes\": \"$2\"}" >/dev/null; }
+migrationIs() { [ "$(qmp "$1" query-migrate | sed -n 's/.*"status": "\([a-z-]*\)".*/\1/p')" = "$2" ]; }
+holdsHandover() { qmp "$1" query-migrate-capabilities | grep -q '"capability": "pause-before-switchover", "state": true'; }
 endMachine() {
   qmp "$1" quit >/dev/null
   waitUntil ended "${machine[$1]}"

@@ -1,6 +1,7 @@
 #include "tools/common/config-folder.h"
 
 #include <limits.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,12 +10,23 @@
 
 namespace vgpu {
 
-std::string configFolder() {
+std::optional<std::string> findConfigFolder() {
   const char *config = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
   auto isAbsolute = [](const char* path) { return path != nullptr && *path == '/'; };
   if (isAbsolute(config)) return std::string(config) + "/vgpu";
-  if (!isAbsolute(home)) fail("neither HOME nor XDG_CONFIG_HOME says where your settings are: set one to an absolute path");
+  if (!isAbsolute(home)) {  // a service may have neither
+    const passwd* user = getpwuid(geteuid());
+    home = user == nullptr ? nullptr : user->pw_dir;
+  }
+  if (!isAbsolute(home)) return std::nullopt;
   return std::string(home) + "/.config/vgpu";
+}
+
+std::string configFolder() {
+  auto folder = findConfigFolder();
+  if (!folder)
+    fail("neither HOME, XDG_CONFIG_HOME nor the password database says where your settings are: set one to an absolute path");
+  return *folder;
 }
 
 std::string ownHostName() {

@@ -9,7 +9,8 @@
 // that it is sent as it is then (Departure.hold). When the machine runs at its target, the program there is offered the worker
 // that has been made ready. The machine's memory has the program, so where the machine runs is where the session does.
 //
-// Until the machine is at its target every failure leaves all where they were.
+// Until the machine is let go to its target every failure leaves all where they were. From then on it is QEMU that knows where
+// the machine runs, so neither a signal nor a failure ends this before QEMU has said it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,15 +52,19 @@ enum class Holding {
   done,    // they are held, or there are none
 };
 constexpr auto lookInterval = 10 * kj::MILLISECONDS;
+constexpr auto arrivalInterval = 100 * kj::MILLISECONDS;
 
-enum class End { moved, stayed, ended };
+enum class End {
+  moved,
+  stayed,
+  ended,  // its QEMU has, and it has not moved
+  idle,   // the same, and nobody had begun to move it
+};
 
 class Following {
  public:
   Following(NodeClient& client, const MachineOptions& options, std::string target)
-      : client(client), options(options), target(std::move(target)), machine(client, options) {
-    machine.holdBeforeHandover();
-  }
+      : client(client), options(options), target(std::move(target)), machine(client, options) {}
 
   // One migration, from its begin to its end.
   End follow() {
@@ -68,40 +73,36 @@ class Following {
     troubled = kj::newPromiseAndFulfiller<void>();
     holding = Holding::notYet;
     pause = nullptr;
-    if (options.uri.empty() && !begins()) return End::ended;
-    bool moved = false;
+    isBegun = isHandedOver = isCompleted = false;
+    if (options.uri.empty() && !isHere()) return End::idle;
+    machine.holdBeforeHandover();
+    isStopped = !machine.runs();
+    if (options.uri.empty() && !begins()) return End::idle;
+    bool hasMoved = false;
     auto caught = kj::runCatchingExceptions([&] {
-      const auto now = sessionsNow();
-      const bool anyShares = std::ranges::any_of(now, &MachineSession::sharesMemory);
-      if (anyShares && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
-      for (auto& session : now) depart(session);
-      if (anyShares && !machine.isNearlyThere()) machine.hasten();
-      if (!options.uri.empty()) machine.monitor().run("migrate", {{"uri", options.uri}});
-      moved = completes();
+      begin();
+      hasMoved = completes();
     });
     KJ_IF_MAYBE (exception, caught) {
-      machine.cancel();
-      sessions.clear();
       why = printable(reasonOf(*exception));
+      const std::string end = isHandedOver ? machine.conclude() : machine.cancel();
+      isCompleted = isBegun && end == "completed";
+      hasMoved = isCompleted || (isHandedOver && end == "ended");
+      if (!hasMoved) sessions.clear();
     }
-    if (!moved) {
-      for (auto& one : sessions) {
-        for (auto* work : {&one.advanced, &one.held, &one.watched}) *work = kj::READY_NOW;
-        one.departure = nullptr;
-      }
-      pause = nullptr;
-      return machine.monitor().hasEnded() ? End::ended : End::stayed;
-    }
-    leave();
-    return End::moved;
+    if (hasMoved) return leave();
+    letGo();
+    return machine.monitor().hasEnded() ? End::ended : End::stayed;
   }
 
   // Whether everything is at the target.
   bool report(End outcome) {
     if (options.json) {
       printJson(describe(outcome));
-    } else if (outcome != End::moved) {
+    } else if (outcome == End::stayed) {
       fmt::print(stderr, "vgpuctl: '{}' stays, and all of its sessions: {}\n", printable(machine.name()), why);
+    } else if (outcome != End::moved) {
+      fmt::print(stderr, "vgpuctl: '{}' has not moved: {}\n", printable(machine.name()), why);
     } else {
       fmt::print("'{}' has moved with {} sessions\n", printable(machine.name()), sessions.size());
       for (auto& one : sessions) fmt::print("{}\n", lineOf(one));
@@ -113,15 +114,60 @@ class Following {
  private:
   std::string next() { return client.wait(untilSignal(client, machine.nextStep())); }
 
+  // A machine that comes from another host, or from disk, is waited for.
+  bool isHere() {
+    auto& timer = client.events().provider->getTimer();
+    bool isComing = true;
+    auto caught = kj::runCatchingExceptions([&] { isComing = machine.isIncoming(); });
+    while (isComing && !machine.monitor().hasEnded()) {
+      client.wait(untilSignal(client, timer.afterDelay(arrivalInterval)));
+      caught = kj::runCatchingExceptions([&] { isComing = machine.isIncoming() || machine.isMigrating(); });
+      if (!isComing) machine.monitor().forgetEvents();
+    }
+    if (machine.monitor().hasEnded()) return hasEnded();
+    KJ_IF_MAYBE (problem, caught) kj::throwFatalException(kj::mv(*problem));
+    return true;
+  }
+
+  bool hasEnded() {
+    why = "its QEMU has ended";
+    return false;
+  }
+
   // Somebody else begins it.
   bool begins() {
     for (;;) {
       const std::string step = next();
-      if (step == "setup" || step == "active") return true;
-      if (step != "ended") continue;
-      why = "its QEMU has ended";
-      return false;
+      if (step == "setup" || step == "active") return isBegun = true;
+      if (step == "stops" || step == "runs") isStopped = step == "stops";
+      if (step == "ended") return hasEnded();
     }
+  }
+
+  // All sessions that there are; and the machine's migration, if nobody has begun it.
+  void begin() {
+    const auto now = sessionsNow();
+    if (isStopped && !now.empty())
+      fail(
+          "the machine is stopped, so its programs cannot be asked. Move it while it runs, and save it with `vgpuctl machine "
+          "save`, "
+          "not with `virsh save`");
+    const bool anyShares = std::ranges::any_of(now, &MachineSession::sharesMemory);
+    if (anyShares && options.uri.empty()) machine.slow();  // it may be handed over before the target is ready
+    for (auto& session : now) depart(session);
+    if (anyShares && !machine.isNearlyThere()) machine.hasten();
+    if (options.uri.empty()) return;
+    machine.monitor().run("migrate", {{"uri", options.uri}});
+    isBegun = true;
+  }
+
+  // They stay.
+  void letGo() {
+    for (auto& one : sessions) {
+      for (auto* work : {&one.advanced, &one.held, &one.watched}) *work = kj::READY_NOW;
+      one.departure = nullptr;
+    }
+    pause = nullptr;
   }
 
   std::vector<MachineSession> sessionsNow() { return sessionsOf(client, options, machine.name()); }
@@ -151,14 +197,15 @@ class Following {
     troubled.fulfiller->fulfill();
   }
 
-  // What is to be done for the sessions that share memory with the machine.
+  auto sharing() { return sessions | std::views::filter(&Departing::sharesMemory); }
+
+  // What is to be done for the sessions that share memory with the machine. There may be none, until a program begins.
   void look() {
-    const auto sharing = [this] { return sessions | std::views::filter(&Departing::sharesMemory); };
     if (holding == Holding::notYet && machine.isNearlyThere()) {
       machine.slow();
       holding = Holding::rounds;
     } else if (holding == Holding::rounds && std::ranges::none_of(sharing(), &Departing::isAdvancing)) {
-      if (pause == nullptr) pause = pauseGuest(sharing().front().session.guest);
+      if (pause == nullptr) pause = pauseGuest();
       if (departLate()) return;
       for (auto& one : sharing()) hold(one);
       holding = Holding::begun;
@@ -170,7 +217,9 @@ class Following {
   }
 
   // Programs that ask for a session from now on get it where the machine runs in the end.
-  control::GuestPause::Client pauseGuest(const std::string& guest) {
+  control::GuestPause::Client pauseGuest() {
+    std::string guest = options.guest.empty() ? machine.name() : options.guest;
+    for (auto& one : sharing()) guest = one.session.guest;
     auto request = client.node().pauseGuestRequest();
     request.setGuest(reader(guest));
     return client.wait(untilSignal(client, request.send())).getPause();
@@ -178,17 +227,17 @@ class Following {
 
   void endPause(bool hasMoved) {
     KJ_IF_MAYBE (begun, pause) {
-      if (hasMoved) client.wait(untilSignal(client, begun->movedRequest().send().ignoreResult()));
+      if (hasMoved) client.wait(begun->movedRequest().send().ignoreResult());
     }
     pause = nullptr;
   }
 
-  // Programs that have begun meanwhile. Whether there are any.
+  // Programs that have begun meanwhile, unless somebody has said which sessions it is about. Whether there are any.
   bool departLate() {
     bool any = false;
+    if (!options.sessions.empty()) return any;
     for (auto& session : sessionsNow()) {
-      const bool isKnown = std::ranges::any_of(sessions, [&](const Departing& one) { return one.session.id == session.id; });
-      if (isKnown || !session.sharesMemory()) continue;
+      if (std::ranges::any_of(sessions, [&](const Departing& one) { return one.session.id == session.id; })) continue;
       depart(session);
       any = true;
     }
@@ -207,40 +256,48 @@ class Following {
                    .eagerlyEvaluate([this, &one](kj::Exception&& exception) { hasTrouble(one, exception); });
   }
 
-  // While the machine migrates.
+  // While the machine migrates. Whether it has moved, as far as its QEMU says.
   bool completes() {
     auto trouble = troubled.promise.fork();
-    bool isHandedOver = false;
-    if (std::ranges::none_of(sessions, &Departing::sharesMemory)) holding = Holding::done;
     auto step = machine.nextStep().fork();
     for (;;) {
       auto next = step.addBranch();
-      if (!isHandedOver) next = next.exclusiveJoin(trouble.addBranch().then([] { return std::string("trouble"); }));
       if (holding != Holding::done)
         next = next.exclusiveJoin(
             client.events().provider->getTimer().afterDelay(lookInterval).then([] { return std::string("look"); }));
-      const std::string now = client.wait(untilSignal(client, kj::mv(next)));
+      if (!isHandedOver) {
+        next = next.exclusiveJoin(trouble.addBranch().then([] { return std::string("trouble"); }));
+        next = untilSignal(client, kj::mv(next));
+      }
+      const std::string now = client.wait(kj::mv(next));
       if (now == "trouble") fail(firstProblem());
       if (now == "look") {
         look();
         continue;
       }
-      if (now == "completed") return true;  // what comes after it is leave()'s
+      if (now == "completed") return isCompleted = true;  // what comes after it is leave()'s
       step = machine.nextStep().fork();
       if (now == "pre-switchover") {
-        if (holding != Holding::done) fail("it stopped before its programs could be held: give its migration less bandwidth");
-        faultPoint("machine.handing-over");
-        requireAllHeld();
-        // Its processors stand still. Who has not come to the target yet comes when they go on, or moves then from the beginning.
-        isHandedOver = true;
-        machine.handOver();
-        for (auto& one : sessions)
-          if (!one.sharesMemory()) advance(one);
+        handOver();
       } else if (now == "failed" || now == "cancelled" || now == "ended") {
         why = now == "cancelled" ? "its migration was cancelled" : machine.reason();
-        return false;
+        return now == "ended" && isHandedOver;
       }
     }
+  }
+
+  // Its processors stand still. Who has not come to the target yet comes when they go on, or moves then from the beginning.
+  void handOver() {
+    departLate();
+    if (std::ranges::any_of(sharing(), [](const Departing& one) { return !one.isHeld; }))
+      fail("it stopped before its programs could be held: begin its migration again, with less bandwidth");
+    holding = Holding::done;
+    faultPoint("machine.handing-over");
+    requireAllHeld();
+    isHandedOver = true;
+    machine.handOver();
+    for (auto& one : sessions)
+      if (!one.sharesMemory()) advance(one);
   }
 
   // What the node has learned of its targets so far comes before its next reply.
@@ -257,7 +314,7 @@ class Following {
 
   // The machine's programs answer when it runs. If it runs where it was, because somebody has let it go on there, its sessions
   // stay.
-  void leave() {
+  End leave() {
     faultPoint("machine.moved");
     for (auto& one : sessions) one.watched = kj::READY_NOW;
     auto all = kj::heapArrayBuilder<kj::Promise<void>>(sessions.size());
@@ -267,7 +324,7 @@ class Following {
       isBack = true;
       return stay();
     });
-    client.wait(untilSignal(client, kj::joinPromises(all.finish()).exclusiveJoin(kj::mv(back))));
+    client.wait(kj::joinPromises(all.finish()).exclusiveJoin(kj::mv(back)));
     endPause(!isBack);
     for (auto& one : sessions) {
       if (one.hasLeft) continue;
@@ -276,6 +333,12 @@ class Following {
       else if (!one.sharesMemory())
         moveAgain(one);
     }
+    if (!isCompleted && std::ranges::none_of(sessions, &Departing::hasLeft)) {
+      why = "its QEMU has ended when it had been let go, and none of its programs replies at the target";
+      return End::ended;
+    }
+    why.clear();
+    return End::moved;
   }
 
   // Those that share memory wait for the machine at the target.
@@ -288,9 +351,15 @@ class Following {
 
   kj::Promise<void> runsAgain() {
     return machine.nextStep().then([this](std::string&& step) -> kj::Promise<void> {
-      if (step == "runs") return kj::READY_NOW;
       if (step == "ended") return kj::NEVER_DONE;
-      return runsAgain();
+      if (step != "runs") return runsAgain();
+      auto asked = machine.monitor()
+                       .execute("query-status")
+                       .then([](json&& now) { return now.value("running", false); }, [](kj::Exception&&) { return false; });
+      return asked.then([this](bool isRunning) -> kj::Promise<void> {
+        if (isRunning) return kj::READY_NOW;
+        return runsAgain();  // that was before it moved
+      });
     });
   }
 
@@ -323,9 +392,9 @@ class Following {
       one.device = moved.getSession().getDevice().cStr();
       one.heldSeconds = moved.getReport().getGateSeconds();
     });
-    client.wait(untilSignal(client, moved.catch_([&one](kj::Exception&& exception) {
+    client.wait(untilSignal(client, kj::mv(moved)).catch_([&one](kj::Exception&& exception) {
       one.problem += "; once more: " + printable(reasonOf(exception));
-    })));
+    }));
   }
 
   std::string lineOf(const Departing& one) const {
@@ -356,9 +425,13 @@ class Following {
   Machine machine;
   std::deque<Departing> sessions;  // which stay in place
   Holding holding = Holding::notYet;
+  bool isStopped = false;                        // before it is begun
+  bool isBegun = false;                          // so QEMU's status is of this migration
+  bool isHandedOver = false;                     // it may run at the target
+  bool isCompleted = false;                      // it does
   kj::Maybe<control::GuestPause::Client> pause;  // from before they are held
   kj::PromiseFulfillerPair<void> troubled = kj::newPromiseAndFulfiller<void>();
-  std::string why;  // it stays
+  std::string why;  // it stays, or this was interrupted
 };
 
 }  // namespace
@@ -368,10 +441,12 @@ int followMachine(const NodeAddress& node, const MachineOptions& options) {
   takeSignals();
   NodeClient client(node);
   Following following(client, options, target.remote ? target.remote->text() : target.directory);
+  bool isAllThere = true;
   for (;;) {
     const End outcome = following.follow();
-    const bool isAllThere = following.report(outcome);
-    if (outcome != End::stayed || !options.stays) return isAllThere ? 0 : 1;
+    if (outcome == End::idle && options.stays) return isAllThere ? 0 : 1;
+    isAllThere = following.report(outcome);
+    if (!options.stays || outcome == End::ended) return isAllThere ? 0 : 1;
   }
 }
 

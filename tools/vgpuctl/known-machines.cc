@@ -11,28 +11,35 @@
 
 namespace vgpu::ctl {
 
-std::string knownMachinesFile() {
+namespace {
+
+std::optional<std::string> findList() {
   const char* named = std::getenv("VGPU_MACHINES");
-  return named != nullptr && *named != 0 ? named : configFolder() + "/machines";
+  if (named != nullptr && *named != 0) return named;
+  auto folder = findConfigFolder();
+  if (!folder) return std::nullopt;
+  return *folder + "/machines";
 }
 
+}  // namespace
+
 std::optional<KnownMachine> findKnownMachine(const std::string& name) {
-  const std::string path = knownMachinesFile();
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  std::ifstream file(path);
-  if (!file) fail(path + " cannot be read: " + std::strerror(errno));
+  const auto path = findList();
+  std::error_code ignored;
+  if (!path || !std::filesystem::exists(*path, ignored)) return std::nullopt;
+  std::ifstream file(*path);
+  if (!file) fail(*path + " cannot be read: " + std::strerror(errno));
   std::optional<KnownMachine> found;
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {
     std::istringstream words(line.substr(0, line.find('#')));
-    KnownMachine machine;
+    KnownMachine machine{.list = *path};
     std::string more;
-    if (!(words >> machine.name)) continue;
-    const std::string place = path + ", line " + std::to_string(number) + ": ";
+    if (!(words >> machine.name) || machine.name != name) continue;
+    const std::string place = *path + ", line " + std::to_string(number) + ": ";
     if (!(words >> machine.node >> machine.target >> machine.monitor) || words >> more)
       fail(place + "a machine is NAME NODE TARGET QMP, not \"" + line + "\"");
     if (machine.name.find('/') != std::string::npos) fail(place + "\"" + machine.name + "\" cannot name a machine");
-    if (machine.name != name) continue;
     if (found) fail(place + "there is a machine " + name + " above");
     found = std::move(machine);
   }

@@ -3,7 +3,8 @@
 //
 //   NAME NODE TARGET QMP   # libvirt's name; the nodes of this host and of the one that it goes to; a monitor's socket
 //
-// Empty lines, and what follows a '#', do not count.
+// Empty lines, and what follows a '#', do not count. A line that is wrong concerns the machine that it begins with alone: the
+// hook is asked about all machines of the host.
 #pragma once
 
 #include <optional>
@@ -12,11 +13,11 @@
 namespace vgpu::ctl {
 
 struct KnownMachine {
+  std::string list;  // the file that names it
   std::string name, node, target, monitor;
 };
 
-std::string knownMachinesFile();
-// Nothing if it is not listed, or there is no such file. Throws kj::Exception, naming the line, if one of it is wrong.
+// Nothing if it is not listed, or there is no such file. Throws kj::Exception, naming the line, if one of its own is wrong.
 std::optional<KnownMachine> findKnownMachine(const std::string& name);
 
 }  // namespace vgpu::ctl

@@ -1,16 +1,22 @@
 #include "tools/vgpuctl/machine-folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/new-file.h"
 #include "tools/vgpuctl/operation.h"
 #include "vgpu/base/fail.h"
+#include "vgpu/base/sizes.h"
+#include "vgpu/snapshot/file-sum.h"
+#include "vgpu/snapshot/snapshot-reader.h"
 
 namespace vgpu::ctl {
 namespace {
@@ -18,9 +24,9 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr int version = 1;
-constexpr const char* listName = "/sessions.json";
-constexpr const char* machineName = "/machine";
+constexpr int version = 2;
+constexpr const char* listName = "sessions.json";
+constexpr const char* machineName = "machine";
 
 // As QEMU's `migrate` takes it: in a command of the shell.
 std::string quoted(const std::string& path) {
@@ -75,35 +81,66 @@ void MachineFolder::remove() const noexcept {
 }
 
 void MachineFolder::complete(const std::string& machine, const std::vector<MachineSession>& sessions) const {
-  json list = json::array();
-  for (auto& session : sessions) list.push_back(describe(session));
-  const std::string path = folder + listName, made = path + ".new";
-  std::ofstream file(made);
-  file << json{{"version", version}, {"machine", machine}, {"sessions", list}}.dump(2, ' ', false,
-                                                                                    nlohmann::json::error_handler_t::replace)
-       << '\n';
-  file.close();
-  if (!file || rename(made.c_str(), path.c_str()) != 0) fail(path + " cannot be written: " + strerror(errno));
+  json list{{"version", version}, {"machine", machine}, {"sessions", json::array()}};
+  for (auto& session : sessions) list["sessions"].push_back(describe(session));
+  if (const std::string path = folder + "/" + machineName; fs::exists(path)) {
+    const auto sum = snapshot::sumOnDisk(path);
+    list["memory"] = {{"bytes", sum.bytes}, {"xxh3", sum.checksum}};
+  }
+  const std::string path = folder + "/" + listName;
+  const std::string text = list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  NewFile file(path);
+  if (write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    fail(path + " cannot be written: " + strerror(errno));
+  file.publish();
+  const std::string above = fs::path(folder).parent_path();
+  kj::AutoCloseFd parent(open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.get() < 0 || fsync(parent) != 0) fail(above + " cannot be written to disk: " + strerror(errno));
+}
+
+json MachineFolder::list() const {
+  if (!fs::is_directory(folder)) fail("there is no folder " + folder + ": `machine save` makes it");
+  const std::string path = folder + "/" + listName;
+  std::ifstream file(path);
+  if (!file) fail("there is no " + path + ": the machine was not saved to its end, or not all of the folder is here");
+  json all = json::parse(file, nullptr, false);
+  if (!all.is_object() || all.value("version", 0) != version)
+    fail(fmt::format("{} is no list of sessions of version {}: use the vgpu that has saved the machine", path, version));
+  return all;
+}
+
+void MachineFolder::isDamaged(const std::exception& error) const {
+  fail(folder + "/" + listName + " is damaged: " + error.what());
 }
 
 std::vector<MachineSession> MachineFolder::sessions() const {
-  if (!fs::is_directory(folder)) fail("there is no folder " + folder + ": `machine save` makes it");
-  const std::string path = folder + listName;
-  std::ifstream file(path);
-  if (!file) fail("there is no " + path + ": the machine was not saved to its end, or not all of the folder is here");
-  const json all = json::parse(file, nullptr, false);
-  if (!all.is_object() || all.value("version", 0) != version)
-    fail(fmt::format("{} is no list of sessions of version {}: use the vgpu that has saved the machine", path, version));
+  const json all = list();
   std::vector<MachineSession> sessions;
   try {
     for (const json& described : all.at("sessions")) sessions.push_back(sessionOf(described));
   } catch (const std::exception& error) {
-    fail(path + " is damaged: " + error.what());
+    isDamaged(error);
   }
   return sessions;
 }
 
-std::string MachineFolder::writing() const { return "exec:cat > " + quoted(folder + machineName); }
-std::string MachineFolder::reading() const { return "exec:cat " + quoted(folder + machineName); }
+void MachineFolder::verifyMemory() const {
+  const json all = list();
+  if (!all.contains("memory"))
+    fail("the machine's memory is not in " + folder + ": name the place to which it was saved with --uri");
+  snapshot::FileSum sum;
+  try {
+    sum = {all["memory"].at("bytes"), all["memory"].at("xxh3")};
+  } catch (const std::exception& error) {
+    isDamaged(error);
+  }
+  snapshot::FileReader file = snapshot::SnapshotReader(folder).open(machineName, sum);
+  std::vector<std::byte> piece(MiB);
+  while (file.left() > 0) file.read(std::span(piece).first(std::min<uint64_t>(file.left(), piece.size())));
+  file.finish();
+}
+
+std::string MachineFolder::writing() const { return "exec:cat > " + quoted(folder + "/" + machineName); }
+std::string MachineFolder::reading() const { return "exec:cat " + quoted(folder + "/" + machineName); }
 
 }  // namespace vgpu::ctl

@@ -2,10 +2,14 @@
 //
 //   FOLDER/machine         as QEMU's `migrate` writes it
 //   FOLDER/ID/             each session's snapshot; of one that shares memory with the machine its pinned memory too (host-arena)
-//   FOLDER/sessions.json   written last: {"version": 1, "machine": NAME, "sessions": [{"session", "name", "program", "pid"}]};
-//                          of one that shares memory with the machine also its place there: guest, slot, claim, fileBytes
+//   FOLDER/sessions.json   written last: {"version": 2, "machine": NAME, "memory": {"bytes", "xxh3"} of FOLDER/machine, if that
+//   is there,
+//                          "sessions": [{"session", "name", "program", "pid"}]}; of one that shares memory with the machine also
+//                          its place there: guest, slot, claim, fileBytes
 #pragma once
 
+#include <exception>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,10 +24,12 @@ class MachineFolder {
   // Throws kj::Exception if it is there.
   void make() const;
   void remove() const noexcept;
-  // The machine is saved, and what is in `sessions` is suspended to snapshotOf() each.
+  // The machine is saved, and what is in `sessions` is suspended to snapshotOf() each. Returns when all of that is on disk.
   void complete(const std::string& machine, const std::vector<MachineSession>& sessions) const;
   // What complete() has been given. Throws kj::Exception if there is no such folder, or not all of it.
   std::vector<MachineSession> sessions() const;
+  // Reads the machine's memory. Throws kj::Exception that names the check, unless it is what was saved.
+  void verifyMemory() const;
 
   const std::string& path() const { return folder; }
   std::string snapshotOf(const std::string& session) const { return folder + "/" + session; }
@@ -32,6 +38,9 @@ class MachineFolder {
   std::string reading() const;
 
  private:
+  nlohmann::json list() const;
+  [[noreturn]] void isDamaged(const std::exception& error) const;
+
   const std::string folder;
 };
 

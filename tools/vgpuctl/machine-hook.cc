@@ -18,7 +18,7 @@ namespace {
 
 // A process that outlives this one, and has nothing of libvirt's: it waits for whoever has an end of its pipes.
 void follow(const KnownMachine& machine) {
-  const std::string log = std::filesystem::path(knownMachinesFile()).parent_path() / ("machine-" + machine.name + ".log");
+  const std::string log = std::filesystem::path(machine.list).parent_path() / ("machine-" + machine.name + ".log");
   kj::AutoCloseFd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   kj::AutoCloseFd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (out.get() < 0) fail("there can be no log " + log + ": " + std::string(strerror(errno)));

@@ -51,7 +51,8 @@ Machine::Machine(NodeClient& client, const MachineOptions& options) : client(cli
   known = qmp.run("query-name").value("name", "");
   if (!options.machine.empty() && known != options.machine)
     fail("the machine at " + options.monitor + " is '" + printable(known) + "', not '" + options.machine + "'");
-  if (isUnderWay(status())) fail("a migration of '" + printable(known) + "' is under way already: wait until it has ended");
+  if (isMigrating() && !isIncoming())
+    fail("a migration of '" + printable(known) + "' is under way already: wait until it has ended");
 }
 
 Machine::~Machine() {
@@ -70,7 +71,7 @@ void Machine::holdBeforeHandover() {
   json wanted = json::array({capability("events", true)});
   if (!isHeld) wanted.push_back(capability(holdCapability, true));
   qmp.run("migrate-set-capabilities", {{"capabilities", wanted}});
-  holds = !isHeld;
+  holds = holds || !isHeld;
 }
 
 kj::Promise<std::string> Machine::nextStep() {
@@ -79,14 +80,22 @@ kj::Promise<std::string> Machine::nextStep() {
         const std::string name = event.value("event", "");
         if (name == "MIGRATION") return event.value("data", json::object()).value("status", "");
         if (name == "RESUME") return std::string("runs");
+        if (name == "STOP") return std::string("stops");
         return nextStep();
       },
       [](kj::Exception&&) -> kj::Promise<std::string> { return std::string("ended"); });
 }
 
 void Machine::handOver() {
-  if (holds) qmp.run("migrate-continue", {{"state", "pre-switchover"}});
+  if (!holds) return;
+  KJ_IF_MAYBE (problem, kj::runCatchingExceptions([&] { qmp.run("migrate-continue", {{"state", "pre-switchover"}}); })) {
+    // Who has begun the migration may wish it too, as libvirt does, and was first.
+    if (qmp.hasEnded() || status() == "pre-switchover") kj::throwFatalException(kj::mv(*problem));
+  }
 }
+
+bool Machine::isIncoming() { return qmp.run("query-status").value("status", "") == "inmigrate"; }
+bool Machine::isMigrating() { return isUnderWay(status()); }
 
 bool Machine::isEmpty(MachineMonitor& monitor) {
   return monitor.run("query-status").value("status", "") == "inmigrate" &&
@@ -118,14 +127,38 @@ bool Machine::isNearlyThere() {
   return left < leastLeft + 3 * sinceLast + static_cast<uint64_t>(bytesPerSecond * leastSecondsLeft);
 }
 
-void Machine::cancel() {
-  if (!qmp.hasEnded()) kj::runCatchingExceptions([&] { hasten(); });  // it may end meanwhile
-  for (bool isTold = false; !qmp.hasEnded() && isUnderWay(status()); isTold = true) {
-    if (!isTold) qmp.run("migrate_cancel");
-    client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
+std::string Machine::cancel() {
+  auto caught = kj::runCatchingExceptions([&] {
+    hasten();
+    if (isMigrating()) qmp.run("migrate_cancel");
+  });
+  KJ_IF_MAYBE (problem, caught) {
+    if (!qmp.hasEnded()) kj::throwFatalException(kj::mv(*problem));
   }
-  qmp.forgetEvents();
+  const std::string end = conclude();
+  if (end != "completed") qmp.forgetEvents();
+  return end;
 }
+
+std::string Machine::conclude() {
+  std::string now;
+  auto caught = kj::runCatchingExceptions([&] {
+    while (isUnderWay(now = status())) client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
+  });
+  if (qmp.hasEnded()) return "ended";
+  KJ_IF_MAYBE (problem, caught) kj::throwFatalException(kj::mv(*problem));
+  return now;
+}
+
+void Machine::goOn() {
+  json now = qmp.run("query-status");
+  // QEMU is ending the migration, and lets the machine go on itself if that failed.
+  for (; now.value("status", "") == "finish-migrate"; now = qmp.run("query-status"))
+    client.wait(client.events().provider->getTimer().afterDelay(20 * kj::MILLISECONDS));
+  if (!now.value("running", false)) qmp.run("cont");
+}
+
+bool Machine::runs() { return qmp.run("query-status").value("running", false); }
 
 std::string Machine::reason() {
   if (qmp.hasEnded()) return "its QEMU has ended";

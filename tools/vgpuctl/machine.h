@@ -15,7 +15,8 @@ namespace vgpu::ctl {
 
 class Machine {
  public:
-  // Throws kj::Exception if the monitor is none, or of another machine than options.machine, or one that migrates already.
+  // Throws kj::Exception if the monitor is none, or of another machine than options.machine, or one that migrates already. It may
+  // be one that comes here.
   Machine(NodeClient& client, const MachineOptions& options);
   // QEMU hands over by itself again.
   ~Machine();
@@ -25,10 +26,13 @@ class Machine {
   // Has QEMU say how its migrations go, and wait before the machine is handed over.
   void holdBeforeHandover();
   // What the machine's next step is, of which QEMU tells: "active", "pre-switchover", "completed", "failed", "cancelled", ...;
-  // "runs" when its processors go on, "ended" when its process has.
+  // "stops" and "runs" of its processors, "ended" when its process has.
   kj::Promise<std::string> nextStep();
-  // At pre-switchover: lets it go on, unless who set the capability does.
+  // At pre-switchover: lets it go on, unless who set the capability does, or has.
   void handOver();
+  // Whether it waits for its memory, or gets it.
+  bool isIncoming();
+  bool isMigrating();
   // Whether it waits for its memory, of which nobody has begun to send it any.
   static bool isEmpty(MachineMonitor& monitor);
   // While it migrates: keeps it from being handed over, however little is left to be sent, until hasten().
@@ -36,8 +40,13 @@ class Machine {
   void hasten();
   // Whether it may be handed over soon: slow() comes in time if this is asked every ten milliseconds.
   bool isNearlyThere();
-  // Ends a migration, if there is one, and waits until it has ended: the machine stays.
-  void cancel();
+  // Ends a migration, if there is one: the machine stays, unless the last of it went out meanwhile. As conclude().
+  std::string cancel();
+  // Waits until a migration has ended, and returns how: as nextStep().
+  std::string conclude();
+  // After a migration that leads nowhere: its processors go on here. Throws kj::Exception if QEMU has ended, or does not let it.
+  void goOn();
+  bool runs();
   // Why the last migration failed, for people.
   std::string reason();
   std::string status();
@@ -49,7 +58,7 @@ class Machine {
   NodeClient& client;
   MachineMonitor qmp;
   std::string known;
-  bool holds = false;  // by our wish
+  bool holds = false;         // by our wish
   nlohmann::json formerPace;  // while it is slow
   uint64_t wasLeft = 0;       // when isNearlyThere() was asked last
 };

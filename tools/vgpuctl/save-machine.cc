@@ -74,6 +74,12 @@ class SavedSessions {
     resume();
   }
 
+  // Their machine has ended: nobody will resume those that share memory with it.
+  void giveUp() {
+    letGo();
+    std::erase_if(all, [](const Saved& one) { return one.session.sharesMemory(); });
+  }
+
   // The machine is on disk: the node forgets those that share memory with it.
   void letGo() {
     each([&](Saved& one) -> kj::Promise<void> {
@@ -206,6 +212,28 @@ bool isSaved(NodeClient& client, Machine& machine, std::string& why) {
   }
 }
 
+// After a failure. Everything goes on, if the machine did (`ran`) and still can.
+[[noreturn]] void giveUp(Machine& machine, bool ran, SavedSessions& sessions, const MachineFolder& folder, std::string why) {
+  const std::string notSaved = "'" + printable(machine.name()) + "' is not saved";
+  std::string after = ran ? " and goes on" : " and stays as it was";
+  auto caught = kj::runCatchingExceptions([&] {
+    if (ran) machine.goOn();
+  });
+  if (machine.monitor().hasEnded()) {
+    after = ", and its QEMU has ended";
+    sessions.giveUp();
+  } else KJ_IF_MAYBE (problem, caught) {
+    fail(notSaved + ", and stands still: " + why + "; " + printable(reasonOf(*problem)) +
+         ". Let it go on, and resume its sessions from " + folder.path());
+  }
+  sessions.takeBack();
+  if (sessions.problem().empty())
+    folder.remove();
+  else
+    why += "; " + sessions.problem();
+  fail(notSaved + after + ": " + why);
+}
+
 // However long it takes to load it; then somebody may have to let it go on.
 void awaitRunning(NodeClient& client, MachineMonitor& monitor, const MachineOptions& options) {
   auto& timer = client.events().provider->getTimer();
@@ -238,6 +266,8 @@ int saveMachine(const NodeAddress& node, const MachineOptions& options) {
   folder.make();
   machine.monitor().run("migrate-set-capabilities", {{"capabilities", {{{"capability", "events"}, {"state", true}}}}});
 
+  const bool ran = machine.runs();
+
   SavedSessions sessions(client, options, folder, found);
   sessions.suspend();
   faultPoint("machine.suspended");
@@ -252,14 +282,7 @@ int saveMachine(const NodeAddress& node, const MachineOptions& options) {
       why = printable(reasonOf(*exception));
     }
   }
-  if (!why.empty()) {
-    sessions.takeBack();
-    if (sessions.problem().empty())
-      folder.remove();
-    else
-      why += "; " + sessions.problem();
-    fail("'" + printable(machine.name()) + "' is not saved and goes on: " + why);
-  }
+  if (!why.empty()) giveUp(machine, ran, sessions, folder, why);
   sessions.print("is suspended");
   faultPoint("machine.saved");
   sessions.letGo();
@@ -271,6 +294,7 @@ int saveMachine(const NodeAddress& node, const MachineOptions& options) {
 int restoreMachine(const NodeAddress& node, const MachineOptions& options) {
   const MachineFolder folder(options.target);
   const auto saved = folder.sessions();
+  if (options.uri.empty()) folder.verifyMemory();
   takeSignals();
   NodeClient client(node);
   MachineMonitor monitor(client.events(), options.monitor);

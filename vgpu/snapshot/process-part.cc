@@ -16,6 +16,7 @@
 
 #include "vgpu/base/fail.h"
 #include "vgpu/base/sizes.h"
+#include "vgpu/snapshot/file-sum.h"
 #include "vgpu/snapshot/replace-manifest.h"
 
 namespace vgpu::snapshot {
@@ -78,30 +79,6 @@ bool isImageName(const std::string& name) {
   fail(fmt::format("cannot {} {}: {}", doing, path, strerror(errno)));
 }
 
-kj::AutoCloseFd openFile(const std::string& path) {
-  kj::AutoCloseFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status;
-  if (file.get() < 0 || fstat(file, &status) != 0) cannot("open", path);
-  if (!S_ISREG(status.st_mode)) fail(path + " is no plain file");
-  return file;
-}
-
-FileSum sumOf(int file, const std::string& path) {
-  FileSum sum;
-  Checksum checksum;
-  std::vector<std::byte> piece(MiB);
-  while (true) {
-    ssize_t count = read(file, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) cannot("read", path);
-    if (count == 0) break;
-    checksum.add(std::span(piece).first(static_cast<size_t>(count)));
-    sum.bytes += static_cast<uint64_t>(count);
-  }
-  sum.checksum = checksum.text();
-  return sum;
-}
-
 bool readAt(int file, uint64_t at, void* out, size_t bytes) {
   return pread(file, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
@@ -161,7 +138,7 @@ std::vector<std::string> sessionsIn(const std::string& directory) {
 
 SavedSession describeSession(const std::string& directory, const std::string& session, int pid) {
   std::string path = sessionFolderOf(directory, session) + "/" + manifestFile;
-  return {session, pid, sumOf(openFile(path), path)};
+  return {session, pid, sumOf(openPlainFile(path), path)};
 }
 
 void verifySessions(const std::string& directory, const ProcessPart& part) {
@@ -221,9 +198,7 @@ std::map<std::string, FileSum> sumImages(const std::string& folder) {
   for (auto& entry : std::filesystem::directory_iterator(folder)) {
     std::string name = entry.path().filename();
     if (!isImageName(name)) continue;
-    auto file = openFile(entry.path());
-    sums[name] = sumOf(file, entry.path());
-    if (fsync(file) != 0) cannot("write", entry.path());
+    sums[name] = sumOnDisk(entry.path());
   }
   return sums;
 }

@@ -40,19 +40,27 @@ refused "there is no folder $dir/nothing" restore other there "$dir/nothing"
 startNode b --guest "one=$memory"
 damaged() {  # PATTERN FILE COMMAND...: with that file of the folder changed.
   mkdir "$dir/damaged"
-  cp -r "$dir/carried/sessions.json" "$dir/carried"/*/ "$dir/damaged"  # not the machine: it is not looked at
+  cp -r "$dir/carried/sessions.json" "$dir/carried"/*/ "$dir/damaged"
+  ln "$dir/carried/machine" "$dir/damaged"
   "${@:3}" "$dir/damaged/$2"
   refused "$1" restore b there "$dir/damaged"
   rm -rf "$dir/damaged"
 }
 session=$(python3 -c 'import json, sys; print(*[s["session"] for s in json.load(open(sys.argv[1]))["sessions"] if s["name"] == "pinned"])' "$dir/carried/sessions.json")
 damaged "was not saved to its end" sessions.json rm
-damaged "no list of sessions of version 1" sessions.json truncate -s 10
+damaged "no list of sessions of version 2" sessions.json truncate -s 10
 damaged "is damaged" sessions.json sed -i 's/"slot"/"place"/'
 damaged "host-arena: it is truncated" "$session/host-arena" truncate -s 100
 damaged "host-arena: its checksum is another one" "$session/host-arena" sed -i '$ s/.$/x/'
 damaged "host-arena cannot be opened" "$session/host-arena" rm
 damaged "manifest" "$session/manifest.json" rm
+unlink() { cp --sparse=always "$1" "$1.own" && mv "$1.own" "$1"; }
+shorter() { unlink "$1" && truncate -s -1 "$1"; }
+byte() { unlink "$1" && printf '\x5a' | dd of="$1" bs=1 seek=123456789 conv=notrunc status=none; }
+damaged "file machine: length" machine shorter
+damaged "file machine: checksum" machine byte
+damaged "file machine: cannot be opened" machine rm
+damaged "name the place to which it was saved" sessions.json sed -i 's/"memory"/"elsewhere"/'
 startDoubleMachine loaded
 refused "start its QEMU with -incoming defer" restore b loaded "$dir/carried"
 kill "${machine[loaded]}"

@@ -7,8 +7,6 @@ there=$(guestFolder there)/memory
 startNode a --guest "one=$memory,512MiB"
 startTarget() { startNode b --guest "one=$there,512MiB"; }
 startTarget
-startInMachine kept 16
-waitUntil says kept ready
 startDoubleMachine here
 
 # follows [POINT:ACTION]: in the background, with a migration that it begins.
@@ -46,6 +44,25 @@ isBack() {
 
 saidNotReady() { grep -c 'is not ready at' "$dir/a.log"; }
 saysNotReady() { [ "$(saidNotReady)" -gt "$notReady" ]; }
+
+# There is no program when it begins. One that begins on the way is held with it; and one that begins when it is too late for that, because
+# nobody knows that the guest of its node is this machine, keeps the machine here.
+qmp here x-left '{"bytes": 1000000000000}' >/dev/null
+follows
+waitUntil migrationIs here active
+startInMachine kept 16
+waitUntil says kept ready
+qmp here x-left '{"bytes": 0}' >/dev/null
+stays "the double was told to fail"
+grep -q '"name": "kept"' "$dir/follow.log" || fail "a program that began on the way was not to go along"
+endContents kept
+waitUntil listsNot a kept
+stopsAt machine.held
+rm "$dir/kept.in"
+startInMachine kept 16
+waitUntil says kept ready
+kill -CONT "$following"
+stays "stopped before its programs could be held"
 
 # What the target has for the session ends: while its programs are held, and when the machine stands still.
 for point in machine.held machine.handing-over; do
@@ -86,7 +103,7 @@ wait "$late" || code=$?
 [ "$code" = 0 ] || fail "the program that began meanwhile returned $code: $(cat "$dir/late.log")"
 
 # The machine is completed at its target, and goes on here: so do its programs.
-: >"$memory.completes"
+afterHandover here runs-here
 follows
 stays "runs at its source again"
 # Whoever moves it is killed: the same, when somebody has cancelled the migration.
@@ -99,7 +116,7 @@ for point in machine.held machine.handing-over machine.moved; do
   qmp here migrate-set-capabilities '{"capabilities": [{"capability": "pause-before-switchover", "state": false}]}' >/dev/null
   isBack
 done
-rm -f "$memory.completes"
+afterHandover here failed
 
 follows
 stays "the double was told to fail"
