@@ -37,7 +37,10 @@ class Reader : private TableText {
       }
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
-    for (auto& row : table.rows) index(row);
+    for (auto& row : table.rows) {
+      index(row);
+      for (auto& clause : row.find("serves")) checkServed(clause);
+    }
     for (unsigned number = 0; number < table.frames.size(); ++number)
       KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired", number);
     return std::move(table);
@@ -226,6 +229,12 @@ class Reader : private TableText {
                  "the entry has no such parameter", clause[i].c_str());
       KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
     }
+  }
+
+  // An entry that a session has. Its row may stand behind the frame's.
+  void checkServed(const Clause& clause) const {
+    bool isServed = std::any_of(table.rows.begin(), table.rows.end(), [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
+    KJ_REQUIRE(isServed, "a frame serves an entry that a session has", clause[1].c_str());
   }
 
   void finish(Row& row) {

@@ -82,6 +82,8 @@ struct Row {
   bool onWire() const { return route && *route <= Route::signal; }
   bool clientGenerated() const { return route && !symbol.empty() && *route <= Route::alias && clientByHand.empty(); }
   bool workerGenerated() const { return onWire() && workerByHand.empty(); }
+  // Of the entries that a session has.
+  bool isSupported() const { return route && !symbol.empty() && *route != Route::forbid; }
   // Of the frame, and of the worker's function: StreamCreate, streamCreate.
   std::string typeName() const;
   const std::string& halfName() const { return sameAs.empty() ? name : sameAs; }
@@ -159,6 +161,17 @@ const char* nameOf(Route route);
 const char* nameOf(Replay replay);
 const char* nameOf(Effect effect);
 Effect effectNamed(const std::string& word);  // Effect::none if it is none
+
+// cuMemAlloc of cuMemAlloc_v2: versions of an entry are one.
+std::string entryOf(const std::string& symbol);
+
+// What people write for an entry (by-hand.cc).
+struct ByHand {
+  bool client = false, worker = false;  // a half, in full
+  std::vector<std::string> functions;   // of the client, which rows of no other entry name: copyBatch, virtualMemory.map
+};
+// Of every entry that a session has, by its name.
+std::map<std::string, ByHand> halvesByHand(const Table& table);
 
 // The emitters: each returns the text of one file.
 std::string emitKinds(const Table& table);
