@@ -16,7 +16,7 @@ bool isOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c 
 class NamedFunctions {
  public:
   NamedFunctions(const Row& row, std::string text) : row(row), text(std::move(text)) {
-    for (auto& p : row.parameters) local.insert({p.name, p.name + "Handle", p.name + "Info"});
+    for (auto& p : row.parameters) local.insert({p.name, p.name + "Handle", p.name + "Info", p.name + "Found"});
     findLambdas();
   }
 
@@ -53,7 +53,8 @@ class NamedFunctions {
     size_t begin = end;
     while (begin > 0 && isOfName(text[begin - 1])) --begin;
     std::string object = text.substr(begin, end - begin);
-    const Parameter* parameter = row.findParameter(object);
+    const bool isPartOf = begin > 0 && (text[begin - 1] == '.' || text[begin - 1] == '>');
+    const Parameter* parameter = isPartOf ? nullptr : row.findParameter(object);
     return object.empty() ? "." : parameter == nullptr ? object : parameter->type;
   }
 

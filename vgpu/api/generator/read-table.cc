@@ -28,6 +28,8 @@ class Reader : private TableText {
       KJ_CONTEXT("the table's line", number);
       if (word(0) == "kind") {
         readKind();
+      } else if (word(0) == "object") {
+        table.objects[word(1)] = word(2);
       } else if (word(0) == "retired") {
         readRetired();
       } else if (word(0) == "struct") {
@@ -204,6 +206,10 @@ class Reader : private TableText {
       row.clientByHand = trimmed(text.substr(7));
     } else if (text.starts_with("worker:")) {
       row.workerByHand = trimmed(text.substr(7));
+    } else if (text == "by clauses") {
+      row.byClauses = true;
+    } else if (text.starts_with("by ")) {
+      row.alias = trimmed(text.substr(3));
     } else {
       row.clauses.push_back(words(text));
     }
@@ -233,7 +239,8 @@ class Reader : private TableText {
 
   // An entry that a session has. Its row may stand behind the frame's.
   void checkServed(const Clause& clause) const {
-    bool isServed = std::any_of(table.rows.begin(), table.rows.end(), [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
+    bool isServed = std::any_of(table.rows.begin(), table.rows.end(),
+                                [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
     KJ_REQUIRE(isServed, "a frame serves an entry that a session has", clause[1].c_str());
   }
 

@@ -69,7 +69,8 @@ struct Row {
   std::string reason;  // of local and forbid
   std::string clientByHand, workerByHand;
   std::string level;  // of recall: the state that the call needs
-  std::string alias;  // the call that it is, as C++
+  std::string alias;  // the call that it is, or its client's half, as C++
+  bool byClauses = false;  // the client's half is as of recall, though there is a frame
   std::vector<Clause> clauses;
   // Of a frame.
   unsigned number = 0;
@@ -105,6 +106,7 @@ struct Table {
   VendorTypes types;
   std::map<std::string, std::vector<Clause>> descriptors;  // of structures, by their first names
   std::vector<Kind> kinds;         // by number
+  std::map<std::string, std::string> objects;  // of the client alone: the function that finds one, by the handle's type
   std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
   std::vector<const Row*> frames;  // by number; nullptr: retired
   std::set<unsigned> retired;      // numbers that a frame has had
