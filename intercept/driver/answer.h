@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -33,6 +34,8 @@ template <typename Out, typename Value>
 void answer(Out* out, const Value& value) {
   if constexpr (std::is_null_pointer_v<Value>) {
     *out = value;
+  } else if constexpr (std::is_unsigned_v<Out> && std::is_unsigned_v<Value> && sizeof(Out) < sizeof(Value)) {
+    *out = static_cast<Out>(std::min<Value>(value, std::numeric_limits<Out>::max()));  // a size, in an entry's first version
   } else if constexpr (std::is_same_v<Out, Value>) {
     std::memcpy(out, &value, sizeof value);  // programs of CUDA 12 align a tensor map to half of what ours asks
   } else {

@@ -29,16 +29,24 @@ std::unique_ptr<ArrayLayout> layoutOf(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return layout;
 }
 
-// Sends `frame`, which makes the reserved `handle`.
-template <api::Kind kind, typename Frame>
-CUresult make(Thread& thread, Frame& frame, uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  frame->setShape(shape);
-  if (CUresult error = frame.call()) {
-    thread.session.handles.abandon(handle);
-    return error;
-  }
-  thread.session.handles.publish<kind>(handle, thread.owner(), [&](ArrayState& array) { array.layout = layoutOf(shape); });
-  return CUDA_SUCCESS;
+// Makes one of that kind by a frame, to which `set` adds what is its own.
+template <api::Kind kind, typename Params, typename Handle, typename Set>
+CUresult make(Handle* out, api::Method method, const CUDA_ARRAY3D_DESCRIPTOR* shape, Set&& set) {
+  return enter([&](Thread& thread) -> CUresult {
+    if (out == nullptr || shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult bad = check(*shape)) return bad;
+    uint64_t handle = thread.session.handles.reserve(kind, thread.device());
+    Call<Params> frame(thread, method, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
+    set(frame, handle);
+    frame->setShape(*shape);
+    if (CUresult error = frame.call()) {
+      thread.session.handles.abandon(handle);
+      return error;
+    }
+    thread.session.handles.publish<kind>(handle, thread.owner(), [&](ArrayState& array) { array.layout = layoutOf(*shape); });
+    *out = fromWire<Handle>(handle);
+    return CUDA_SUCCESS;
+  });
 }
 
 template <typename Body>
@@ -77,23 +85,8 @@ CUresult makeLevel(Thread& thread, uint64_t mipmap, unsigned level, uint64_t& ha
 extern "C" {
 
 VGPU_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (pHandle == nullptr || pAllocateArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = check(*pAllocateArray)) return bad;
-    uint64_t handle = thread.session.handles.reserve(api::Kind::ARRAY, thread.device());
-    Call<api::Cuda::ArrayCreateParams> frame(thread, api::Method::arrayCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
-    frame->setArray(handle);
-    if (CUresult error = make<api::Kind::ARRAY>(thread, frame, handle, *pAllocateArray)) return error;
-    *pHandle = fromWire<CUarray>(handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
-  if (pAllocateArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_ARRAY3D_DESCRIPTOR shape{pAllocateArray->Width,  pAllocateArray->Height,      0,
-                                pAllocateArray->Format, pAllocateArray->NumChannels, 0};
-  return cuArray3DCreate_v2(pHandle, &shape);
+  return make<api::Kind::ARRAY, api::Cuda::ArrayCreateParams>(pHandle, api::Method::arrayCreate, pAllocateArray,
+                                                              [](auto& frame, uint64_t array) { frame->setArray(array); });
 }
 
 // The worker's driver waits for the work that uses it.
@@ -108,20 +101,13 @@ VGPU_EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray hArray) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle,
-                                                    const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
+VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
                                                     unsigned int numMipmapLevels) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = check(*pMipmappedArrayDesc)) return bad;
-    uint64_t handle = thread.session.handles.reserve(api::Kind::MIPMAPPED_ARRAY, thread.device());
-    Call<api::Cuda::MipmapCreateParams> frame(thread, api::Method::mipmapCreate, dataWords(sizeof(CUDA_ARRAY3D_DESCRIPTOR)));
-    frame->setMipmap(handle);
-    frame->setLevels(std::max(1u, numMipmapLevels));
-    if (CUresult error = make<api::Kind::MIPMAPPED_ARRAY>(thread, frame, handle, *pMipmappedArrayDesc)) return error;
-    *pHandle = fromWire<CUmipmappedArray>(handle);
-    return CUDA_SUCCESS;
-  });
+  return make<api::Kind::MIPMAPPED_ARRAY, api::Cuda::MipmapCreateParams>(pHandle, api::Method::mipmapCreate, pMipmappedArrayDesc,
+                                                                         [&](auto& frame, uint64_t mipmap) {
+                                                                           frame->setMipmap(mipmap);
+                                                                           frame->setLevels(std::max(1u, numMipmapLevels));
+                                                                         });
 }
 
 VGPU_EXPORT CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray,

@@ -22,20 +22,14 @@ CUresult onAnyStream(CUstream stream, Body&& body) {
 
 }  // namespace
 
-CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode) {
-  return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
-    if (!isMode(mode)) return CUDA_ERROR_INVALID_VALUE;
-    return thread.session.captures.begin(thread, handle, mode, thread.session.graphs.make(), {});
-  });
-}
-
 CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before, CUstreamCaptureMode mode) {
   return onAnyStream(stream, [&](Thread& thread, uint64_t handle) -> CUresult {
-    auto found = thread.session.graphs.find(toWire(graph));
-    if (!isMode(mode) || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Graphs& graphs = thread.session.graphs;
+    auto into = graph == nullptr ? graphs.make() : findGraph(thread, graph);
+    if (!isMode(mode) || into == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::vector<GraphEdge> tail;
-    if (CUresult bad = edgesOf(thread.session.graphs, *found, before, tail)) return bad;
-    return thread.session.captures.begin(thread, handle, mode, std::move(found), std::move(tail));
+    if (CUresult bad = edgesOf(graphs, *into, before, tail)) return bad;
+    return thread.session.captures.begin(thread, handle, mode, std::move(into), std::move(tail));
   });
 }
 

@@ -24,16 +24,6 @@ CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!thread.session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    thread.session.contexts.retain(static_cast<unsigned>(dev));
-    *pctx = fromWire<CUcontext>(thread.session.primaryContext(static_cast<unsigned>(dev)));
-    return CUDA_SUCCESS;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (!thread.session.hasDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -73,14 +63,6 @@ VGPU_EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx) {
     if (bad != CUDA_SUCCESS && bad != CUDA_ERROR_CONTEXT_IS_DESTROYED) return bad;
     if (!thread.contextStack.empty()) thread.leaveCurrent();
     if (handle != 0) thread.makeCurrent(handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* pctx) {
-  return enterContext([&](Thread& thread) -> CUresult {
-    if (pctx != nullptr) *pctx = fromWire<CUcontext>(thread.context());
-    thread.leaveCurrent();
     return CUDA_SUCCESS;
   });
 }

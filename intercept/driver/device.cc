@@ -16,13 +16,6 @@ VGPU_EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
   });
 }
 
-VGPU_EXPORT CUresult CUDAAPI cuDriverGetVersion(int* version) {
-  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Session* session = Session::find();
-  *version = session != nullptr ? session->driverVersion : CUDA_VERSION;
-  return CUDA_SUCCESS;
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return enterAny([&](Thread& thread) -> CUresult {
     if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;

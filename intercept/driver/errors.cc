@@ -4,16 +4,6 @@
 
 #include "intercept/driver/shared.h"
 
-const char* vgpu::client::nameOfError(CUresult error) {
-  switch (error) {
-#define ERROR(name) \
-  case name: return #name;
-#include "cuda-errors.inc"
-#undef ERROR
-    default: return nullptr;
-  }
-}
-
 namespace {
 
 const char* textOfError(CUresult error) {
@@ -31,12 +21,19 @@ const char* textOfError(CUresult error) {
   return nullptr;
 }
 
-}  // namespace
-
-extern "C" {
-
-VGPU_EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr) {
-  return vgpu::client::giveText(pStr, vgpu::client::nameOfError(error) != nullptr ? textOfError(error) : nullptr);
+const char* nameOfError(CUresult error) {
+  switch (error) {
+#define ERROR(name) \
+  case name: return #name;
+#include "cuda-errors.inc"
+#undef ERROR
+    default: return nullptr;
+  }
 }
 
-}  // extern "C"
+}  // namespace
+
+vgpu::client::ErrorTexts vgpu::client::textsOf(CUresult error) {
+  const char* name = nameOfError(error);
+  return {name, name != nullptr ? textOfError(error) : nullptr};
+}

@@ -75,8 +75,6 @@ CUresult vgpu::client::recordEvent(CUevent hEvent, CUstream hStream, unsigned fl
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream) { return recordEvent(hEvent, hStream, 0); }
-
 // The record that an event of another device has now is awaited, whatever happens to the event before the frame is executed. When
 // the frame is executed the record has been issued, so at a barrier no stream waits for a record that is not.
 VGPU_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {

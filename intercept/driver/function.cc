@@ -30,17 +30,6 @@ CUresult askAttribute(Thread& thread, uint64_t function, CUfunction_attribute at
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t module = toWire(hmod), function = 0;
-    if (hfunc == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
-    if (CUresult error = findFunction(thread, module, name, function)) return error;
-    *hfunc = fromWire<CUfunction>(function);
-    return CUDA_SUCCESS;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   return enter([&](Thread& thread) -> CUresult {
     uint64_t function = toWire(hfunc);
@@ -53,14 +42,6 @@ VGPU_EXPORT CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute at
     if (!known) return askAttribute(thread, function, attrib, *pi);
     *pi = static_cast<int>(*known);
     return CUDA_SUCCESS;
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    uint64_t function = toWire(hfunc);
-    if (CUresult bad = thread.resolve(api::Kind::FUNCTION, false, function)) return bad;
-    return setAttribute(thread, function, attrib, value);
   });
 }
 

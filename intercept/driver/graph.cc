@@ -7,45 +7,26 @@ namespace vgpu::client {
 
 namespace {
 
-// Runs `body` with a live graph, or a live node. CUDA_ERROR_INVALID_VALUE if there is none.
+// Runs `body` with a live graph. CUDA_ERROR_INVALID_VALUE if there is none.
 template <typename Body>
 CUresult onGraph(CUgraph graph, Body&& body) {
   return enterAny([&](Thread& thread) -> CUresult {
-    auto found = thread.session.graphs.find(toWire(graph));
+    auto found = findGraph(thread, graph);
     return found == nullptr ? CUDA_ERROR_INVALID_VALUE : body(thread.session.graphs, *found);
-  });
-}
-template <typename Body>
-CUresult onNode(CUgraphNode node, Body&& body) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    GraphNode* found = thread.session.graphs.findNode(toWire(node));
-    return found == nullptr ? CUDA_ERROR_INVALID_VALUE : body(*found);
-  });
-}
-// With what a node of that type does.
-template <typename Work, typename Body>
-CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
-  return onNode(node, [&](GraphNode& found) -> CUresult {
-    auto* work = std::get_if<Work>(&found.work);
-    if (out == nullptr || work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    body(*work);
-    return CUDA_SUCCESS;
   });
 }
 
 template <typename Params>
 CUresult getKernel(CUgraphNode node, Params* params) {
-  return enterAny([&](Thread& thread) {
-    return onWork<KernelWork>(node, params, [&](KernelWork& work) {
-      placeParameters(work, thread.session.handles);
-      *params = {};
-      params->func = fromWire<CUfunction>(work.function);
-      params->gridDimX = work.shape.gridX, params->gridDimY = work.shape.gridY, params->gridDimZ = work.shape.gridZ;
-      params->blockDimX = work.shape.blockX, params->blockDimY = work.shape.blockY, params->blockDimZ = work.shape.blockZ;
-      params->sharedMemBytes = work.shape.sharedBytes;
-      params->kernelParams = work.pointers.empty() ? nullptr : work.pointers.data();
-      params->extra = work.extra.empty() ? nullptr : work.extra.data();
-    });
+  return onWork<KernelWork>(node, params, [&](Thread& thread, KernelWork& work) {
+    placeParameters(work, thread.session.handles);
+    *params = {};
+    params->func = fromWire<CUfunction>(work.function);
+    params->gridDimX = work.shape.gridX, params->gridDimY = work.shape.gridY, params->gridDimZ = work.shape.gridZ;
+    params->blockDimX = work.shape.blockX, params->blockDimY = work.shape.blockY, params->blockDimZ = work.shape.blockZ;
+    params->sharedMemBytes = work.shape.sharedBytes;
+    params->kernelParams = work.pointers.empty() ? nullptr : work.pointers.data();
+    params->extra = work.extra.empty() ? nullptr : work.extra.data();
   });
 }
 
@@ -127,78 +108,31 @@ CUresult setNode(CUgraphNode node, const NodeRequest& request) {
 }
 
 CUresult destroyNode(CUgraphNode node) {
-  return enterAny([&](Thread& thread) {
-    return onNode(node, [&](GraphNode& found) -> CUresult {
-      if (isMemory(found.work)) return CUDA_ERROR_NOT_SUPPORTED;
-      if (thread.session.captures.isActive()) thread.session.captures.forgetNode(found);
-      found.graph->remove(found);
-      return CUDA_SUCCESS;
-    });
+  return enterAny([&](Thread& thread) -> CUresult {
+    GraphNode* found = findNode(thread, node);
+    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (isMemory(found->work)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (thread.session.captures.isActive()) thread.session.captures.forgetNode(*found);
+    found->graph->remove(*found);
+    return CUDA_SUCCESS;
   });
 }
 
-CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params) { return getKernel(node, params); }
-CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) { return getKernel(node, params); }
-CUresult getNode(CUgraphNode node, CUDA_MEMCPY3D* params) {
-  return onWork<CopyWork>(node, params, [&](auto& work) { *params = work.given; });
-}
-CUresult getNode(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
-  return onWork<FillWork>(node, params, [&](auto& work) { *params = work.given; });
-}
-CUresult getNode(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
-  return onWork<HostWork>(node, params, [&](auto& work) { *params = work.given; });
-}
-CUresult getNode(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  return onWork<MemOpsWork>(node, params, [&](auto& work) {
-    *params = {nullptr, static_cast<unsigned>(work.operations.size()), work.operations.data(), work.flags};
-  });
-}
-
-CUresult getNode(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  return onWork<AllocWork>(node, params, [&](auto& work) { *params = work.given; });
-}
-CUresult getNode(CUgraphNode node, CUdeviceptr* freed) {
-  return onWork<FreeWork>(node, freed, [&](auto& work) { *freed = work.memory->address; });
-}
+CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params) { return getKernel(node, params); }
+CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) { return getKernel(node, params); }
 
 CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event) {
-  return onNode(node, [&](GraphNode& found) -> CUresult {
-    if (event == nullptr || typeOf(found.work) != type) return CUDA_ERROR_INVALID_VALUE;
-    *event = fromWire<CUevent>(std::get<EventWork>(found.work).event);
+  return enterAny([&](Thread& thread) -> CUresult {
+    GraphNode* found = findNode(thread, node);
+    if (event == nullptr || found == nullptr || found->type() != type) return CUDA_ERROR_INVALID_VALUE;
+    *event = fromWire<CUevent>(std::get<EventWork>(found->work).event);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult getChild(CUgraphNode node, CUgraph* graph) {
-  return enterAny([&](Thread& thread) {
-    return onWork<ChildWork>(node, graph,
-                             [&](auto& work) { *graph = fromWire<CUgraph>(thread.session.graphs.lend(*work.graph)); });
-  });
-}
-
-CUresult getType(CUgraphNode node, CUgraphNodeType* type) {
-  return onNode(node, [&](GraphNode& found) -> CUresult {
-    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *type = typeOf(found.work);
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult listNodes(CUgraph graph, const NodeRoom& room) {
-  return onGraph(graph, [&](Graphs&, Graph& found) {
-    std::vector<GraphEdge> all;
-    for (auto& node : found.all()) all.push_back({node.get()});
-    return answerList(all, room);
-  });
-}
-
-CUresult listRoots(CUgraph graph, const NodeRoom& room) {
-  return onGraph(graph, [&](Graphs&, Graph& found) {
-    std::vector<GraphEdge> roots;
-    for (auto& node : found.all())
-      if (node->before.empty()) roots.push_back({node.get()});
-    return answerList(roots, room);
-  });
+  return onWork<ChildWork>(
+      node, graph, [&](Thread& thread, ChildWork& work) { *graph = fromWire<CUgraph>(thread.session.graphs.lend(*work.graph)); });
 }
 
 CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges, size_t* count) {
@@ -214,20 +148,6 @@ CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
     if (to != nullptr)
       if (CUresult bad = answerList(targets, {to, &room})) return bad;
     return answerList(sources, {from, count, edges});
-  });
-}
-
-CUresult listDependencies(CUgraphNode node, const NodeRoom& room) {
-  return onNode(node, [&](GraphNode& found) { return answerList(found.before, room); });
-}
-
-CUresult listDependents(CUgraphNode node, const NodeRoom& room) {
-  return onNode(node, [&](GraphNode& found) {
-    std::vector<GraphEdge> after;
-    for (auto& other : found.graph->all())
-      for (auto& edge : other->before)
-        if (edge.from == &found) after.push_back({other.get(), edge.data});
-    return answerList(after, room);
   });
 }
 
@@ -247,9 +167,9 @@ CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
   });
 }
 
-CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
+CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
+  CUresult found = onWork<KernelWork>(node, value, [&](Thread&, auto& work) {
     *value = {};
     auto* kind = findAttributeKind(attribute);
     if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
@@ -263,9 +183,9 @@ CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNo
   return found != CUDA_SUCCESS ? found : known;
 }
 
-CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
+CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   CUresult known = CUDA_SUCCESS;
-  CUresult found = onWork<KernelWork>(node, value, [&](auto& work) {
+  CUresult found = onWork<KernelWork>(node, value, [&](Thread&, auto& work) {
     auto* kind = findAttributeKind(attribute);
     if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
       work.shape.cooperative = value->cooperative != 0;
@@ -280,18 +200,11 @@ CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUke
 }
 
 CUresult copyAttributes(CUgraphNode to, CUgraphNode from) {
-  return onWork<KernelWork>(from, &to, [&](auto& source) {
-    onWork<KernelWork>(to, &to, [&](auto& work) {
+  return onWork<KernelWork>(from, &to, [&](Thread&, auto& source) {
+    onWork<KernelWork>(to, &to, [&](Thread&, auto& work) {
       work.attributes = source.attributes;
       work.shape.cooperative = source.shape.cooperative;
     });
-  });
-}
-
-CUresult printGraph(CUgraph graph, const char* path) {
-  return enterAny([&](Thread& thread) -> CUresult {
-    auto found = thread.session.graphs.find(toWire(graph));
-    return path == nullptr || found == nullptr ? CUDA_ERROR_INVALID_VALUE : printGraph(*found, thread.session.handles, path);
   });
 }
 

@@ -4,8 +4,10 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <span>
 
+#include "intercept/session/entry.h"
 #include "intercept/session/graph/executable.h"
 #include "intercept/session/graph/node-lists.h"
 #include "intercept/session/graph/node-request.h"
@@ -24,6 +26,31 @@ CUresult freeNode(Session& session, CUdeviceptr address, NodeWork& work);
 CUresult describeCopy(Session& session, const CUDA_MEMCPY3D& copy, CopyWork& work);  // copy.cc
 
 // ---- graphs and nodes (graph.cc)
+// nullptr if there is none.
+inline auto findGraph(Thread& thread, CUgraph graph) { return thread.session.graphs.find(toWire(graph)); }
+inline GraphNode* findNode(Thread& thread, CUgraphNode node) { return thread.session.graphs.findNode(toWire(node)); }
+
+// Runs `body` with what a live node does, if that is of that type. CUDA_ERROR_INVALID_VALUE if there is none.
+template <typename Work, typename Body>
+CUresult onWork(CUgraphNode node, const void* out, Body&& body) {
+  return enterAny([&](Thread& thread) -> CUresult {
+    GraphNode* found = findNode(thread, node);
+    auto* work = found == nullptr ? nullptr : std::get_if<Work>(&found->work);
+    if (out == nullptr || work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    body(thread, *work);
+    return CUDA_SUCCESS;
+  });
+}
+// What is kept of such a node.
+template <typename Out, typename Work, typename Kept>
+CUresult getNode(CUgraphNode node, Out* out, Kept Work::*kept) {
+  return onWork<Work>(node, out, [&](Thread&, Work& work) { *out = std::invoke(kept, work); });
+}
+CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params);
+CUresult getKernelNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params);
+CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event);
+CUresult getChild(CUgraphNode node, CUgraph* graph);
+
 CUresult graphCreate(CUgraph* graph, unsigned flags);
 CUresult graphDestroy(CUgraph graph);
 CUresult makeCondition(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context, unsigned value, unsigned flags);
@@ -32,28 +59,12 @@ CUresult findInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone);
 CUresult addNode(CUgraphNode* node, CUgraph graph, const Dependencies& before, const NodeRequest& request);
 CUresult setNode(CUgraphNode node, const NodeRequest& request);
 CUresult destroyNode(CUgraphNode node);
-CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params);
-CUresult getNode(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params);
-CUresult getNode(CUgraphNode node, CUDA_MEMCPY3D* params);
-CUresult getNode(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params);
-CUresult getNode(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params);
-CUresult getNode(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
-CUresult getNode(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params);
-CUresult getNode(CUgraphNode node, CUdeviceptr* freed);
-CUresult getEvent(CUgraphNode node, CUgraphNodeType type, CUevent* event);
-CUresult getChild(CUgraphNode node, CUgraph* graph);
-CUresult getType(CUgraphNode node, CUgraphNodeType* type);
-CUresult listNodes(CUgraph graph, const NodeRoom& room);
-CUresult listRoots(CUgraph graph, const NodeRoom& room);
 CUresult listEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edges, size_t* count);
-CUresult listDependencies(CUgraphNode node, const NodeRoom& room);
-CUresult listDependents(CUgraphNode node, const NodeRoom& room);
 CUresult changeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edges, size_t count,
                      bool add);
-CUresult getAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value);
-CUresult setAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value);
+CUresult getNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value);
+CUresult setNodeAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value);
 CUresult copyAttributes(CUgraphNode to, CUgraphNode from);
-CUresult printGraph(CUgraph graph, const char* path);
 
 // ---- memory and user objects (graph-memory.cc)
 CUresult getGraphMemory(CUdevice device, CUgraphMem_attribute attribute, void* value);
@@ -64,7 +75,7 @@ CUresult holdUserObject(CUgraph graph, CUuserObject object, unsigned count, unsi
 CUresult dropUserObject(CUgraph graph, CUuserObject object, unsigned count);
 
 // ---- capture (capture.cc)
-CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode);
+// Without a graph, into a new one.
 CUresult beginCapture(CUstream stream, CUgraph graph, const Dependencies& before, CUstreamCaptureMode mode);
 CUresult endCapture(CUstream stream, CUgraph* graph);
 CUresult captureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
@@ -73,17 +84,24 @@ CUresult setCaptureDependencies(CUstream stream, const Dependencies& nodes, unsi
 CUresult exchangeCaptureMode(CUstreamCaptureMode* mode);
 
 // ---- executable graphs (graph-exec.cc)
-CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
-CUresult instantiateWith(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params);
-CUresult instantiateLogged(CUgraphExec* exec, CUgraph graph, CUgraphNode* errorNode, char* log, size_t bytes);
+inline auto findExec(Thread& thread, CUgraphExec exec) { return Executable::find(thread, toWire(exec)); }
+// Where the program is told what is wrong with a graph; null where it does not ask.
+struct InstantiateReport {
+  CUgraphNode* node = nullptr;
+  CUgraphInstantiateResult* result = nullptr;
+  char* log = nullptr;
+  size_t logBytes = 0;
+};
+// `upload`: the stream, if the flags ask for an upload.
+CUresult instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags, CUstream upload,
+                     const InstantiateReport& report);
 CUresult graphLaunch(CUgraphExec exec, CUstream stream);
 CUresult graphUpload(CUgraphExec exec, CUstream stream);
-CUresult endExec(CUgraphExec exec);
-CUresult execFlags(CUgraphExec exec, cuuint64_t* flags);
 CUresult setNode(CUgraphExec exec, CUgraphNode node, const NodeRequest& request);
 CUresult setEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled);
 CUresult getEnabled(CUgraphExec exec, CUgraphNode node, unsigned* enabled);
-CUresult updateExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info);
-CUresult updateExec(CUgraphExec exec, CUgraph graph, CUgraphNode* errorNode, CUgraphExecUpdateResult* result);
+// `from`: where the program gets the other end of an edge that is at fault; null where it does not ask.
+CUresult updateExec(CUgraphExec exec, CUgraph graph, CUgraphNode* errorNode, CUgraphExecUpdateResult* result,
+                    CUgraphNode* from = nullptr);
 
 }  // namespace vgpu::client

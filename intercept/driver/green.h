@@ -5,10 +5,14 @@
 
 namespace vgpu::client {
 
-CUresult greenIdentity(CUgreenCtx green, unsigned long long* id);
+// The contexts of a stream, the green one null if it is of none; null where the program does not ask.
 CUresult contextsOfStream(CUstream stream, CUcontext* context, CUgreenCtx* green);
-CUresult greenOfStream(CUstream stream, CUgreenCtx* green);
-CUresult recordGreen(CUgreenCtx green, CUevent event);
-CUresult delayGreen(CUgreenCtx green, CUevent event);
+// Runs `body` with the context of a green one.
+template <typename Body>
+CUresult withContextOf(CUgreenCtx green, Body&& body) {
+  CUcontext context = nullptr;
+  if (CUresult bad = cuCtxFromGreenCtx(&context, green)) return bad;
+  return body(context);
+}
 
 }  // namespace vgpu::client

@@ -42,25 +42,9 @@ CUkernel kernelOf(Thread& thread, uint64_t library, const std::string& name) {
 
 }  // namespace
 
-CUresult vgpu::client::giveModule(CUmodule* module, CUlibrary library) {
-  return withModuleOf(library, [&](Thread&, uint64_t handle) -> CUresult {
-    if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *module = fromWire<CUmodule>(handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult vgpu::client::countKernels(unsigned* count, CUlibrary library) {
-  return withKernels(library, [&](Thread&, const std::vector<std::string>& names) -> CUresult {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *count = static_cast<unsigned>(names.size());
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult vgpu::client::giveKernels(CUkernel* kernels, unsigned most, CUlibrary library) {
+CUresult vgpu::client::listKernels(CUkernel* kernels, unsigned most, unsigned* count, CUlibrary library) {
   return withKernels(library, [&](Thread& thread, const std::vector<std::string>& names) -> CUresult {
-    if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count != nullptr) *count = static_cast<unsigned>(names.size());
     for (size_t i = 0; i < std::min<size_t>(most, names.size()); ++i) kernels[i] = kernelOf(thread, toWire(library), names[i]);
     return CUDA_SUCCESS;
   });
@@ -71,16 +55,6 @@ CUresult vgpu::client::giveKernel(CUkernel* kernel, CUlibrary library, const cha
     if (kernel == nullptr || name == nullptr || *name == 0) return CUDA_ERROR_INVALID_VALUE;
     if (std::ranges::find(names, name) == names.end()) return CUDA_ERROR_NOT_FOUND;
     *kernel = kernelOf(thread, toWire(library), name);
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult vgpu::client::giveFunction(CUfunction* function, CUkernel kernel) {
-  return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t handle = 0;
-    if (CUresult error = known.functionIn(thread, thread.owner(), handle)) return error;
-    *function = fromWire<CUfunction>(handle);
     return CUDA_SUCCESS;
   });
 }

@@ -60,14 +60,15 @@ CUresult withKernel(CUkernel kernel, Body&& body) {
 }
 // Runs `body` with the kernel's function on a device; without one, on the current one.
 template <typename Body>
-CUresult withFunctionOn(CUkernel kernel, Body&& body, std::optional<CUdevice> device = std::nullopt) {
-  return withKernel(kernel, [&](Thread& thread, LibraryKernel& known) -> CUresult {
+CUresult withFunctionOn(CUkernel handle, Body&& body, std::optional<CUdevice> device = std::nullopt) {
+  return withKernel(handle, [&](Thread& thread, LibraryKernel& kernel) -> CUresult {
     if (device && !thread.session.hasDevice(*device)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t function = 0, context = contextOn(thread, device ? static_cast<unsigned>(*device) : thread.device());
-    if (CUresult error = known.functionIn(thread, context, function)) return error;
+    if (CUresult error = kernel.functionIn(thread, context, function)) return error;
     return body(fromWire<CUfunction>(function));
   });
 }
+
 // Sets something of the kernel's functions on a device, those that it does not have yet included. `key` tells what is set.
 template <typename Set>
 CUresult setOnDevice(CUkernel kernel, CUdevice device, uint64_t key, Set&& set) {
@@ -78,10 +79,8 @@ CUresult setOnDevice(CUkernel kernel, CUdevice device, uint64_t key, Set&& set) 
 }
 
 // What a program asks of a library (library.cc).
-CUresult giveModule(CUmodule* module, CUlibrary library);
-CUresult countKernels(unsigned* count, CUlibrary library);
-CUresult giveKernels(CUkernel* kernels, unsigned most, CUlibrary library);
+// At most so many kernels, or how many there are; null where the program does not ask.
+CUresult listKernels(CUkernel* kernels, unsigned most, unsigned* count, CUlibrary library);
 CUresult giveKernel(CUkernel* kernel, CUlibrary library, const char* name);
-CUresult giveFunction(CUfunction* function, CUkernel kernel);
 
 }  // namespace vgpu::client

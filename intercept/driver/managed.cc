@@ -9,10 +9,6 @@ using namespace vgpu::client;
 
 namespace {
 
-constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
-
-CUmemLocation locationOf(CUdevice device) { return device == CU_DEVICE_CPU ? host : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device}; }
-
 bool isHost(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
@@ -138,10 +134,6 @@ CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   });
 }
 
-CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, CUdevice device) {
-  return adviseManaged(address, bytes, what, locationOf(device));
-}
-
 CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
     if (namesLocation(what))
@@ -152,13 +144,9 @@ CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, con
   });
 }
 
-CUresult prefetchManaged(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
-  return prefetchManaged(address, bytes, locationOf(device), 0, stream);
-}
-
 // To the device at once. To the host with the program's next touch, which brings more than usual: nothing can be ordered in the
 // stream that the program does not wait for anyway.
-CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream) {
+CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream) {
   return onManaged(address, bytes, [&](Thread& thread) -> CUresult {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t handle = toWire(stream);
@@ -181,7 +169,7 @@ CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locatio
   if (locations == nullptr || !areFirstOperations(indices, locationCount, batch.count)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0, at = 0; i < batch.count; ++i) {
     if (i > 0 && at + 1 < locationCount && indices[at + 1] == i) ++at;
-    CUresult error = prefetchManaged(batch.addresses[i], batch.sizes[i], locations[at], 0, stream);
+    CUresult error = prefetchRange(batch.addresses[i], batch.sizes[i], locations[at], 0, stream);
     if (error != CUDA_SUCCESS) return error == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : error;
   }
   return CUDA_SUCCESS;

@@ -112,17 +112,6 @@ void clearAttribute(CUpointer_attribute attribute, void* data) {
 
 extern "C" {
 
-VGPU_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (CUresult refused = thread.refuseUnsafe()) return refused;
-    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t address = 0;
-    CUresult result = thread.session.memory.allocate(thread, thread.device(), bytesize, thread.owner(), address);
-    if (result == CUDA_SUCCESS) *dptr = address;
-    return result;
-  });
-}
-
 VGPU_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
                                                 unsigned int ElementSizeBytes) {
   return enter([&](Thread& thread) -> CUresult {
@@ -186,17 +175,6 @@ VGPU_EXPORT CUresult CUDAAPI cuMemFreeHost(void* p) {
     auto found = thread.session.memory.findHost(toWire(p));
     if (!found || found->address != toWire(p) || found->kind != HostKind::pinned) return CUDA_ERROR_INVALID_VALUE;
     return thread.session.memory.freeHost(thread, toWire(p));
-  });
-}
-
-VGPU_EXPORT CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (CUresult refused = thread.refuseUnsafe()) return refused;
-    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-                               CU_MEMHOSTREGISTER_READ_ONLY;
-    if ((Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // a device's memory is not the host's
-    return thread.session.memory.registerHost(thread, toWire(p), bytesize, Flags);
   });
 }
 

@@ -65,13 +65,4 @@ VGPU_EXPORT CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* functions, u
   });
 }
 
-#undef cuModuleGetGlobal
-VGPU_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
-  return enter([&](Thread& thread) -> CUresult {
-    uint64_t module = toWire(hmod);
-    if (CUresult bad = thread.resolve(api::Kind::MODULE, false, module)) return bad;
-    return giveVariable(thread, module, name, dptr, bytes);
-  });
-}
-
 }  // extern "C"

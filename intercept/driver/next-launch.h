@@ -2,7 +2,9 @@
 // the function uses them.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "intercept/driver/shared.h"
 
@@ -20,21 +22,9 @@ CUresult onNextLaunch(CUfunction function, Body&& body) {
   });
 }
 
-inline CUresult setBlock(CUfunction function, int x, int y, int z) {
-  if (x <= 0 || y <= 0 || z <= 0) return CUDA_ERROR_INVALID_VALUE;
-  return onNextLaunch(function, [&](NextLaunch& next) {
-    next.block = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
-    return CUDA_SUCCESS;
-  });
-}
-
-inline CUresult setSharedBytes(CUfunction function, unsigned bytes) {
-  return onNextLaunch(function, [&](NextLaunch& next) { return next.sharedBytes = bytes, CUDA_SUCCESS; });
-}
-
-inline CUresult setParameterBytes(CUfunction function, unsigned bytes) {
-  if (bytes > NextLaunch::mostParameterBytes) return CUDA_ERROR_INVALID_VALUE;
-  return onNextLaunch(function, [&](NextLaunch& next) { return next.parameters.resize(bytes), CUDA_SUCCESS; });
+template <typename Value>
+CUresult setNext(CUfunction function, Value NextLaunch::*member, const std::type_identity_t<Value>& value) {
+  return onNextLaunch(function, [&](NextLaunch& next) { return next.*member = value, CUDA_SUCCESS; });
 }
 
 inline CUresult setParameter(CUfunction function, int offset, const void* value, unsigned bytes) {
@@ -44,6 +34,7 @@ inline CUresult setParameter(CUfunction function, int offset, const void* value,
   return onNextLaunch(function, [&](NextLaunch& next) {
     if (next.parameters.size() < end) next.parameters.resize(end);
     std::memcpy(next.parameters.data() + begin, value, bytes);
+    next.parameterBytes = std::max(next.parameterBytes, static_cast<unsigned>(end));
     return CUDA_SUCCESS;
   });
 }
@@ -52,7 +43,8 @@ inline CUresult launchNext(CUfunction function, int width, int height, CUstream 
   NextLaunch now;
   if (width <= 0 || height <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult bad = onNextLaunch(function, [&](NextLaunch& next) { return now = next, CUDA_SUCCESS; })) return bad;
-  size_t bytes = now.parameters.size();
+  size_t bytes = now.parameterBytes;
+  now.parameters.resize(bytes);
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, now.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   LaunchShape shape{static_cast<unsigned>(width), static_cast<unsigned>(height), 1, now.block[0], now.block[1], now.block[2], now.sharedBytes};
   return launch(function, shape, stream, nullptr, bytes == 0 ? nullptr : extra);

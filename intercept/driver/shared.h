@@ -16,7 +16,10 @@
 namespace vgpu::client {
 
 // ---- texts of errors (errors.cc)
-const char* nameOfError(CUresult error);  // nullptr if CUDA has no such error
+struct ErrorTexts {
+  const char *name = nullptr, *text = nullptr;
+};
+ErrorTexts textsOf(CUresult error);  // nothing if CUDA has no such error
 inline CUresult giveText(const char** out, const char* text) {
   if (out != nullptr) *out = text;
   return out == nullptr || text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -80,16 +83,18 @@ inline CUdevprop propertiesOf(const DeviceInfo& device) {
 CUresult allocateInStream(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream);
 
 // ---- managed memory (managed.cc)
+inline CUmemLocation locationOf(CUdevice device) {
+  return device == CU_DEVICE_CPU ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}
+                                 : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device};
+}
 struct ManagedBatch {
   const CUdeviceptr* addresses;
   const size_t* sizes;
   size_t count;
 };
 CUresult allocateManaged(CUdeviceptr* address, size_t bytes, unsigned flags);
-CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, CUdevice device);
 CUresult adviseManaged(CUdeviceptr address, size_t bytes, CUmem_advise what, const CUmemLocation& location);
-CUresult prefetchManaged(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
-CUresult prefetchManaged(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream);
+CUresult prefetchRange(CUdeviceptr address, size_t bytes, const CUmemLocation& location, unsigned flags, CUstream stream);
 CUresult managedAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr address,
                            size_t bytes);
 CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locations, const size_t* indices, size_t locationCount,
@@ -97,24 +102,11 @@ CUresult prefetchManaged(const ManagedBatch& batch, const CUmemLocation* locatio
 CUresult discardManaged(const ManagedBatch& batch, unsigned long long flags, CUstream stream);
 CUresult attachManaged(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags);
 
-// Pinned memory.
-template <typename Pointer>
-CUresult allocateHost(Pointer* out, size_t bytes, unsigned flags, HostKind kind) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = thread.refuseUnsafe()) return refused;
-    uint64_t address = 0;
-    if (CUresult error = thread.session.memory.allocateHost(thread, bytes, flags, kind, address)) return error;
-    *out = fromWire<Pointer>(address);
-    return CUDA_SUCCESS;
-  });
-}
-
 // ---- peers (peer.cc)
-CUresult enablePeerAccess(CUcontext other);
-CUresult disablePeerAccess(CUcontext other);
-CUresult tellCanAccessPeer(int* can, CUdevice device, CUdevice peer);
-CUresult tellP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer);
+// Of the current context to memory of another one, which is live.
+CUresult setPeerAccess(CUcontext other, bool isEnabled);
+// A fact of DeviceInfo::peers.
+CUresult tellPeer(int* value, size_t fact, CUdevice device, CUdevice peer);
 
 // ---- streams
 // Runs `body` with the handle of a live stream as frames have it.
@@ -201,6 +193,8 @@ CUresult askEvent(CUevent event, Body&& body) {
 }
 
 // ---- textures and surfaces (texture.cc)
+CUresult makeTexture(CUtexObject* value, ObjectKind kind, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* sampling,
+                     const CUDA_RESOURCE_VIEW_DESC* view);
 CUresult destroyTexture(uint64_t value, ObjectKind kind);
 template <typename Description>
 CUresult describeTexture(uint64_t value, ObjectKind kind, Description KnownTexture::*member, Description* out) {

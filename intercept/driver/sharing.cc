@@ -75,13 +75,6 @@ CUresult client::openSharedMemory(CUdeviceptr* address, const CUipcMemHandle& ha
   });
 }
 
-CUresult client::closeShared(CUdeviceptr address) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (CUresult refused = thread.refuseUnsafe()) return refused;
-    return thread.session.shared.closeMemory(thread, address, false);
-  });
-}
-
 CUresult client::shareEvent(CUipcEventHandle* handle, CUevent event) {
   return onEvent(event, [&](Thread& thread, EventState& state) -> CUresult {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -7,7 +7,6 @@ namespace vgpu::client {
 
 CUresult shareMemory(CUipcMemHandle* handle, CUdeviceptr address);
 CUresult openSharedMemory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags);
-CUresult closeShared(CUdeviceptr address);
 CUresult shareEvent(CUipcEventHandle* handle, CUevent event);
 CUresult openSharedEvent(CUevent* event, const CUipcEventHandle& handle);
 // Pools, by a descriptor, and allocations of them.

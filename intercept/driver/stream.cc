@@ -31,9 +31,9 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
   return enter([&](Thread& thread) -> CUresult {
     if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (uint64_t green = thread.greenContext()) return GreenContexts::createStream(thread, green, flags, priority, phStream);
     const DeviceInfo& device = thread.session.devices[thread.device()];
     priority = std::clamp(priority, device.greatestPriority, device.leastPriority);
-    if (uint64_t green = thread.greenContext()) return GreenContexts::createStream(thread, green, flags, priority, phStream);
     NewHandle made(thread, api::Kind::STREAM);
     auto& state = *thread.session.handles.find<api::Kind::STREAM>(made.get());
     state.flags = flags;

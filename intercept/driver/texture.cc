@@ -20,15 +20,17 @@ CUresult resolve(Thread& thread, const CUDA_RESOURCE_DESC& from, Resource& to) {
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
       to.mipmap = toWire(from.res.mipmap.hMipmappedArray);
       return thread.resolve(api::Kind::MIPMAPPED_ARRAY, false, to.mipmap);
-    case CU_RESOURCE_TYPE_LINEAR: return CUDA_SUCCESS;
-    case CU_RESOURCE_TYPE_PITCH2D: return from.res.pitch2D.height == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_LINEAR:
+      return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_PITCH2D:
+      return from.res.pitch2D.height == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult createTexture(Thread& thread, const Resource& resource, bool hasView, KnownTexture& texture, uint64_t& value) {
-  constexpr uint64_t words = dataWords(sizeof(CUDA_RESOURCE_DESC)) + dataWords(sizeof(CUDA_TEXTURE_DESC)) +
-                             dataWords(sizeof(CUDA_RESOURCE_VIEW_DESC));
+  constexpr uint64_t words =
+      dataWords(sizeof(CUDA_RESOURCE_DESC)) + dataWords(sizeof(CUDA_TEXTURE_DESC)) + dataWords(sizeof(CUDA_RESOURCE_VIEW_DESC));
   Call<api::Cuda::TextureCreateParams> frame(thread, api::Method::textureCreate, words);
   frame->setTexture(texture.handle);
   frame->setArray(resource.array);
@@ -48,19 +50,6 @@ CUresult createSurface(Thread& thread, const Resource& resource, const KnownText
   frame->setArray(resource.array);
   if (CUresult error = frame.call()) return error;
   value = frame.results<api::Cuda::SurfaceCreateResults>().getValue();
-  return CUDA_SUCCESS;
-}
-
-// Gives the object a virtual handle, makes it by `create`, and records it under the device's.
-template <typename Create>
-CUresult make(Thread& thread, api::Kind kind, KnownTexture& texture, uint64_t& value, Create&& create) {
-  texture.handle = thread.create(kind);
-  texture.context = thread.owner();
-  if (CUresult error = create()) {
-    thread.destroy(kind, texture.handle);
-    return error;
-  }
-  thread.session.textures.add(thread.device(), value, texture);
   return CUDA_SUCCESS;
 }
 
@@ -87,39 +76,24 @@ CUresult vgpu::client::destroyTexture(uint64_t value, ObjectKind kind) {
   });
 }
 
-extern "C" {
-
-VGPU_EXPORT CUresult CUDAAPI cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pResDesc,
-                                               const CUDA_TEXTURE_DESC* pTexDesc,
-                                               const CUDA_RESOURCE_VIEW_DESC* pResViewDesc) {
+CUresult vgpu::client::makeTexture(CUtexObject* out, ObjectKind kind, const CUDA_RESOURCE_DESC* from,
+                                   const CUDA_TEXTURE_DESC* sampling, const CUDA_RESOURCE_VIEW_DESC* view) {
   return enter([&](Thread& thread) -> CUresult {
-    if (pTexObject == nullptr || pResDesc == nullptr || pTexDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool isSurface = kind == ObjectKind::surface;
+    if (out == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (isSurface ? from->resType != CU_RESOURCE_TYPE_ARRAY : sampling == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Resource resource;
-    if (CUresult bad = resolve(thread, *pResDesc, resource)) return bad;
-    KnownTexture texture{.kind = ObjectKind::texture, .resource = *pResDesc, .sampling = *pTexDesc};
-    if (pResViewDesc != nullptr) texture.view = *pResViewDesc;
+    if (CUresult bad = resolve(thread, *from, resource)) return bad;
+    const api::Kind made = isSurface ? api::Kind::SURFACE : api::Kind::TEXTURE;
+    KnownTexture texture{.kind = kind, .handle = thread.create(made), .context = thread.owner(), .resource = *from};
+    if (sampling != nullptr) texture.sampling = *sampling;
+    if (view != nullptr) texture.view = *view;
     uint64_t value = 0;
-    CUresult result = make(thread, api::Kind::TEXTURE, texture, value, [&] {
-      return createTexture(thread, resource, pResViewDesc != nullptr, texture, value);
-    });
-    if (result == CUDA_SUCCESS) *pTexObject = value;
-    return result;
+    CUresult result = isSurface ? createSurface(thread, resource, texture, value)
+                                : createTexture(thread, resource, view != nullptr, texture, value);
+    if (result != CUDA_SUCCESS) return thread.destroy(made, texture.handle), result;
+    thread.session.textures.add(thread.device(), value, texture);
+    *out = value;
+    return CUDA_SUCCESS;
   });
 }
-
-VGPU_EXPORT CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC* pResDesc) {
-  return enter([&](Thread& thread) -> CUresult {
-    if (pSurfObject == nullptr || pResDesc == nullptr || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
-      return CUDA_ERROR_INVALID_VALUE;
-    Resource resource;
-    if (CUresult bad = resolve(thread, *pResDesc, resource)) return bad;
-    KnownTexture surface{.kind = ObjectKind::surface, .resource = *pResDesc};
-    uint64_t value = 0;
-    CUresult result = make(thread, api::Kind::SURFACE, surface, value,
-                           [&] { return createSurface(thread, resource, surface, value); });
-    if (result == CUDA_SUCCESS) *pSurfObject = value;
-    return result;
-  });
-}
-
-}  // extern "C"

@@ -7,9 +7,10 @@ uint64_t Contexts::ownerOf(uint64_t context) const {
   return state == nullptr || state->green.load(std::memory_order_relaxed) == 0 ? context : primary(handleDevice(context));
 }
 
-void Contexts::retain(unsigned device) {
+CUresult Contexts::retain(unsigned device) {
   primaries[device].retained.fetch_add(1);
   primaries[device].active.store(true);
+  return CUDA_SUCCESS;
 }
 
 bool Contexts::release(unsigned device, bool& last) {

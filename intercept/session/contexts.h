@@ -27,15 +27,13 @@ class Contexts {
   // The context that owns what is made in `context`, streams excepted: of a green context's the device's primary one.
   uint64_t ownerOf(uint64_t context) const;
 
-  void retain(unsigned device);
+  CUresult retain(unsigned device);
   // Whether there was a retain to release; `last` is set if it was the last one.
   bool release(unsigned device, bool& last);
   bool isActive(unsigned device) const { return primaries[device].active.load(); }
 
   // As the program gave them. 0 and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context has ended.
   unsigned flagsOf(uint64_t context) const;
-  // With what the driver adds.
-  unsigned effectiveFlagsOf(uint64_t context) const { return flagsOf(context) | CU_CTX_MAP_HOST; }
   CUresult setFlags(uint64_t context, unsigned flags);
 
   // Whether it is live, and with it the objects made in it.

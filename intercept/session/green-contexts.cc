@@ -1,5 +1,7 @@
 #include "intercept/session/green-contexts.h"
 
+#include <algorithm>
+
 #include "intercept/session/call.h"
 
 namespace vgpu::client {
@@ -68,6 +70,9 @@ CUresult GreenContexts::create(Thread& thread, const ResourceDescriptorState& de
 CUresult GreenContexts::createStream(Thread& thread, uint64_t green, unsigned flags, int priority, CUstream* stream) {
   auto* state = thread.session.handles.find<api::Kind::GREEN_CONTEXT>(green);
   if (state == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (CUresult fault = thread.session.fault(state->device())) return fault;
+  const DeviceInfo& device = thread.session.devices[state->device()];
+  priority = std::clamp(priority, device.greatestPriority, device.leastPriority);
   uint64_t made = 0;
   if (CUresult error = makeStream(thread, *state, flags, priority, made)) return error;
   *stream = fromWire<CUstream>(made);

@@ -26,7 +26,7 @@ class GreenContexts {
   // Ends one, its context and its streams. CUDA_ERROR_CONTEXT_IS_DESTROYED if another thread has. The caller releases the primary
   // context.
   CUresult end(Thread& thread, uint64_t green);
-  // cuStreamCreateWithPriority while one is current. `priority` is one of the device's.
+  // A stream in it, as cuStreamCreateWithPriority makes one while it is current.
   static CUresult createStream(Thread& thread, uint64_t green, unsigned flags, int priority, CUstream* stream);
 
   // Whether it is the context or a stream of a green context that has ended. As in the driver, the program can never free what

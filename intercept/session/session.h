@@ -109,6 +109,11 @@ class Session final : public SessionControl {
   int lastDevice() const { return static_cast<int>(devices.size()) - 1; }
   bool hasDevice(CUdevice device) const { return device >= 0 && static_cast<size_t>(device) < devices.size(); }
   int driverVersion = 0;
+  // The same; without a session the header's.
+  static int reportedVersion() {
+    Session* session = find();
+    return session != nullptr ? session->driverVersion : CUDA_VERSION;
+  }
 
   bool launchesBlock = false;  // CUDA_LAUNCH_BLOCKING
 

@@ -74,9 +74,10 @@ class Thread {
     return CUDA_SUCCESS;
   }
   // Pops the current one.
-  void leaveCurrent() {
+  CUresult leaveCurrent() {
     contextStack.pop_back();
     contextChanged();
+    return CUDA_SUCCESS;
   }
   // To be called when another context has become current.
   void contextChanged() { endedWhenLive = UINT64_MAX; }

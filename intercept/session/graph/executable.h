@@ -40,6 +40,8 @@ class Executable {
   static CUresult end(Thread& thread, uint64_t handle);
 
   uint64_t flags() const { return wantedFlags; }
+  // The driver tells no other.
+  uint64_t reportedFlags() const { return wantedFlags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH; }
 
   CUresult launch(Thread& thread, uint64_t stream);
   bool hasMemory() const { return !allocated.empty() || !freed.empty(); }

@@ -11,6 +11,27 @@ Graph::~Graph() {
   if (handle != 0) table.leave(*this);
 }
 
+std::vector<GraphEdge> GraphNode::after() const {
+  std::vector<GraphEdge> edges;
+  for (auto& other : graph->all())
+    for (auto& edge : other->before)
+      if (edge.from == this) edges.push_back({other.get(), edge.data});
+  return edges;
+}
+
+std::vector<GraphEdge> Graph::listed() const {
+  std::vector<GraphEdge> all;
+  for (auto& node : nodes) all.push_back({node.get()});
+  return all;
+}
+
+std::vector<GraphEdge> Graph::roots() const {
+  std::vector<GraphEdge> roots;
+  for (auto& node : nodes)
+    if (node->before.empty()) roots.push_back({node.get()});
+  return roots;
+}
+
 GraphNode& Graph::add(NodeWork work, std::vector<GraphEdge> before) {
   auto node = std::make_unique<GraphNode>();
   node->graph = this;

@@ -27,6 +27,9 @@ struct GraphNode {
   NodeWork work;
   std::vector<GraphEdge> before;  // what it depends on
   uint64_t origin = 0;            // the handle of the node of which this is the copy
+
+  CUgraphNodeType type() const { return typeOf(work); }
+  std::vector<GraphEdge> after() const;  // what depends on it
 };
 
 class Graph : public std::enable_shared_from_this<Graph> {
@@ -50,6 +53,9 @@ class Graph : public std::enable_shared_from_this<Graph> {
   CUresult admits(const NodeWork& work) const;
   // In the order in which they were made.
   const std::vector<std::unique_ptr<GraphNode>>& all() const { return nodes; }
+  // As a program lists them: all, and those that depend on none.
+  std::vector<GraphEdge> listed() const;
+  std::vector<GraphEdge> roots() const;
   GraphNode& add(NodeWork work, std::vector<GraphEdge> before);
   // With its edges.
   void remove(GraphNode& node);

@@ -51,7 +51,7 @@ NodeRequest requestOf(CUgraphNodeParams* params) {
   if (params == nullptr) return {.given = false};
   return {*params, true, &params->alloc.dptr, &params->conditional.phGraph_out};
 }
-NodeRequest requestOf(CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   NodeRequest made = request(CU_GRAPH_NODE_TYPE_MEM_ALLOC, params, [](CUgraphNodeParams& to, auto& p) {
     to.alloc = {p.poolProps, p.accessDescs, p.accessDescCount, p.bytesize, p.dptr};
   });
@@ -77,10 +77,4 @@ NodeRequest requestOf(CUgraph child) {
   made.params.graph.graph = child;
   return made;
 }
-NodeRequest emptyNode() {
-  NodeRequest made;
-  made.params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-  return made;
-}
-
 }  // namespace vgpu::client

@@ -20,10 +20,10 @@ NodeRequest requestOf(const CUDA_MEMSET_NODE_PARAMS* params);
 NodeRequest requestOf(const CUDA_HOST_NODE_PARAMS* params);
 NodeRequest requestOf(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params);
 NodeRequest requestOf(CUgraphNodeParams* params);
-NodeRequest requestOf(CUDA_MEM_ALLOC_NODE_PARAMS* params);
+NodeRequest allocationOf(CUDA_MEM_ALLOC_NODE_PARAMS* params);
 NodeRequest freeOf(CUdeviceptr address);
-NodeRequest requestOf(CUgraphNodeType type, CUevent event);
+// Of a type that needs no more than an event, or nothing.
+NodeRequest requestOf(CUgraphNodeType type, CUevent event = nullptr);
 NodeRequest requestOf(CUgraph child);
-NodeRequest emptyNode();
 
 }  // namespace vgpu::client

@@ -57,6 +57,8 @@ struct EventWork {
 struct MemOpsWork {
   unsigned flags = 0;
   std::vector<CUstreamBatchMemOpParams> operations;
+
+  CUDA_BATCH_MEM_OP_NODE_PARAMS given() { return {nullptr, static_cast<unsigned>(operations.size()), operations.data(), flags}; }
 };
 
 struct ChildWork {
@@ -70,6 +72,8 @@ struct AllocWork {
 
 struct FreeWork {
   std::shared_ptr<GraphMemory> memory;
+
+  uint64_t address() { return memory->address; }
 };
 
 // Runs bodies as a condition of the graph says. They are the node's own, and the array of their handles is the program's to read.

@@ -18,7 +18,8 @@ struct NextLaunch {
 
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;
-  std::vector<std::byte> parameters;
+  std::vector<std::byte> parameters;  // as far as they are set
+  unsigned parameterBytes = 0;
 };
 
 struct FunctionLayout {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <set>
 
-#include "table.h"
+#include "text.h"
 
 namespace vgpu::generator {
 
@@ -22,7 +22,7 @@ class ClientHalf {
     for (auto& p : row.parameters)
       parameters += fmt::format("{}[[maybe_unused]] {} {}", parameters.empty() ? "" : ", ", p.type, p.name);
     std::string out = fmt::format("extern \"C\" VGPU_EXPORT CUresult CUDAAPI {}({}) {{\n", row.symbol, parameters);
-    if (row.route == Route::alias) {
+    if (!row.alias.empty()) {
       for (auto& p : row.parameters)
         for (auto& clause : row.find(p.name)) checkValue(p, clause);
       return out + fmt::format("{}  return {};\n}}\n\n", checks, row.alias);
@@ -32,7 +32,7 @@ class ClientHalf {
     if (row.level == "process") return out + checks + returns + "    return CUDA_SUCCESS;\n}\n\n";
     const char* enter = row.level == "any" ? "enterAny" : row.level == "context" ? "enterContext" : "enter";
     out += fmt::format("  return {}([&]([[maybe_unused]] Thread& thread) -> CUresult {{\n{}", enter, checks);
-    if (row.onWire()) out += send();
+    if (row.onWire() && !row.byClauses) out += send();
     auto result = row.find("returns");
     return out + fmt::format("{}{}    return {};\n  }});\n}}\n\n", returns, counts, result.empty() ? "CUDA_SUCCESS" : joined(result[0]));
   }
@@ -51,11 +51,26 @@ class ClientHalf {
                        [&](auto& clause) { return std::find(clause.begin() + 1, clause.end(), parameter) != clause.end(); });
   }
 
+  // Whether it is of a list of a graph's nodes, which answerList() checks: `nodes[numNodes] edgeData = hNode.before`.
+  bool isOfList(const std::string& parameter) const {
+    return std::any_of(row.clauses.begin(), row.clauses.end(), [&](auto& clause) {
+      const Parameter* length = row.findParameter(bracketed(clause[0]));
+      if (length == nullptr || !length->isPointer() || (clause[1] != "=" && clause.size() < 4)) return false;
+      return parameter == length->name || parameter == clause[0].substr(0, clause[0].find('[')) ||
+             (clause[1] != "=" && parameter == clause[1]);
+    });
+  }
+
   void readParameter(const Parameter& p) {
-    const Field* field = row.frame.find(p.name);
-    const Field* result = row.results.find(p.name);
+    const Field* field = row.byClauses ? nullptr : row.frame.find(p.name);
+    const Field* result = row.byClauses ? nullptr : row.results.find(p.name);
     const Kind* kind = table.findKindOfType(p.type);
-    if (field != nullptr && field->isNumber() && field->effect == Effect::creates) {
+    if (isOfList(p.name)) return;
+    if (auto object = table.objects.find(p.type); object != table.objects.end()) {
+      checks +=
+          fmt::format("    auto {0}Found = {1}(thread, {0});\n    if ({0}Found == nullptr) return CUDA_ERROR_INVALID_VALUE;\n",
+                      p.name, object->second);
+    } else if (field != nullptr && field->isNumber() && field->effect == Effect::creates) {
       create(p, *field);
     } else if (kind != nullptr) {
       resolve(p, *kind, field);
@@ -165,7 +180,7 @@ class ClientHalf {
         "    uint64_t {0}Handle = {1};\n"
         "    if (CUresult bad = thread.resolve({2}, {3}, {0}Handle)) return bad;\n",
         p.name,
-        isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.context() : toWire({0})", p.name)
+        isNamed("current", p.name) ? fmt::format("{0} == nullptr ? thread.{1}() : toWire({0})", p.name, kind.name)
                                    : fmt::format("toWire({})", p.name),
         kindOf(kind.name), nullable);
     if (uses(p.name + ".") || isNamed("cached", p.name))
@@ -194,7 +209,7 @@ class ClientHalf {
   // `flags mask A|B`, `config in A..B`, `flags is 0`, each with `else ERROR`; `priority clamp LOW HIGH`.
   void checkValue(const Parameter& p, const Clause& clause) {
     std::string error = clause.size() > 4 && clause[3] == "else" ? clause[4] : "CUDA_ERROR_INVALID_VALUE", condition;
-    if (clause[1] == "=" || clause[1] == "valid") return;
+    if (clause[1] == "=" || clause[1] == "valid" || clause[1] == "from") return;
     KJ_REQUIRE(clause.size() >= 3, "a parameter's clause has a verb and a value", p.name.c_str());
     if (clause[1] == "clamp") {
       checks += fmt::format("    {0} = std::clamp({0}, {1}, {2});\n", p.name, translated(clause[2]), translated(clause[3]));
@@ -217,16 +232,22 @@ class ClientHalf {
     } else {
       KJ_REQUIRE(clause[1] == "is" || clause[1] == "differs",
                  "a parameter's clause is valid, mask, in, among, below, is, differs, owns, clamp or =", clause[1].c_str());
-      condition = fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
+      condition = clause[2] == "\"\"" ? fmt::format("{0} == nullptr || *{0} == 0", p.name)
+                                      : fmt::format("{} {} {}", p.name, clause[1] == "is" ? "!=" : "==", clause[2]);
     }
     checks += fmt::format("    if ({}) return {};\n", condition, error);
   }
 
-  // `flags = hStream.flags`, `name[len] = dev.name`.
+  // `flags = hStream.flags`, `name[len] = dev.name`, `nodes[numNodes] edgeData = hNode.before`, `hfunc from findFunction(thread,
+  // name)`.
   void readAnswer(const Clause& clause) {
+    if (clause[0] == "unsafe") checks = "    if (CUresult refused = thread.refuseUnsafe()) return refused;\n" + checks;
+    if (clause.size() == 4 && clause[2] == "=") return list(clause[0], clause[1], clause[3]);
+    if (clause.size() >= 3 && clause[1] == "from") return giveReported(*row.findParameter(clause[0]), clause);
     if (clause.size() < 3 || clause[1] != "=") return;
     size_t bracket = clause[0].find('[');
     std::string name = clause[0].substr(0, bracket);
+    if (isOfList(name)) return list(clause[0], "", clause[2]);
     const Parameter* p = row.findParameter(name);
     KJ_REQUIRE(p != nullptr, "the entry has no such parameter", name.c_str());
     if (bracket == std::string::npos) {
@@ -236,6 +257,19 @@ class ClientHalf {
       returns += fmt::format("    if ({0} <= 0) return CUDA_ERROR_INVALID_VALUE;\n    answerText({1}, {0}, {2});\n", size, name,
                              translated(clause[2]));
     }
+  }
+
+  void list(const std::string& place, const std::string& edges, const std::string& source) {
+    returns += fmt::format("    if (CUresult bad = answerList({}, {{{}, {}{}}})) return bad;\n", translated(source),
+                           place.substr(0, place.find('[')), bracketed(place), edges.empty() ? "" : ", " + edges);
+  }
+
+  // What a function reports by its last argument, a handle or an address.
+  void giveReported(const Parameter& p, const Clause& clause) {
+    std::string call = translated(joined({clause.begin() + 1, clause.end()}));
+    returns += fmt::format("    uint64_t {0}Value = 0;\n    if (CUresult error = {1}, {0}Value)) return error;\n", p.name,
+                           call.substr(0, call.size() - 1));
+    give(p, p.name + "Value");
   }
 
   void give(const Parameter& p, const std::string& value) {
@@ -253,6 +287,7 @@ class ClientHalf {
     const Parameter* p = row.findParameter(object);
     if (p == nullptr || rest.empty()) return source;
     if (p->type == "CUdevice") return fmt::format("{}Info.{}", object, rest);
+    if (table.objects.contains(p->type)) return fmt::format("{}Found->{}", object, rest);
     const Kind* kind = table.findKindOfType(p->type);
     KJ_REQUIRE(kind != nullptr, "what is remembered belongs to an object or a device", source.c_str());
     std::string member = fmt::format("{}Entry->{}", object, rest);

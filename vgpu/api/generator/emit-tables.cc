@@ -1,4 +1,4 @@
-// Tables that both sides read: kinds, methods and their effects, exported entries, and the coverage page.
+// Tables that both sides read: kinds, methods and their effects, and exported entries.
 #include <fmt/format.h>
 #include <kj/debug.h>
 
@@ -189,39 +189,6 @@ std::string emitPerThread(const Table& table) {
   for (auto& row : table.rows)
     if (!row.flavour.empty()) out += fmt::format("PER_THREAD({0}, {0}_{1})\n", row.symbol, row.flavour);
   return out;
-}
-
-std::string emitCoverage(const Table& table) {
-  size_t supported = 0, clients = 0, workers = 0, refused = 0, missing = 0;
-  std::string rows, refusals, names;
-  for (auto& row : table.rows) {
-    if (row.symbol.empty()) continue;
-    if (!row.route) {
-      ++missing;
-      names += fmt::format(" `{}`", row.symbol);
-      continue;
-    }
-    if (row.route == Route::forbid) {
-      ++refused;
-      refusals += fmt::format("| `{}` | {} |\n", row.symbol, row.reason);
-      continue;
-    }
-    ++supported;
-    bool client = !row.clientGenerated(), worker = row.onWire() && !row.workerGenerated();
-    clients += client;
-    workers += worker;
-    std::string why = row.reason;
-    if (!row.clientByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("client: {}", row.clientByHand);
-    if (!row.workerByHand.empty()) why += (why.empty() ? "" : "; ") + fmt::format("worker: {}", row.workerByHand);
-    rows += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.symbol,
-                        row.since == 0 ? "" : fmt::format("{}.{}", row.since / 1000, row.since % 1000 / 10), nameOf(*row.route),
-                        row.onWire() ? nameOf(row.replay) : "", why);
-  }
-  return fmt::format(
-      "# Driver entries\n\nGenerated from `vgpu/api/cuda.table`.\n\n{} entries are supported. By hand: {} client halves ({} %), "
-      "{} worker halves ({} %).\n\n| entry | since | route | replay | by hand, because |\n|---|---|---|---|---|\n{}\n"
-      "{} entries are refused:\n\n| entry | because |\n|---|---|\n{}\n{} entries are missing:{}\n",
-      supported, clients, clients * 100 / supported, workers, workers * 100 / supported, rows, refused, refusals, missing, names);
 }
 
 }  // namespace vgpu::generator

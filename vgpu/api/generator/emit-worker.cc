@@ -9,12 +9,6 @@ namespace vgpu::generator {
 
 namespace {
 
-// cuMemAlloc of cuMemAlloc_v2.
-std::string baseNameOf(const std::string& symbol) {
-  size_t suffix = symbol.rfind("_v");
-  return suffix != std::string::npos && suffix + 3 == symbol.size() ? symbol.substr(0, suffix) : symbol;
-}
-
 std::string declarationOf(const Row& row) {
   return fmt::format(
       "CUresult {}(Execution& on, [[maybe_unused]] const api::FrameReader<api::Cuda::{}Params>& p, [[maybe_unused]] Reply& "
@@ -157,12 +151,12 @@ std::string emitDriver(const Table& table) {
   std::string out = fmt::format("{}// DRIVER(symbol, whether every frame of some method calls it)\n", banner);
   std::map<std::string, const Row*> newest;
   for (auto& row : table.rows) {
-    if (row.symbol.empty() || row.route == Route::forbid || baseNameOf(row.symbol) == "cuGraphInstantiate") continue;
-    const Row*& known = newest[baseNameOf(row.symbol)];
+    if (row.symbol.empty() || row.route == Route::forbid || entryOf(row.symbol) == "cuGraphInstantiate") continue;
+    const Row*& known = newest[entryOf(row.symbol)];
     if (known == nullptr || row.symbol.size() > known->symbol.size() || row.symbol > known->symbol) known = &row;
   }
   for (auto& row : table.rows)
-    if (!row.symbol.empty() && (row.workerGenerated() || newest[baseNameOf(row.symbol)] == &row))
+    if (!row.symbol.empty() && (row.workerGenerated() || newest[entryOf(row.symbol)] == &row))
       out += fmt::format("DRIVER({}, {})\n", row.symbol, row.onWire());
   return out;
 }

@@ -28,6 +28,8 @@ class Reader : private TableText {
       KJ_CONTEXT("the table's line", number);
       if (word(0) == "kind") {
         readKind();
+      } else if (word(0) == "object") {
+        table.objects[word(1)] = word(2);
       } else if (word(0) == "retired") {
         readRetired();
       } else if (word(0) == "struct") {
@@ -37,7 +39,10 @@ class Reader : private TableText {
       }
     }
     std::sort(table.kinds.begin(), table.kinds.end(), [](auto& a, auto& b) { return a.number < b.number; });
-    for (auto& row : table.rows) index(row);
+    for (auto& row : table.rows) {
+      index(row);
+      for (auto& clause : row.find("serves")) checkServed(clause);
+    }
     for (unsigned number = 0; number < table.frames.size(); ++number)
       KJ_REQUIRE(table.frames[number] != nullptr || table.retired.contains(number), "a number that no frame has is retired", number);
     return std::move(table);
@@ -201,6 +206,10 @@ class Reader : private TableText {
       row.clientByHand = trimmed(text.substr(7));
     } else if (text.starts_with("worker:")) {
       row.workerByHand = trimmed(text.substr(7));
+    } else if (text == "by clauses") {
+      row.byClauses = true;
+    } else if (text.starts_with("by ")) {
+      row.alias = trimmed(text.substr(3));
     } else {
       row.clauses.push_back(words(text));
     }
@@ -226,6 +235,13 @@ class Reader : private TableText {
                  "the entry has no such parameter", clause[i].c_str());
       KJ_REQUIRE(count.empty() || row.findParameter(count) != nullptr, "the entry has no such parameter", clause[i].c_str());
     }
+  }
+
+  // An entry that a session has. Its row may stand behind the frame's.
+  void checkServed(const Clause& clause) const {
+    bool isServed = std::any_of(table.rows.begin(), table.rows.end(),
+                                [&](auto& row) { return row.isSupported() && row.symbol == clause.at(1); });
+    KJ_REQUIRE(isServed, "a frame serves an entry that a session has", clause[1].c_str());
   }
 
   void finish(Row& row) {

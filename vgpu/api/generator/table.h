@@ -69,7 +69,8 @@ struct Row {
   std::string reason;  // of local and forbid
   std::string clientByHand, workerByHand;
   std::string level;  // of recall: the state that the call needs
-  std::string alias;  // the call that it is, as C++
+  std::string alias;  // the call that it is, or its client's half, as C++
+  bool byClauses = false;  // the client's half is as of recall, though there is a frame
   std::vector<Clause> clauses;
   // Of a frame.
   unsigned number = 0;
@@ -82,6 +83,8 @@ struct Row {
   bool onWire() const { return route && *route <= Route::signal; }
   bool clientGenerated() const { return route && !symbol.empty() && *route <= Route::alias && clientByHand.empty(); }
   bool workerGenerated() const { return onWire() && workerByHand.empty(); }
+  // Of the entries that a session has.
+  bool isSupported() const { return route && !symbol.empty() && *route != Route::forbid; }
   // Of the frame, and of the worker's function: StreamCreate, streamCreate.
   std::string typeName() const;
   const std::string& halfName() const { return sameAs.empty() ? name : sameAs; }
@@ -103,6 +106,7 @@ struct Table {
   VendorTypes types;
   std::map<std::string, std::vector<Clause>> descriptors;  // of structures, by their first names
   std::vector<Kind> kinds;         // by number
+  std::map<std::string, std::string> objects;  // of the client alone: the function that finds one, by the handle's type
   std::vector<Row> rows;           // as in the file: frames of the session's own, entries by symbol
   std::vector<const Row*> frames;  // by number; nullptr: retired
   std::set<unsigned> retired;      // numbers that a frame has had
@@ -159,6 +163,17 @@ const char* nameOf(Route route);
 const char* nameOf(Replay replay);
 const char* nameOf(Effect effect);
 Effect effectNamed(const std::string& word);  // Effect::none if it is none
+
+// cuMemAlloc of cuMemAlloc_v2: versions of an entry are one.
+std::string entryOf(const std::string& symbol);
+
+// What people write for an entry (by-hand.cc).
+struct ByHand {
+  bool client = false, worker = false;  // a half, in full
+  std::vector<std::string> functions;   // of the client, which rows of no other entry name: copyBatch, virtualMemory.map
+};
+// Of every entry that a session has, by its name.
+std::map<std::string, ByHand> halvesByHand(const Table& table);
 
 // The emitters: each returns the text of one file.
 std::string emitKinds(const Table& table);
