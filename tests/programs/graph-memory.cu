@@ -114,6 +114,41 @@ bool kept() {
   return ok;
 }
 
+// Memory that a launch allocates is freed by another graph: one graph frees it once, and one that ends unused has freed nothing.
+bool freedElsewhere() {
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  cudaGraph_t allocates, unused, frees;
+  CHECK(cudaGraphCreate(&allocates, 0));
+  cudaMemAllocNodeParams params{};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  params.bytesize = count * sizeof(int);
+  cudaGraphNode_t node;
+  CHECK(cudaGraphAddMemAllocNode(&node, allocates, nullptr, 0, &params));
+  cudaGraphExec_t first, second;
+  CHECK(cudaGraphInstantiate(&first, allocates, 0));
+  CHECK(cudaGraphLaunch(first, stream));
+
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaFreeAsync(params.dptr, stream));
+  CHECK(cudaStreamEndCapture(stream, &unused));
+  CHECK(cudaGraphDestroy(unused));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  bool ok = EXPECT_ERROR(cudaFreeAsync(params.dptr, stream), cudaSuccess);
+  CHECK(cudaStreamEndCapture(stream, &frees));
+  ok &= EXPECT_ERROR(cudaGraphAddMemFreeNode(&node, frees, nullptr, 0, params.dptr), cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(cudaGraphInstantiate(&second, frees, 0));
+  CHECK(cudaGraphLaunch(second, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  ok &= EXPECT(amount(cudaGraphMemAttrUsedMemCurrent) == 0);
+  for (cudaGraphExec_t exec : {first, second}) CHECK(cudaGraphExecDestroy(exec));
+  for (cudaGraph_t graph : {allocates, frees}) CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
 void destroyed(void* data) { ++*static_cast<std::atomic<int>*>(data); }
 
 bool objects() {
@@ -145,6 +180,7 @@ bool objects() {
 int main() {
   bool ok = captured();
   ok &= kept();
+  ok &= freedElsewhere();
   ok &= objects();
   return verdict("graph-memory", ok);
 }

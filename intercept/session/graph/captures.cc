@@ -119,7 +119,8 @@ CUresult Captures::setTail(uint64_t stream, std::vector<GraphEdge> tail, bool re
 CUresult Captures::addNode(Place& place, NodeWork& work) {
   Capture& capture = *place.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (capture.graph->admits(work) != CUDA_SUCCESS) {
+  if (CUresult refused = capture.graph->admits(work)) {
+    if (refused != CUDA_ERROR_NOT_SUPPORTED) return refused;
     capture.invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }

@@ -34,7 +34,6 @@ class GraphMemory {
   GraphMemories& all;
   const unsigned device;
   const uint64_t address, bytes;
-  std::atomic<bool> hasFreeNode{false};     // CUDA takes one
   std::atomic<bool> isInstantiated{false};  // by an executable graph that lives: there may be one
 };
 
