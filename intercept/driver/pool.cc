@@ -85,8 +85,8 @@ extern "C" {
 VGPU_EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   auto describe = [&](Thread& thread, NodeWork& work) { return freeNode(thread.session, dptr, work); };
   return inStream(hStream, describe, [&](Thread& thread, uint64_t stream) -> CUresult {
-    if (thread.session.graphMemories.find(dptr) != nullptr)
-      return thread.session.graphMemories.free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (auto ofGraph = thread.session.graphMemories.find(dptr))
+      return thread.session.graphMemories.freeOrdered(thread, *ofGraph, stream);
     return thread.session.memory.freeOrdered(thread, dptr, stream);
   });
 }

@@ -215,7 +215,7 @@ CUresult Memory::freeOrdered(Thread& thread, uint64_t address, uint64_t stream) 
     std::lock_guard lock(mutex);
     pools.dropLines(thread.session.handles);
     auto found = devices[device].at(address);
-    if (!found || pools.isPendingFree(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || pools.isPendingFree(address) || isFreedLater(address)) return CUDA_ERROR_INVALID_VALUE;
     completion = pools.lineOf(device, stream);
     if (completion) {
       uint64_t again = pools.poolOf(address) != nullptr && !isGiven ? found->bytes : 0;
