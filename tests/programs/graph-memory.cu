@@ -149,6 +149,38 @@ bool freedElsewhere() {
   return ok;
 }
 
+// What is captured has the properties of the pool that it names, which must be one.
+bool fromPools() {
+  cudaStream_t stream;
+  cudaMemPool_t pool, gone;
+  cudaMemPoolProps props{};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice;
+  props.maxSize = size_t{64} << 20;
+  CHECK(cudaMemPoolCreate(&pool, &props));
+  CHECK(cudaMemPoolCreate(&gone, &props));
+  CHECK(cudaMemPoolDestroy(gone));
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  void *memory = nullptr, *none = nullptr;
+  cudaGraph_t graph;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  bool ok = EXPECT_ERROR(cudaMallocFromPoolAsync(&none, 1024, gone, stream), cudaErrorInvalidValue) &
+            EXPECT_ERROR(cudaMallocFromPoolAsync(&none, 2 * props.maxSize, pool, stream), cudaErrorMemoryAllocation) &
+            EXPECT_ERROR(cudaMallocFromPoolAsync(&memory, 1024, pool, stream), cudaSuccess) & EXPECT(none == nullptr);
+  cudaGetLastError();
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  cudaGraphNode_t node;
+  size_t nodes = 1;
+  CHECK(cudaGraphGetNodes(graph, &node, &nodes));
+  cudaMemAllocNodeParams params;
+  CHECK(cudaGraphMemAllocNodeGetParams(node, &params));
+  ok &= EXPECT(nodes == 1) & EXPECT(params.dptr == memory) & EXPECT(params.poolProps.maxSize == props.maxSize);
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaMemPoolDestroy(pool));
+  CHECK(cudaStreamDestroy(stream));
+  return ok;
+}
+
 void destroyed(void* data) { ++*static_cast<std::atomic<int>*>(data); }
 
 bool objects() {
@@ -181,6 +213,7 @@ int main() {
   bool ok = captured();
   ok &= kept();
   ok &= freedElsewhere();
+  ok &= fromPools();
   ok &= objects();
   return verdict("graph-memory", ok);
 }

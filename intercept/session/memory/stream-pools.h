@@ -56,6 +56,9 @@ class StreamPools {
   CUmemoryPool defaultOf(unsigned device) const;
   CUmemoryPool currentOf(unsigned device) const { return current[device]; }
   void setCurrent(unsigned device, CUmemoryPool pool) { current[device] = pool; }
+  // The node of a captured allocation from `pool` (null: the current one of `device`): the memory is the graph's, with the pool's
+  // properties. CUDA's error if the pool could not have it.
+  CUresult describe(CUmemoryPool pool, unsigned device, uint64_t bytes, CUDA_MEM_ALLOC_NODE_PARAMS& params);
 
   // Which live allocations came from which pool.
   void allocated(uint64_t address, uint64_t bytes, CUmemoryPool pool);
