@@ -60,8 +60,9 @@ CUresult Memory::place(Thread& thread, unsigned device, Arena& arena, uint64_t b
     if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
     if (take(true)) return CUDA_SUCCESS;
     if (waited) return grown;
-    // Wait for memory that was freed in streams that are still busy.
+    // Wait for memory that was freed in streams that are still busy, also of other devices.
     if (CUresult error = synchronizeDevice(thread, device)) return error;
+    awaitFrees(thread, device);
     waited = true;
   }
 }

@@ -118,6 +118,8 @@ class Memory {
   // Completes frees in streams that the GPU has executed past them (StreamPools::takePast).
   void collect(Thread& thread, unsigned device, bool all);
   void collect(Thread& thread);  // of the current device
+  // Waits for the other devices in whose streams memory of `device` was freed.
+  void awaitFrees(Thread& thread, unsigned device);
   CUresult adopt(Thread& thread, const AdoptedPages& pages);
   CUresult release(Thread& thread, uint64_t firstPage);
   CUresult endRegistration(Thread& thread, uint64_t address);
